@@ -8,6 +8,7 @@ from typing import Any, Final
 from bridge.domain import names
 from bridge.kube.applying.writes import PLURALS
 from cluster.controlplane.part import PLURALS as PARTS
+from cluster.controlplane.workload import WORKLOADS
 from cluster.objects.parts import GROUP
 
 NAME: Final = "slurm-bridge-operator"
@@ -30,7 +31,7 @@ def rights(namespace: str = names.RELEASE_NAMESPACE) -> tuple[dict[str, Any], ..
             "apiVersion": _API,
             "kind": "ClusterRole",
             "metadata": {"name": NAME},
-            "rules": [*_objects(), *_applied(), *_others()],
+            "rules": [*_objects(), *_applied(), *_watched(), *_others()],
         },
         _binding("ClusterRole", {"name": NAME}, namespace),
         {
@@ -65,6 +66,12 @@ def _applied() -> list[dict[str, Any]]:
     return [
         _rule(group, sorted(plurals), ["get", "create", "patch", "delete"])
         for group, plurals in sorted(by_group.items())
+    ]
+
+
+def _watched() -> list[dict[str, Any]]:
+    return [
+        _rule("apps", sorted(PLURALS["apps/v1", kind] for kind in WORKLOADS), ["list", "watch"])
     ]
 
 

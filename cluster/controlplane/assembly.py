@@ -11,11 +11,13 @@ from bridge.reconcile.program import Program
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import ControlLoop
 from cluster.controlplane.part import PARTS, WatchedPart
+from cluster.controlplane.workload import WATCHED_WORKLOADS
 from cluster.keys.host_keys import HostKeys
 from cluster.keys.secrets import RandomBytes
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.controller import ControllerObject
+from cluster.objects.labels import MADE_BY_US
 
 _WORKERS: Final = 2
 
@@ -52,7 +54,9 @@ class ControlPlane:
         self._parts: dict[str, Cache[WatchedPart]] = {
             kind: Cache(watched, program.set_aside) for kind, watched in PARTS.items()
         }
-
+        self._workloads = {
+            kind: Cache(watched, program.set_aside) for kind, watched in WATCHED_WORKLOADS.items()
+        }
         self._controllers = self._parts["Controller"].index(lambda each: [each.metadata.full_name])
 
     def controller(self, namespace: str, name: str) -> ControllerObject | None:
@@ -68,18 +72,27 @@ class ControlPlane:
                 watching(self._program, f"{kind} objects", cache)
                 for kind, cache in self._parts.items()
             ),
-            trying_again("control plane set aside", self._parts.values()),
+            *(
+                watching(self._program, f"{kind} objects", cache, label_selector=MADE_BY_US)
+                for kind, cache in self._workloads.items()
+            ),
+            trying_again(
+                "control plane set aside", (*self._parts.values(), *self._workloads.values())
+            ),
         )
 
     async def control(self, stop: asyncio.Event) -> None:
         """See to the objects while this process leads."""
         program = self._program
-        for cache in self._parts.values():
-            await cache.synced.wait()
+        for part in self._parts.values():
+            await part.synced.wait()
+        for workload in self._workloads.values():
+            await workload.synced.wait()
         await self._node_sets.synced.wait()
         loop = ControlLoop(
             kube=program.kube,
             parts=self._parts,
+            workloads=self._workloads.values(),
             node_sets=self._node_sets,
             make=self._make,
             queue=WorkQueue(rng=program.rng),

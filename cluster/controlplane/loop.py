@@ -1,7 +1,7 @@
 """The reconcile loop over the control plane's objects: gather, decide, act, tell."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ from cluster.controlplane.conditions import PartFacts
 from cluster.controlplane.deciding import Bodies, BodyMakers
 from cluster.controlplane.gathering import GatheredPart, PartGathering
 from cluster.controlplane.part import PartObject, WatchedPart
-from cluster.controlplane.workload import WORKLOADS, WorkloadState
+from cluster.controlplane.workload import WORKLOADS, WatchedWorkload, WorkloadState
 from cluster.keys import host_keys, naming, secrets
 from cluster.keys.host_keys import HostKeys
 from cluster.keys.secrets import RandomBytes
@@ -71,6 +71,7 @@ class ControlLoop:
         *,
         kube: KubeClient,
         parts: Mapping[str, Cache[WatchedPart]],
+        workloads: Collection[Cache[WatchedWorkload]],
         node_sets: Cache[WatchedNodeSet],
         make: BodyMakers,
         queue: WorkQueue[str],
@@ -86,6 +87,7 @@ class ControlLoop:
         Args:
             kube: the API server.
             parts: all objects, by kind and uid.
+            workloads: StatefulSets and Deployments of ours.
             node_sets: all of them, by uid.
             make: makes bodies.
             queue: of objects' uids.
@@ -98,6 +100,7 @@ class ControlLoop:
         """
         self._kube = kube
         self._parts = parts
+        self._workload_caches = workloads
         self._node_sets = node_sets
         self._gathering = PartGathering(kube, parts, node_sets, make, tokens=tokens, clock=clock)
         self._queue = queue
@@ -111,6 +114,8 @@ class ControlLoop:
         """Reconcile objects until told to stop."""
         for cache in self._parts.values():
             cache.subscribe(self._changed)
+        for watched in self._workload_caches:
+            watched.subscribe(self._workload_changed)
         self._node_sets.subscribe(self._changed)
         await worker.run(
             self._queue,
@@ -172,9 +177,8 @@ class ControlLoop:
             facts = replace(facts, accepted=Refused(wrong).text)
             return _Acted(replace(facts, workloads=await self._workloads(gathered.made)))
         failure = await belongings.apply(self._kube, judged, possessor)
-        if (
-            failure is None and not gathered.configured
-        ):  # what a refused one would change is unknown
+        # While a configuration is refused, it is not known what its change would take away.
+        if failure is None and not gathered.configured:
             unwanted = leftovers(found.kind, found.metadata, gathered.made)
             failure = await belongings.withdraw(self._kube, unwanted, possessor)
         failures = () if failure is None or failure.transient else (str(failure),)
@@ -254,14 +258,24 @@ class ControlLoop:
     def _changed(
         self, old: WatchedPart | WatchedNodeSet | None, new: WatchedPart | WatchedNodeSet | None
     ) -> None:
-        """Look at all objects of a namespace in which one has changed: they depend on each other."""
+        """Look at all objects of a namespace in which one has changed, as they depend on each other; but not Tokens, of which there may be many."""
         if old is not None and new is not None and _asked(old) == _asked(new):
             return
-        namespaces = {each.metadata.namespace for each in (old, new) if each is not None}
-        for cache in self._parts.values():
-            for each in cache.values():
-                if each.metadata.namespace in namespaces:
-                    self._queue.add(each.metadata.uid)
+        some = [each for each in (old, new) if each is not None]
+        if any(isinstance(each, WatchedPart) and each.kind == "Token" for each in some):
+            for token in some:
+                self._queue.add(token.metadata.uid)
+            return
+        namespaces = {each.metadata.namespace for each in some}
+        for kind, cache in self._parts.items():
+            for found in cache.values() if kind != "Token" else ():
+                if found.metadata.namespace in namespaces:
+                    self._queue.add(found.metadata.uid)
+
+    def _workload_changed(self, old: WatchedWorkload | None, new: WatchedWorkload | None) -> None:
+        for each in (old, new):
+            if each is not None and each.metadata.controller_uid:
+                self._queue.add(each.metadata.controller_uid)
 
 
 def _possessor(found: WatchedPart) -> Possessor:

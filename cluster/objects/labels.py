@@ -9,6 +9,8 @@ CLUSTER_LABEL: Final = "slinky.slurm.net/cluster"
 PROTECTED_LABEL: Final = "nodeset.slinky.slurm.net/pod-protect"
 """On a worker's pod, with the value "true": evictions are refused."""
 
+MADE_BY_US: Final = "app.kubernetes.io/managed-by=slurm-bridge"
+"""Selects what we have made."""
 MANAGER: Final = "slurm-bridge-operator"
 """Our field manager."""
 TAKE_OVER_ANNOTATION: Final = "slurm-bridge.dev/take-over"

@@ -56,6 +56,7 @@ class World:
         self._loop = ControlLoop(
             kube=client,
             parts=self._parts,
+            workloads=(),
             node_sets=Cache[WatchedNodeSet](NODE_SETS, set_aside),
             make=BodyMakers(ControlSite(images=NO_IMAGES)),
             queue=WorkQueue(rng=random.Random(0)),  # noqa: S311  # nothing secret

@@ -217,15 +217,24 @@ async def test_the_program_does_nothing_until_it_is_alone(
             "kubernetes": {"kubeconfig": str(as_operator), "namespace": namespace},
             "slurm": {"url": "http://127.0.0.1:1", "token_file": str(token)},
             "health": {"listen": "127.0.0.1:0"},
+            "operator": {"token_users": {namespace: "alice"}},
         }
     )
-    made = manifest("Controller", **PLAIN)
+    monitored = {"enabled": True, "serviceMonitor": {"enabled": True}}
+    made = manifest("Controller", **PLAIN, metrics=monitored)
     made["metadata"]["namespace"] = namespace
     stop = asyncio.Event()
-    rest = manifest("RestApi")
-    rest["metadata"]["namespace"] = namespace
     rival.register()
-    for each in (made, rest):
+    others = (manifest("RestApi"), manifest("LoginSet"), manifest("Token"))
+    workers = manifest("NodeSet", "gpu", replicas=0, volumeClaimTemplates=..., extraConf="")
+    sssd = {
+        "kind": "Secret",
+        "metadata": {"name": "site-sssd"},
+        "stringData": {"sssd.conf": "[sssd]"},
+    }
+    admin.create(f"/api/v1/namespaces/{namespace}/secrets", {"apiVersion": "v1", **sssd})
+    for each in (made, *others, workers):
+        each["metadata"]["namespace"] = namespace
         admin.create(path(BY_NAME[each["kind"]], namespace), each)
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/slurm-bridge-operator"
     marker = f"/api/v1/namespaces/{namespace}/configmaps"
@@ -240,8 +249,22 @@ async def test_the_program_does_nothing_until_it_is_alone(
             await until(
                 lambda: "Unschedulable" in str(admin.get(where)), DEADLINE_S, sandbox=served
             )
-            where = f"{APPS}/namespaces/{namespace}/deployments/site-restapi"
-            await until(lambda: answers(admin, where), DEADLINE_S, sandbox=served)
+            apps, core = f"{APPS}/namespaces/{namespace}", f"/api/v1/namespaces/{namespace}"
+            for there in (
+                f"{apps}/deployments/site-restapi",
+                f"{apps}/deployments/site",
+                f"{core}/secrets/site-ssh-host-keys",
+                f"{core}/secrets/alice-token",
+                f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/gpu-workers",
+            ):
+                await until(lambda: answers(admin, there), DEADLINE_S, sandbox=served)  # noqa: B023  # awaited here
+            address = {"host": "slurm.example.org", "port": 6817}
+            admin.patch(where, {"spec": {"external": True, "externalConfig": address}})
+            gone = f"{apps}/statefulsets/site-controller"
+            await until(lambda: not answers(admin, gone), DEADLINE_S, sandbox=served)
+            left_over = path(BY_NAME["NodeSet"], namespace, "gpu")
+            admin.delete(left_over)  # it has a finalizer, which only the program takes off
+            await until(lambda: not answers(admin, left_over), DEADLINE_S, sandbox=served)
         finally:
             stop.set()
 

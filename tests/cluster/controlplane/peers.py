@@ -18,6 +18,7 @@ from bridge.reconcile.set_aside import SetAside
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import ControlLoop
 from cluster.controlplane.part import PARTS
+from cluster.controlplane.workload import WATCHED_WORKLOADS
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import NODE_SETS
 from cluster.objects.parts import API_VERSION
@@ -150,15 +151,17 @@ class Leaders:
 
         then: what happens so many seconds after its beginning.
         """
-        caches: tuple[Any, ...] = (*(Cache(each) for each in PARTS.values()), Cache(NODE_SETS))
-        self.api._caches = caches
-        for kind, cache in zip((*PARTS, "NodeSet"), caches, strict=True):
+        watched: dict[str, Any] = {**PARTS, **WATCHED_WORKLOADS, "NodeSet": NODE_SETS}
+        caches: dict[str, Cache[Any]] = {kind: Cache(each) for kind, each in watched.items()}
+        self.api._caches = tuple(caches.values())
+        for kind, cache in caches.items():
             for found in self.api.of(kind).values():
                 cache.put_listed(cache.kind.read(msgspec.json.encode(found)))
         loop = ControlLoop(
             kube=self.api,  # type: ignore[arg-type]  # all it calls
-            parts=dict(zip(PARTS, caches, strict=False)),
-            node_sets=caches[-1],
+            parts={kind: caches[kind] for kind in PARTS},
+            workloads=[caches[kind] for kind in WATCHED_WORKLOADS],
+            node_sets=caches["NodeSet"],
             make=BodyMakers(SITE),
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             clock=self.clock,

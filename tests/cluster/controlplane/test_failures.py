@@ -166,6 +166,7 @@ def test_a_leader_of_the_control_plane_may_die_at_any_write(kind: str, *, is_don
         for at in range(1, len(calm.trouble.writes) + 1):
             leaders = Leaders(clock)
             died = dying(leaders, at, is_done=is_done)
+            keys: dict[str, Any] = {}
             for change in KINDS[kind]:
                 change(leaders.api)
                 keys = keys_of(leaders)
