@@ -24,6 +24,8 @@ _SECONDS: Final[Mapping[str, Fraction]] = {
     "m": Fraction(60),
     "h": Fraction(3600),
 }
+SHORTEST_S: Final = 10
+"""As the definition of Token has it: one that ends at once would be signed again and again."""
 DEFAULT_LIFETIME_S: Final = 900
 """As in SchedMD's slurm-operator."""
 
@@ -48,6 +50,8 @@ def faults(
             " allows it in its setting operator.token_users"
         )
         yield Fault("spec.username", text)
+    if lifetime_s < SHORTEST_S:
+        yield Fault("spec.lifetime", f"expected {SHORTEST_S}s or longer, found {lifetime_s} s")
     if lifetime_s > policy.longest_s:
         text = f"expected at most {policy.longest_s} s, which is the setting operator.token_longest_s; found {lifetime_s} s"
         yield Fault("spec.lifetime", text)

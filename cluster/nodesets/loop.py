@@ -181,11 +181,12 @@ class NodeSetLoop:
         await self._tell(found, status.told(facts))
         _raise_first(acted)
         looks = [each.retry_after for _, each in decided if each.retry_after is not None]
+        looks.append(timedelta(seconds=LOOK_AGAIN_S))
         if acted.is_waiting:
             looks.append(timedelta(seconds=PATIENCE_S))
         if (due := status.due(facts)) is not None:
             looks.append(due)
-        return min(looks, default=timedelta(seconds=LOOK_AGAIN_S))
+        return min(looks)
 
     # -- gather and decide ------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cluster.keys import token_policy
 from cluster.objects.labels import TAKE_OVER_ANNOTATION
 from slurmclient.transport import jwt
 from tests.cluster.controlplane.peers import Leaders, part, secret
@@ -124,6 +125,7 @@ def test_another_wish_gives_another_token(change: dict[str, Any]) -> None:
         pytest.param({"slurm": "*"}, {"username": "401"}, "of user 401", id="SlurmUser by number"),
         pytest.param({"slurm": "*"}, {"username": "00"}, "of user 00", id="root by another number"),
         pytest.param({"slurm": "*"}, {"lifetime": "25h"}, "expected at most 86400 s", id="long"),
+        pytest.param({"slurm": "*"}, {"lifetime": "9999ms"}, "10s or longer", id="short"),
         pytest.param(
             {"slurm": "*"},
             {"secretRef": {"name": "site-auth-jwt", "key": "jwt.key"}},
@@ -167,6 +169,22 @@ def test_what_is_not_allowed_is_told_and_not_signed(
         assert before == leaders.api.of("Secret")
 
     run(main)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, 900),
+        ("90s", 90),
+        ("1h30m", 5400),
+        ("1.5h", 5400),
+        ("2m0.5s", 120),
+        ("1us999ns", 0),
+        ("9" * 60 + "h", int("9" * 60) * 3600),
+    ],
+)
+def test_durations_are_read_as_go_writes_them(text: str | None, expected: int) -> None:
+    assert expected == token_policy.lifetime_s(text)
 
 
 def test_who_is_named_may_have_root() -> None:
