@@ -1,10 +1,13 @@
 """What is wanted no more, on a real API server: what we made goes, and nothing else does."""
 
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from sandbox.client import Sandbox
-from tests.cluster.served import APPS, DEADLINE_S, PLAIN, answers, world
-from tests.servers import until
+from tests.cluster.served import APPS, DEADLINE_S, DEFINITIONS, PLAIN, answers, world
+from tests.servers import until, wait_until
 
 ELSEWHERE: dict[str, Any] = {
     "external": True,
@@ -59,3 +62,48 @@ async def test_a_kind_that_is_not_served_is_noted_and_costs_nothing_else(
         assert ("True", "PartlyServed") == (status, reason)
         assert "does not serve ServiceMonitor" in message
         assert 1 == cluster.get("statefulsets/site-controller", APPS)["spec"]["replicas"]
+
+
+@pytest.fixture
+def monitors(served: Sandbox, namespace: str) -> Iterator[str]:
+    """The path of ServiceMonitors, which are served; in any shape, as this is not Prometheus' own definition."""
+    name = "servicemonitors.monitoring.coreos.com"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+    }
+    names = {"kind": "ServiceMonitor", "plural": "servicemonitors", "singular": "servicemonitor"}
+    spec = {
+        "group": "monitoring.coreos.com",
+        "scope": "Namespaced",
+        "names": names,
+        "versions": [version],
+    }
+    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    served.admin.create(DEFINITIONS, {**body, "metadata": {"name": name}, "spec": spec})
+    where = f"/apis/monitoring.coreos.com/v1/namespaces/{namespace}/servicemonitors"
+    wait_until(lambda: answers(served.admin, where), DEADLINE_S, sandbox=served)
+    yield where
+    served.admin.delete(f"{DEFINITIONS}/{name}")
+
+
+async def test_a_monitor_is_made_where_the_kind_is_served_and_goes_when_it_is_switched_off(
+    served: Sandbox, namespace: str, monitors: str
+) -> None:
+    async with world(served, namespace) as cluster:
+        monitored = {"enabled": True, "serviceMonitor": {"enabled": True}}
+        cluster.create("Controller", **PLAIN, metrics=monitored)
+        await cluster.look("Controller")
+        assert ("True", "Accepted", "") == cluster.told("Controller", "Accepted")
+        made = served.admin.get(f"{monitors}/site-controller")
+        assert 4 == len(made["spec"]["endpoints"])
+        settled = [each for each in await cluster.look("Controller") if "status" not in each]
+        assert [] == settled
+
+        cluster.change("Controller", {"spec": {"metrics": {"serviceMonitor": {"enabled": False}}}})
+        gone = await cluster.look("Controller")
+        assert ["DELETE servicemonitors"] == [each for each in gone if "status" not in each]
+        assert not answers(served.admin, f"{monitors}/site-controller")
