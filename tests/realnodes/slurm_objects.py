@@ -1,22 +1,6 @@
-"""A Slurm of pods, as its users write it, and a login pod, as slurm-operator renders it."""
+"""A Slurm of pods, with login pods, as its users write it."""
 
 from typing import Any
-
-import msgspec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
-
-from bridge.domain.faults import Refused
-from cluster.objects.controller import ControllerObject
-from cluster.objects.loginset import LoginSetObject
-from cluster.rendering.loginset import host_keys_body, login_set_bodies
-from cluster.rendering.site import ControlSite, SlurmImages
-from cluster.rendering.ssh import HOST_KEYS
 
 THIS_MACHINE = """\
 ProctrackType=proctrack/linuxproc
@@ -63,15 +47,6 @@ OBJECTS: tuple[dict[str, Any], ...] = (
 )
 
 
-_PRIVATE = Ed25519PrivateKey.generate()
-HOST_KEY_TEXT = _PRIVATE.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
-HOST_KEY = {
-    "": _PRIVATE.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()),
-    ".pub": HOST_KEY_TEXT.encode(),
-}
-"""sshd looks into a file for the kind of a key, not at its name."""
-
-
 USERS_OF_FILES = """\
 [sssd]
 services = nss, pam
@@ -109,43 +84,30 @@ def accounting(host: str, port: int) -> tuple[dict[str, Any], ...]:
     )
 
 
-def login_bodies(
-    name: str, controller_body: dict[str, Any], image: str, sssd_conf: str
-) -> list[dict[str, Any]]:
-    """Return all that belongs to a LoginSet, with its host keys.
+def login_set(name: str, image: str, sssd_conf: str) -> tuple[dict[str, Any], ...]:
+    """Return a LoginSet with where its users are.
 
     Args:
         name: of the LoginSet.
-        controller_body: its Controller, as the API server has it.
         image: of login.
         sssd_conf: where its users are.
     """
-    namespace = controller_body["metadata"]["namespace"]
-    controller = msgspec.convert(controller_body, ControllerObject, strict=False)
-    login_set = msgspec.convert(
+    users = {"name": f"{name}-users", "key": "sssd.conf"}
+    return (
         {
-            "metadata": {"name": name, "namespace": namespace, "uid": "none"},
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": users["name"]},
+            "stringData": {users["key"]: sssd_conf},
+        },
+        {
+            "apiVersion": "slinky.slurm.net/v1beta1",
+            "kind": "LoginSet",
+            "metadata": {"name": name},
             "spec": {
                 "controllerRef": {"name": "site"},
-                "sssdConfRef": {"name": f"{name}-users", "key": "sssd.conf"},
+                "sssdConfRef": users,
+                "login": {"image": image},
             },
         },
-        LoginSetObject,
-        strict=False,
     )
-    images = {name: f"registry.test/{name}" for name in SlurmImages.__annotations__}
-    site = ControlSite(images=SlurmImages(**{**images, "login": image}))
-    keys = {f"{file}{end}": text for file in HOST_KEYS for end, text in HOST_KEY.items()}
-    bodies = login_set_bodies(login_set, controller, site)
-    assert not isinstance(bodies, Refused)
-    users = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": f"{name}-users", "namespace": namespace},
-        "stringData": {"sssd.conf": sssd_conf},
-    }
-    owned = [dict(each.body) for each in (*bodies, host_keys_body(login_set, keys))]
-    for body in owned:
-        # Of a LoginSet that is not there, garbage collection would delete it all.
-        del body["metadata"]["ownerReferences"]
-    return [users, *owned]

@@ -1,5 +1,6 @@
 """slurm-operator on real kubelets: a Slurm of pods from three objects, and workers that leave only when they are idle."""
 
+import base64
 import json
 import socket
 import subprocess
@@ -89,19 +90,19 @@ class InPods:
         return {tuple(line.split("|")) for line in lines}
 
     def log_in(self, name: str, image: str) -> Callable[..., str]:
-        """Make a login pod and wait until it is ready; return what runs kubectl's `exec` or `logs` for it."""
-        path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/controllers/site"
-        controller = self.sandbox.admin.get(path)
-        users = slurm_objects.USERS_OF_FILES
-        for body in slurm_objects.login_bodies(name, controller, image, users):
-            self.sandbox.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(body))
-        pod = ("-n", NAMESPACE)
-        ready = ("rollout", "status", f"deployment/{name}", f"--timeout={STARTS_S:.0f}s")
-        self.sandbox.kubectl(*pod, *ready)
+        """Make a LoginSet and wait until it is ready; return what runs kubectl's `exec` or `logs` for it."""
+        listed = slurm_objects.login_set(name, image, slurm_objects.USERS_OF_FILES)
+        bodies = json.dumps({"apiVersion": "v1", "kind": "List", "items": listed})
+        self.sandbox.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=bodies)
+        wait_until(
+            lambda: self.condition("loginsets", name, "Ready")[0] == "True",
+            STARTS_S,
+            sandbox=self.sandbox,
+        )
 
         def run(verb: str, *command: str) -> str:
             what = (f"deployment/{name}", "-c", "login", *(("--", *command) if command else ()))
-            return self.sandbox.kubectl(*pod, verb, *what)
+            return self.sandbox.kubectl("-n", NAMESPACE, verb, *what)
 
         return run
 
@@ -124,7 +125,7 @@ def in_pods(
         for image in slurm_images:
             sandbox.load_image(image.archive)
         sandbox.kubectl("apply", "--server-side", "-f", str(DEFINITIONS))
-        for definition in ("accountings", "controllers", "nodesets", "restapis"):
+        for definition in ("accountings", "controllers", "loginsets", "nodesets", "restapis"):
             named = f"crd/{definition}.slinky.slurm.net"
             sandbox.kubectl("wait", "--for=condition=Established", named, "--timeout=30s")
         sandbox.kubectl("create", "namespace", NAMESPACE)
@@ -189,7 +190,6 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
 
 
 def test_a_login_pod_reaches_the_workers(in_pods: InPods) -> None:
-    """Its controller is not there yet: its objects are applied as they are rendered."""
     login = in_pods.log_in("login", in_pods.login_image)
 
     assert login("exec", "srun", "hostname").strip() in in_pods.workers()
@@ -197,7 +197,9 @@ def test_a_login_pod_reaches_the_workers(in_pods: InPods) -> None:
     assert "SSH-2.0-" == in_pods.run("bash", "-c", ask)
     assert "there is a sssd.conf, but no sssd" in login("logs")
     key = login("exec", "cat", "/etc/ssh/ssh_host_ed25519_key.pub")
-    assert key.strip() == slurm_objects.HOST_KEY_TEXT
+    path = f"/api/v1/namespaces/{NAMESPACE}/secrets/login-ssh-host-keys"
+    kept = in_pods.sandbox.admin.get(path)["data"]["ssh_host_ed25519_key.pub"]
+    assert key == base64.b64decode(kept).decode()
 
 
 def test_a_login_pod_has_users_from_sssd(in_pods: InPods, login_with_sssd: SlurmImage) -> None:
