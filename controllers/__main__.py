@@ -100,7 +100,7 @@ async def lead(
     stop: asyncio.Event,
     accession: Accession,
     *,
-    news: News,
+    news: News | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
 ) -> None:
     """Do a leader's work while this process leads; certificates do not wait for anything else."""
@@ -118,7 +118,7 @@ async def control(
     stop: asyncio.Event,
     _accession: Accession,
     *,
-    news: News,
+    news: News | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
 ) -> None:
     """Run the controllers while this process leads."""
@@ -133,7 +133,8 @@ async def control(
         submits=False,
         batch=slurm_jobs is not None,
     )
-    news.lead(term.placeholders)
+    if news is not None:
+        news.lead(term.placeholders)
     breaker = breaker_of(term)
     inquiry = Inquiry(program.slurm, clock=program.clock, wake=term.wake)
     restorer = restorer_of(term, inquiry)

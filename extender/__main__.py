@@ -92,7 +92,7 @@ async def place(
     stop: asyncio.Event,
     accession: Accession,
     *,
-    news: News,
+    news: News | None = None,
 ) -> None:
     """Place pods while this process leads."""
     await mirror.synced()
@@ -104,7 +104,8 @@ async def place(
         idle_s=placement.idle_poll_interval_s,
         submits=True,
     )
-    news.lead(term.placeholders)
+    if news is not None:
+        news.lead(term.placeholders)
     bridged = bridged_of(term)
     owners = Owners(Objects(program.kube), program.clock)
     kicker = kicker_of(term) if program.settings.slurm.kick else None
