@@ -3,8 +3,8 @@
 Pods and jobs write into one file of the node, in the order in which things happen there.
 """
 
-import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,10 +23,12 @@ FOLDER = "/var/lib/kubelet"
 OPTIONS = Options(hybrid=True, escrow=True, accounting=True, nodes=0, plain_nodes=0, real_nodes=1)
 ONE_CPU = {"cpu": "1", "memory": "64Mi"}
 STUBBORN = (
-    "trap 'echo told >> /host/log; sleep {stops_s}; echo dead >> /host/log; exit 0' TERM;"
-    " echo runs >> /host/log; while :; do sleep 0.1; done"
+    "trap 'echo told >> /host/{log}; until [ -e /host/{log}.over ]; do sleep 0.1; done;"
+    " echo dead >> /host/{log}; exit 0' TERM; echo runs >> /host/{log}; while :; do sleep 0.1; done"
 )
-"""Told to end, a container takes its time."""
+"""Told to end, a container goes on until the test lets it end."""
+PATIENT = {"DEADLINE_S": 600}
+GRACE_S = 600
 
 
 @pytest.fixture(scope="module")
@@ -37,37 +39,48 @@ def hybrid(able: None) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def containers(hybrid: Sandbox) -> Iterator[Containers]:
-    hybrid.on_node(NODE, "sh", "-c", f": > {FOLDER}/log")
-    escrow.configure(hybrid.instance)
+    """Of a namespace, whose name the log has; no container outlives its test."""
+    escrow.configure(hybrid.instance, **PATIENT)
     with fresh_namespace(hybrid, labels={names.ENABLED_LABEL: "true"}) as namespace:
-        yield Containers(hybrid, namespace)
+        containers = Containers(hybrid, namespace)
+        hybrid.on_node(NODE, "touch", f"{FOLDER}/{namespace}")
+        yield containers
+        let_end(containers)
+        pods = f"/api/v1/namespaces/{namespace}/pods"
+        hybrid.admin.delete(pods)
+        wait_until(lambda: not hybrid.admin.get(pods)["items"], STARTS_S, sandbox=hybrid)
 
 
-def stubborn(containers: Containers, name: str, *, stops_s: int) -> str:
-    """A container that runs, and takes that long to end; its job."""
+def stubborn(containers: Containers, name: str) -> str:
+    """A container that runs, and its job."""
     containers.create(
         name,
-        STUBBORN.format(stops_s=stops_s),
+        STUBBORN.format(log=containers.namespace),
         limits=ONE_CPU,
         host_folder=FOLDER,
-        terminationGracePeriodSeconds=stops_s + 30,
+        terminationGracePeriodSeconds=GRACE_S,
     )
     containers.runs(name)
     return containers.job_of(name)
 
 
-def native(sandbox: Sandbox, cpus: int, word: str) -> str:
+def let_end(containers: Containers) -> None:
+    containers.sandbox.on_node(NODE, "touch", f"{FOLDER}/{containers.namespace}.over")
+
+
+def native(containers: Containers, cpus: int, word: str = "native") -> str:
     """A batch job of root's that writes a word."""
     shape = ("--parsable", "--chdir=/", f"--cpus-per-task={cpus}", "--mem=64")
-    return sandbox.run("sbatch", *shape, f"--wrap=echo {word} >> {FOLDER}/log").strip()
+    script = f"--wrap=echo {word} >> {FOLDER}/{containers.namespace}"
+    return containers.sandbox.run("sbatch", *shape, script).strip()
 
 
 def cpus(sandbox: Sandbox) -> int:
     return int(sandbox.admin.get(f"/api/v1/nodes/{NODE}")["status"]["capacity"]["cpu"])
 
 
-def happened(sandbox: Sandbox) -> list[str]:
-    return sandbox.on_node(NODE, "cat", f"{FOLDER}/log").split()
+def happened(containers: Containers) -> list[str]:
+    return containers.sandbox.on_node(NODE, "cat", f"{FOLDER}/{containers.namespace}").split()
 
 
 def state(sandbox: Sandbox, job: str) -> str:
@@ -78,76 +91,108 @@ def completed(sandbox: Sandbox, job: str) -> None:
     wait_until(lambda: state(sandbox, job) == "COMPLETED", STARTS_S, sandbox=sandbox)
 
 
-def waits_before_launch(sandbox: Sandbox, job: str) -> None:
-    wait_until(lambda: state(sandbox, job) == "CONFIGURING", STARTS_S, sandbox=sandbox)
+def waits_for(containers: Containers, job: str, *, told: int = 1) -> None:
+    """Wait until the job has its cores and the containers know that they are to end."""
+    wait_until(
+        lambda: state(containers.sandbox, job) == "CONFIGURING",
+        STARTS_S,
+        sandbox=containers.sandbox,
+    )
+    wait_until(
+        lambda: happened(containers).count("told") == told, STARTS_S, sandbox=containers.sandbox
+    )
 
 
-@pytest.mark.parametrize("stops_s", [1, 3, 6])
+@pytest.mark.parametrize("repeat", range(3))
 def test_a_batch_job_never_starts_before_the_last_container_is_dead(
-    hybrid: Sandbox, containers: Containers, stops_s: int
+    hybrid: Sandbox, containers: Containers, repeat: int
 ) -> None:
-    first = stubborn(containers, "first", stops_s=stops_s)
-    job = native(hybrid, cpus(hybrid), "native")
+    first = stubborn(containers, "first")
+    job = native(containers, cpus(hybrid))
     hybrid.run("scancel", first)
+    waits_for(containers, job)
+    let_end(containers)
     completed(hybrid, job)
 
-    assert ["runs", "told", "dead", "native"] == happened(hybrid)
+    assert ["runs", "told", "dead", "native"] == happened(containers)
 
 
-def test_it_waits_for_the_slowest_of_several(hybrid: Sandbox, containers: Containers) -> None:
-    if cpus(hybrid) < 2:
+def test_it_waits_for_the_last_of_several(hybrid: Sandbox, containers: Containers) -> None:
+    if cpus(hybrid) == 1:
         pytest.skip("NOT RUN: this machine has one processor")
-    jobs = [stubborn(containers, f"pod-{stops_s}", stops_s=stops_s) for stops_s in (1, 6)]
-    native_job = native(hybrid, cpus(hybrid), "native")
+    jobs = [stubborn(containers, name) for name in ("one", "two")]
+    job = native(containers, cpus(hybrid))
     hybrid.run("scancel", *jobs)
-    completed(hybrid, native_job)
+    waits_for(containers, job, told=2)
+    let_end(containers)
+    completed(hybrid, job)
 
-    assert ["dead", "native"] == happened(hybrid)[-2:]
-    assert 2 == happened(hybrid).count("dead")
+    assert ["told", "told", "dead", "dead", "native"] == happened(containers)[2:]
 
 
 def test_a_killed_kubelet_does_not_let_it_go(hybrid: Sandbox, containers: Containers) -> None:
     """The container lives on without it, and nobody knows how it does."""
-    first = stubborn(containers, "first", stops_s=2)
+    first = stubborn(containers, "first")
     hybrid.hold_daemon(NODE, "kubelet", held=True)
-    job = native(hybrid, cpus(hybrid), "native")
-    hybrid.run("scancel", first)
-    waits_before_launch(hybrid, job)
-    wait_until(
-        lambda: "deletionTimestamp" in containers.get("first")["metadata"],
-        STARTS_S,
-        sandbox=hybrid,
-    )
-    assert "CONFIGURING" == state(hybrid, job)
-    hybrid.hold_daemon(NODE, "kubelet", held=False)
+    try:
+        job = native(containers, cpus(hybrid))
+        hybrid.run("scancel", first)
+        waits_for(containers, job, told=0)
+        wait_until(
+            lambda: "deletionTimestamp" in containers.get("first")["metadata"],
+            STARTS_S,
+            sandbox=hybrid,
+        )
+        assert "CONFIGURING" == state(hybrid, job)
+    finally:
+        hybrid.hold_daemon(NODE, "kubelet", held=False)
+    let_end(containers)
     completed(hybrid, job)
 
-    assert ["runs", "told", "dead", "native"] == happened(hybrid)
+    assert ["runs", "told", "dead", "native"] == happened(containers)
+
+
+def test_controllers_that_are_killed_meanwhile_let_nobody_go(
+    hybrid: Sandbox, containers: Containers
+) -> None:
+    escrow.configure(hybrid.instance, **PATIENT, AWAY_S=120)
+    first = stubborn(containers, "first")
+    job = native(containers, cpus(hybrid))
+    hybrid.run("scancel", first)
+    waits_for(containers, job)
+    for program in escrow.PROGRAMS:
+        hybrid.restart(program, signal="KILL")
+    assert "CONFIGURING" == state(hybrid, job)
+    let_end(containers)
+    completed(hybrid, job)
+
+    assert ["runs", "told", "dead", "native"] == happened(containers)
 
 
 def test_a_batch_job_beside_a_pod_whose_job_runs_does_not_wait(
     hybrid: Sandbox, containers: Containers
 ) -> None:
-    if cpus(hybrid) < 2:
+    if cpus(hybrid) == 1:
         pytest.skip("NOT RUN: this machine has one processor")
-    stubborn(containers, "first", stops_s=1)
-    completed(hybrid, native(hybrid, 1, "native"))
+    stubborn(containers, "first")
+    completed(hybrid, native(containers, 1))
 
-    assert ["runs", "native"] == happened(hybrid)
+    assert ["runs", "native"] == happened(containers)
 
 
 def test_a_batch_job_that_is_cancelled_while_it_waits_never_runs(
     hybrid: Sandbox, containers: Containers
 ) -> None:
-    first = stubborn(containers, "first", stops_s=4)
-    job = native(hybrid, cpus(hybrid), "native")
+    first = stubborn(containers, "first")
+    job = native(containers, cpus(hybrid))
     hybrid.run("scancel", first)
-    waits_before_launch(hybrid, job)
+    waits_for(containers, job)
     hybrid.run("scancel", job)
-    wait_until(lambda: "dead" in happened(hybrid), STARTS_S, sandbox=hybrid)
-    completed(hybrid, native(hybrid, 1, "later"))
+    let_end(containers)
+    wait_until(lambda: "dead" in happened(containers), STARTS_S, sandbox=hybrid)
+    completed(hybrid, native(containers, 1, "later"))
 
-    assert ["runs", "told", "dead", "later"] == happened(hybrid)
+    assert ["runs", "told", "dead", "later"] == happened(containers)
 
 
 @pytest.mark.parametrize("trouble", ["away", "hanging", "wrong token", "deadline"])
@@ -155,29 +200,34 @@ def test_the_job_starts_at_last_whatever_is_wrong_with_us(
     hybrid: Sandbox, containers: Containers, trouble: str
 ) -> None:
     """Then there is no guarantee, and no job is lost or requeued."""
+    first = stubborn(containers, "first")
+    job = native(containers, cpus(hybrid))
+    with in_trouble(hybrid, trouble):
+        hybrid.run("scancel", first)
+        completed(hybrid, job)
+        assert "dead" not in happened(containers)
+        assert ("COMPLETED", "0:0") == containers.accounted_job(job)
+    told = hybrid.instance.log("slurmctld").read_text()
+    assert f"prolog_running_decr: Configuration for JobId={job} is complete" in told
+    assert f"prolog_slurmctld JobId={job} prolog exit status" not in told
+
+
+@contextmanager
+def in_trouble(hybrid: Sandbox, trouble: str) -> Iterator[None]:
+    """Let nobody answer the script as it should be."""
     short = {"AWAY_S": 3, "LONGEST_S": 3}
     escrow.configure(hybrid.instance, **({"DEADLINE_S": 3} if trouble == "deadline" else short))
-    first = stubborn(containers, "first", stops_s=60)
-    job = native(hybrid, cpus(hybrid), "native")
     token = escrow.token_file(hybrid.instance)
     kept = token.read_text()
     try:
-        match trouble:
-            case "wrong token":
-                token.write_text("e" * 64)
-            case "away":
-                for program in escrow.PROGRAMS:
-                    hybrid.stop(program)
-            case "hanging":
-                for program in escrow.PROGRAMS:
-                    hybrid.pause(program)
-            case _:
-                pass
-        hybrid.run("scancel", first)
-        waits_before_launch(hybrid, job)
-        completed(hybrid, job)
-        assert "dead" not in happened(hybrid)
-        assert ("COMPLETED", "0:0") == containers.accounted_job(job)
+        if trouble == "wrong token":
+            token.write_text("e" * 64)
+        for program in escrow.PROGRAMS:
+            if trouble == "away":
+                hybrid.stop(program)
+            if trouble == "hanging":
+                hybrid.pause(program)
+        yield
     finally:
         token.write_text(kept)
         for program in escrow.PROGRAMS:
@@ -185,14 +235,11 @@ def test_the_job_starts_at_last_whatever_is_wrong_with_us(
                 hybrid.start(program)
             if trouble == "hanging":
                 hybrid.resume(program)
-    restarts = hybrid.run("squeue", "-h", "--states=all", "-o", "%r", "-j", job).strip()
-    assert "None" == restarts
 
 
 def test_it_stands_beside_a_sites_own_scripts(hybrid: Sandbox, containers: Containers) -> None:
     """All of them run, in their order."""
-    folder = escrow.folder(hybrid.instance)
-    own = folder / "own"
+    own = escrow.folder(hybrid.instance) / "own"
     mark = Path(hybrid.instance.slurm) / "run" / "own"
     own.write_text(f'#!/bin/sh\necho "$SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID" >> {mark}\n')
     own.chmod(0o755)
@@ -201,14 +248,15 @@ def test_it_stands_beside_a_sites_own_scripts(hybrid: Sandbox, containers: Conta
     conf.write_text(f"{before}PrologSlurmctld={own}\nEpilogSlurmctld={own}\n")
     hybrid.run("scontrol", "reconfigure")
     try:
-        first = stubborn(containers, "first", stops_s=3)
-        job = native(hybrid, cpus(hybrid), "native")
+        first = stubborn(containers, "first")
+        job = native(containers, cpus(hybrid))
         hybrid.run("scancel", first)
+        waits_for(containers, job)
+        let_end(containers)
         completed(hybrid, job)
-        assert ["runs", "told", "dead", "native"] == happened(hybrid)
+        assert ["runs", "told", "dead", "native"] == happened(containers)
         wait_until(lambda: f"epilog_slurmctld {job}" in mark.read_text(), STARTS_S, sandbox=hybrid)
         assert f"prolog_slurmctld {job}" in mark.read_text()
     finally:
         conf.write_text(before)
         hybrid.run("scontrol", "reconfigure")
-    assert os.access(own, os.X_OK)
