@@ -92,6 +92,19 @@ class Site:
         text = "".join(f"{name}='{value}'\n" for name, value in settings.items())
         (self.folder / f"{SCRIPT.name}.conf").write_text(text)
 
+    def own(self, *marks: str, code: int = 0) -> str:
+        """A site's own scripts, as a setting; each leaves its mark."""
+        for mark in marks:
+            script = self.folder / mark
+            script.write_text(
+                f'#!/bin/sh\necho "$SLURM_SCRIPT_CONTEXT {mark}" >> {self.folder}/ran\nexit {code}\n'
+            )
+            script.chmod(0o755)
+        return " ".join(str(self.folder / mark) for mark in marks)
+
+    def ran(self) -> list[str]:
+        return (self.folder / "ran").read_text().splitlines()
+
     @asynccontextmanager
     async def serving(
         self, answer: Callable[[int], Awaitable[Response]]
@@ -175,6 +188,18 @@ async def test_it_ends_although_nobody_is_there(site: Site) -> None:
     assert QUIETLY == await site.run()
 
 
+async def test_it_asks_although_all_its_files_are_closed(site: Site) -> None:
+    async with site.serving(go) as (bridge, url):
+        site.configure(url)
+        process = await asyncio.create_subprocess_exec(
+            *("/bin/sh", "-c", 'exec "$0" <&- >&- 2>&-', str(site.script)),
+            env={"SLURM_JOB_ID": "7", "SLURM_SCRIPT_CONTEXT": START},
+        )
+        async with asyncio.timeout(ENDS_S):
+            assert 0 == await process.wait()
+        assert [("/v1/start", f"Bearer {TOKEN}", {"job": 7})] == bridge.said
+
+
 async def test_the_second_is_asked_if_the_first_does_not_answer(site: Site) -> None:
     async with site.serving(hang) as (_, first), site.serving(go) as (second, url):
         site.configure(first, url, DEADLINE_S=60)
@@ -235,6 +260,30 @@ async def test_without_token_or_settings_nobody_is_asked(site: Site) -> None:
         site.token_file.unlink()
         assert QUIETLY == await site.run()
         assert [] == bridge.said
+
+
+async def test_a_sites_own_scripts_run_before_in_their_order(site: Site) -> None:
+    async with site.serving(go) as (bridge, url):
+        site.configure(url, PROLOGS=site.own("a", "b"), EPILOGS=site.own("c"))
+        assert QUIETLY == await site.run()
+        assert [START + " a", START + " b"] == site.ran()
+        assert QUIETLY == await site.run(END)
+        assert END + " c" == site.ran()[-1]
+        assert ["/v1/start", "/v1/end"] == [path for path, _, _ in bridge.said]
+
+
+async def test_a_sites_own_script_that_fails_decides_and_no_other_runs(site: Site) -> None:
+    async with site.serving(go) as (bridge, url):
+        site.configure(url, PROLOGS=site.own("a", "b", code=3))
+        assert (3, "") == await site.run()
+        assert [START + " a"] == site.ran()
+        assert [] == bridge.said
+
+
+async def test_a_sites_own_scripts_run_although_ours_has_nothing_to_do(site: Site) -> None:
+    site.configure(PROLOGS=site.own("a"), PARTITIONS="other")
+    assert QUIETLY == await site.run()
+    assert [START + " a"] == site.ran()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

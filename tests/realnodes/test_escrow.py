@@ -237,26 +237,18 @@ def in_trouble(hybrid: Sandbox, trouble: str) -> Iterator[None]:
                 hybrid.resume(program)
 
 
-def test_it_stands_beside_a_sites_own_scripts(hybrid: Sandbox, containers: Containers) -> None:
-    """All of them run, in their order."""
+def test_it_runs_a_sites_own_scripts_too(hybrid: Sandbox, containers: Containers) -> None:
     own = escrow.folder(hybrid.instance) / "own"
     mark = Path(hybrid.instance.slurm) / "run" / "own"
     own.write_text(f'#!/bin/sh\necho "$SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID" >> {mark}\n')
     own.chmod(0o755)
-    conf = hybrid.slurm_conf
-    before = conf.read_text()
-    conf.write_text(f"{before}PrologSlurmctld={own}\nEpilogSlurmctld={own}\n")
-    hybrid.run("scontrol", "reconfigure")
-    try:
-        first = stubborn(containers, "first")
-        job = native(containers, cpus(hybrid))
-        hybrid.run("scancel", first)
-        waits_for(containers, job)
-        let_end(containers)
-        completed(hybrid, job)
-        assert ["runs", "told", "dead", "native"] == happened(containers)
-        wait_until(lambda: f"epilog_slurmctld {job}" in mark.read_text(), STARTS_S, sandbox=hybrid)
-        assert f"prolog_slurmctld {job}" in mark.read_text()
-    finally:
-        conf.write_text(before)
-        hybrid.run("scontrol", "reconfigure")
+    escrow.configure(hybrid.instance, **PATIENT, PROLOGS=own, EPILOGS=own)
+    first = stubborn(containers, "first")
+    job = native(containers, cpus(hybrid))
+    hybrid.run("scancel", first)
+    waits_for(containers, job)
+    let_end(containers)
+    completed(hybrid, job)
+    assert ["runs", "told", "dead", "native"] == happened(containers)
+    wait_until(lambda: f"epilog_slurmctld {job}" in mark.read_text(), STARTS_S, sandbox=hybrid)
+    assert f"prolog_slurmctld {job}" in mark.read_text()

@@ -11,7 +11,8 @@ from bridge.domain.model.nodes import KubeNodeFacts
 
 HYBRID = {names.HYBRID_NODE_LABEL: "true"}
 EXTERNAL = {names.EXTERNAL_NODE_LABEL: "true"}
-SCRIPT = ("/opt/site/prolog", "/etc/slurm/slurm-bridge-escrow")
+SCRIPT = ("/etc/slurm/slurm-bridge-escrow",)
+BESIDE = ("/opt/site/prolog", *SCRIPT)
 OTHER = ("/etc/slurm/slurm-bridge-escrow.d/prolog",)
 
 
@@ -21,6 +22,7 @@ OTHER = ("/etc/slurm/slurm-bridge-escrow.d/prolog",)
         pytest.param(EXTERNAL, False, (), Severity.OK, "no hybrid node", id="nothing to hold"),
         pytest.param(EXTERNAL, True, None, Severity.OK, "no hybrid node", id="door, no hybrid"),
         pytest.param(HYBRID, True, SCRIPT, Severity.OK, "wait for containers", id="both"),
+        pytest.param(HYBRID, True, BESIDE, Severity.FAULT, "that ends first", id="not alone"),
         pytest.param(HYBRID, False, (), Severity.WARNING, "may start while", id="neither"),
         pytest.param(HYBRID, False, None, Severity.WARNING, "may start while", id="off, old Slurm"),
         pytest.param(HYBRID, True, (), Severity.WARNING, "does not run", id="no script"),

@@ -182,6 +182,11 @@ def _held_back(facts: BothFacts) -> Said:
             f"slurmctld does not run {ESCROW_SCRIPT}: native jobs wait for no container",
             "install the script and name it as PrologSlurmctld in slurm.conf; docs/escrow.md",
         )
+    if len(facts.prologs) > 1:
+        return fault(
+            "of several PrologSlurmctld, slurmctld waits for the one that ends first: native jobs may wait for no container",
+            f"name {ESCROW_SCRIPT} alone in slurm.conf, and the others in its setting PROLOGS; docs/escrow.md",
+        )
     return ok(
         "native jobs on hybrid nodes wait for containers of ended jobs, up to the script's deadline"
     )
