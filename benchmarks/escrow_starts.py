@@ -20,6 +20,7 @@ from typing import Annotated
 import typer
 
 from bridge.domain import names
+from sandbox import escrow
 from sandbox.client import Sandbox
 from sandbox.options import Options
 
@@ -37,33 +38,36 @@ def main(
 ) -> None:
     """Release held placeholders, and compare how soon their pods have a node."""
     typer.echo(f"load before: {os.getloadavg()[0]:.1f}, processors: {os.cpu_count()}")
-    for escrow in (False, True):
-        folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-escrow-"))
-        folder.chmod(0o755)
-        try:
-            options = Options(nodes=4, plain_nodes=0, escrow=escrow, hurried=False)
-            with Sandbox.up(folder, options) as sandbox:
-                found = _measure(sandbox, pods)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        for since, times in found.items():
+    folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-escrow-"))
+    folder.chmod(0o755)
+    found: dict[str, dict[str, list[float]]] = {}
+    try:
+        options = Options(nodes=4, plain_nodes=0, escrow=True, hurried=False)
+        with Sandbox.up(folder, options) as sandbox:
+            labels = {names.ENABLED_LABEL: "true"}
+            metadata = {"name": _NAMESPACE, "labels": labels}
+            sandbox.admin.create("/api/v1/namespaces", {"metadata": metadata})
+            time.sleep(2)  # for its service account
+            # Without URLs the script ends at once and tells nobody; slurmctld writes the same log.
+            for way, changed in {"polling": {"URLS": ""}, "escrow": {}}.items():
+                escrow.configure(sandbox.instance, **changed)
+                found[way] = _measure(sandbox, way, pods)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    for way, by_since in found.items():
+        for since, times in by_since.items():
             p50_ms, longest_ms = 1000 * statistics.median(times), 1000 * max(times)
-            way = "escrow " if escrow else "polling"
             typer.echo(
-                f"{way} {since:13} to node: p50 {p50_ms:.0f} ms, longest {longest_ms:.0f} ms"
+                f"{way:7} {since:13} to node: p50 {p50_ms:.0f} ms, longest {longest_ms:.0f} ms"
             )
     typer.echo(f"load after: {os.getloadavg()[0]:.1f}")
 
 
-def _measure(sandbox: Sandbox, pods: int) -> dict[str, list[float]]:
+def _measure(sandbox: Sandbox, way: str, pods: int) -> dict[str, list[float]]:
     """Return the seconds until the extender had given the pod its node, by what they count from."""
-    labels = {names.ENABLED_LABEL: "true"}
-    metadata = {"name": _NAMESPACE, "labels": labels}
-    sandbox.admin.create("/api/v1/namespaces", {"metadata": metadata})
-    time.sleep(2)  # for its service account
     found: dict[str, list[float]] = {"job has nodes": [], "job runs": []}
     for number in range(pods):
-        given, runs, placed = _start(sandbox, f"pod-{number}")
+        given, runs, placed = _start(sandbox, f"{way}-{number}")
         found["job has nodes"].append((placed - given).total_seconds())
         found["job runs"].append((placed - runs).total_seconds())
     return found
@@ -90,8 +94,7 @@ def _start(sandbox: Sandbox, name: str) -> tuple[datetime, datetime, datetime]:
     _await(lambda: sandbox.admin.get(f"{path}/{name}")["spec"].get("nodeName", ""), "no node")
     sandbox.admin.delete(f"{path}/{name}", gracePeriodSeconds=0)
     given = _moment(sandbox, _GIVEN, job)
-    runs = _moment(sandbox, _RUNS, job) if sandbox.instance.options.escrow else given
-    return given, runs, _placed_at(sandbox, job)
+    return given, _moment(sandbox, _RUNS, job), _placed_at(sandbox, job)
 
 
 def _held_job(sandbox: Sandbox) -> str:
@@ -99,11 +102,15 @@ def _held_job(sandbox: Sandbox) -> str:
 
 
 def _moment(sandbox: Sandbox, pattern: str, job: str) -> datetime:
-    text = sandbox.instance.log("slurmctld").read_text()
-    match = re.search(pattern.format(job=job), text)
-    if match is None:
-        raise ValueError(f"slurmctld's log does not tell of job {job}")
-    return datetime.fromisoformat(match[1]).astimezone(UTC)
+    log = sandbox.instance.log("slurmctld")
+
+    def told() -> str:
+        match = re.search(pattern.format(job=job), log.read_text())
+        return match[1] if match else ""
+
+    # It is written late.
+    text = _await(told, f"slurmctld's log does not tell of job {job}")
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def _placed_at(sandbox: Sandbox, job: str) -> datetime:
