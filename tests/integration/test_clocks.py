@@ -1,51 +1,12 @@
 """A leader whose wall clock is wrong: time limits are Slurm's, and so is the time."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from bridge.domain.names import REQUEST_PREFIX
 from sandbox.client import Sandbox
+from tests.integration.clock_ahead import controllers_an_hour_ahead
 from tests.integration.worlds import PATIENCE_S, Worlds, played
 from tests.servers import wait_until
-
-AN_HOUR_AHEAD = """
-import sys
-from datetime import timedelta
-from bridge.process.clock import SystemClock
-from controllers.__main__ import main
-true_now = SystemClock.now
-SystemClock.now = lambda self: true_now(self) + timedelta(hours=1)
-sys.argv[0] = "controllers"
-sys.exit(main())
-"""
-
-
-@contextmanager
-def controllers_an_hour_ahead(sandbox: Sandbox, log: Path) -> Iterator[None]:
-    """In place of the sandbox's own."""
-    config = sandbox.instance.bridge / "controllers" / "config.yaml"
-    sandbox.stop("controllers")
-    try:
-        with log.open("wb") as lines:
-            process = subprocess.Popen(
-                (sys.executable, "-c", AN_HOUR_AHEAD, "--config", str(config)),
-                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-                stdin=subprocess.DEVNULL,
-                stdout=lines,
-                stderr=lines,
-            )
-        try:
-            yield
-            assert process.poll() is None, log.read_text()[-4000:]
-        finally:
-            process.terminate()
-            process.wait()
-    finally:
-        sandbox.start("controllers")
 
 
 def test_a_leader_an_hour_ahead_ends_no_pod_and_no_job(

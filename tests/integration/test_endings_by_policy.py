@@ -1,6 +1,5 @@
 """Endings that the administrator's settings decide: with small numbers, in a sandbox of its own."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,14 +12,13 @@ from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.integration import gang_pods
+from tests.integration.breaker import await_read, await_readiness, evictions_allowed
 from tests.integration.machines import repaired
 from tests.integration.policed import policed
-from tests.integration.residents import snapshot_age_s
 from tests.integration.slurm_users import run_as
 from tests.integration.volumes import a_volume, mounted, only_on, volume_of
 from tests.integration.worlds import (
     HOST_PORT,
-    PATIENCE_S,
     Manifest,
     Worlds,
     condition,
@@ -311,54 +309,6 @@ def test_many_are_not_evicted_at_once_before_an_operator_says_so(
             assert "CANCELLED" == here.await_accounted(uids[name]).state
         assert "Running" == here.await_pod(survivor, bool)["status"]["phase"]
         await_readiness(sandbox, 200, "[+] evictions: ok")
-
-
-def await_read(worlds: Worlds, *pods: str) -> None:
-    """They run, and the controllers have read their jobs since.
-
-    Of jobs that are cancelled while they are read for the first time, some are seen a reading earlier, and few may go.
-    """
-    for pod in pods:
-        worlds.await_phase(pod, "Running")
-    since_s = time.monotonic() + 1.0  # so old may be what a metric says
-    wait_until(
-        lambda: snapshot_age_s(worlds.sandbox, "controllers") < time.monotonic() - since_s,
-        PATIENCE_S,
-        sandbox=worlds.sandbox,
-    )
-
-
-@contextmanager
-def evictions_allowed(sandbox: Sandbox) -> Iterator[None]:
-    """What the log and readiness tell an operator to do; it is taken back at the end."""
-    answer = httpx.get(f"{sandbox.instance.url('controllers-health')}/readyz", trust_env=False)
-    _, _, advice = answer.text.partition("kubectl ")
-    *annotate, permission = advice.splitlines()[0].split()
-    sandbox.kubectl(*annotate, permission)
-    try:
-        yield
-    finally:
-        sandbox.kubectl(*annotate, f"{permission.partition('=')[0]}-")
-        # Withdrawn while nothing is held back: it is heard all the same.
-        wait_until(lambda: is_heard(sandbox, "evictions.permission_ended"), 30, sandbox=sandbox)
-
-
-def is_heard(sandbox: Sandbox, event: str) -> bool:
-    """Whether the controllers' log has the event."""
-    return event in sandbox.instance.log("controllers").read_text()
-
-
-def await_readiness(sandbox: Sandbox, status: int, says: str) -> None:
-    url = f"{sandbox.instance.url('controllers-health')}/readyz"
-
-    def says_so() -> bool:
-        try:
-            answer = httpx.get(url, trust_env=False)
-        except httpx.TransportError:
-            return False  # it is just being restarted
-        return answer.status_code == status and says in answer.text
-
-    wait_until(says_so, 60, sandbox=sandbox)
 
 
 @pytest.mark.attack(

@@ -30,6 +30,7 @@ class Containers:
         limits: Mapping[str, str] | None = None,
         host_folder: str = "",
         notes: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
         **spec: object,
     ) -> None:
         """Create a pod with a container for each script, named c0 and so on.
@@ -37,7 +38,8 @@ class Containers:
         A folder of the node appears as /host in each; `notes` are the pod's annotations.
         """
         made = running(scripts, node=node, limits=limits, host_folder=host_folder)
-        body = {"metadata": {"name": name, "annotations": notes or {}}, "spec": {**made, **spec}}
+        metadata = {"name": name, "annotations": notes or {}, "labels": labels or {}}
+        body = {"metadata": metadata, "spec": {**made, **spec}}
         self.sandbox.admin.create(f"/api/v1/namespaces/{self.namespace}/pods", body)
 
     def create_job(
@@ -97,11 +99,15 @@ class Containers:
         labels: dict[str, str] = self.get(name)["metadata"]["labels"]
         return labels[names.JOB_ID_LABEL]
 
+    def exec(self, name: str, *command: str) -> str:
+        """Run a command in a pod's first container; return what it prints."""
+        return self.sandbox.kubectl("-n", self.namespace, "exec", name, "-c", "c0", "--", *command)
+
     def accounted(self, name: str) -> tuple[str, str]:
         """Wait until sacct tells how the pod's job ended; return state and exit code."""
         return self.accounted_job(self.job_of(name))
 
-    def accounted_job(self, job: str) -> tuple[str, str]:
+    def accounted_job(self, job: str, within_s: float = ACCOUNTED_S) -> tuple[str, str]:
         """Wait until sacct tells how a job ended; return state and exit code."""
         wanted = ("-X", "-n", "-P", "-j", job, "-o", "State,ExitCode")
 
@@ -111,7 +117,7 @@ class Containers:
 
         wait_until(
             lambda: row()[0] not in ("", "PENDING", "RUNNING", "COMPLETING"),
-            ACCOUNTED_S,
+            within_s,
             sandbox=self.sandbox,
         )
         return row()

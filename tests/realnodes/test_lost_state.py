@@ -1,12 +1,14 @@
-"""Slurm comes back without its state: real containers run on, and their jobs are put back."""
+"""Slurm comes back without its state, Kubernetes from an older backup: real containers run on, and both sides meet again."""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from bridge.domain import names
 from sandbox.client import Sandbox
+from tests import backups
 from tests.realnodes.conftest import OPTIONS
 from tests.realnodes.containers import Containers
 from tests.servers import fresh_namespace, running_sandbox, wait_until
@@ -14,6 +16,7 @@ from tests.servers import fresh_namespace, running_sandbox, wait_until
 pytestmark = pytest.mark.real_all
 
 RESTORED_S = 120.0
+LITTLE = {"cpu": "500m"}
 SCRIPT = "until [ -e /go ]; do sleep 0.1; done; exit 3"
 
 
@@ -38,7 +41,28 @@ def test_containers_run_on_and_get_their_jobs_back(containers: Containers) -> No
     wait_until(lambda: running(sandbox) not in ([], lost), RESTORED_S, sandbox=sandbox)
 
     assert began == containers.get("stays")["status"]["containerStatuses"]
-    sandbox.kubectl("-n", containers.namespace, "exec", "stays", "--", "touch", "/go")
+    containers.exec("stays", "touch", "/go")
+    containers.ends("stays")
+    assert ("FAILED", "3:0") == containers.accounted("stays")
+
+
+def test_containers_run_on_while_kubernetes_comes_back_older(
+    containers: Containers, tmp_path: Path
+) -> None:
+    """Its kubelet ends the container of a pod that the backup does not know; then Slurm's job ends, too."""
+    sandbox = containers.sandbox
+    containers.create("stays", SCRIPT, limits=LITTLE)
+    began = containers.runs("stays")["status"]["containerStatuses"]
+    backups.keep_kubernetes(sandbox, tmp_path / "etcd")
+    containers.create("younger", SCRIPT, limits=LITTLE)
+    containers.runs("younger")
+    younger = containers.job_of("younger")
+
+    backups.put_back_kubernetes(sandbox, tmp_path / "etcd")
+
+    assert "CANCELLED" == containers.accounted_job(younger, RESTORED_S)[0]
+    assert began == containers.get("stays")["status"]["containerStatuses"]
+    containers.exec("stays", "touch", "/go")
     containers.ends("stays")
     assert ("FAILED", "3:0") == containers.accounted("stays")
 

@@ -1,10 +1,13 @@
 """docs/failures.md on real kubelets: a peer is away, and what runs, waits, ends or comes meanwhile does what the page says."""
 
+from pathlib import Path
+
 import pytest
 
 from bridge.domain import names
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from tests.integration.clock_ahead import controllers_an_hour_ahead
 from tests.realnodes.containers import LIMITS, Containers
 from tests.servers import fresh_namespace, wait_until
 
@@ -67,6 +70,26 @@ def test_a_peer_that_is_away_ends_nothing_and_loses_nothing(
     real.run("scancel", containers.job_of("steady"))
     containers.ends("waits", SETTLED_S)
     assert ("COMPLETED", "0:0") == containers.accounted("waits")
+
+
+def test_a_leader_an_hour_ahead_ends_no_container(
+    real: Sandbox, containers: Containers, tmp_path: Path
+) -> None:
+    limited = {f"{names.REQUEST_PREFIX}timelimit": "30"}
+    containers.create("steady", "sleep 600", notes=limited)
+    began = containers.runs("steady")["status"]["containerStatuses"]
+    log = tmp_path / "controllers.log"
+
+    with controllers_an_hour_ahead(real, log):
+        wait_until(lambda: b"clock.differs" in log.read_bytes(), SETTLED_S, sandbox=real)
+        containers.create("short", "exit 3", notes=limited)
+        containers.ends("short")
+        assert ("FAILED", "3:0") == containers.accounted("short")
+        # The other was in its queue before, so it has looked at it.
+
+    assert began == containers.get("steady")["status"]["containerStatuses"]
+    limit = real.run("squeue", "-h", "-j", containers.job_of("steady"), "-o", "%T %l")
+    assert "RUNNING 30:00" == limit.strip()
 
 
 def until_told(peer: str) -> str:
