@@ -1,8 +1,8 @@
 """`python -m benchmarks.escrow_starts`: how soon a placeholder's start is acted upon, with slurmctld's hint and by polling alone.
 
 Pods are created one after the other on KWOK nodes. Each placeholder is held until polling has slowed down, then released:
-so Slurm starts it at a moment that has nothing to do with our readings. slurmctld's log says when it gave the job its
-nodes and when the job was running; the extender's log says when the pod had its node. All on this machine's clock.
+so Slurm starts it at a moment that has nothing to do with our readings. slurmctld's log says when the job was running;
+the extender's log says when the pod had its node. All on this machine's clock.
 """
 
 import json
@@ -29,7 +29,6 @@ _PATIENCE_S = 60.0
 _POLL_S = 0.02
 _CALM_S = 4.0
 """Polling alone has slowed down by then."""
-_GIVEN = r"\[([-0-9T:.]+)\] (?:sched: Allocate|sched/backfill: _start_job: Started) JobId={job} "
 _RUNS = r"\[([-0-9T:.]+)\] prolog_running_decr: Configuration for JobId={job} is complete"
 
 
@@ -40,7 +39,7 @@ def main(
     typer.echo(f"load before: {os.getloadavg()[0]:.1f}, processors: {os.cpu_count()}")
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-escrow-"))
     folder.chmod(0o755)
-    found: dict[str, dict[str, list[float]]] = {}
+    found: dict[str, list[float]] = {}
     try:
         options = Options(nodes=4, plain_nodes=0, escrow=True, hurried=False)
         with Sandbox.up(folder, options) as sandbox:
@@ -54,27 +53,20 @@ def main(
                 found[way] = _measure(sandbox, way, pods)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    for way, by_since in found.items():
-        for since, times in by_since.items():
-            p50_ms, longest_ms = 1000 * statistics.median(times), 1000 * max(times)
-            typer.echo(
-                f"{way:7} {since:13} to node: p50 {p50_ms:.0f} ms, longest {longest_ms:.0f} ms"
-            )
+    for way, times in found.items():
+        p50_ms, longest_ms = 1000 * statistics.median(times), 1000 * max(times)
+        typer.echo(f"{way:7} job runs to node: p50 {p50_ms:.0f} ms, longest {longest_ms:.0f} ms")
     typer.echo(f"load after: {os.getloadavg()[0]:.1f}")
 
 
-def _measure(sandbox: Sandbox, way: str, pods: int) -> dict[str, list[float]]:
-    """Return the seconds until the extender had given the pod its node, by what they count from."""
-    found: dict[str, list[float]] = {"job has nodes": [], "job runs": []}
-    for number in range(pods):
-        given, runs, placed = _start(sandbox, f"{way}-{number}")
-        found["job has nodes"].append((placed - given).total_seconds())
-        found["job runs"].append((placed - runs).total_seconds())
-    return found
+def _measure(sandbox: Sandbox, way: str, pods: int) -> list[float]:
+    """Return the seconds from when slurmctld had a job running until the extender had given its pod the node."""
+    moments = [_start(sandbox, f"{way}-{number}") for number in range(pods)]
+    return [(placed - runs).total_seconds() for runs, placed in moments]
 
 
-def _start(sandbox: Sandbox, name: str) -> tuple[datetime, datetime, datetime]:
-    """Return when its job had nodes, when it ran, and when the pod had its node."""
+def _start(sandbox: Sandbox, name: str) -> tuple[datetime, datetime]:
+    """Return when its job ran, and when the pod had its node."""
     path = f"/api/v1/namespaces/{_NAMESPACE}/pods"
     annotations = {"slurmjob.slinky.slurm.net/hold": "true"}
     amounts = {"cpu": "1", "memory": "64Mi"}
@@ -93,8 +85,7 @@ def _start(sandbox: Sandbox, name: str) -> tuple[datetime, datetime, datetime]:
     sandbox.run("scontrol", "release", job)
     _await(lambda: sandbox.admin.get(f"{path}/{name}")["spec"].get("nodeName", ""), "no node")
     sandbox.admin.delete(f"{path}/{name}", gracePeriodSeconds=0)
-    given = _moment(sandbox, _GIVEN, job)
-    return given, _moment(sandbox, _RUNS, job), _placed_at(sandbox, job)
+    return _moment(sandbox, _RUNS, job), _placed_at(sandbox, job)
 
 
 def _held_job(sandbox: Sandbox) -> str:
