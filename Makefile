@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers jobs cluster sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs bench fmt docs site manifests lock image release clean
+.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs bench fmt docs site manifests lock image slurm-images release clean
 
 venv: .venv/ready
 
@@ -26,7 +26,7 @@ test: venv
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
 MUTANTS := $(addsuffix /test_mutants.py,properties jobs/lifecycle cluster/workers)
-FAST := $(addprefix tests/,architecture cluster/configuration cluster/controlplane cluster/keys cluster/nodesets cluster/objects cluster/rendering cluster/workers controllers docs domain escrow extender jobs/script jobs/request jobs/admission jobs/identity jobs/controller jobs/lifecycle jobs/sylabs leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture cluster/configuration cluster/controlplane cluster/keys cluster/nodesets cluster/objects cluster/rendering cluster/workers containers controllers docs domain escrow extender jobs/script jobs/request jobs/admission jobs/identity jobs/controller jobs/lifecycle jobs/sylabs leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal $(addprefix --ignore tests/,$(MUTANTS)) $(FAST) $(PYTEST_ARGS)
 
@@ -120,6 +120,10 @@ lock:
 # Our images from the Dockerfile into ./build, without Docker; needs root. On another base: make image BASE_IMAGE=docker.io/library/python:3.13-slim@sha256:…
 image: venv
 	$(BIN)/python -m sandbox.image build $(if $(BASE_IMAGE),--base-image $(BASE_IMAGE))
+
+# The images of Slurm for slurm-operator into ./build, without Docker (docs/containers.md); needs root: make slurm-images SLURM_IMAGES_ARGS="--only slurmctld"
+slurm-images: venv
+	$(BIN)/python -m sandbox.image.slurm build $(SLURM_IMAGES_ARGS)
 
 # A release into ./build/release: images, what they are made of, how they came about, charts, checksums (docs/releasing.md); needs root.
 # Sign it with an SSH key: make release RELEASE_ARGS="--signing-key ~/.ssh/id_ed25519 --base-image …@sha256:…"

@@ -3,8 +3,9 @@
 * In the chart's values, which kinds of object the extender may read, from the registration of the kinds of workload.
 * `deploy/chart/files/slurmjob.yaml`: the definition of SlurmJob, from its types.
 * `deploy/chart/files/sylabs.yaml`: those of Sylabs' kinds, from theirs.
-* `deploy/operator/crds`: the definitions of slurm-operator's kinds, from their types.
-* `deploy/operator/rights.yaml`: slurm-operator's service account and roles.
+* `deploy/operator/chart/files/crds`: the definitions of slurm-operator's kinds, from their types.
+* `deploy/operator/chart/templates/rights.yaml`: slurm-operator's service account and roles.
+* `deploy/operator/slurm-operator.yaml`: its chart's objects for those who have no helm.
 * `deploy/manifests/slurm-bridge.yaml`: the chart's objects for those who have no helm.
 """
 
@@ -31,8 +32,10 @@ VALUES = DEPLOY / "manifests/values.yaml"
 CHART_VALUES = DEPLOY / "chart/values.yaml"
 SLURM_JOB = DEPLOY / "chart/files/slurmjob.yaml"
 SYLABS = DEPLOY / "chart/files/sylabs.yaml"
-CLUSTER_KINDS = DEPLOY / "operator/crds"
-OPERATOR_RIGHTS = DEPLOY / "operator/rights.yaml"
+OPERATOR_CHART = DEPLOY / "operator/chart"
+OPERATOR_FILE = DEPLOY / "operator/slurm-operator.yaml"
+CLUSTER_KINDS = OPERATOR_CHART / "files/crds"
+OPERATOR_RIGHTS = OPERATOR_CHART / "templates/rights.yaml"
 
 _KINDS = re.compile(r"(?<=^  workloadKinds:\n)(?: {4}.*\n)+", re.MULTILINE)
 """The lines of that list."""
@@ -45,6 +48,15 @@ _HEAD = """\
 #   kubectl apply --server-side -f slurm-bridge.yaml
 #
 # after the two images and slurm.url in the ConfigMap have been set to yours.
+"""
+
+_OPERATOR_HEAD = """\
+# slurm-operator's chart with its own values, for Kubernetes 1.30 and newer. Generated: make manifests
+#
+#   kubectl create namespace slurm-bridge-system
+#   kubectl apply --server-side -f slurm-operator.yaml
+#
+# after the image and the settings in the ConfigMap have been set to yours.
 """
 
 
@@ -85,30 +97,37 @@ def cluster_kinds() -> dict[Path, str]:
     """Return the definitions of slurm-operator's kinds, by file."""
     head = "# Generated from the types in cluster/objects: make manifests\n"
     return {
-        CLUSTER_KINDS / f"{each['metadata']['name']}.yaml": head
-        + yaml.safe_dump(each, sort_keys=False, allow_unicode=True, width=120)
+        CLUSTER_KINDS / f"{each['metadata']['name']}.yaml": head + _kept(each)
         for each in cluster_definitions.definitions()
     }
 
 
 def operator_rights() -> str:
-    """Return slurm-operator's service account and roles."""
+    """Return the chart's template of slurm-operator's service account and roles."""
     head = "# Generated from deploy/operator_rights.py: make manifests\n"
-    made = json.loads(json.dumps(rights()))  # nothing twice: no anchors
+    made = json.loads(json.dumps(rights("{{ .Release.Namespace }}")))  # nothing twice: no anchors
     return head + yaml.safe_dump_all(made, sort_keys=False, allow_unicode=True, width=120)
 
 
 def rendered(helm: str) -> str:
-    """The file's text."""
-    chart = str(DEPLOY / "chart")
-    command = (helm, "template", "slurm-bridge", chart, "--namespace", names.RELEASE_NAMESPACE)
+    """Return the bridge's file."""
+    return _HEAD + _template(helm, "slurm-bridge", DEPLOY / "chart", "--values", str(VALUES))
+
+
+def operator_rendered(helm: str) -> str:
+    """Return slurm-operator's file."""
+    return _OPERATOR_HEAD + _template(helm, "slurm-operator", OPERATOR_CHART)
+
+
+def _template(helm: str, release: str, chart: Path, *arguments: str) -> str:
+    command = (helm, "template", release, str(chart), "--namespace", names.RELEASE_NAMESPACE)
     done = subprocess.run(
-        (*command, "--values", str(VALUES), "--kube-version", "1.30.0"),
+        (*command, *arguments, "--kube-version", "1.30.0"),
         capture_output=True,
         text=True,
         check=True,
     )
-    return _HEAD + done.stdout
+    return done.stdout
 
 
 if __name__ == "__main__":
@@ -121,3 +140,4 @@ if __name__ == "__main__":
     with assets.shown(sys.stderr) as report:
         found = assets.resolve(assets.AssetName.HELM, report=report)
     FILE.write_text(rendered(str(found.bin / "helm")))
+    OPERATOR_FILE.write_text(operator_rendered(str(found.bin / "helm")))

@@ -16,6 +16,7 @@ from sandbox.assets.debian import Package, Suite
 from sandbox.assets.download import Web
 from sandbox.assets.errors import FetchError, Unusable
 from sandbox.assets.kits import AssetName, Kit
+from sandbox.assets.progress import Teller
 from sandbox.assets.settings import DebianSettings
 
 DOWNLOADS = 6
@@ -104,16 +105,8 @@ def take(selection: Selection, site: cache.Site, settings: DebianSettings, now: 
     Raises:
         FetchError: no mirror has them, or not for this kind of machine.
     """
-    machine = MACHINES.get(platform.machine())
-    if machine is None:
-        raise FetchError(f"Debian's packages are used on {' and '.join(MACHINES)} only")
-    host = apt.configuration()
-    web = download.web(host.proxies)
-    suites = [
-        Suite(mirror=mirror, name=settings.suite, architecture=machine.architecture)
-        for mirror in mirrors(settings, host)
-    ]
-    suite, packages = _first(suites, site, web, settings.keyring, now)
+    opened = open_suite(settings, scratch=site.scratch, tell=site.tell, now=now)
+    suite, packages = opened.suite, opened.packages
     of = packages.get(selection.version_of)
     version = of.version if of else "absent"
     if selection.kit.name is AssetName.SLURM and not version.startswith(settings.pin):
@@ -122,33 +115,61 @@ def take(selection: Selection, site: cache.Site, settings: DebianSettings, now: 
     mib = sum(package.bytes for package in chosen) >> 20
     called = f"{selection.kit.name.value.capitalize()} {version}"
     site.tell(f"{called} from {suite.mirror.address}: {len(chosen)} packages, {mib} MiB")
-    _unpack(selection, site, web, suite, chosen)
+    _unpack(selection, site, opened, chosen)
     usr = site.tree / "root" / "usr"
     for folder in ("lib", "lib64", "bin", "sbin"):  # usr-merged; lib64 exists on amd64 only
         if (usr / folder).is_dir():
             (usr.parent / folder).symlink_to(f"usr/{folder}")
     return Taken(
-        machine=machine,
+        machine=opened.machine,
         source=f"Debian {suite.name} at {suite.mirror.address}",
         contents={package.name: f"{package.version} {package.sha256}" for package in chosen},
     )
 
 
-def _first(
-    suites: list[Suite], site: cache.Site, web: Web, keyring: Path | None, now: datetime
-) -> tuple[Suite, Mapping[str, Package]]:
-    """Return the first valid suite and its packages."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSuite:
+    """A suite whose signature is verified, and how to load its packages."""
+
+    machine: Machine
+    suite: Suite
+    packages: Mapping[str, Package]
+    web: Web
+
+    def fetch(self, package: Package) -> bytes:
+        """Return the package's file, verified.
+
+        Raises:
+            FetchError: the mirror does not have it, or another one.
+        """
+        return self.web.get(f"{self.suite.mirror.address}/{package.path}", sha256=package.sha256)
+
+
+def open_suite(
+    settings: DebianSettings, *, scratch: Path, tell: Teller, now: datetime
+) -> OpenSuite:
+    """Return the suite from the first mirror that has it.
+
+    Raises:
+        FetchError: no mirror has it, or not for this kind of machine.
+    """
+    machine = MACHINES.get(platform.machine())
+    if machine is None:
+        raise FetchError(f"Debian's packages are used on {' and '.join(MACHINES)} only")
+    host = apt.configuration()
+    web = download.web(host.proxies)
     causes = []
-    for suite in suites:
+    for mirror in mirrors(settings, host):
+        suite = Suite(mirror=mirror, name=settings.suite, architecture=machine.architecture)
         try:
             packages = suite.packages(
-                web, now=now, scratch=site.scratch, tell=site.tell, keyring=keyring
+                web, now=now, scratch=scratch, tell=tell, keyring=settings.keyring
             )
         except FetchError as error:
             causes.append(str(error))
-            site.tell(str(error))
+            tell(str(error))
         else:
-            return suite, packages
+            return OpenSuite(machine=machine, suite=suite, packages=packages, web=web)
     raise FetchError(
         "; ".join(causes)
         or "no Debian mirror in the host's apt sources: set SLURM_DEB_MIRROR to the address of one"
@@ -166,13 +187,10 @@ def mirrors(
 
 
 def _unpack(
-    selection: Selection, site: cache.Site, web: Web, suite: Suite, packages: list[Package]
+    selection: Selection, site: cache.Site, opened: OpenSuite, packages: list[Package]
 ) -> None:
     with concurrent.futures.ThreadPoolExecutor(DOWNLOADS) as pool:
-        jobs = [
-            pool.submit(web.get, f"{suite.mirror.address}/{package.path}", sha256=package.sha256)
-            for package in packages
-        ]
+        jobs = [pool.submit(opened.fetch, package) for package in packages]
         try:
             for count, job in enumerate(concurrent.futures.as_completed(jobs), 1):
                 debian.unpack(job.result(), site.tree / "root", selection.keep)

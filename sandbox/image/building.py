@@ -4,9 +4,12 @@ import json
 import resource
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Self
+
+import typer
 
 from sandbox.assets import Asset
 from sandbox.errors import SandboxError
@@ -18,6 +21,12 @@ _BOX = (
 )
 _LIMITS = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
 _TAIL_LINES = 20
+_LINE = 120
+
+
+def say_step(step: str) -> None:
+    """Print a step of a Dockerfile, on standard error."""
+    typer.echo(step if len(step) < _LINE else f"{step[: _LINE - 1]}…", err=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +51,19 @@ class Builder:
     tree: Path = TREE
     """Where the Dockerfile is, and what it copies."""
 
+    def of(self, tree: Path) -> Self:
+        """Return the same builder for another Dockerfile."""
+        return replace(self, tree=tree)
+
     def build(
         self,
         target: Target,
         base: str,
         secrets: Mapping[str, Path],
         mounts: Mapping[Path, str] = MappingProxyType({}),
+        *,
+        arguments: Mapping[str, str] = MappingProxyType({}),
+        is_squashed: bool = False,
     ) -> None:
         """Build a target of the Dockerfile.
 
@@ -56,6 +72,8 @@ class Builder:
             base: an image's name, or `docker-archive:FILE`.
             secrets: files by the names under which steps ask for them.
             mounts: files -> where every step sees them, for a Dockerfile that asks for no secrets.
+            arguments: the Dockerfile's, without that for the base.
+            is_squashed: whether the image is one layer, without what its base had and it has not.
 
         Raises:
             SandboxError: a step failed; with the end of what it printed.
@@ -68,6 +86,8 @@ class Builder:
             *(f"--secret=id={name},src={path}" for name, path in secrets.items()),
             *(f"--volume={path}:{inside}:ro" for path, inside in mounts.items()),
             f"--build-arg=BASE_IMAGE={base}",
+            *(f"--build-arg={name}={value}" for name, value in arguments.items()),
+            *(("--squash",) if is_squashed else ()),
             *((f"--target={target.stage}",) if target.stage else ()),
             f"--tag={target.name}",
             str(self.tree),

@@ -6,19 +6,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-import typer
-
 from bridge import __version__
 from sandbox import assets
 from sandbox.assets import AssetName, cache, settings
 from sandbox.errors import SandboxError
 from sandbox.image import base, pip
-from sandbox.image.building import Builder, Target
+from sandbox.image.building import Builder, Target, say_step
 from sandbox.realnodes import images
 
 STAGES = {"slurm-bridge": "bridge", "slurm-exporter": "exporter"}
 """Our images and their stages of the Dockerfile."""
-_LINE = 120
 
 
 def build(out: Path, *, public_base: str = "", tag: str = __version__) -> tuple[Target, ...]:
@@ -47,7 +44,7 @@ def build(out: Path, *, public_base: str = "", tag: str = __version__) -> tuple[
     folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=place))
     try:
         secrets = pip.secrets(pip.configured(), folder)
-        builder = Builder(asset=found[AssetName.BUILDAH], folder=folder, say=_say)
+        builder = Builder(asset=found[AssetName.BUILDAH], folder=folder, say=say_step)
         on = public_base or f"docker-archive:{_made_base(found[AssetName.PYTHON], folder)}"
         for target in targets:
             builder.build(target, on, secrets)
@@ -71,7 +68,3 @@ def packages_of(python: assets.Asset) -> dict[str, str]:
     made = cache.find(python.bin.parent)
     contents = made.contents if made is not None else {}
     return {name: version.partition(" ")[0] for name, version in contents.items()}
-
-
-def _say(step: str) -> None:
-    typer.echo(step if len(step) < _LINE else f"{step[: _LINE - 1]}…", err=True)

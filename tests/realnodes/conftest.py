@@ -4,6 +4,7 @@ Who breaks a node puts it back. Without root, or on a machine that cannot run th
 skipped and say why.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from bridge.domain import names
 from sandbox import machine
 from sandbox.client import Sandbox
+from sandbox.image import bake, slurm
+from sandbox.image.slurm import SlurmImage
 from sandbox.options import Options
 from tests.realnodes.containers import Containers
 from tests.servers import fresh_namespace, running_sandbox
@@ -37,6 +40,19 @@ def able() -> None:
 
 
 @pytest.fixture(scope="session")
+def slurm_images(able: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[SlurmImage, ...]:
+    """The images of Slurm; `SLURM_IMAGES` names a folder that `make slurm-images` filled, else they are built."""
+    return _images(tmp_path_factory, "default")
+
+
+@pytest.fixture(scope="session")
+def login_with_sssd(able: None, tmp_path_factory: pytest.TempPathFactory) -> SlurmImage:
+    """The image of login on a Debian that has sssd."""
+    (image,) = _images(tmp_path_factory, "26-05-sid", "login")
+    return image
+
+
+@pytest.fixture(scope="session")
 def real(able: None) -> Iterator[Sandbox]:
     with running_sandbox(OPTIONS) as sandbox:
         yield sandbox
@@ -47,3 +63,13 @@ def containers(real: Sandbox) -> Iterator[Containers]:
     """A bridged namespace for pods with real containers."""
     with fresh_namespace(real, labels={names.ENABLED_LABEL: "true"}) as namespace:
         yield Containers(real, namespace)
+
+
+def _images(
+    tmp_path_factory: pytest.TempPathFactory, group: str, *only: str
+) -> tuple[SlurmImage, ...]:
+    given = os.environ.get("SLURM_IMAGES", "")
+    if not given:
+        return slurm.build(tmp_path_factory.mktemp("slurm"), group=group, only=only)
+    targets = slurm.chosen(bake.read(slurm.BAKE, group), only)
+    return tuple(slurm.described(target, Path(given)) for target in targets)

@@ -4,7 +4,7 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,64 +14,40 @@ import pytest
 import yaml
 
 from bridge.domain import names
-from sandbox import assets
-from sandbox.assets import AssetName
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
+from sandbox.image.slurm import SlurmImage
 from sandbox.options import Options
-from tests.realnodes import slurm_images
+from tests.realnodes import slurm_objects
+from tests.realnodes.installed import surroundings
 from tests.servers import running_sandbox, wait_until
 
 pytestmark = pytest.mark.real_all
 
-OPTIONS = Options(nodes=0, plain_nodes=0, real_nodes=2, real_memory_mib=4096, dns=True)
-DEFINITIONS = Path(__file__).parents[2] / "deploy" / "operator" / "crds"
+OPTIONS = Options(
+    accounting=True,  # for its database
+    nodes=0,
+    plain_nodes=0,
+    real_nodes=2,
+    real_memory_mib=4096,
+    dns=True,
+)
+DEFINITIONS = Path(__file__).parents[2] / "deploy/operator/chart/files/crds"
 NAMESPACE = "slurm"
 STARTS_S = 120.0
 LEAVES_S = 120.0
 JOB_S = 20
-THIS_MACHINE = """\
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/linux
+ROOTS = {"slurmd", "login"}
+CONFINED = {
+    "runAsNonRoot": True,  # without a uid: the kubelet takes the image's, and refuses root
+    "readOnlyRootFilesystem": True,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+}
+OTHERS = {"login": (0, "OpenSSH_"), "slurmdbd": (1, "fatal: StorageType must be specified")}
+"""How a container ends, and what it prints, when its program is asked for its version and does not print Slurm's.
+slurmdbd reads its file first.
 """
-"""Its cgroups are of version 1, and containers have none mounted."""
-OBJECTS: tuple[dict[str, Any], ...] = (
-    {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "files"},
-        "data": {"cgroup.conf": "CgroupPlugin=disabled\n"},
-    },
-    {
-        "apiVersion": "slinky.slurm.net/v1beta1",
-        "kind": "Controller",
-        "metadata": {"name": "site"},
-        "spec": {
-            "slurmKeyRef": {"name": "site-auth-slurm", "key": "slurm.key"},
-            "jwtKeyRef": {"name": "site-auth-jwt", "key": "jwt.key"},
-            "persistence": {"enabled": False},
-            "configFileRefs": [{"name": "files"}],
-            "extraConf": THIS_MACHINE,
-        },
-    },
-    {
-        "apiVersion": "slinky.slurm.net/v1beta1",
-        "kind": "RestApi",
-        "metadata": {"name": "site"},
-        "spec": {"replicas": 1, "controllerRef": {"name": "site"}},
-    },
-    {
-        "apiVersion": "slinky.slurm.net/v1beta1",
-        "kind": "NodeSet",
-        "metadata": {"name": "workers"},
-        "spec": {
-            "replicas": 2,
-            "controllerRef": {"name": "site"},
-            "partition": {"enabled": True, "config": "Default=YES"},
-        },
-    },
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +55,7 @@ class InPods:
     """A Slurm of pods."""
 
     sandbox: Sandbox
+    login_image: str
 
     def run(self, *command: str) -> str:
         """Run a command beside slurmctld; "" while there is none."""
@@ -106,6 +83,28 @@ class InPods:
         """Return a job's state."""
         return self.run("squeue", "-h", "--states=all", "-j", job, "-o", "%T").strip()
 
+    def accounted(self) -> set[tuple[str, ...]]:
+        """Return ids and states of all jobs that slurmdbd knows."""
+        lines = self.run("sacct", "-X", "-n", "-P", "-a", "-o", "JobID,State").splitlines()
+        return {tuple(line.split("|")) for line in lines}
+
+    def log_in(self, name: str, image: str) -> Callable[..., str]:
+        """Make a login pod and wait until it is ready; return what runs kubectl's `exec` or `logs` for it."""
+        path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/controllers/site"
+        controller = self.sandbox.admin.get(path)
+        users = slurm_objects.USERS_OF_FILES
+        for body in slurm_objects.login_bodies(name, controller, image, users):
+            self.sandbox.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(body))
+        pod = ("-n", NAMESPACE)
+        ready = ("rollout", "status", f"deployment/{name}", f"--timeout={STARTS_S:.0f}s")
+        self.sandbox.kubectl(*pod, *ready)
+
+        def run(verb: str, *command: str) -> str:
+            what = (f"deployment/{name}", "-c", "login", *(("--", *command) if command else ()))
+            return self.sandbox.kubectl(*pod, verb, *what)
+
+        return run
+
     def workers(self) -> list[str]:
         """Return the names of the workers' pods."""
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -114,27 +113,35 @@ class InPods:
 
 
 @pytest.fixture(scope="module")
-def in_pods(able: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InPods]:
+def in_pods(
+    slurm_images: tuple[SlurmImage, ...], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[InPods]:
     """The objects are there, and the operator runs; nobody has waited for anything."""
     folder = tmp_path_factory.mktemp("operator")
-    with assets.shown(sys.stderr) as report:
-        found = assets.resolve_all((AssetName.SLURM, AssetName.NODE), report=report)
     with running_sandbox(OPTIONS) as sandbox, ExitStack() as ending:
         for name in ("real-0", "real-1"):
             sandbox.kubectl("label", "node", name, f"{names.EXTERNAL_NODE_LABEL}-")
-        for archive in slurm_images.build(found[AssetName.SLURM], found[AssetName.NODE], folder):
-            sandbox.load_image(archive)
+        for image in slurm_images:
+            sandbox.load_image(image.archive)
         sandbox.kubectl("apply", "--server-side", "-f", str(DEFINITIONS))
-        for definition in ("controllers", "nodesets", "restapis"):
+        for definition in ("accountings", "controllers", "nodesets", "restapis"):
             named = f"crd/{definition}.slinky.slurm.net"
             sandbox.kubectl("wait", "--for=condition=Established", named, "--timeout=30s")
         sandbox.kubectl("create", "namespace", NAMESPACE)
-        listed = {"apiVersion": "v1", "kind": "List", "items": [*OBJECTS]}
+        gateway = ending.enter_context(surroundings.reachable(sandbox, "mariadb"))
+        objects = [
+            *slurm_objects.OBJECTS,
+            *slurm_objects.accounting(gateway, sandbox.instance.ports["mariadb"]),
+        ]
+        listed = {"apiVersion": "v1", "kind": "List", "items": objects}
         wait_until(lambda: applied(sandbox, listed), STARTS_S, sandbox=sandbox)
         port = free_port()
-        in_pods = InPods(sandbox)
+        some = slurm_images[0]
+        pattern = some.name.replace(some.daemon, "{daemon}")
+        (login,) = (image.name for image in slurm_images if image.daemon == "login")
+        in_pods = InPods(sandbox, login)
         ending.enter_context(
-            running(sandbox, operator(sandbox, folder, port), folder / "operator.log")
+            running(sandbox, operator(sandbox, pattern, folder, port), folder / "operator.log")
         )
         wait_until(
             lambda: in_pods.condition("restapis", "site", "Ready")[0] == "True",
@@ -176,6 +183,66 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
         LEAVES_S,
         sandbox=sandbox,
     )
+    wait_until(
+        lambda: {(job, "COMPLETED") for job in jobs.values()} <= in_pods.accounted(), LEAVES_S
+    )
+
+
+def test_a_login_pod_reaches_the_workers(in_pods: InPods) -> None:
+    """Its controller is not there yet: its objects are applied as they are rendered."""
+    login = in_pods.log_in("login", in_pods.login_image)
+
+    assert login("exec", "srun", "hostname").strip() in in_pods.workers()
+    ask = "exec 3<> /dev/tcp/login/22; head -c 8 <&3"
+    assert "SSH-2.0-" == in_pods.run("bash", "-c", ask)
+    assert "there is a sssd.conf, but no sssd" in login("logs")
+    key = login("exec", "cat", "/etc/ssh/ssh_host_ed25519_key.pub")
+    assert key.strip() == slurm_objects.HOST_KEY_TEXT
+
+
+def test_a_login_pod_has_users_from_sssd(in_pods: InPods, login_with_sssd: SlurmImage) -> None:
+    in_pods.sandbox.load_image(login_with_sssd.archive)
+    login = in_pods.log_in("users", login_with_sssd.name)
+
+    def known() -> str:
+        try:
+            return login("exec", "getent", "--service=sss", "passwd", "games")
+        except SandboxError:  # sssd has just started
+            return ""
+
+    assert wait_until(known, STARTS_S, sandbox=in_pods.sandbox).startswith("games:*:5:")
+    assert "no sssd" not in login("logs")
+    assert login("exec", "srun", "hostname").strip() in in_pods.workers()
+
+
+def test_each_image_starts_as_the_user_it_names(
+    in_pods: InPods, slurm_images: tuple[SlurmImage, ...]
+) -> None:
+    containers: list[dict[str, Any]] = [
+        {
+            "name": image.daemon,
+            "image": image.name,
+            "imagePullPolicy": "Never",
+            "args": ["-V"],
+            "securityContext": {} if image.daemon in ROOTS else CONFINED,
+        }
+        for image in slurm_images
+    ]
+    sandbox, path = in_pods.sandbox, f"/api/v1/namespaces/{NAMESPACE}/pods"
+    spec = {"restartPolicy": "Never", "containers": containers}
+    sandbox.admin.create(path, {"metadata": {"name": "versions"}, "spec": spec})
+    wait_until(
+        lambda: sandbox.admin.get(f"{path}/versions")["status"]["phase"] in ("Succeeded", "Failed"),
+        STARTS_S,
+        sandbox=sandbox,
+    )
+
+    for each in sandbox.admin.get(f"{path}/versions")["status"]["containerStatuses"]:
+        daemon = each["name"]
+        said = sandbox.kubectl("-n", NAMESPACE, "logs", "versions", "-c", daemon)
+        code, text = OTHERS.get(daemon, (0, "slurm-wlm 26.05."))
+        assert code == each["state"]["terminated"]["exitCode"], (daemon, said)
+        assert text in said
 
 
 def submit(in_pods: InPods, worker: str) -> str:
@@ -184,13 +251,13 @@ def submit(in_pods: InPods, worker: str) -> str:
     return in_pods.run("sbatch", *command).strip()
 
 
-def operator(sandbox: Sandbox, folder: Path, port: int) -> tuple[str, ...]:
+def operator(sandbox: Sandbox, image: str, folder: Path, port: int) -> tuple[str, ...]:
     """Return the command of slurm-operator, which reaches Slurm by a port of this host."""
     (folder / "token").write_text("none yet")
     settings = {
         "kubernetes": {"kubeconfig": str(sandbox.kubeconfig), "namespace": NAMESPACE},
         "slurm": {"url": [f"http://127.0.0.1:{port}"], "token_file": str(folder / "token")},
-        "operator": {"image": slurm_images.NAME, "controller": f"{NAMESPACE}/site"},
+        "operator": {"image": image, "controller": f"{NAMESPACE}/site"},
         "health": {"listen": "127.0.0.1:0"},
     }
     config = folder / "operator.yaml"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.image import base, layout, pip
+from sandbox.assets.apt import Mirror
+from sandbox.image import base, debian, layout, pip
 
 CONFIGURED = """\
 :env:.cert='/etc/ours.crt'
@@ -37,6 +38,27 @@ def test_a_step_reaches_the_index_as_this_machines_pip_does(tmp_path: Path) -> N
 
 def test_a_machine_without_certificates_of_its_own_gives_none(tmp_path: Path) -> None:
     assert pip.secrets("", tmp_path) == {"pip.conf": tmp_path / "pip.conf"}
+
+
+def test_a_step_reaches_the_mirrors_as_this_machines_apt_does() -> None:
+    mirrors = (
+        Mirror(address="http://near.example/debian"),
+        Mirror(address="http://far.example/debian", check_expiry=False),
+    )
+
+    found = debian.apt_files("forky", mirrors, {"http": "http://proxy.example:3128", "https": ""})
+
+    signed = "Signed-By: /usr/share/keyrings/debian-archive-keyring.pgp\n"
+    assert found["debian.sources"] == (
+        f"Types: deb\nURIs: http://near.example/debian\nSuites: forky\nComponents: main\n{signed}\n"
+        f"Types: deb\nURIs: http://far.example/debian\nSuites: forky\nComponents: main\n{signed}"
+    )
+    assert found["apt.conf"] == (
+        'Acquire::http::Proxy "http://proxy.example:3128";\n'
+        'Acquire::https::Proxy "DIRECT";\n'
+        'Acquire::Check-Valid-Until "false";\n'
+    )
+    assert "" == debian.apt_files("forky", mirrors[:1], {})["apt.conf"]
 
 
 def test_an_archive_tells_its_size_and_what_a_container_sees(tmp_path: Path) -> None:

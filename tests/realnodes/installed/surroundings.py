@@ -18,10 +18,10 @@ SCHEDULER = "kube-scheduler"
 
 
 @contextlib.contextmanager
-def reachable(sandbox: Sandbox) -> Iterator[str]:
-    """Let pods reach Slurm; yield the address at which it is."""
+def reachable(sandbox: Sandbox, *parts: str) -> Iterator[str]:
+    """Let pods reach parts of the sandbox, without any those of Slurm; yield the address at which they are."""
     gateway = Network.load(sandbox.instance.root).gateway
-    ports = (sandbox.instance.ports[part] for part in ("slurmrestd", "slurmctld"))
+    ports = (sandbox.instance.ports[part] for part in parts or ("slurmrestd", "slurmctld"))
     relay = (sys.executable, "-m", "sandbox.realnodes.relay", gateway)
     running = [subprocess.Popen((*relay, str(port)), cwd=ROOT) for port in ports]
     try:

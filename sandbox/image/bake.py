@@ -1,0 +1,119 @@
+"""Read a docker-bake.json: which images there are, and what each is built with.
+
+Of what bake can do (https://docs.docker.com/build/bake/reference/) this reads variables with a default, groups, and targets with
+`inherits`, `context`, `dockerfile`, `target`, `args` and `tags`. Whatever else stands there is refused: it would have no effect here.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.errors import SandboxError
+
+_KEYS = frozenset({"inherits", "context", "dockerfile", "target", "args", "tags"})
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BakeTarget:
+    """One image."""
+
+    name: str
+    context: str
+    """The folder that the Dockerfile copies from, relative to the bake file."""
+    dockerfile: str
+    """Relative to the context."""
+    stage: str
+    arguments: Mapping[str, str]
+    tags: tuple[str, ...]
+
+
+def read(
+    file: Path, group: str = "default", variables: Mapping[str, str] | None = None
+) -> tuple[BakeTarget, ...]:
+    """Return the images of a group, in its order.
+
+    Args:
+        file: the bake file.
+        group: which one.
+        variables: values instead of the file's defaults.
+
+    Raises:
+        SandboxError: with everything that is not as expected.
+    """
+    try:
+        document = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise SandboxError(f"{file}: {error}") from error
+    if faults := list(_faults(document, group)):
+        raise SandboxError("\n".join(f"{file}: {fault}" for fault in faults))
+    defaults = {name: each["default"] for name, each in document["variable"].items()}
+    values = {**defaults, **(variables or {})}
+    return tuple(
+        _target(name, document["target"], values) for name in _members(group, document["group"])
+    )
+
+
+def _faults(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
+    parts = ("variable", "group", "target")
+    if any(not isinstance(document.get(part), dict) for part in parts):
+        yield f"expected the objects {', '.join(parts)}"
+        return
+    targets, groups = document["target"], document["group"]
+    for name, target in targets.items():
+        for fault in _target_faults(target, targets, document["variable"]):
+            yield f"target.{name}: {fault}"
+    for name, group in groups.items():
+        for member in sorted({*group["targets"]} - {*targets, *groups}):
+            yield f"group.{name}: there is no target or group {member}"
+    if wanted not in groups:
+        yield f"expected a group {wanted!r}, found {', '.join(sorted(groups))}"
+
+
+def _target_faults(
+    target: Mapping[str, Any], targets: Mapping[str, Any], variables: Mapping[str, Any]
+) -> Iterator[str]:
+    for key in sorted({*target} - _KEYS):
+        yield f"{key} is not read here"
+    for other in sorted({*target.get("inherits", ())} - {*targets}):
+        yield f"there is no target {other} to inherit"
+    for variable in sorted({*_VARIABLE.findall(json.dumps(target))} - {*variables}):
+        yield f"there is no variable {variable}"
+
+
+def _members(group: str, groups: Mapping[str, Any]) -> Iterator[str]:
+    for name in groups[group]["targets"]:
+        if name in groups:
+            yield from _members(name, groups)
+        else:
+            yield name
+
+
+def _target(name: str, targets: Mapping[str, Any], values: Mapping[str, str]) -> BakeTarget:
+    merged = _merged(name, targets)
+    return BakeTarget(
+        name=name,
+        context=_filled(merged.get("context", "."), values),
+        dockerfile=_filled(merged.get("dockerfile", "Dockerfile"), values),
+        stage=merged.get("target", ""),
+        arguments={key: _filled(each, values) for key, each in merged["args"].items()},
+        tags=tuple(_filled(tag, values) for tag in merged.get("tags", ())),
+    )
+
+
+def _merged(name: str, targets: Mapping[str, Any]) -> dict[str, Any]:
+    """Later ones win; arguments are merged one by one."""
+    found: dict[str, Any] = {"args": {}}
+    for each in (
+        *(_merged(other, targets) for other in targets[name].get("inherits", ())),
+        targets[name],
+    ):
+        found |= {**each, "args": {**found["args"], **each.get("args", {})}}
+    return found
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda found: values[found[1]], text)

@@ -1,0 +1,139 @@
+"""slurm-operator's chart: what it installs, and what it refuses."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bridge.settings import sources
+from bridge.settings.schema import Settings
+from deploy import manifests
+from deploy.operator_rights import NAME, rights
+from sandbox.client import Sandbox
+from tests.chart.policed import make_namespaces
+from tests.chart.rendering import HelmError, Manifest
+
+NAMESPACE = "operator-chart"
+ALL: Mapping[str, Any] = {
+    "image": {"repository": "registry.test/slurm-bridge", "digest": f"sha256:{'0' * 64}"},
+    "imagePullSecrets": [{"name": "pull"}],
+    "config": {
+        "operator": {"controller": "slurm/site", "image": "registry.test/slurm/{daemon}:1"},
+        "slurm": {"url": ["http://site-restapi.slurm:6820"], "insecure": True},
+        "log": {"level": "debug"},
+    },
+    "slurmToken": {"existingSecret": "its-token", "key": "jwt"},
+    "crds": {"enabled": False},
+    "replicas": 3,
+    "priorityClassName": "system-cluster-critical",
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"key": "infrastructure", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "resources": {"limits": {"memory": "1Gi"}},
+    "podAnnotations": {"example.test/a": "b"},
+}
+"""Every value."""
+
+
+def template(helm: Path, values: Mapping[str, Any], namespace: str = NAMESPACE) -> str:
+    """Return what Helm makes of the chart.
+
+    Raises:
+        HelmError: the values are refused.
+    """
+    done = subprocess.run(
+        (
+            *(str(helm), "template", "operator", str(manifests.OPERATOR_CHART)),
+            *("--namespace", namespace, "--values", "-"),
+        ),
+        input=yaml.safe_dump(dict(values)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise HelmError(done.stderr)
+    return done.stdout
+
+
+def objects(helm: Path, values: Mapping[str, Any]) -> Sequence[Manifest]:
+    return [each for each in yaml.safe_load_all(template(helm, values)) if each]
+
+
+def only(made: Sequence[Manifest], kind: str) -> Manifest:
+    (found,) = (each for each in made if each["kind"] == kind)
+    return found
+
+
+def test_every_value_is_tried() -> None:
+    values = yaml.safe_load((manifests.OPERATOR_CHART / "values.yaml").read_text())
+    assert values.keys() == ALL.keys()
+
+
+def test_the_definitions_are_installed_and_outlive_the_release(helm: Path) -> None:
+    made = objects(helm, {})
+    definitions = [each for each in made if each["kind"] == "CustomResourceDefinition"]
+    files = [yaml.safe_load(text) for text in manifests.cluster_kinds().values()]
+    assert sorted(files, key=str) == sorted(definitions, key=str)
+    for each in definitions:
+        assert "keep" == each["metadata"]["annotations"]["helm.sh/resource-policy"]
+    kinds = {each["kind"] for each in objects(helm, ALL)}
+    assert "CustomResourceDefinition" not in kinds
+
+
+def test_its_rights_are_those_of_the_program(helm: Path) -> None:
+    made = objects(helm, {})
+    for each in rights(NAMESPACE):
+        assert each in made
+    pod = only(made, "Deployment")["spec"]["template"]["spec"]
+    assert NAME == pod["serviceAccountName"]
+
+
+@pytest.mark.parametrize("values", [{}, ALL], ids=["default", "all"])
+def test_the_program_takes_its_settings(
+    helm: Path, tmp_path: Path, values: Mapping[str, Any]
+) -> None:
+    made = objects(helm, values)
+    file = tmp_path / "config.yaml"
+    file.write_text(only(made, "ConfigMap")["data"]["config.yaml"])
+    settings = sources.read(Settings, config=file, environment={}, prefix="", secrets_dir=None)
+    assert NAMESPACE == settings.kubernetes.namespace
+
+    spec = only(made, "Deployment")["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    assert ["cluster", "--config", f"{mounts['config']}/config.yaml"] == container["args"]
+    assert mounts["token"] == str(Path(settings.slurm.token_file).parent)
+    assert settings.health.listen == f"0.0.0.0:{container['ports'][0]['containerPort']}"
+
+
+def test_what_is_wrong_is_refused(helm: Path) -> None:
+    for values, place in (
+        ({"replica": 2}, "replica"),
+        ({"config": {"webhook": {}}}, "/config"),
+        ({"config": {"slurm": {"token_file": "/x"}}}, "/config/slurm"),
+        ({"image": {"digest": "latest"}}, "/image/digest"),
+        ({"slurmToken": {"existingSecret": ""}}, "/slurmToken/existingSecret"),
+    ):
+        with pytest.raises(HelmError, match=place):
+            template(helm, values)
+
+
+def test_the_file_for_those_without_helm_is_fresh(helm: Path) -> None:
+    assert manifests.operator_rendered(str(helm)) == manifests.OPERATOR_FILE.read_text(), (
+        "make manifests"
+    )
+
+
+@pytest.mark.parametrize("values", [{}, ALL], ids=["default", "all"])
+def test_a_real_api_server_takes_it(
+    control_plane: Sandbox, helm: Path, values: Mapping[str, Any]
+) -> None:
+    make_namespaces(control_plane, {NAMESPACE: {}})
+    said = control_plane.kubectl(
+        "apply", "--server-side", "--dry-run=server", "-f", "-", stdin=template(helm, values)
+    )
+    assert len(objects(helm, values)) == len(said.splitlines())
