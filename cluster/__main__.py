@@ -15,9 +15,11 @@ from bridge.settings.schema import Settings
 from cluster.controlplane.assembly import ControlPlane
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.rivals import Rivals
+from cluster.keys import host_keys
+from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.assembly import NodeSets
 from cluster.objects.controller import ControllerObject
-from cluster.rendering.nodeset import worker_templates
+from cluster.rendering.node_sets.nodeset import worker_templates
 from cluster.rendering.site import ControlSite, SlurmImages
 
 
@@ -39,8 +41,14 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         rivals = Rivals(program.kube, program.clock)
         program.health.register("other operators", rivals.check)
         node_sets = NodeSets(program, worker_templates(controller, site))
+        operator = configured.operator
         control_plane = ControlPlane(
-            program, node_sets.watched, BodyMakers(site), random_bytes=secrets.token_bytes
+            program,
+            node_sets.watched,
+            BodyMakers(site),
+            random_bytes=secrets.token_bytes,
+            make_host_keys=host_keys.generated,
+            tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
         )
 
         async def lead(until: asyncio.Event, _accession: Accession) -> None:

@@ -8,12 +8,11 @@ from typing import Any, Final
 from bridge.domain import names
 from bridge.kube.applying.writes import PLURALS
 from cluster.controlplane.part import PLURALS as PARTS
+from cluster.controlplane.workload import WORKLOADS
 from cluster.objects.parts import GROUP
 
 NAME: Final = "slurm-bridge-operator"
 _API: Final = "rbac.authorization.k8s.io/v1"
-_APPLIED: Final = ("ConfigMap", "Deployment", "Secret", "Service", "StatefulSet")
-"""Of the kinds that can be applied, those that the program applies."""
 
 
 def rights(namespace: str = names.RELEASE_NAMESPACE) -> tuple[dict[str, Any], ...]:
@@ -32,7 +31,7 @@ def rights(namespace: str = names.RELEASE_NAMESPACE) -> tuple[dict[str, Any], ..
             "apiVersion": _API,
             "kind": "ClusterRole",
             "metadata": {"name": NAME},
-            "rules": [*_objects(), *_applied(), *_others()],
+            "rules": [*_objects(), *_applied(), *_watched(), *_others()],
         },
         _binding("ClusterRole", {"name": NAME}, namespace),
         {
@@ -62,12 +61,17 @@ def _objects() -> list[dict[str, Any]]:
 
 def _applied() -> list[dict[str, Any]]:
     by_group: dict[str, list[str]] = {}
-    for (api_version, kind), plural in PLURALS.items():
-        if kind in _APPLIED:
-            by_group.setdefault(api_version.rpartition("/")[0], []).append(plural)
+    for (api_version, _), plural in PLURALS.items():
+        by_group.setdefault(api_version.rpartition("/")[0], []).append(plural)
     return [
-        _rule(group, sorted(plurals), ["get", "create", "patch"])
+        _rule(group, sorted(plurals), ["get", "create", "patch", "delete"])
         for group, plurals in sorted(by_group.items())
+    ]
+
+
+def _watched() -> list[dict[str, Any]]:
+    return [
+        _rule("apps", sorted(PLURALS["apps/v1", kind] for kind in WORKLOADS), ["list", "watch"])
     ]
 
 

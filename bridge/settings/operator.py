@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from bridge.settings.values import Section
+from bridge.settings.values import Section, TextMap
 
 
 class OperatorSection(Section):
@@ -24,4 +24,12 @@ class OperatorSection(Section):
         "cluster.local",
         pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
         description="The Kubernetes cluster's DNS domain.",
+    )
+    token_users: TextMap = Field(
+        default_factory=dict,
+        description="Namespaces, and the Slurm users, with commas between them, for whom Tokens are made there; * stands for all but "
+        "root, slurm and numbers of users, which must be named. Empty: no Token is made.",
+    )
+    token_longest_s: int = Field(
+        86_400, ge=10, le=2**31 - 1, description="The longest lifetime of a Token, in seconds."
     )

@@ -7,11 +7,10 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from bridge.settings import values
-from bridge.settings.values import Section
+from bridge.settings.values import Section, TextMap
 
 _PLACE = re.compile(r"([A-Za-z0-9.:-]+:)?/.*")
 _CLAIM = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?(/(?!.*(^|/)\.\.(/|$)).*)?")
-_Map = Annotated[dict[str, str], BeforeValidator(values.parse_json)]
 
 
 class SylabsSection(Section):
@@ -21,12 +20,12 @@ class SylabsSection(Section):
         default=False,
         description="Whether SlurmJob of slurm.sylabs.io and SlurmJob and WlmJob of wlm.sylabs.io are served; needs slurm_jobs.enabled.",
     )
-    constraints: _Map = Field(
+    constraints: TextMap = Field(
         default_factory=dict,
         description="Entries `label=value` of a nodeSelector, and the node features that each stands for, as after --constraint; "
         "empty: none.",
     )
-    ssh_rules: _Map = Field(
+    ssh_rules: TextMap = Field(
         default_factory=dict,
         description="Users of spec.ssh, and the policy rule that decides whose jobs those are; others are refused.",
     )
@@ -42,7 +41,7 @@ class SylabsSection(Section):
         pattern="^(/[^/].*)?$",
         description="The folder of the cluster's nodes that output_claim holds, such as /scratch.",
     )
-    volumes: _Map = Field(
+    volumes: TextMap = Field(
         default_factory=dict,
         description="Volumes to which old manifests copy results, `/path` of a hostPath or `server:/path` of an nfs, and the"
         " claim, or `claim/folder`, that is meant; what lies below goes below it. Results for others are not copied.",

@@ -113,6 +113,7 @@ Profiles = Annotated[
     BeforeValidator(parse_json),
     AfterValidator(profiles),
 ]
+TextMap = Annotated[dict[str, str], BeforeValidator(parse_json)]
 Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
 Count = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]

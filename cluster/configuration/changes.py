@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -29,6 +29,8 @@ class ConfigurationChange:
     """The parameter, or "" for a file that we do not read."""
     takes: ChangeTakes
     reason: str
+    is_in_both: bool = True
+    """It has another value; else only one of the files says anything of it."""
 
 
 def compare(before: ConfigurationSet, after: ConfigurationSet) -> tuple[ConfigurationChange, ...]:
@@ -45,6 +47,12 @@ def compare(before: ConfigurationSet, after: ConfigurationSet) -> tuple[Configur
 def takes(changes: tuple[ConfigurationChange, ...]) -> ChangeTakes:
     """Return what all of them together take."""
     return max((each.takes for each in changes), default=ChangeTakes.NOTHING)
+
+
+def runs_here(files: ConfigurationSet) -> bool:
+    """Check whether a slurmctld of ours is to have these files; one that runs elsewhere has its own."""
+    found = lines.read(files.files.get("slurm.conf", ""))
+    return any(each.key.lower() == "statesavelocation" for line in found for each in line.settings)
 
 
 def restart_digest(files: Mapping[str, str]) -> str:
@@ -68,7 +76,8 @@ def _in_file(file: str, before: str, after: str) -> Iterator[ConfigurationChange
     old, new = _items(before, known), _items(after, known)
     for key in sorted({*old, *new}):
         if old.get(key) != new.get(key):
-            yield _of(file, known.get(key.partition("=")[0]), key)
+            change = _of(file, known.get(key.partition("=")[0]), key)
+            yield replace(change, is_in_both=key in old and key in new)
 
 
 def _of(file: str, parameter: Parameter | None, key: str) -> ConfigurationChange:

@@ -1,4 +1,4 @@
-"""The controller of Controllers, Accountings and RestApis: the daemons that all of a cluster shares.
+"""The controller of all kinds but NodeSet: the daemons that all of a cluster shares, login pods, and tokens.
 
 `part` is what is watched, and how it is told its conditions. `gathering` reads what an object names, `deciding` (pure) says
 what there is to be and whether a new configuration may come into force, `workload` reads how its pods stand, `conditions`

@@ -11,9 +11,13 @@ from bridge.reconcile.program import Program
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import ControlLoop
 from cluster.controlplane.part import PARTS, WatchedPart
+from cluster.controlplane.workload import WATCHED_WORKLOADS
+from cluster.keys.host_keys import HostKeys
 from cluster.keys.secrets import RandomBytes
+from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.controller import ControllerObject
+from cluster.objects.labels import MADE_BY_US
 
 _WORKERS: Final = 2
 
@@ -28,6 +32,8 @@ class ControlPlane:
         make: BodyMakers,
         *,
         random_bytes: RandomBytes,
+        make_host_keys: HostKeys,
+        tokens: TokenPolicy,
     ) -> None:
         """Prepare the caches.
 
@@ -36,15 +42,21 @@ class ControlPlane:
             node_sets: a cache that somebody else keeps up to date.
             make: makes bodies.
             random_bytes: the source of keys.
+            make_host_keys: makes those of login pods.
+            tokens: who may have one for which Slurm user.
         """
         self._program = program
         self._node_sets = node_sets
         self._make = make
         self._random_bytes = random_bytes
+        self._make_host_keys = make_host_keys
+        self._tokens = tokens
         self._parts: dict[str, Cache[WatchedPart]] = {
             kind: Cache(watched, program.set_aside) for kind, watched in PARTS.items()
         }
-
+        self._workloads = {
+            kind: Cache(watched, program.set_aside) for kind, watched in WATCHED_WORKLOADS.items()
+        }
         self._controllers = self._parts["Controller"].index(lambda each: [each.metadata.full_name])
 
     def controller(self, namespace: str, name: str) -> ControllerObject | None:
@@ -60,18 +72,27 @@ class ControlPlane:
                 watching(self._program, f"{kind} objects", cache)
                 for kind, cache in self._parts.items()
             ),
-            trying_again("control plane set aside", self._parts.values()),
+            *(
+                watching(self._program, f"{kind} objects", cache, label_selector=MADE_BY_US)
+                for kind, cache in self._workloads.items()
+            ),
+            trying_again(
+                "control plane set aside", (*self._parts.values(), *self._workloads.values())
+            ),
         )
 
     async def control(self, stop: asyncio.Event) -> None:
         """See to the objects while this process leads."""
         program = self._program
-        for cache in self._parts.values():
-            await cache.synced.wait()
+        for part in self._parts.values():
+            await part.synced.wait()
+        for workload in self._workloads.values():
+            await workload.synced.wait()
         await self._node_sets.synced.wait()
         loop = ControlLoop(
             kube=program.kube,
             parts=self._parts,
+            workloads=self._workloads.values(),
             node_sets=self._node_sets,
             make=self._make,
             queue=WorkQueue(rng=program.rng),
@@ -79,5 +100,7 @@ class ControlPlane:
             metrics=program.metrics,
             set_aside=program.set_aside,
             random_bytes=self._random_bytes,
+            make_host_keys=self._make_host_keys,
+            tokens=self._tokens,
         )
         await loop.run(stop, workers=_WORKERS)

@@ -8,6 +8,9 @@ from typing import Final, Literal
 from bridge.crd.conditions import ObjectCondition
 from bridge.domain import faults
 from cluster.controlplane.workload import WorkloadState
+from cluster.objects.loginset import LoginSetStatus
+from cluster.objects.parts import ConditionsOnly
+from cluster.objects.token import TokenStatus
 
 _LONGEST_MESSAGE: Final = 2048
 
@@ -20,6 +23,8 @@ class PartFacts:
     """What is wrong with the object, or with what it names; "" if nothing is."""
     accepted_reason: str = "BadInput"
     """CamelCase; of `accepted`."""
+    notes: tuple[str, ...] = ()
+    """What is wanted and left out, while all the rest is served."""
     configured: str | None = None
     """What is wrong with the configuration; "" if nothing is, None if the object has none."""
     digest: str = ""
@@ -28,6 +33,32 @@ class PartFacts:
     """What could not be done just now."""
     workloads: tuple[WorkloadState, ...] | None = None
     """None if it is not known how they stand."""
+    selector: str = ""
+    """Selects the pods that a scale counts; "" if nothing is scaled."""
+    issued_at: datetime | None = None
+    """Of a token."""
+    said: str = ""
+    """What there is to say when all is ready."""
+    expired: str = ""
+    """Why what was made is of no use any more; "" if it is."""
+
+
+def status(
+    before: ConditionsOnly, facts: PartFacts, *, generation: int, now: datetime
+) -> ConditionsOnly:
+    """Return the whole status, of the type that it had before; equal to it if nothing has changed."""
+    found = told(before.conditions, facts, generation=generation, now=now)
+    match before:
+        case LoginSetStatus():
+            pods = before.replicas
+            if facts.workloads is not None:
+                pods = sum(each.there for each in facts.workloads)
+            selector = facts.selector or before.selector
+            return LoginSetStatus(conditions=found, replicas=pods, selector=selector)
+        case TokenStatus():
+            return TokenStatus(conditions=found, issued_at=facts.issued_at or before.issued_at)
+        case _:
+            return ConditionsOnly(conditions=found)
 
 
 def told(
@@ -49,6 +80,8 @@ _Told = tuple[str, Literal["True", "False", "Unknown"], str, str]
 def _accepted(facts: PartFacts) -> _Told:
     if facts.accepted:
         return "Accepted", "False", facts.accepted_reason, facts.accepted
+    if facts.notes:
+        return "Accepted", "True", "PartlyServed", "; ".join((*facts.notes, "all else is served"))
     return "Accepted", "True", "Accepted", ""
 
 
@@ -65,11 +98,13 @@ def _configured(facts: PartFacts) -> Iterable[_Told]:
 def _ready(facts: PartFacts) -> _Told:
     if facts.failures:
         return "Ready", "False", "Failing", "; ".join(facts.failures)
+    if facts.expired:
+        return "Ready", "False", "Expired", facts.expired
     if facts.workloads is None:
         return "Ready", "Unknown", "NotRead", "it is not known how its pods stand"
     late = [each for each in facts.workloads if not each.is_ready]
     if not late:
-        return "Ready", "True", "AllReady", ""
+        return "Ready", "True", "AllReady", facts.said
     said = (
         "; ".join((f"{each.name}: {each.ready} of {each.wanted} pods are ready", *each.waits))
         for each in late

@@ -11,10 +11,12 @@ from cluster.configuration.parameters import ChangeTakes
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
+from cluster.objects.loginset import LoginSetObject
 from cluster.objects.restapi import RestApiObject
 from cluster.rendering.accounting import accounting_bodies
 from cluster.rendering.body import Body
-from cluster.rendering.controller import controller_bodies, controller_not_served
+from cluster.rendering.controller import controller_bodies
+from cluster.rendering.loginset import login_set_bodies
 from cluster.rendering.restapi import restapi_bodies
 from cluster.rendering.site import ControlSite
 
@@ -31,8 +33,6 @@ class BodyMakers:
 
     def controller(self, part: ControllerObject, files: ConfigurationSet) -> Made:
         """Return all that belongs to a Controller with these files."""
-        if faults := controller_not_served(part):
-            return Refused(faults)
         return _plain(controller_bodies(part, files, self.site))
 
     def accounting(self, part: AccountingObject, password: str) -> Made:
@@ -44,6 +44,12 @@ class BodyMakers:
     ) -> Made:
         """Return all that belongs to a RestApi of a Controller with these files."""
         return _plain(restapi_bodies(part, controller, files, self.site))
+
+    def login_set(
+        self, part: LoginSetObject, controller: ControllerObject, *, secrets: str
+    ) -> Made:
+        """Return all that belongs to a LoginSet but its host keys; `secrets` is a digest of sssd.conf."""
+        return _plain(login_set_bodies(part, controller, self.site, secrets=secrets))
 
 
 def _plain(found: tuple[Body, ...] | Refused) -> Made:
@@ -63,11 +69,13 @@ def configuration(
     if isinstance(found, Refused) or in_force is None:
         return found
     before = ConfigurationSet(files=in_force, made=frozenset(in_force))
+    # A slurmctld that moves here or away takes with it what is said for its own sake.
+    moves = changes.runs_here(before) != changes.runs_here(found)
     refused = bounded(
         Fault(
             f"{each.file} {each.item}", f"this cannot change while the cluster lives: {each.reason}"
         )
         for each in changes.compare(before, found)
-        if each.takes is ChangeTakes.REFUSED
+        if each.takes is ChangeTakes.REFUSED and (each.is_in_both or not moves)
     )
     return Refused(refused) if refused else found

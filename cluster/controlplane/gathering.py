@@ -8,23 +8,31 @@ from dataclasses import dataclass
 import msgspec
 
 from bridge.crd.fields import ObjectStruct
-from bridge.domain.faults import Fault, Refused
+from bridge.domain.faults import Fault, Refused, bounded
 from bridge.kube import decode, errors, paths
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
+from bridge.process.clock import Clock
 from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.controlplane import deciding
 from cluster.controlplane.deciding import BodyMakers, Made
 from cluster.controlplane.part import PartObject, WatchedPart
-from cluster.keys import naming
-from cluster.keys.naming import NamedKey
+from cluster.keys import naming, token_policy, tokens
+from cluster.keys.naming import LEAST_BYTES, KeyUse, NamedKey
+from cluster.keys.token_policy import TokenPolicy
+from cluster.keys.tokens import KeptToken, WantedToken
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
+from cluster.objects.loginset import LoginSetObject
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.parts import KeyOfObject
 from cluster.objects.restapi import RestApiObject
+from cluster.objects.token import TokenObject
+from cluster.rendering.body import digest
 from cluster.rendering.site import configuration_name
+from cluster.rendering.token import token_body, token_faults, token_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +45,10 @@ class GatheredPart:
     """What is wrong with its configuration; "" if nothing is, None if it has none."""
     digest: str = ""
     """Of the configuration that it is to have."""
+    host_keys: LoginSetObject | None = None
+    """Whose pods need host keys."""
+    token: KeptToken | None = None
+    """What its Secret is to hold."""
 
 
 class _Data(ObjectStruct, frozen=True):
@@ -55,8 +67,13 @@ class PartGathering:
         parts: Mapping[str, Cache[WatchedPart]],
         node_sets: Cache[WatchedNodeSet],
         make: BodyMakers,
+        *,
+        tokens: TokenPolicy,
+        clock: Clock,
     ) -> None:
         self._kube = kube
+        self._tokens = tokens
+        self._clock = clock
         self._parts = parts
         self._bodies = make
         self._by_name = {
@@ -78,6 +95,10 @@ class PartGathering:
                 return await self._of_accounting(part)
             case RestApiObject():
                 return await self._of_rest_api(part)
+            case LoginSetObject():
+                return await self._of_login_set(part)
+            case TokenObject():
+                return await self._of_token(part)
 
     async def _of_controller(self, part: ControllerObject) -> GatheredPart:
         namespace = part.metadata.namespace
@@ -119,14 +140,9 @@ class PartGathering:
                 f"there is no Secret {reference.name}: create it with the password of the database"
             )
             return GatheredPart(made=Refused((Fault(f"{at}.name", text),)))
-        try:
-            password = base64.b64decode(secret[reference.key], validate=True).decode()
-        except KeyError:
-            text = f"Secret {reference.name} has no {reference.key}"
-            return GatheredPart(made=Refused((Fault(f"{at}.key", text),)))
-        except (binascii.Error, UnicodeDecodeError):
-            text = f"expected text in {reference.key} of Secret {reference.name}"
-            return GatheredPart(made=Refused((Fault(f"{at}.key", text),)))
+        password = _text(secret, reference, at)
+        if isinstance(password, Fault):
+            return GatheredPart(made=Refused((password,)))
         return GatheredPart(made=self._bodies.accounting(part, password), keys=keys)
 
     async def _of_rest_api(self, part: RestApiObject) -> GatheredPart:
@@ -142,6 +158,68 @@ class PartGathering:
             return GatheredPart(made=Refused((Fault("spec.controllerRef.name", text),)))
         files = ConfigurationSet(files=in_force, made=frozenset(in_force))
         return GatheredPart(made=self._bodies.rest_api(part, controller, files))
+
+    async def _of_login_set(self, part: LoginSetObject) -> GatheredPart:
+        namespace, name = part.metadata.namespace, part.spec.controller_ref.name
+        controller = self._one("Controller", namespace, name)
+        wrong: list[Fault] = []
+        if not isinstance(controller, ControllerObject):
+            text = f"there is no Controller {name} in this namespace"
+            wrong.append(Fault("spec.controllerRef.name", text))
+        reference = part.spec.sssd_conf_ref
+        at = "spec.sssdConfRef"
+        secret = await self._secret(namespace, reference.name)
+        if secret is None:
+            text = f"there is no Secret {reference.name}: create it with the configuration of sssd"
+            conf: str | Fault = Fault(f"{at}.name", text)
+        else:
+            conf = _text(secret, reference, at)
+        if isinstance(conf, Fault):
+            wrong.append(conf)
+        if wrong or not isinstance(controller, ControllerObject):
+            return GatheredPart(made=Refused(tuple(wrong)))
+        made = self._bodies.login_set(part, controller, secrets=digest([conf]))
+        return GatheredPart(made=made, host_keys=part)
+
+    async def _of_token(self, part: TokenObject) -> GatheredPart:
+        """A token that will do stays, so that nothing is written until another one is due."""
+        namespace, spec = part.metadata.namespace, part.spec
+        lifetime_s = token_policy.lifetime_s(spec.lifetime)
+        allowed = token_policy.faults(
+            self._tokens, namespace=namespace, username=spec.username, lifetime_s=lifetime_s
+        )
+        wrong = bounded((*allowed, *token_faults(part)))
+        key = None if wrong else await self._signing_key(part)
+        if isinstance(key, Fault):
+            wrong = (key,)
+        if wrong or not isinstance(key, bytes):
+            return GatheredPart(made=Refused(wrong))
+        place = token_place(part)
+        found = (await self._secret(namespace, place.name) or {}).get(place.key)
+        wanted = WantedToken(user=spec.username, lifetime_s=lifetime_s, is_renewed=spec.refresh)
+        there = (_decoded(found or "") or b"").decode(errors="replace")
+        kept = tokens.kept_or_signed(wanted, there, key, now=self._clock.now())
+        return GatheredPart(made=(token_body(part, kept.token).body,), token=kept)
+
+    async def _signing_key(self, part: TokenObject) -> bytes | Fault | None:
+        spec = part.spec
+        at, reference = "spec.jwtKeyRef", spec.jwt_key_ref
+        if reference is None:
+            at, reference = "spec.jwtHs256KeyRef", spec.jwt_hs256_key_ref
+        if reference is None:
+            return None
+        secret = await self._secret(part.metadata.namespace, reference.name)
+        if secret is None:
+            text = f"there is no Secret {reference.name}: the Controller that names it makes it"
+            return Fault(f"{at}.name", text)
+        if reference.key not in secret:
+            return Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}")
+        key = _decoded(secret[reference.key]) or b""
+        least = LEAST_BYTES[KeyUse.TOKENS]
+        if len(key) < least:
+            text = f"expected at least {least} bytes in {reference.key} of Secret {reference.name}, found {len(key)}"
+            return Fault(f"{at}.key", text)
+        return key
 
     # -- what is read -----------------------------------------------------------------------------
 
@@ -180,6 +258,25 @@ class PartGathering:
         except errors.NotFound:
             return None
         return decode.decoded(_data, f"{plural} {namespace}/{name}", answer).data or {}
+
+
+def _decoded(encoded: str) -> bytes | None:
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        return None
+
+
+def _text(secret: Mapping[str, str], reference: KeyOfObject, at: str) -> str | Fault:
+    """Return the text that stands in a Secret, or what is wrong with it."""
+    if reference.key not in secret:
+        return Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}")
+    wrong = Fault(f"{at}.key", f"expected text in {reference.key} of Secret {reference.name}")
+    found = _decoded(secret[reference.key])
+    try:
+        return found.decode() if found is not None else wrong
+    except UnicodeDecodeError:
+        return wrong
 
 
 def _references(part: ControllerObject) -> Iterable[str]:

@@ -1,11 +1,11 @@
 """The reconcile loop over the control plane's objects: gather, decide, act, tell."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any, Final
+from datetime import datetime, timedelta
+from typing import Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -15,7 +15,8 @@ from bridge.domain.errors import PeerError
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.oddities import Oddities
 from bridge.kube import errors as kube_errors
-from bridge.kube.applying import standing, writes
+from bridge.kube.applying import belongings
+from bridge.kube.applying.belongings import JudgedBody, Possessor
 from bridge.kube.applying.standing import Standing
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
@@ -29,37 +30,37 @@ from cluster.controlplane.conditions import PartFacts
 from cluster.controlplane.deciding import Bodies, BodyMakers
 from cluster.controlplane.gathering import GatheredPart, PartGathering
 from cluster.controlplane.part import PartObject, WatchedPart
-from cluster.controlplane.workload import WORKLOADS, WorkloadState
-from cluster.keys import naming, secrets
+from cluster.controlplane.workload import WORKLOADS, WatchedWorkload, WorkloadState
+from cluster.keys import host_keys, naming, secrets
+from cluster.keys.host_keys import HostKeys
 from cluster.keys.secrets import RandomBytes
+from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
+from cluster.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
+from cluster.objects.loginset import LoginSetObject
+from cluster.rendering.leftovers import leftovers
+from cluster.rendering.loginset import LOGIN_APP, host_keys_body, host_keys_secret
+from cluster.rendering.ssh import HOST_KEY_FILES
 
 _log = structlog.get_logger(__name__)
 
-MANAGER: Final = "slurm-bridge-operator"
-"""Our field manager."""
-TAKE_OVER_ANNOTATION: Final = "slurm-bridge.dev/take-over"
-"""On an object, with the value "true": what another program has made for it becomes ours."""
+_NEVER_TAKES_OVER: Final = frozenset({"Token"})
+"""Its user names a Secret, and might name one that only others may write."""
 _SETTLED: Final = timedelta(seconds=60)
 """How often what an object names is read again while all is well."""
 _WAITING: Final = timedelta(seconds=5)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
-    body: Mapping[str, Any]
-    uid: str
-    """Of the object that has its name; "" if there is none."""
-    standing: Standing
-    reason: str
+_SOONEST: Final = timedelta(seconds=1)
+"""Between two looks that nothing but the time asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Acted:
     facts: PartFacts
     failure: PeerError | None = None
+    due: timedelta | None = None
+    """When there is something to do although nothing happens."""
 
 
 class ControlLoop:
@@ -70,6 +71,7 @@ class ControlLoop:
         *,
         kube: KubeClient,
         parts: Mapping[str, Cache[WatchedPart]],
+        workloads: Collection[Cache[WatchedWorkload]],
         node_sets: Cache[WatchedNodeSet],
         make: BodyMakers,
         queue: WorkQueue[str],
@@ -77,12 +79,15 @@ class ControlLoop:
         metrics: Metrics,
         set_aside: Oddities,
         random_bytes: RandomBytes,
+        make_host_keys: HostKeys,
+        tokens: TokenPolicy,
     ) -> None:
         """Prepare the loop.
 
         Args:
             kube: the API server.
             parts: all objects, by kind and uid.
+            workloads: StatefulSets and Deployments of ours.
             node_sets: all of them, by uid.
             make: makes bodies.
             queue: of objects' uids.
@@ -90,21 +95,27 @@ class ControlLoop:
             metrics: counts.
             set_aside: told of crashes.
             random_bytes: the source of keys.
+            make_host_keys: makes those of login pods.
+            tokens: who may have one for which Slurm user.
         """
         self._kube = kube
         self._parts = parts
+        self._workload_caches = workloads
         self._node_sets = node_sets
-        self._gathering = PartGathering(kube, parts, node_sets, make)
+        self._gathering = PartGathering(kube, parts, node_sets, make, tokens=tokens, clock=clock)
         self._queue = queue
         self._clock = clock
         self._metrics = metrics
         self._set_aside = set_aside
         self._random_bytes = random_bytes
+        self._make_host_keys = make_host_keys
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile objects until told to stop."""
         for cache in self._parts.values():
             cache.subscribe(self._changed)
+        for watched in self._workload_caches:
+            watched.subscribe(self._workload_changed)
         self._node_sets.subscribe(self._changed)
         await worker.run(
             self._queue,
@@ -141,52 +152,50 @@ class ControlLoop:
             raise acted.failure
         workloads = acted.facts.workloads
         is_settled = workloads is not None and all(each.is_ready for each in workloads)
-        return _SETTLED if is_settled and not acted.facts.accepted else _WAITING
+        looks = [_SETTLED if is_settled and not acted.facts.accepted else _WAITING]
+        if acted.due is not None:
+            looks.append(max(acted.due, _SOONEST))
+        return min(looks)
 
     async def _see_to(self, found: WatchedPart, of: PartObject) -> _Acted:
         gathered = await self._gathering.of(of)
-        facts = PartFacts(configured=gathered.configured, digest=gathered.digest)
+        facts = _known(gathered, self._clock.now())
         if isinstance(gathered.made, Refused):
             return _Acted(replace(facts, accepted=gathered.made.text))
-        judged = [await self._judge(found, body) for body in gathered.made]
-        if foreign := [each.reason for each in judged if each.standing is Standing.NOT_OURS]:
+        if gathered.configured and not gathered.made:
+            return _Acted(facts)
+        possessor = _possessor(found)
+        judged = await belongings.judge(self._kube, gathered.made, possessor)
+        if foreign := _of_standing(judged, Standing.NOT_OURS):
             hint = f"annotate the {found.kind} with {TAKE_OVER_ANNOTATION}=true to take over what nobody else controls"
+            if found.kind in _NEVER_TAKES_OVER:
+                hint = "choose another name"
             text = faults.shortened("; ".join((*foreign, hint)))
             return _Acted(replace(facts, accepted=text, accepted_reason="NotOurs"))
-        if gathered.configured and not judged:
-            return _Acted(facts)
+        facts = replace(facts, notes=_of_standing(judged, Standing.NOT_SERVED))
         if wrong := await self._ensure_keys(found, gathered, judged):
             facts = replace(facts, accepted=Refused(wrong).text)
             return _Acted(replace(facts, workloads=await self._workloads(gathered.made)))
-        failure = await self._apply(judged)
+        failure = await belongings.apply(self._kube, judged, possessor)
+        # While a configuration is refused, it is not known what its change would take away.
+        if failure is None and not gathered.configured:
+            unwanted = leftovers(found.kind, found.metadata, gathered.made)
+            failure = await belongings.withdraw(self._kube, unwanted, possessor)
         failures = () if failure is None or failure.transient else (str(failure),)
         workloads = await self._workloads(gathered.made)
-        return _Acted(replace(facts, failures=failures, workloads=workloads), failure)
-
-    async def _judge(self, found: WatchedPart, body: Mapping[str, Any]) -> _Judged:
-        there = await writes.find(self._kube, body)
-        verdict = standing.judge(
-            there,
-            body,
-            owner_uid=found.metadata.uid,
-            manager=MANAGER,
-            takes_over=found.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
-        )
-        return _Judged(
-            body=body,
-            uid=there.uid if there is not None else "",
-            standing=verdict.standing,
-            reason=verdict.reason,
-        )
+        facts = replace(facts, failures=failures, workloads=workloads)
+        return _Acted(facts, failure, gathered.token.due if gathered.token else None)
 
     async def _ensure_keys(
-        self, found: WatchedPart, gathered: GatheredPart, judged: Sequence[_Judged]
+        self, found: WatchedPart, gathered: GatheredPart, judged: Sequence[JudgedBody]
     ) -> tuple[Fault, ...]:
         """Make the keys that are missing, unless daemons may have them."""
         has_run = any(
             each.body["kind"] in WORKLOADS and each.standing is not Standing.ABSENT
             for each in judged
         )
+        if (login_set := gathered.host_keys) is not None:
+            return await self._ensure_host_keys(login_set, has_run=has_run)
         names = {each.secret for each in gathered.keys}
         return await secrets.ensure(
             self._kube,
@@ -194,6 +203,19 @@ class ControlLoop:
             gathered.keys,
             has_run=has_run or self._are_used(found, names),
             random_bytes=self._random_bytes,
+        )
+
+    async def _ensure_host_keys(
+        self, login_set: LoginSetObject, *, has_run: bool
+    ) -> tuple[Fault, ...]:
+        meta = login_set.metadata
+        return await host_keys.ensure(
+            self._kube,
+            (meta.namespace, host_keys_secret(meta.name)),
+            HOST_KEY_FILES,
+            has_run=has_run,
+            make=self._make_host_keys,
+            body=lambda keys: host_keys_body(login_set, keys).body,
         )
 
     def _are_used(self, found: WatchedPart, names: AbstractSet[str]) -> bool:
@@ -208,22 +230,6 @@ class ControlLoop:
             for each in cache.values()
         )
 
-    async def _apply(self, judged: Sequence[_Judged]) -> PeerError | None:
-        """Apply what is not in force, in order; return what failed first."""
-        for each in judged:
-            if each.standing is Standing.IN_FORCE:
-                continue
-            metadata = each.body["metadata"]
-            what = f"{each.body['kind']} {metadata['namespace']}/{metadata['name']}"
-            if each.standing is Standing.LEAVING:
-                return kube_errors.Conflict("PATCH", writes.path(each.body), message=each.reason)
-            try:
-                await writes.apply(self._kube, each.body, manager=MANAGER, uid=each.uid)
-            except PeerError as error:
-                return error
-            _log.info("part.applied", applied=what, reason=each.reason)
-        return None
-
     async def _workloads(self, bodies: Bodies) -> tuple[WorkloadState, ...]:
         found = [
             await workload.read(self._kube, each) for each in bodies if each["kind"] in WORKLOADS
@@ -231,15 +237,15 @@ class ControlLoop:
         return tuple(each for each in found if each is not None)
 
     async def _tell(self, found: WatchedPart, facts: PartFacts) -> None:
-        after = conditions.told(
-            found.conditions,
+        after = conditions.status(
+            found.status,
             facts,
             generation=found.metadata.generation,
             now=self._clock.now(),
         )
-        if after == found.conditions:
+        if after == found.status:
             return
-        written = await part.write_conditions(self._kube, found, after)
+        written = await part.write_status(self._kube, found, after)
         self._parts[found.kind].observe(written, base=found.metadata.resource_version)
 
     # -- events -----------------------------------------------------------------------------------
@@ -252,14 +258,55 @@ class ControlLoop:
     def _changed(
         self, old: WatchedPart | WatchedNodeSet | None, new: WatchedPart | WatchedNodeSet | None
     ) -> None:
-        """Look at all objects of a namespace in which one has changed: they depend on each other."""
+        """Look at all objects of a namespace in which one has changed, as they depend on each other; but not Tokens, of which there may be many."""
         if old is not None and new is not None and _asked(old) == _asked(new):
             return
-        namespaces = {each.metadata.namespace for each in (old, new) if each is not None}
-        for cache in self._parts.values():
-            for each in cache.values():
-                if each.metadata.namespace in namespaces:
-                    self._queue.add(each.metadata.uid)
+        some = [each for each in (old, new) if each is not None]
+        if any(isinstance(each, WatchedPart) and each.kind == "Token" for each in some):
+            for token in some:
+                self._queue.add(token.metadata.uid)
+            return
+        namespaces = {each.metadata.namespace for each in some}
+        for kind, cache in self._parts.items():
+            for found in cache.values() if kind != "Token" else ():
+                if found.metadata.namespace in namespaces:
+                    self._queue.add(found.metadata.uid)
+
+    def _workload_changed(self, old: WatchedWorkload | None, new: WatchedWorkload | None) -> None:
+        for each in (old, new):
+            if each is not None and each.metadata.controller_uid:
+                self._queue.add(each.metadata.controller_uid)
+
+
+def _possessor(found: WatchedPart) -> Possessor:
+    return Possessor(
+        uid=found.metadata.uid,
+        manager=MANAGER,
+        takes_over=found.kind not in _NEVER_TAKES_OVER
+        and found.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
+    )
+
+
+def _known(gathered: GatheredPart, now: datetime) -> PartFacts:
+    """Return what is to be told before anything is done."""
+    facts = PartFacts(configured=gathered.configured, digest=gathered.digest)
+    if (login_set := gathered.host_keys) is not None:
+        labels = selecting(LOGIN_APP, login_set.metadata.name).items()
+        facts = replace(facts, selector=",".join(f"{key}={each}" for key, each in labels))
+    if (token := gathered.token) is not None:
+        until = f"{token.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+        ended = f"it has ended at {until}: create another Token, or set spec.refresh"
+        facts = replace(
+            facts,
+            issued_at=token.issued_at,
+            said=f"good until {until}",
+            expired=ended if token.expires_at <= now else "",
+        )
+    return facts
+
+
+def _of_standing(judged: Iterable[JudgedBody], standing: Standing) -> tuple[str, ...]:
+    return tuple(each.reason for each in judged if each.standing is standing)
 
 
 def _asked(found: WatchedPart | WatchedNodeSet) -> tuple[object, ...]:

@@ -12,17 +12,27 @@ from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind, malformed
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
+from cluster.objects.loginset import LoginSetObject, LoginSetStatus
 from cluster.objects.parts import API_VERSION, ConditionsOnly
 from cluster.objects.restapi import RestApiObject
+from cluster.objects.token import TokenObject, TokenStatus
 
-PartObject = ControllerObject | AccountingObject | RestApiObject
+PartObject = ControllerObject | AccountingObject | RestApiObject | LoginSetObject | TokenObject
 
-_TYPES: Final[dict[str, type[PartObject]]] = {
-    "Controller": ControllerObject,
-    "Accounting": AccountingObject,
-    "RestApi": RestApiObject,
+_TYPES: Final[dict[str, tuple[type[PartObject], type[ConditionsOnly]]]] = {
+    "Controller": (ControllerObject, ConditionsOnly),
+    "Accounting": (AccountingObject, ConditionsOnly),
+    "RestApi": (RestApiObject, ConditionsOnly),
+    "LoginSet": (LoginSetObject, LoginSetStatus),
+    "Token": (TokenObject, TokenStatus),
 }
-PLURALS: Final = {"Controller": "controllers", "Accounting": "accountings", "RestApi": "restapis"}
+PLURALS: Final = {
+    "Controller": "controllers",
+    "Accounting": "accountings",
+    "RestApi": "restapis",
+    "LoginSet": "loginsets",
+    "Token": "tokens",
+}
 _BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -36,20 +46,24 @@ class WatchedPart(msgspec.Struct, frozen=True, gc=False):
 
     kind: str
     metadata: ObjectMetadata
-    conditions: tuple[ObjectCondition, ...]
+    status: ConditionsOnly
+    """Of the kind's own type."""
     part: PartObject | None
     fault: str = ""
     """Why `part` is None."""
 
+    @property
+    def conditions(self) -> tuple[ObjectCondition, ...]:
+        """What it was told."""
+        return self.status.conditions
+
 
 def _read(kind: str, body: Json) -> WatchedPart:
     try:
-        found = msgspec.json.decode(body, type=_TYPES[kind])
+        found = msgspec.json.decode(body, type=_TYPES[kind][0])
     except _BROKEN as error:
         return _of_what_is_left(kind, body, str(error))
-    return WatchedPart(
-        kind=kind, metadata=found.metadata, conditions=found.status.conditions, part=found
-    )
+    return WatchedPart(kind=kind, metadata=found.metadata, status=found.status, part=found)
 
 
 def _of_what_is_left(kind: str, body: Json, fault: str) -> WatchedPart:
@@ -57,13 +71,12 @@ def _of_what_is_left(kind: str, body: Json, fault: str) -> WatchedPart:
         envelope = msgspec.json.decode(body, type=_Envelope)
     except _BROKEN as error:
         raise malformed(kind, error) from error
+    status_type = _TYPES[kind][1]
     try:
-        conditions = msgspec.json.decode(envelope.status, type=ConditionsOnly).conditions
+        status = msgspec.json.decode(envelope.status, type=status_type)
     except _BROKEN:
-        conditions = ()
-    return WatchedPart(
-        kind=kind, metadata=envelope.metadata, conditions=conditions, part=None, fault=fault
-    )
+        status = status_type()
+    return WatchedPart(kind=kind, metadata=envelope.metadata, status=status, part=None, fault=fault)
 
 
 def _watched(kind: str) -> ResourceKind[WatchedPart]:
@@ -80,10 +93,10 @@ PARTS: Final = {kind: _watched(kind) for kind in _TYPES}
 """How each kind is watched; objects have their uid as key."""
 
 
-async def write_conditions(
-    client: KubeClient, found: WatchedPart, conditions: tuple[ObjectCondition, ...]
+async def write_status(
+    client: KubeClient, found: WatchedPart, status: ConditionsOnly
 ) -> WatchedPart:
-    """Write the conditions of this very version of the object.
+    """Write the whole status of this very version of the object.
 
     Raises:
         Conflict: it has changed.
@@ -94,7 +107,7 @@ async def write_conditions(
     operations: list[dict[str, object]] = [
         {"op": "test", "path": "/metadata/uid", "value": meta.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},
-        {"op": "add", "path": "/status", "value": ConditionsOnly(conditions=conditions)},
+        {"op": "add", "path": "/status", "value": status},
     ]
     path = f"{collection}{paths.of(meta.name)}/status"
     answer = await client.request("PATCH", path, body=operations, content_type=JSON_PATCH)

@@ -16,6 +16,7 @@ from bridge.kube import decode, paths
 from bridge.kube.client import KubeClient
 from bridge.process import clock
 from bridge.process.clock import Clock
+from bridge.process.lifetime import StartAfresh
 from cluster.objects.parts import GROUP
 
 _log = structlog.get_logger(__name__)
@@ -78,7 +79,12 @@ class Rivals:
         return self._found
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look again and again until told to stop."""
+        """Look again and again until told to stop.
+
+        Raises:
+            StartAfresh: another operator has come. Whatever this process was about to do is left
+                undone; the next one waits.
+        """
         while not stop.is_set():
             try:
                 found = await self.look(self._clock.now())
@@ -89,13 +95,14 @@ class Rivals:
             await clock.pause(_PAUSE_S, stop)
 
     def _note(self, found: str | None) -> None:
+        if found is not None and found != self._found:
+            _log.warning("operator.rival", found=found)
+        self._found = found
         if found is None:
             self.alone.set()
-        else:
+        elif self.alone.is_set():
             self.alone.clear()
-            if found != self._found:
-                _log.warning("operator.rival", found=found)
-        self._found = found
+            raise StartAfresh(f"another operator has come: {found}")
 
     async def look(self, now: datetime) -> str | None:
         """Return who serves the kinds now; None if nobody does.

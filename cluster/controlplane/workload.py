@@ -11,6 +11,7 @@ from bridge.domain import faults
 from bridge.kube import decode, errors, paths
 from bridge.kube.applying import writes
 from bridge.kube.client import KubeClient
+from bridge.kube.decode import ResourceKind
 
 WORKLOADS: Final = frozenset({"StatefulSet", "Deployment"})
 _MOST_PODS: Final = 20
@@ -24,6 +25,7 @@ class _Spec(ObjectStruct, frozen=True):
 
 
 class _Status(ObjectStruct, frozen=True):
+    replicas: int = 0
     ready_replicas: int = 0
     updated_replicas: int = 0
     observed_generation: int = 0
@@ -73,12 +75,20 @@ class _Pods(ObjectStruct, frozen=True):
     items: tuple[_Pod, ...] = ()
 
 
+class WatchedWorkload(ObjectStruct, frozen=True):
+    """A StatefulSet or Deployment of ours; whose it is, and that it has changed."""
+
+    metadata: ObjectMetadata
+
+
 class WorkloadState(msgspec.Struct, frozen=True):
     """How many of its pods are ready, and what the others wait for."""
 
     name: str
     wanted: int
     ready: int
+    there: int
+    """Pods, ready or not."""
     is_updated: bool
     """Whether all are as they are wanted now."""
     waits: tuple[str, ...] = ()
@@ -89,8 +99,23 @@ class WorkloadState(msgspec.Struct, frozen=True):
         return self.is_updated and self.ready == self.wanted
 
 
+_watched = msgspec.json.Decoder(WatchedWorkload)
 _workload = msgspec.json.Decoder(_Workload)
 _pods = msgspec.json.Decoder(_Pods)
+
+
+def _kind(kind: str) -> ResourceKind[WatchedWorkload]:
+    return ResourceKind(
+        path=paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]),
+        read=lambda body: decode.decoded(_watched, kind, body),
+        key=lambda found: found.metadata.uid,
+        version=lambda found: found.metadata.resource_version,
+        name=lambda found: found.metadata.full_name,
+    )
+
+
+WATCHED_WORKLOADS: Final = {kind: _kind(kind) for kind in sorted(WORKLOADS)}
+"""How they are watched, by kind; select them by `labels.MADE_BY_US`."""
 
 
 async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | None:
@@ -110,6 +135,7 @@ async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | Non
         name=f"{body['kind']} {found.metadata.name}",
         wanted=found.spec.replicas,
         ready=status.ready_replicas,
+        there=status.replicas,
         is_updated=status.observed_generation >= found.metadata.generation
         and status.updated_replicas >= found.spec.replicas,
     )

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -49,7 +49,7 @@ async def ensure(
     seen = {
         name: secret
         for name in sorted({each.secret for each in keys})
-        if (secret := await _read(kube, namespace, name)) is not None
+        if (secret := await read(kube, namespace, name)) is not None
     }
     to_make, faults = naming.decide(keys, seen, has_run=has_run)
     made: dict[str, SeenSecret] = {}
@@ -60,7 +60,12 @@ async def ensure(
     return naming.decide(keys, {**seen, **made}, has_run=True)[1]
 
 
-async def _read(kube: KubeClient, namespace: str, name: str) -> SeenSecret | None:
+async def read(kube: KubeClient, namespace: str, name: str) -> SeenSecret | None:
+    """Return how long a Secret's parts are; None if there is no such Secret.
+
+    Raises:
+        KubeError: it was not read.
+    """
     try:
         answer = await kube.request("GET", _collection(namespace) + paths.of(name))
     except errors.NotFound:
@@ -72,12 +77,11 @@ async def _read(kube: KubeClient, namespace: str, name: str) -> SeenSecret | Non
 async def _make(
     kube: KubeClient, namespace: str, secret: SecretToMake, random_bytes: RandomBytes
 ) -> SeenSecret:
-    """Create a Secret; if somebody else has done so meanwhile, theirs counts."""
     data = {
         key: base64.b64encode(random_bytes(length)).decode()
         for key, length in secret.lengths.items()
     }
-    body: Mapping[str, object] = {
+    body: Mapping[str, Any] = {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
@@ -89,14 +93,24 @@ async def _make(
         "immutable": True,
         "data": data,
     }
+    return await create(kube, body)
+
+
+async def create(kube: KubeClient, body: Mapping[str, Any]) -> SeenSecret:
+    """Create a Secret; if somebody else has done so meanwhile, theirs counts.
+
+    Raises:
+        KubeError: it was not created, or nobody knows: read again.
+    """
+    namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
     try:
         await kube.request("POST", _collection(namespace), body=body)
     except errors.Conflict:
-        found = await _read(kube, namespace, secret.name)
+        found = await read(kube, namespace, name)
         if found is None:
             raise
         return found
-    return SeenSecret(lengths=secret.lengths)
+    return SeenSecret(lengths={key: _length(value) for key, value in body["data"].items()})
 
 
 def _collection(namespace: str) -> str:

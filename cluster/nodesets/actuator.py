@@ -27,6 +27,7 @@ from cluster.workers.actions import (
     DeleteWorker,
     DrainWorker,
     ProtectWorker,
+    ReleaseWorker,
     UndrainWorker,
     WorkerAction,
     WorkerDecision,
@@ -129,6 +130,9 @@ class WorkerActuator:
                 pass  # `_create` does, for all that are missing
             case ProtectWorker():
                 after = await worker_pods.protect(self._kube, pod)
+                self._pods.observe(after, base=pod.metadata.resource_version)
+            case ReleaseWorker(uid=uid, resource_version=version):
+                after = await worker_pods.release(self._kube, pod, uid=uid, version=version)
                 self._pods.observe(after, base=pod.metadata.resource_version)
             case DeleteWorker(uid=uid, resource_version=version):
                 await worker_pods.delete(self._kube, pod, uid=uid, version=version)

@@ -12,6 +12,7 @@ from bridge.reconcile.informers import trying_again, watching
 from bridge.reconcile.program import Program
 from cluster.nodesets import names
 from cluster.nodesets.actuator import WorkerActuator
+from cluster.nodesets.belongings import NodeSetBelongings
 from cluster.nodesets.loop import NodeSetLoop, WorkerTemplates
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.nodesets.recent_writes import RecentWrites
@@ -67,6 +68,7 @@ class NodeSets:
                 view=view,
                 recent=RecentWrites(program.clock.monotonic),
             ),
+            belongings=NodeSetBelongings(program.kube, program.clock.monotonic),
             templates=self._templates,
             controller=program.settings.operator.controller,
             queue=queue,

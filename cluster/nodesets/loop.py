@@ -25,6 +25,7 @@ from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 from cluster.nodesets import names, nodeset, planning, status
 from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
+from cluster.nodesets.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
@@ -59,6 +60,7 @@ class NodeSetLoop:
         kube_nodes: Cache[KubeNodeFacts],
         view: WorkerView,
         actuator: WorkerActuator,
+        belongings: NodeSetBelongings,
         templates: WorkerTemplates,
         controller: str,
         queue: WorkQueue[str],
@@ -75,6 +77,7 @@ class NodeSetLoop:
             kube_nodes: all of them, by name.
             view: readings of Slurm.
             actuator: carries decisions out.
+            belongings: keeps what a NodeSet has besides its workers.
             templates: makes pods.
             controller: `namespace/name` of the Controller whose Slurm `view` reads.
             queue: of NodeSets' uids.
@@ -88,6 +91,7 @@ class NodeSetLoop:
         self._kube_nodes = kube_nodes
         self._view = view
         self._actuator = actuator
+        self._belongings = belongings
         self._templates = templates
         self._controller = controller
         self._queue = queue
@@ -126,6 +130,7 @@ class NodeSetLoop:
         found = self._node_sets.get(key)
         if found is None:
             self._view.forget(key)
+            self._belongings.forget(key)
             return None
         bind_contextvars(node_set=found.metadata.full_name)
         try:
@@ -164,20 +169,24 @@ class NodeSetLoop:
             after = await nodeset.add_finalizer(self._kube, found)
             self._node_sets.observe(after, base=found.metadata.resource_version)
             found = after
+        kept = KeptBelongings() if is_leaving else await self._belongings.keep(node_set)
+        refusal = refusal or kept.refusal
         situation = self._gather(node_set, pods)
         decided = self._decide(situation)
         acted = await self._act(node_set, decided, refusal)
+        acted = replace(acted, failures=(*kept.failures, *acted.failures))
         if acted.refused is not None:
             refusal = Refusal(reason="BadInput", text=acted.refused.text)
         facts = self._facts(found, situation, decided, refusal, acted)
         await self._tell(found, status.told(facts))
         _raise_first(acted)
         looks = [each.retry_after for _, each in decided if each.retry_after is not None]
+        looks.append(timedelta(seconds=LOOK_AGAIN_S))
         if acted.is_waiting:
             looks.append(timedelta(seconds=PATIENCE_S))
         if (due := status.due(facts)) is not None:
             looks.append(due)
-        return min(looks, default=None)
+        return min(looks)
 
     # -- gather and decide ------------------------------------------------------------------------
 
@@ -192,7 +201,7 @@ class NodeSetLoop:
         )
         if not self._is_ours(node_set):
             return situation
-        jobs = planning.needs_jobs(situation)
+        jobs = planning.needs_jobs(situation, self._view.states)
         self._view.follow(
             node_set.metadata.uid,
             Interest(nodes=frozenset(pod.slurm_node for pod in pods), jobs=jobs),

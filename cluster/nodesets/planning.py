@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.parts import API_VERSION
 from cluster.workers import choosing
 from cluster.workers.choosing import SCALED_IN, LeavingWorker
-from cluster.workers.situation import SeenWorker, WorkerFacts, WorkerPod
+from cluster.workers.situation import BUSY, SeenWorker, WorkerFacts
 
 DELETED: Final = "its NodeSet is deleted"
 _LONGEST_REASON: Final = 200
@@ -76,10 +76,20 @@ def workers(situation: NodeSetSituation) -> tuple[PlannedWorker, ...]:
     return tuple(sorted(planned, key=lambda each: each.ordinal))
 
 
-def needs_jobs(situation: NodeSetSituation) -> bool:
-    """Check whether it matters who has jobs: there are too many workers."""
+def needs_jobs(situation: NodeSetSituation, states: Callable[[str], frozenset[str] | None]) -> bool:
+    """Check whether it matters who has jobs: there are too many workers, or evictions wait for one that seems free.
+
+    states: a node's by the last reading; None if there was none.
+    """
     there = len(situation.pods) - sum(1 for _ in strays(situation))
-    return there > situation.wanted
+    return there > situation.wanted or any(
+        pod.facts.is_protected
+        and _cordoned(situation, pod)
+        and (known := states(pod.slurm_node)) is not None
+        and "DRAIN" in known
+        and not known & BUSY
+        for pod in situation.pods
+    )
 
 
 def ordinal(node_set: NodeSetObject, pod: WorkerPodObject) -> int | None:
@@ -130,7 +140,7 @@ def _candidate(situation: NodeSetSituation, number: int, pod: WorkerPodObject) -
     return LeavingWorker(
         name=pod.metadata.name,
         ordinal=number,
-        pod=_facts(situation, pod),
+        pod=pod.facts,
         seen=situation.seen(pod.slurm_node),
         deletion_cost=_cost(pod),
         free_at=situation.free_at(pod.slurm_node),
@@ -149,17 +159,13 @@ def _kept_or_going(
         pod=pod,
         facts=WorkerFacts(
             name=pod.slurm_node,
-            pod=_facts(situation, pod),
+            pod=pod.facts,
             seen=situation.seen(pod.slurm_node),
             goes=goes,
             cordoned=_cordoned(situation, pod),
+            is_guarded=situation.node_set.spec.workload_disruption_protection,
         ),
     )
-
-
-def _facts(situation: NodeSetSituation, pod: WorkerPodObject) -> WorkerPod:
-    wants_none = not situation.node_set.spec.workload_disruption_protection
-    return replace(pod.facts, is_protected=True) if wants_none else pod.facts
 
 
 def _missing(situation: NodeSetSituation, number: int) -> PlannedWorker:

@@ -122,6 +122,7 @@ class WorkerPodObject(ObjectStruct, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(WorkerPodObject)
+_PROTECTED: Final = f"/metadata/labels/{PROTECTED_LABEL.replace('/', '~1')}"
 
 
 def read(body: Json) -> WorkerPodObject:
@@ -182,9 +183,34 @@ async def protect(client: KubeClient, pod: WorkerPodObject) -> WorkerPodObject:
         Conflict: another pod has its name.
         NotFound: it is gone.
     """
-    label = PROTECTED_LABEL.replace("/", "~1")
-    add: dict[str, object] = {"op": "add", "path": f"/metadata/labels/{label}", "value": "true"}
-    operations = [{"op": "test", "path": "/metadata/uid", "value": pod.metadata.uid}, add]
+    add: dict[str, object] = {"op": "add", "path": _PROTECTED, "value": "true"}
+    return await _patch(client, pod, [_this(pod.metadata.uid), add])
+
+
+async def release(
+    client: KubeClient, pod: WorkerPodObject, *, uid: str, version: str
+) -> WorkerPodObject:
+    """Take that label off this very pod, in this very version.
+
+    Raises:
+        Conflict: it has changed since.
+        NotFound: it is gone.
+    """
+    same: dict[str, object] = {
+        "op": "test",
+        "path": "/metadata/resourceVersion",
+        "value": version,
+    }
+    return await _patch(client, pod, [_this(uid), same, {"op": "remove", "path": _PROTECTED}])
+
+
+def _this(uid: str) -> dict[str, object]:
+    return {"op": "test", "path": "/metadata/uid", "value": uid}
+
+
+async def _patch(
+    client: KubeClient, pod: WorkerPodObject, operations: list[dict[str, object]]
+) -> WorkerPodObject:
     path = paths.pod(pod.metadata.namespace, pod.metadata.name)
     return read(await client.request("PATCH", path, body=operations, content_type=JSON_PATCH))
 

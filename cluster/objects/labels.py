@@ -9,6 +9,13 @@ CLUSTER_LABEL: Final = "slinky.slurm.net/cluster"
 PROTECTED_LABEL: Final = "nodeset.slinky.slurm.net/pod-protect"
 """On a worker's pod, with the value "true": evictions are refused."""
 
+MADE_BY_US: Final = "app.kubernetes.io/managed-by=slurm-bridge"
+"""Selects what we have made."""
+MANAGER: Final = "slurm-bridge-operator"
+"""Our field manager."""
+TAKE_OVER_ANNOTATION: Final = "slurm-bridge.dev/take-over"
+"""On an object, with the value "true": what another program has made for it becomes ours."""
+
 WORKER_APP: Final = "slurmd"
 
 _COMPONENTS: Final = {
@@ -16,6 +23,7 @@ _COMPONENTS: Final = {
     "slurmdbd": "accounting",
     "slurmrestd": "restapi",
     "login": "login",
+    "token": "token",
     WORKER_APP: "worker",
 }
 

@@ -11,7 +11,7 @@ from cluster.objects import names
 from cluster.objects.controller import ControllerObject, StatePersistence
 from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL
 from cluster.objects.parts import KeyOfObject
-from cluster.rendering import pods, services
+from cluster.rendering import monitoring, pods, services
 from cluster.rendering.body import CONFIGURATION_ANNOTATION, Body, BodyOwner, digest, made
 from cluster.rendering.site import (
     SLURM_USER_ID,
@@ -85,17 +85,8 @@ def controller_bodies(
         _stateful_set(
             controller, owner, site, digest([changes.restart_digest(files.files), secrets])
         ),
+        *monitoring.service_monitor(owner, pod, controller.spec.metrics),
     )
-
-
-def controller_not_served(controller: ControllerObject) -> tuple[Fault, ...]:
-    """Return what is asked for and left out: the rest of the Controller is served."""
-    metrics = controller.spec.metrics
-    monitor = metrics.service_monitor if metrics else None
-    if monitor is None or not monitor.enabled:
-        return ()
-    text = "a ServiceMonitor is not made yet: write one that selects the Service of slurmctld"
-    return (Fault("spec.metrics.serviceMonitor.enabled", text),)
 
 
 def _faults(controller: ControllerObject) -> Iterator[Fault]:

@@ -19,7 +19,7 @@ from cluster.rendering.site import (
     workers_domain,
 )
 
-_APP: Final = "login"
+LOGIN_APP: Final = "login"
 _SACKD: Final = {"name": "sackd-dir", "mountPath": "/run/slurm"}
 _GIVEN: Final = {"name": "slurm-config", "mountPath": "/mnt/slurm", "readOnly": True}
 _TAKEN: Final = {"name": pods.ETC_VOLUME, "mountPath": "/mnt/etc/slurm"}
@@ -65,7 +65,7 @@ def login_set_bodies(
         login_set: with what its users want.
         controller: the one that it names; None if there is none.
         site: what holds for all clusters.
-        secrets: a digest of sssd.conf and of the host keys; another one restarts the pods, and ends who is logged in.
+        secrets: a digest of sssd.conf; another one restarts the pods, and ends who is logged in.
     """
     found = bounded(_faults(login_set, controller))
     if found or controller is None or (key := controller.spec.slurm_key_ref) is None:
@@ -96,7 +96,7 @@ def login_set_bodies(
 
 
 def _owner(login_set: LoginSetObject) -> BodyOwner:
-    return BodyOwner(kind="LoginSet", metadata=login_set.metadata, app=_APP)
+    return BodyOwner(kind="LoginSet", metadata=login_set.metadata, app=LOGIN_APP)
 
 
 def _config_map(login_set: str) -> str:
@@ -141,8 +141,8 @@ def _login(login_set: LoginSetObject, controller: ControllerObject, image: str) 
     ours = {
         "image": image,
         "env": [{"name": "SACKD_OPTIONS", "value": options}],
-        "ports": [{"name": _APP, "containerPort": ssh.SSH_PORT, "protocol": "TCP"}],
+        "ports": [{"name": LOGIN_APP, "containerPort": ssh.SSH_PORT, "protocol": "TCP"}],
         "readinessProbe": {"exec": {"command": ["test", "-S", "/run/slurm/sack.socket"]}},
         "volumeMounts": [dict(pods.ETC_MOUNT), dict(_SACKD), *ssh.mounts(of_login=True)],
     }
-    return pods.container(_APP, ours, login_set.spec.login)
+    return pods.container(LOGIN_APP, ours, login_set.spec.login)

@@ -11,6 +11,8 @@ SSHD_FILE: Final = "sshd_config"
 KEYS_FILE: Final = "authorized_keys"
 HOST_KEYS: Final = ("ssh_host_rsa_key", "ssh_host_ed25519_key", "ssh_host_ecdsa_key")
 """Files of the Secret with a LoginSet's host keys; the public ones end in .pub."""
+HOST_KEY_FILES: Final = tuple(f"{file}{end}" for file in HOST_KEYS for end in ("", ".pub"))
+"""All of them."""
 _CONFIG_VOLUME: Final = "ssh-config"
 _HOST_KEYS_VOLUME: Final = "ssh-host-keys"
 _SSSD_VOLUME: Final = "sssd-conf"

@@ -15,6 +15,14 @@ class ProtectWorker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseWorker:
+    """Take that label off this very pod, in the version that was decided on: whoever drains its Kubernetes node may evict it."""
+
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteWorker:
     """Delete this very pod, in the version that was decided on; it is protected from evictions until then."""
 
@@ -34,7 +42,9 @@ class UndrainWorker:
     """Lift our own drain."""
 
 
-WorkerAction = CreateWorker | ProtectWorker | DeleteWorker | DrainWorker | UndrainWorker
+WorkerAction = (
+    CreateWorker | ProtectWorker | ReleaseWorker | DeleteWorker | DrainWorker | UndrainWorker
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

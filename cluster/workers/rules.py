@@ -7,11 +7,13 @@ from cluster.workers.actions import (
     DeleteWorker,
     DrainWorker,
     ProtectWorker,
+    ReleaseWorker,
     UndrainWorker,
     WorkerAction,
     WorkerDecision,
 )
 from cluster.workers.situation import (
+    BUSY,
     REASON_PREFIX,
     PodStage,
     WorkerFacts,
@@ -61,7 +63,9 @@ def serve(case: WorkerCase) -> WorkerDecision:
 def keep_drained(case: WorkerCase) -> WorkerDecision:
     """Lift our drain once nothing speaks for it; leave anybody else's alone."""
     node, wanted = case.facts.seen.node, case.facts.drain_reason
-    protection = _protection(case)
+    # One that was released stays so until it is surely busy: who has jobs is read only until it is released.
+    stays = bool(case.facts.cordoned) and node is not None and not node.states & BUSY
+    protection = () if stays else _protection(case)
     if node is None or not node.reason.startswith(REASON_PREFIX):
         return WorkerDecision(
             actions=protection, reason=f"{case.facts.name} is drained, and not by us"
@@ -71,6 +75,20 @@ def keep_drained(case: WorkerCase) -> WorkerDecision:
     if node.reason != wanted:
         return _do(wanted, *protection, _drain(case))
     return WorkerDecision(actions=protection, reason=f"{case.facts.name} is drained: {wanted}")
+
+
+def release(case: WorkerCase) -> WorkerDecision:
+    """While Kubernetes has its node cordoned, let evictions have it. Else lift our drain; leave anybody else's alone."""
+    pod, node = case.facts.pod, case.facts.seen.node
+    if not case.facts.cordoned or pod is None or node is None:
+        return keep_drained(case)
+    is_ours = node.reason.startswith(REASON_PREFIX)
+    if is_ours and node.reason != case.facts.drain_reason:
+        return keep_drained(case)
+    why = f"{case.facts.name} is drained and has no jobs: {case.facts.cordoned}"
+    if not case.facts.is_guarded or not pod.is_protected:
+        return WorkerDecision(reason=why)
+    return _do(why, ReleaseWorker(uid=pod.uid, resource_version=pod.resource_version))
 
 
 def doubt(case: WorkerCase) -> WorkerDecision:
@@ -123,7 +141,8 @@ def _kept(case: WorkerCase, reason: str) -> WorkerDecision:
 
 def _protection(case: WorkerCase) -> tuple[WorkerAction, ...]:
     pod = case.facts.pod
-    if pod is None or pod.is_protected or pod.stage is PodStage.OVER:
+    is_safe = not case.facts.is_guarded or (pod is not None and pod.is_protected)
+    if pod is None or is_safe or pod.stage is PodStage.OVER:
         return ()
     return (ProtectWorker(),)
 

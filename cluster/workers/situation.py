@@ -10,6 +10,9 @@ from bridge.domain.model.nodes import SlurmNodeFacts
 REASON_PREFIX: Final = "slurm-operator: "
 """The beginning of a drain's reason if the drain is ours; SchedMD's operator has the same."""
 
+BUSY: Final = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+"""States of a node that has jobs; it may have some without them, as they may be a second old."""
+
 
 class PodStage(enum.Enum):
     """How far a worker's pod is."""
@@ -59,6 +62,8 @@ class WorkerFacts:
     """Why there is to be no such worker, such as `scaled in`; "" if there is to be one."""
     cordoned: str = ""
     """Why Kubernetes wants no jobs there; "" if it does not mind."""
+    is_guarded: bool = True
+    """Evictions are to be refused while it may have jobs."""
 
     @property
     def drain_reason(self) -> str:

@@ -12,7 +12,7 @@ from typing import assert_never
 from cluster.workers import rules
 from cluster.workers.actions import WorkerDecision
 from cluster.workers.rules import WorkerCase
-from cluster.workers.situation import PodStage, WorkerFacts, WorkerPolicy
+from cluster.workers.situation import BUSY, PodStage, WorkerFacts, WorkerPolicy
 
 WorkerRule = Callable[[WorkerCase], WorkerDecision]
 
@@ -41,9 +41,6 @@ class WorkerColumn(enum.Enum):
     DRAINED = "surely drained"
     DOWN = "down"
     UNKNOWN = "unknown"
-
-
-_BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 
 
 def _cells(
@@ -81,7 +78,7 @@ def _kept(missing: WorkerRule) -> Mapping[WorkerColumn, WorkerRule]:
         in_service=rules.serve,
         draining=rules.keep_drained,
         settling=rules.keep_drained,
-        drained=rules.keep_drained,
+        drained=rules.release,
         down=rules.serve,
         unknown=rules.doubt,
     )
@@ -141,7 +138,7 @@ def column_of(facts: WorkerFacts, policy: WorkerPolicy) -> WorkerColumn:
     if seen.node is None:
         return WorkerColumn.MISSING
     states = seen.node.states
-    is_busy = seen.has_jobs or bool(states & _BUSY)
+    is_busy = seen.has_jobs or bool(states & BUSY)
     if "DRAIN" in states and "UNDRAIN" not in states:
         if is_busy:
             return WorkerColumn.DRAINING

@@ -25,6 +25,10 @@ A pod is deleted only in the version that was decided on. So one that has starte
 
 Our drains have a reason that begins with `slurm-operator: `. Only those are lifted; a drain without that mark is somebody else's, and it counts as a drain.
 
+Evictions of a protected worker are refused. It is protected from its birth, and until it is *surely drained* on a Kubernetes node that is cordoned. Then evictions may have it, so that
+`kubectl drain` comes to an end; it is protected again before our drain is lifted. Somebody else may lift a drain at any time: should a job start just then, what the worker does before its
+end still waits for it.
+
 ## Who goes first
 
 When there are too many, these go first: pods that are going anyway, pods that never started, workers that were chosen before, workers without jobs, pods that are not ready,

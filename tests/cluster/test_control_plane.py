@@ -1,140 +1,26 @@
 """A Controller and an Accounting on a real API server: what is made of them, what is told, and what is left alone."""
 
 import asyncio
-import random
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
-from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
-from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import SystemClock
-from bridge.process.metrics import Metrics
-from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from cluster import __main__ as program
-from cluster.controlplane.deciding import BodyMakers
-from cluster.controlplane.loop import TAKE_OVER_ANNOTATION, ControlLoop
-from cluster.controlplane.part import PARTS, WatchedPart
 from cluster.controlplane.rivals import Rivals
-from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from cluster.objects.definitions import definitions
-from cluster.rendering.site import ControlSite, SlurmImages
+from cluster.objects.labels import TAKE_OVER_ANNOTATION
 from deploy.operator_rights import NAME, rights
 from sandbox import kubeconfig
-from sandbox.api import Api, ApiError
+from sandbox.api import Api
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.rival import Rival
+from tests.cluster.served import APPS, DEADLINE_S, PLAIN, answers, world
 from tests.servers import until, wait_until
-
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-KINDS = ("Controller", "Accounting", "RestApi", "NodeSet")
-DEADLINE_S = 90.0
-NO_IMAGES = SlurmImages(slurmctld="", slurmd="", slurmdbd="", slurmrestd="", login="")
-WRITES = ("POST", "PATCH", "PUT", "DELETE")
-
-
-@pytest.fixture(scope="module")
-def served(control_plane: Sandbox) -> Iterator[Sandbox]:
-    """The API server with these kinds; another file may have had them."""
-    admin = control_plane.admin
-    ours = [each for each in definitions() if each["spec"]["names"]["kind"] in KINDS]
-    names = [each["metadata"]["name"] for each in ours]
-
-    def are_gone() -> bool:
-        return not any(answers(admin, f"{DEFINITIONS}/{name}") for name in names)
-
-    wait_until(are_gone, DEADLINE_S, sandbox=control_plane)
-    for each in ours:
-        admin.create(DEFINITIONS, each)
-    paths = [path(BY_NAME[kind], "default") for kind in KINDS]
-    wait_until(lambda: all(answers(admin, p) for p in paths), DEADLINE_S, sandbox=control_plane)
-    yield control_plane
-    for name in names:
-        admin.delete(f"{DEFINITIONS}/{name}")
-    wait_until(are_gone, DEADLINE_S, sandbox=control_plane)
-
-
-def answers(admin: Api, where: str) -> bool:
-    try:
-        return bool(admin.get(where))
-    except ApiError:
-        return False
-
-
-class World:
-    """The loop, and caches that are as new as its next look."""
-
-    def __init__(self, client: KubeClient, admin: Api, namespace: str, calls: list[str]) -> None:
-        self._client = client
-        self.admin = admin
-        self.namespace = namespace
-        self.calls = calls
-        clock, metrics = SystemClock(), Metrics("test")
-        set_aside = SetAside(metrics, clock)
-        self._parts: dict[str, Cache[WatchedPart]] = {
-            kind: Cache(watched, set_aside) for kind, watched in PARTS.items()
-        }
-        self._loop = ControlLoop(
-            kube=client,
-            parts=self._parts,
-            node_sets=Cache[WatchedNodeSet](NODE_SETS, set_aside),
-            make=BodyMakers(ControlSite(images=NO_IMAGES)),
-            queue=WorkQueue(rng=random.Random(0)),  # noqa: S311  # nothing secret
-            clock=clock,
-            metrics=metrics,
-            set_aside=set_aside,
-            random_bytes=bytes,
-        )
-
-    def create(self, kind: str, **spec: Any) -> None:
-        made = manifest(kind, **spec)
-        made["metadata"]["namespace"] = self.namespace
-        self.admin.create(path(BY_NAME[kind], self.namespace), made)
-
-    def change(self, kind: str, body: Mapping[str, Any]) -> None:
-        self.admin.patch(path(BY_NAME[kind], self.namespace, "site"), body)
-
-    async def look(self, kind: str) -> list[str]:
-        """Look at the object, and return the writes that this took."""
-        for each, cache in self._parts.items():
-            for item in self.admin.get(path(BY_NAME[each], self.namespace))["items"]:
-                cache.put_listed(PARTS[each].read(msgspec.json.encode(item)))
-        uid = self.admin.get(path(BY_NAME[kind], self.namespace, "site"))["metadata"]["uid"]
-        self.calls.clear()
-        await self._loop.reconcile(uid)
-        return [call for call in self.calls if call.startswith(WRITES)]
-
-    def told(self, kind: str, condition: str) -> tuple[str, str, str]:
-        status = self.admin.get(path(BY_NAME[kind], self.namespace, "site"))["status"]
-        found = next(each for each in status["conditions"] if each["type"] == condition)
-        return found["status"], found["reason"], found.get("message", "")
-
-    def get(self, where: str, api: str = "/api/v1") -> Any:
-        return self.admin.get(f"{api}/namespaces/{self.namespace}/{where}")
-
-
-@asynccontextmanager
-async def world(served: Sandbox, namespace: str) -> AsyncIterator[World]:
-    calls: list[str] = []
-    async with KubeClient.open(
-        str(served.kubeconfig),
-        request_timeout_s=10,
-        user_agent="slurm-bridge-operator/1",
-        on_call=lambda operation, *_: calls.append(operation),
-    ) as client:
-        yield World(client, served.admin, namespace, calls)
-
-
-PLAIN: dict[str, Any] = {"accountingRef": ..., "prologScriptRefs": ...}
-APPS = "/apis/apps/v1"
 
 
 async def test_a_controller_is_made_told_and_changed_and_its_state_and_keys_outlive_it(
@@ -331,15 +217,24 @@ async def test_the_program_does_nothing_until_it_is_alone(
             "kubernetes": {"kubeconfig": str(as_operator), "namespace": namespace},
             "slurm": {"url": "http://127.0.0.1:1", "token_file": str(token)},
             "health": {"listen": "127.0.0.1:0"},
+            "operator": {"token_users": {namespace: "alice"}},
         }
     )
-    made = manifest("Controller", **PLAIN)
+    monitored = {"enabled": True, "serviceMonitor": {"enabled": True}}
+    made = manifest("Controller", **PLAIN, metrics=monitored)
     made["metadata"]["namespace"] = namespace
     stop = asyncio.Event()
-    rest = manifest("RestApi")
-    rest["metadata"]["namespace"] = namespace
     rival.register()
-    for each in (made, rest):
+    others = (manifest("RestApi"), manifest("LoginSet"), manifest("Token"))
+    workers = manifest("NodeSet", "gpu", replicas=0, volumeClaimTemplates=..., extraConf="")
+    sssd = {
+        "kind": "Secret",
+        "metadata": {"name": "site-sssd"},
+        "stringData": {"sssd.conf": "[sssd]"},
+    }
+    admin.create(f"/api/v1/namespaces/{namespace}/secrets", {"apiVersion": "v1", **sssd})
+    for each in (made, *others, workers):
+        each["metadata"]["namespace"] = namespace
         admin.create(path(BY_NAME[each["kind"]], namespace), each)
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/slurm-bridge-operator"
     marker = f"/api/v1/namespaces/{namespace}/configmaps"
@@ -354,8 +249,22 @@ async def test_the_program_does_nothing_until_it_is_alone(
             await until(
                 lambda: "Unschedulable" in str(admin.get(where)), DEADLINE_S, sandbox=served
             )
-            where = f"{APPS}/namespaces/{namespace}/deployments/site-restapi"
-            await until(lambda: answers(admin, where), DEADLINE_S, sandbox=served)
+            apps, core = f"{APPS}/namespaces/{namespace}", f"/api/v1/namespaces/{namespace}"
+            for there in (
+                f"{apps}/deployments/site-restapi",
+                f"{apps}/deployments/site",
+                f"{core}/secrets/site-ssh-host-keys",
+                f"{core}/secrets/alice-token",
+                f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/gpu-workers",
+            ):
+                await until(lambda: answers(admin, there), DEADLINE_S, sandbox=served)  # noqa: B023  # awaited here
+            address = {"host": "slurm.example.org", "port": 6817}
+            admin.patch(where, {"spec": {"external": True, "externalConfig": address}})
+            gone = f"{apps}/statefulsets/site-controller"
+            await until(lambda: not answers(admin, gone), DEADLINE_S, sandbox=served)
+            left_over = path(BY_NAME["NodeSet"], namespace, "gpu")
+            admin.delete(left_over)  # it has a finalizer, which only the program takes off
+            await until(lambda: not answers(admin, left_over), DEADLINE_S, sandbox=served)
         finally:
             stop.set()
 

@@ -12,7 +12,7 @@ from cluster.nodesets import planning
 from cluster.objects.definitions import definitions
 from cluster.objects.kinds import KINDS
 from cluster.objects.names import LONGEST
-from cluster.rendering.worker import worker_pod
+from cluster.rendering.node_sets.worker import worker_pod
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, SPECS, Manifest, manifest, path

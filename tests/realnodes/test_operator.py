@@ -245,6 +245,40 @@ def test_each_image_starts_as_the_user_it_names(
         assert text in said
 
 
+def test_kubectl_drain_waits_for_the_job_of_a_worker_and_then_ends(in_pods: InPods) -> None:
+    """After the test above: one worker is left."""
+    sandbox = in_pods.sandbox
+    (worker,) = wait_until(in_pods.workers, LEAVES_S, sandbox=sandbox)
+    where = f"/api/v1/namespaces/{NAMESPACE}/pods/{worker}"
+    pod = sandbox.admin.get(where)
+    kube_node, uid = pod["spec"]["nodeName"], pod["metadata"]["uid"]
+    job = submit(in_pods, worker)
+    wait_until(lambda: in_pods.state(job) == "RUNNING", STARTS_S, sandbox=sandbox)
+    kubectl = (str(sandbox.instance.bin / "kubectl"), "drain", kube_node)
+    only = ("--pod-selector=app.kubernetes.io/name=slurmd", f"--timeout={LEAVES_S:g}s")
+    drain = subprocess.Popen(
+        (*kubectl, *only, "--ignore-daemonsets", "--delete-emptydir-data"), env=sandbox.env
+    )
+    try:
+        wait_until(lambda: worker in in_pods.drained(), LEAVES_S, sandbox=sandbox)
+        assert "RUNNING" == in_pods.state(job)
+        assert "deletionTimestamp" not in sandbox.admin.get(where)["metadata"]
+        assert 0 == drain.wait(LEAVES_S)
+    finally:
+        drain.kill()
+        sandbox.kubectl("uncordon", kube_node)
+    assert "COMPLETED" == in_pods.state(job)
+    wait_until(
+        lambda: (
+            [worker] == in_pods.workers()
+            and uid != sandbox.admin.get(where)["metadata"]["uid"]
+            and worker not in in_pods.drained()
+        ),
+        LEAVES_S,
+        sandbox=sandbox,
+    )
+
+
 def submit(in_pods: InPods, worker: str) -> str:
     """Submit a batch job to a worker; return its id."""
     command = ("--parsable", "--output=/dev/null", "-w", worker, "--wrap", f"sleep {JOB_S}")

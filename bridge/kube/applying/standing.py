@@ -48,6 +48,7 @@ class FoundMetadata(msgspec.Struct, rename="camel", frozen=True):
     owner_references: tuple[OwnerOfObject, ...] = ()
     managed_fields: tuple[FieldOwner, ...] = ()
     deletion_timestamp: str | None = None
+    resource_version: str = ""
 
 
 class Standing(enum.Enum):
@@ -58,6 +59,8 @@ class Standing(enum.Enum):
     DIFFERENT = "different"
     LEAVING = "leaving"
     NOT_OURS = "not ours"
+    NOT_SERVED = "not served"
+    """The API server does not know its kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,7 @@ def judge(
     """
     if found is None:
         return StandingVerdict(standing=Standing.ABSENT)
-    controller = next((each for each in found.owner_references if each.controller), None)
+    controller = _controller(found)
     what = f"{body['kind']} {found.namespace}/{found.name}"
     if controller is not None and controller.uid != owner_uid:
         text = f"{what} belongs to {controller.kind} {controller.name}: delete it, or choose another name"
@@ -122,6 +125,21 @@ def judge(
             standing=Standing.DIFFERENT, reason=f"somebody has changed {lost} of {what}"
         )
     return StandingVerdict(standing=Standing.IN_FORCE)
+
+
+def is_ours(found: FoundMetadata, *, owner_uid: str, manager: str) -> bool:
+    """Check whether we have made an object, and it still belongs to the one that it was made for.
+
+    Both must hold before it is taken away: who handed it over to another owner, or removed the
+    reference, keeps it.
+    """
+    controller = _controller(found)
+    is_theirs = controller is None or controller.uid != owner_uid
+    return not is_theirs and held_by(found, manager) is not None
+
+
+def _controller(found: FoundMetadata) -> OwnerOfObject | None:
+    return next((each for each in found.owner_references if each.controller), None)
 
 
 def held_by(found: FoundMetadata, manager: str) -> Mapping[str, Any] | None:

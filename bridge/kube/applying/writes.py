@@ -21,15 +21,27 @@ PLURALS: Final[Mapping[tuple[str, str], str]] = {
     ("apps/v1", "Deployment"): "deployments",
     ("apps/v1", "StatefulSet"): "statefulsets",
     ("policy/v1", "PodDisruptionBudget"): "poddisruptionbudgets",
+    ("monitoring.coreos.com/v1", "ServiceMonitor"): "servicemonitors",
 }
 """The kinds that we apply, by apiVersion and kind."""
+OPTIONAL: Final = frozenset({("monitoring.coreos.com/v1", "ServiceMonitor")})
+"""Those of them that an API server need not know."""
 
 
 class _Found(msgspec.Struct, frozen=True):
     metadata: FoundMetadata
 
 
+class _Resource(msgspec.Struct, frozen=True):
+    kind: str = ""
+
+
+class _Served(msgspec.Struct, frozen=True):
+    resources: tuple[_Resource, ...] = ()
+
+
 _found = msgspec.json.Decoder(_Found)
+_served = msgspec.json.Decoder(_Served)
 
 
 async def find(client: KubeClient, body: Mapping[str, Any]) -> FoundMetadata | None:
@@ -92,13 +104,39 @@ async def apply(
     return decode.decoded(_found, str(body["kind"]), answer).metadata
 
 
-async def delete(client: KubeClient, body: Mapping[str, Any], *, uid: str) -> None:
-    """Delete this very object, and what it owns after it; succeed if it is gone."""
-    options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+async def is_served(client: KubeClient, body: Mapping[str, Any]) -> bool:
+    """Check whether the API server knows the body's kind; of those that are always there, it is not asked."""
+    api_version, kind = body["apiVersion"], body["kind"]
+    if (api_version, kind) not in OPTIONAL:
+        return True
+    try:
+        answer = await client.request("GET", paths.collection(api_version))
+    except errors.NotFound:
+        return False
+    return any(each.kind == kind for each in decode.decoded(_served, api_version, answer).resources)
+
+
+async def delete(
+    client: KubeClient, body: Mapping[str, Any], *, uid: str, version: str = ""
+) -> None:
+    """Delete this very object, and what it owns after it; succeed if it is gone.
+
+    Args:
+        client: the API server.
+        body: its apiVersion, kind, name and namespace.
+        uid: of the object that was found.
+        version: the resourceVersion that was found; "" if it does not matter what has changed since.
+
+    Raises:
+        Conflict: it has changed since, or another one has its name: read again.
+        KubeError: it was not deleted, or nobody knows.
+    """
+    guards = {"uid": uid, **({"resourceVersion": version} if version else {})}
+    options = {"preconditions": guards, "propagationPolicy": "Background"}
     try:
         await client.request("DELETE", path(body), body=options)
-    except (errors.NotFound, errors.Conflict):
-        return  # it is gone, or another one has its name
+    except errors.NotFound:
+        return
 
 
 def path(body: Mapping[str, Any]) -> str:

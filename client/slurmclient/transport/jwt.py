@@ -25,10 +25,12 @@ def mint(key: bytes, *, user: str, now_s: int, lifetime_s: int) -> str:
 
 def expires_at(token: str) -> datetime | None:
     """Return when a token expires, in UTC; None if it does not say, or is no token."""
-    try:
-        return datetime.fromtimestamp(int(_claims(token)["exp"]), UTC)
-    except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError):
-        return None
+    return _moment(token, "exp")
+
+
+def issued_at(token: str) -> datetime | None:
+    """Return when a token was issued, in UTC; None if it does not say, or is no token."""
+    return _moment(token, "iat")
 
 
 def user_of(token: str) -> str:
@@ -37,6 +39,13 @@ def user_of(token: str) -> str:
         return str(_claims(token)["sun"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
+
+
+def _moment(token: str, claim: str) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(int(_claims(token)[claim]), UTC)
+    except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError):
+        return None
 
 
 def _claims(token: str) -> Any:

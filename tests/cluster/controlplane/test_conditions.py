@@ -14,9 +14,9 @@ from cluster.controlplane.workload import WorkloadState
 from tests.cluster.configuration.given import inputs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-READY = WorkloadState(name="StatefulSet a", wanted=1, ready=1, is_updated=True)
+READY = WorkloadState(name="StatefulSet a", wanted=1, ready=1, there=1, is_updated=True)
 LATE = WorkloadState(
-    name="StatefulSet a", wanted=1, ready=0, is_updated=True, waits=("pod a-0: no image",)
+    name="StatefulSet a", wanted=1, ready=0, there=1, is_updated=True, waits=("pod a-0: no image",)
 )
 
 
@@ -115,3 +115,15 @@ def test_a_change_that_slurm_takes_while_it_runs_comes_into_force() -> None:
 
     assert isinstance(found, ConfigurationSet)
     assert "bf_interval=9" in found.files["slurm.conf"]
+
+
+def test_a_slurmctld_may_move_away_and_back_but_not_become_another_cluster() -> None:
+    address = {"host": "slurm.example.org", "port": 6817}
+    here, away = inputs(), inputs(external=True, externalConfig=address)
+    files_here, files_away = in_force(), in_force(external=True, externalConfig=address)
+
+    assert isinstance(deciding.configuration(away, files_here.files), ConfigurationSet)
+    assert isinstance(deciding.configuration(here, files_away.files), ConfigurationSet)
+    other = deciding.configuration(inputs(clusterName="other"), files_away.files)
+    assert isinstance(other, Refused)
+    assert "slurm.conf ClusterName" in other.text

@@ -19,6 +19,7 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
 from bridge.slurm.errors import LostReply, Unavailable
 from cluster.nodesets.actuator import WorkerActuator
+from cluster.nodesets.belongings import NodeSetBelongings
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.nodesets.recent_writes import RecentWrites
@@ -26,7 +27,8 @@ from cluster.nodesets.slurm_view import WorkerView
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
 from tests.cluster.examples import manifest
-from tests.make.apiserver import ApiServer, Manifest
+from tests.make.apiserver import Manifest
+from tests.make.applied import ApplyingServer
 from tests.make.slurm import Job, Slurm
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Trouble
@@ -63,7 +65,7 @@ def worker_pod(of: NodeSetObject, number: int) -> dict[str, Any] | Refused:
     return {"spec": {"hostname": f"{of.node_prefix}{number}"}}
 
 
-class Cluster(ApiServer):
+class Cluster(ApplyingServer):
     """Creates pods, too, and stores what it is told of NodeSets."""
 
     @override
@@ -75,6 +77,11 @@ class Cluster(ApiServer):
             made = copy.deepcopy(body)
             made["metadata"]["uid"] = f"pod-{self._version}"
             return msgspec.json.encode(self._store(where, made))
+        if method == "DELETE" and "/pods/" not in path:
+            found = self._find(method, path)
+            self._guard(method, path, found, body["preconditions"])
+            self._tell(self.objects.pop(path), is_gone=True)
+            return b"{}"
         return super()._write(method, path, body, content_type)
 
     def put(self, manifest: Manifest) -> None:
@@ -197,6 +204,7 @@ class Operator:
                 view=view,
                 recent=RecentWrites(self.clock.monotonic),
             ),
+            belongings=NodeSetBelongings(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,
             controller="slurm/site",
             queue=queue,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from cluster.objects.labels import PROTECTED_LABEL
 from tests.cluster.nodesets.peers import READY, Cluster, Operator, Workers, job, names_of, node_set
 from tests.virtual_time import VirtualClock, run
 
@@ -49,6 +50,7 @@ class History:
             }
             self.api.create({"kind": "Node", "metadata": meta, "spec": {}})
         self.next_job = 1
+        self.evicted = 0
         self.told: list[str] = []
 
     def happen(self) -> None:
@@ -56,7 +58,8 @@ class History:
             self.start_job: 10,
             self.end_job: 6,
             self.scale: 4,
-            self.cordon: 2,
+            self.cordon: 3,
+            self.evict: 4,
             self.lose_a_reply: 3,
             self.go_away: 1,
             self.come_back: 2,
@@ -77,6 +80,18 @@ class History:
         name = f"machine-gpu-{self.rng.randrange(MOST)}"
         was = self.api.of("Node")[name]["spec"].get("unschedulable", False)
         self.api.change("Node", name, spec={"unschedulable": not was})
+
+    def evict(self) -> None:
+        """Somebody evicts all that the budget does not refuse."""
+        for name, pod in self.api.pods.items():
+            is_protected = pod["metadata"]["labels"].get(PROTECTED_LABEL) == "true"
+            if is_protected or name not in names_of(self.api.pods):
+                continue
+            if busy := self.slurm._running_on(pod["spec"]["hostname"]):
+                self.api.lost.append(f"{name} could be evicted with job {busy[0].id}")
+            self.evicted += 1
+            meta = {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+            self.api.change("Pod", name, metadata=meta)
 
     def start_job(self) -> None:
         """On a worker that is ready, as slurmctld would."""

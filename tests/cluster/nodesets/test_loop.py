@@ -118,7 +118,7 @@ def test_a_pod_of_ours_that_the_watch_has_not_shown_is_no_trouble(
     monkeypatch.setattr(apiserver, "WATCH_LAGS_S", 5.0)
 
     async def main(clock: VirtualClock) -> None:
-        operator = Operator(clock, Trouble(Fault.LOST_REPLY, at=2))
+        operator = Operator(clock, Trouble(Fault.LOST_REPLY, at=4))
         operator.api.put(node_set(replicas=1))
         await operator.lead(for_s=4, kubelet=False)
         assert 2 == sum(each.startswith("POST") for each in operator.trouble.writes)

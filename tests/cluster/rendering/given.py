@@ -15,7 +15,7 @@ from cluster.rendering.accounting import accounting_bodies
 from cluster.rendering.body import Body
 from cluster.rendering.controller import controller_bodies
 from cluster.rendering.loginset import host_keys_body, login_set_bodies
-from cluster.rendering.nodeset import node_set_bodies
+from cluster.rendering.node_sets.nodeset import node_set_bodies
 from cluster.rendering.restapi import restapi_bodies
 from cluster.rendering.site import ControlSite, SlurmImages
 from cluster.rendering.ssh import HOST_KEYS

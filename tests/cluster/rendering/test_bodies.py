@@ -8,7 +8,7 @@ import pytest
 from bridge.domain.faults import Refused
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.rendering.accounting import accounting_bodies
-from cluster.rendering.controller import controller_bodies, controller_not_served
+from cluster.rendering.controller import controller_bodies
 from cluster.rendering.loginset import login_set_bodies
 from cluster.rendering.restapi import restapi_bodies
 from tests.cluster.rendering.given import FILES, MADE_FOR, SITE, given, named, one, pod, rendered
@@ -165,14 +165,39 @@ def test_standby_slurmctlds_are_apart_and_do_not_hold_an_update_up() -> None:
     assert "/livez" == spec["containers"][0]["readinessProbe"]["httpGet"]["path"]
 
 
-def test_a_monitor_is_left_out_and_said_so() -> None:
-    controller = given("Controller", metrics={"enabled": True, "serviceMonitor": {"enabled": True}})
+def test_a_monitor_reads_each_page_once() -> None:
+    asked = {
+        "enabled": True,
+        "interval": "30s",
+        "labels": {"release": "prometheus"},
+        "endpoints": [{"path": "/metrics/jobs", "interval": "5s", "scrapeTimeout": "3s"}],
+    }
+    controller = given("Controller", metrics={"enabled": True, "serviceMonitor": asked})
+    bodies = rendered(controller)
+    monitor = one(bodies, "ServiceMonitor")
 
-    assert ["spec.metrics.serviceMonitor.enabled"] == [
-        each.path for each in controller_not_served(controller)
+    assert bodies[-1].body is monitor, "what may not be served comes last"
+    assert "prometheus" == monitor["metadata"]["labels"]["release"]
+    (page,) = monitor["spec"]["endpoints"]
+    assert ("/metrics/jobs", "5s", "3s") == (page["path"], page["interval"], page["scrapeTimeout"])
+    (kept,) = page["relabelings"]
+    service = one(bodies, "Service", kept["regex"])
+    assert page["port"] in {each["name"] for each in service["spec"]["ports"]}
+    assert (
+        monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    )
+
+
+def test_a_monitor_reads_all_pages_unless_it_is_told_which() -> None:
+    asked = {"enabled": True, "interval": "30s", "endpoints": None}
+    bodies = rendered(given("Controller", metrics={"enabled": True, "serviceMonitor": asked}))
+
+    pages = one(bodies, "ServiceMonitor")["spec"]["endpoints"]
+    assert ["jobs", "nodes", "partitions", "scheduler"] == [
+        each["path"].removeprefix("/metrics/") for each in pages
     ]
-    assert () == controller_not_served(given("Controller"))
-    assert "ServiceMonitor" not in {each.kind for each in rendered(controller)}
+    assert {"30s"} == {each["interval"] for each in pages}
+    assert "ServiceMonitor" not in {each.kind for each in rendered(given("Controller"))}
 
 
 def test_slurmdbd_has_its_file_in_a_secret_and_restarts_for_another() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.rendering import leaving
+from cluster.rendering.node_sets import leaving
 from cluster.workers.situation import REASON_PREFIX
 
 DEADLINE_S = 60

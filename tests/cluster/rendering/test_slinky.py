@@ -10,7 +10,7 @@ import pytest
 
 from bridge.domain.faults import Refused
 from cluster.rendering.differences import BODY_DIFFERENCES
-from cluster.rendering.worker import worker_pod
+from cluster.rendering.node_sets.worker import worker_pod
 from tests.cluster.rendering.given import MADE_FOR, SITE, given, one, pod, rendered
 
 EXPLAINED = " ".join(f"{each.where} {each.theirs} {each.ours}" for each in BODY_DIFFERENCES)

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from bridge.domain.faults import Refused
-from cluster.rendering.worker import worker_pod
+from cluster.rendering.node_sets.worker import worker_pod
 from tests.cluster.rendering.given import MADE_FOR, SITE, given, named, pod, rendered
 
 Strategy = st.SearchStrategy[Any]

@@ -4,8 +4,8 @@ import shlex
 from typing import Any
 
 from bridge.domain.faults import Refused
-from cluster.rendering.nodeset import worker_templates
-from cluster.rendering.worker import worker_pod
+from cluster.rendering.node_sets.nodeset import worker_templates
+from cluster.rendering.node_sets.worker import worker_pod
 from tests.cluster.rendering.given import SITE, given, named
 
 CONTROLLER = given("Controller")

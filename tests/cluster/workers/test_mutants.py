@@ -65,6 +65,27 @@ MUTANTS = [
         after="    if False:\n",
     ),
     WorkerMutant(
+        name="lets evictions have a worker after one reading",
+        before="        settling=rules.keep_drained,",
+        after="        settling=rules.release,",
+    ),
+    WorkerMutant(
+        name="lets evictions have a worker with jobs",
+        before="        draining=rules.keep_drained,",
+        after="        draining=rules.release,",
+    ),
+    WorkerMutant(
+        name="never lets evictions have a worker",
+        before="        drained=rules.release,",
+        after="        drained=rules.keep_drained,",
+    ),
+    WorkerMutant(
+        name="lifts its drain before it protects",
+        file="rules.py",
+        before='any more", *protection, UndrainWorker())',
+        after='any more", UndrainWorker(), *protection)',
+    ),
+    WorkerMutant(
         name="lets too many go",
         file="choosing.py",
         before="max(len(ordered) - wanted, 0)",

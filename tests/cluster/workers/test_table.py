@@ -13,6 +13,7 @@ from cluster.workers.actions import (
     DeleteWorker,
     DrainWorker,
     ProtectWorker,
+    ReleaseWorker,
     UndrainWorker,
     WorkerAction,
 )
@@ -30,6 +31,8 @@ from cluster.workers.table import WorkerColumn, WorkerRow
 
 POLICY = WorkerPolicy()
 OURS = f"{REASON_PREFIX}{SCALED_IN}"
+CORDONED = f"{REASON_PREFIX}cordoned"
+RELEASED = ReleaseWorker(uid="u1", resource_version="7")
 DELETED = DeleteWorker(uid="u1", resource_version="7")
 
 
@@ -87,7 +90,11 @@ def acted(given: WorkerFacts) -> tuple[WorkerAction, ...]:
         (facts(MISSING), ()),
         (facts(DRAINED), (UndrainWorker(),)),
         (facts(seen("IDLE", "DRAIN", reason="fan")), ()),
-        (facts(seen("IDLE", "DRAIN", reason="fan"), cordoned="cordoned"), ()),
+        (facts(seen("IDLE", "DRAIN", reason="fan"), cordoned="cordoned"), (RELEASED,)),
+        (facts(seen("IDLE", "DRAIN", reason=CORDONED), cordoned="cordoned"), (RELEASED,)),
+        (facts(seen("IDLE", "DRAIN", reason=CORDONED, quiet=1), cordoned="cordoned"), ()),
+        (facts(seen("IDLE", "DRAIN", reason=CORDONED, has_jobs=True), cordoned="cordoned"), ()),
+        (facts(seen("MIXED", "DRAIN", reason=CORDONED), cordoned="cordoned"), ()),
         (facts(cordoned="cordoned"), (DrainWorker(reason=f"{REASON_PREFIX}cordoned"),)),
         (facts(DRAINED, cordoned="cordoned"), (DrainWorker(reason=f"{REASON_PREFIX}cordoned"),)),
         (facts(UNKNOWN, cordoned="cordoned"), ()),
@@ -101,6 +108,56 @@ def test_what_is_kept_is_protected() -> None:
     for seen_, stage in ((IDLE, PodStage.READY), (MISSING, PodStage.STARTING)):
         given = replace(facts(seen_, stage), pod=pod(stage, is_protected=False))
         assert (ProtectWorker(),) == acted(given)
+
+
+@pytest.mark.parametrize(
+    ("seen_", "cordoned", "expected"),
+    [
+        pytest.param(seen("IDLE"), "", (ProtectWorker(),), id="in service"),
+        pytest.param(
+            seen("IDLE"),
+            "cordoned",
+            (ProtectWorker(), DrainWorker(reason=CORDONED)),
+            id="in service again, on a cordoned node",
+        ),
+        pytest.param(
+            seen("IDLE", "DRAIN", reason=CORDONED),
+            "",
+            (ProtectWorker(), UndrainWorker()),
+            id="comes back: protected before it can have jobs",
+        ),
+        pytest.param(
+            seen("IDLE", "DRAIN", reason=CORDONED, has_jobs=True),
+            "cordoned",
+            (),
+            id="released, and jobs are not read any more",
+        ),
+        pytest.param(
+            seen("MIXED", "DRAIN", reason=CORDONED),
+            "cordoned",
+            (ProtectWorker(),),
+            id="surely busy",
+        ),
+        pytest.param(seen("IDLE", "DRAIN", reason=CORDONED), "cordoned", (), id="released"),
+    ],
+)
+def test_what_was_released_is_protected_before_it_can_have_jobs(
+    seen_: SeenWorker, cordoned: str, expected: tuple[WorkerAction, ...]
+) -> None:
+    given = facts(seen_, cordoned=cordoned)
+
+    assert expected == acted(replace(given, pod=pod(is_protected=False)))
+
+
+def test_where_evictions_are_welcome_nothing_is_protected_or_released() -> None:
+    for seen_ in (IDLE, seen("IDLE", "DRAIN", reason=CORDONED)):
+        for is_protected in (False, True):
+            given = replace(
+                facts(seen_, cordoned="cordoned"),
+                pod=pod(is_protected=is_protected),
+                is_guarded=False,
+            )
+            assert not {type(each) for each in acted(given)} & {ProtectWorker, ReleaseWorker}
 
 
 def test_doubt_is_told() -> None:

@@ -13,6 +13,7 @@ from cluster.workers.actions import (
     DeleteWorker,
     DrainWorker,
     ProtectWorker,
+    ReleaseWorker,
     UndrainWorker,
     WorkerAction,
 )
@@ -64,6 +65,8 @@ class World:
         self.cordoned: set[int] = set()
         self.foreign: set[int] = set()
         """Nodes that somebody else has drained."""
+        self.lifted: set[int] = set()
+        """Nodes of which somebody has lifted a drain just now: a job may start before anybody can know."""
         self.late: list[tuple[float, int, str]] = []
         """Requests whose reply was lost, and that still take effect: when, where, which reason."""
         self.readings = WorkerReadings(lost_reply_s=LOST_REPLY_S)
@@ -83,8 +86,9 @@ class World:
             self.start_job: 8,
             self.end_job: 5,
             self.scale: 4,
-            self.cordon: 1,
+            self.cordon: 3,
             self.drain_by_somebody: 1,
+            self.evict: 4,
             self.crash: 0.5,
             self.fail_to_read: 1,
             self.die: 1,
@@ -117,7 +121,16 @@ class World:
         if node is None or node.reason.startswith(REASON_PREFIX):
             return
         self.foreign ^= {number}
+        self.lifted.add(number)
         node.reason = "broken fan" if number in self.foreign else ""
+
+    def evict(self) -> None:
+        """Somebody evicts all that the budget does not refuse: those that are not protected."""
+        for number, pod in list(self.pods.items()):
+            if pod.stage is PodStage.READY and not pod.is_protected:
+                is_free = not self.slurm[number].jobs
+                assert is_free or number in self.lifted, "a worker with jobs could be evicted"
+                self.store(number, replace(pod, stage=PodStage.TERMINATING))
 
     def progress(self) -> None:
         """A pod comes a step further; a slurmd registers."""
@@ -230,7 +243,9 @@ class World:
             for number in sorted({*self.cached, *coming})
         ]
 
-    def carry_out(self, number: int, facts: WorkerFacts, action: WorkerAction) -> None:
+    def carry_out(  # noqa: C901  # one case for each action
+        self, number: int, facts: WorkerFacts, action: WorkerAction
+    ) -> None:
         if not self.is_calm and self.rng.random() < 0.05:
             raise Died
         self.history.append(f"{number}: {action}")
@@ -248,7 +263,14 @@ class World:
                     )
             case ProtectWorker():
                 if (pod := self.pods.get(number)) is not None:
+                    self.lifted.discard(number)
                     self.store(number, replace(pod, is_protected=True))
+            case ReleaseWorker(uid=uid, resource_version=version):
+                pod = self.pods.get(number)
+                if pod is not None and (pod.uid, pod.resource_version) == (uid, version):
+                    is_free = not self.slurm[number].jobs
+                    assert is_free or number in self.lifted, "it released a worker with jobs"
+                    self.store(number, replace(pod, is_protected=False))
             case DeleteWorker(uid=uid, resource_version=version):
                 pod = self.pods.get(number)
                 if pod is not None and (pod.uid, pod.resource_version) == (uid, version):
@@ -303,8 +325,9 @@ class World:
             self.look()
         ready = [pod for pod in self.pods.values() if pod.stage is PodStage.READY]
         assert len(ready) == len(self.pods) == self.wanted, "it has not as many workers as wanted"
-        assert all(pod.is_protected for pod in ready), "a worker is not protected"
-        for number in self.pods:
+        for number, pod in self.pods.items():
+            released = number in self.cordoned
+            assert pod.is_protected != released, "evictions wait, or may have what is in service"
             reason, cordoned = self.slurm[number].reason, number in self.cordoned
             if number in self.foreign:
                 assert not reason.startswith(REASON_PREFIX), "it took over somebody's drain"

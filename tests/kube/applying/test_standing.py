@@ -208,3 +208,36 @@ def test_one_lost_field_is_noticed_whatever_the_body(spec: dict[str, Any], data:
     if there := leaves(spec):
         lost = data.draw(st.sampled_from(there))
         assert len(list(standing.lost_fields(body, without(held, ("f:spec", *lost))))) == 1
+
+
+@pytest.mark.parametrize(
+    ("owner", "manager", "expected"),
+    [
+        pytest.param(OWNER, OURS, True, id="made by us, for this owner"),
+        pytest.param(None, OURS, False, id="its reference was removed"),
+        pytest.param(
+            OwnerOfObject(kind="Controller", name="slurm", uid="uid-2", controller=True),
+            OURS,
+            False,
+            id="for another owner of that name",
+        ),
+        pytest.param(
+            OwnerOfObject(kind="Controller", name="slurm", uid="uid-1"),
+            OURS,
+            False,
+            id="the owner does not control it",
+        ),
+        pytest.param(OWNER, "helm", False, id="made by another program for this owner"),
+    ],
+)
+def test_only_what_we_made_and_what_still_belongs_to_its_owner_is_ours(
+    owner: OwnerOfObject | None, manager: str, *, expected: bool
+) -> None:
+    found = FoundMetadata(
+        name="slurm-controller",
+        uid="uid-9",
+        owner_references=(owner,) if owner else (),
+        managed_fields=(FieldOwner(manager=manager, operation="Apply", fields_v1=HELD),),
+    )
+
+    assert expected == standing.is_ours(found, owner_uid="uid-1", manager=OURS)

@@ -128,14 +128,19 @@ async def test_nothing_is_applied_over_an_object_that_was_not_seen(
         await writes.apply(client, mine, manager=OURS)
     with pytest.raises(errors.Conflict):  # it is another one than we have seen
         await writes.apply(client, mine, manager=OURS, uid="f00")
-    await writes.delete(client, mine, uid="f00")
+    with pytest.raises(errors.Conflict):
+        await writes.delete(client, mine, uid="f00")
 
     left = control_plane.admin.get(f"{where}/files")
     assert left["data"] == {"x": "theirs"}
     uid = theirs["metadata"]["uid"]
     await writes.apply(client, mine, manager=OURS, uid=uid)
     assert control_plane.admin.get(f"{where}/files")["data"] == {"x": "1"}
+    with pytest.raises(errors.Conflict):  # it has changed since we looked
+        await writes.delete(client, mine, uid=uid, version=theirs["metadata"]["resourceVersion"])
+    assert control_plane.admin.get(f"{where}/files")["data"] == {"x": "1"}
     await writes.delete(client, mine, uid=uid)
+    await writes.delete(client, mine, uid=uid)  # it is gone
     assert await writes.find(client, mine) is None
 
 

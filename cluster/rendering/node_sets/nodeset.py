@@ -9,8 +9,8 @@ from cluster.objects.labels import PROTECTED_LABEL, WORKER_APP
 from cluster.objects.nodeset import NodeSetObject
 from cluster.rendering import ssh
 from cluster.rendering.body import Body, BodyOwner, made
+from cluster.rendering.node_sets.worker import ssh_config_map, worker_pod
 from cluster.rendering.site import ControlSite
-from cluster.rendering.worker import ssh_config_map, worker_pod
 
 ALL_OF_THEM: Final = 2**31 - 1
 """As `minAvailable`: no protected worker may be evicted, however many there are."""
@@ -31,6 +31,11 @@ def worker_templates(
         return worker_pod(node_set, number, controller, site)
 
     return template
+
+
+def budget_name(node_set: str) -> str:
+    """Return the name of the PodDisruptionBudget of a NodeSet's protected workers."""
+    return f"{node_set}-workers"
 
 
 def node_set_bodies(
@@ -55,7 +60,7 @@ def node_set_bodies(
             made(
                 owner,
                 "PodDisruptionBudget",
-                f"{node_set.metadata.name}-workers",
+                budget_name(node_set.metadata.name),
                 api_version="policy/v1",
                 parts={"spec": budget},
             )

@@ -13,8 +13,9 @@ from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL, WORKER_APP
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.parts import KeyOfObject
-from cluster.rendering import leaving, pods, ssh
+from cluster.rendering import pods, ssh
 from cluster.rendering.body import BodyOwner
+from cluster.rendering.node_sets import leaving
 from cluster.rendering.overlay import laid_over
 from cluster.rendering.site import (
     ControlSite,

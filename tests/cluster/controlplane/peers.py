@@ -1,0 +1,188 @@
+"""An API server with the control plane's objects and server-side apply, and a leader that may die: in virtual time."""
+
+import asyncio
+import copy
+import random
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+from typing_extensions import override
+
+from bridge.kube.applying import writes
+from bridge.kube.cache import Cache
+from bridge.leading.workqueue import WorkQueue
+from bridge.process.metrics import Metrics
+from bridge.reconcile.set_aside import SetAside
+from cluster.controlplane.deciding import BodyMakers
+from cluster.controlplane.loop import ControlLoop
+from cluster.controlplane.part import PARTS
+from cluster.controlplane.workload import WATCHED_WORKLOADS
+from cluster.keys.token_policy import TokenPolicy
+from cluster.nodesets.nodeset import NODE_SETS
+from cluster.objects.parts import API_VERSION
+from cluster.rendering.ssh import HOST_KEY_FILES
+from tests.cluster.examples import BY_NAME, manifest, path
+from tests.cluster.rendering.given import SITE
+from tests.make.apiserver import Manifest
+from tests.make.applied import ApplyingServer
+from tests.make.trouble import Trouble
+from tests.virtual_time import VirtualClock
+
+SETTLED_S = 200.0
+"""Longer than anything takes: a minute between looks at what is settled, and back-offs."""
+
+
+def secret(name: str, **data: bytes) -> Manifest:
+    """A Secret of a user."""
+    encoded = {key.replace("_", "."): msgspec.to_builtins(each) for key, each in data.items()}
+    meta = {"name": name, "namespace": "slurm", "uid": f"uid-{name}"}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": encoded}
+
+
+PASSWORD = secret("mariadb-password", password=b"hunter2")
+
+
+def part(kind: str, name: str = "site", /, **changes: Any) -> Manifest:
+    """An object of the control plane as the API server has it."""
+    made = manifest(kind, name, **changes)
+    made["metadata"] |= {"uid": f"uid-{kind}-{name}", "generation": 1}
+    return made
+
+
+def controller(**changes: Any) -> Manifest:
+    """A Controller that needs nothing else."""
+    return part("Controller", accountingRef=..., prologScriptRefs=..., **changes)
+
+
+class AppliedTo(ApplyingServer):
+    """Creates and deletes what the control plane's loop makes, too."""
+
+    @override
+    def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
+        if method == "POST":
+            where = f"{path}/{body['metadata']['name']}"
+            if where in self.objects:
+                raise self._conflict(method, where, 409, "AlreadyExists")
+            made = copy.deepcopy(body)
+            made["metadata"]["uid"] = self._new_uid()
+            return msgspec.json.encode(self._store(where, made))
+        if method == "DELETE":
+            found = self._find(method, path)
+            self._guard(method, path, found, body["preconditions"])
+            self._tell(self.objects.pop(path), is_gone=True)
+            return b"{}"
+        return super()._write(method, path, body, content_type)
+
+    # -- what others do ---------------------------------------------------------------------------
+
+    def put(self, made: Manifest) -> None:
+        """Take in an object as a user wrote it."""
+        meta = made["metadata"]
+        if made["apiVersion"] == API_VERSION:
+            where = path(BY_NAME[made["kind"]], meta["namespace"], meta["name"])
+        else:
+            where = writes.path(made)
+        self._store(where, copy.deepcopy(made))
+
+    def change(self, kind: str, name: str, **spec: Any) -> None:
+        """Change an object's specification as a user does; `...` takes a field away."""
+        where, found = next(
+            (where, copy.deepcopy(each))
+            for where, each in self.objects.items()
+            if (each["kind"], each["metadata"]["name"]) == (kind, name)
+        )
+        wanted = {key: each for key, each in {**found["spec"], **spec}.items() if each is not ...}
+        found["metadata"]["generation"] += 1
+        self._store(where, {**found, "spec": wanted})
+
+    def roll_out(self) -> None:
+        """Start the pods of all StatefulSets and Deployments."""
+        for where, each in list(self.objects.items()):
+            if each["kind"] not in ("StatefulSet", "Deployment"):
+                continue
+            wanted, generation = each["spec"]["replicas"], each["metadata"]["generation"]
+            status = {
+                "replicas": wanted,
+                "readyReplicas": wanted,
+                "updatedReplicas": wanted,
+                "observedGeneration": generation,
+            }
+            if each.get("status") != status:
+                self._store(where, {**copy.deepcopy(each), "status": status})
+
+    # -- what there is ----------------------------------------------------------------------------
+
+    def made(self) -> set[tuple[str, str]]:
+        """Kind and name of all that users have not written."""
+        return {
+            (each["kind"], each["metadata"]["name"])
+            for each in self.objects.values()
+            if each["kind"] not in BY_NAME and not each["metadata"]["uid"].startswith("uid-m")
+        }
+
+    def condition(self, kind: str, wanted: str, name: str = "site") -> tuple[str, str, str]:
+        """Status, reason and message of an object's condition."""
+        told = self.of(kind)[name]["status"]["conditions"]
+        found = next(each for each in told if each["type"] == wanted)
+        return found["status"], found["reason"], found.get("message", "")
+
+
+class Leaders:
+    """One leader after another over the same API server."""
+
+    def __init__(self, clock: VirtualClock, trouble: Trouble | None = None) -> None:
+        self.clock = clock
+        self.trouble = trouble or Trouble()
+        self.api = AppliedTo(clock, self.trouble)
+        self.metrics = Metrics("operator")
+        self.token_users = {"slurm": "alice"}
+        self._rng = random.Random(1)  # noqa: S311  # stands for true randomness
+
+    async def _host_keys(self) -> Mapping[str, bytes]:
+        await self.clock.sleep(1)
+        return {file: self._rng.randbytes(32) for file in HOST_KEY_FILES}
+
+    async def lead(
+        self, *, for_s: float = SETTLED_S, then: Mapping[float, Callable[[], None]] = {}
+    ) -> None:
+        """One term of leadership; pods start meanwhile.
+
+        then: what happens so many seconds after its beginning.
+        """
+        watched: dict[str, Any] = {**PARTS, **WATCHED_WORKLOADS, "NodeSet": NODE_SETS}
+        caches: dict[str, Cache[Any]] = {kind: Cache(each) for kind, each in watched.items()}
+        self.api._caches = tuple(caches.values())
+        for kind, cache in caches.items():
+            for found in self.api.of(kind).values():
+                cache.put_listed(cache.kind.read(msgspec.json.encode(found)))
+        loop = ControlLoop(
+            kube=self.api,  # type: ignore[arg-type]  # all it calls
+            parts={kind: caches[kind] for kind in PARTS},
+            workloads=[caches[kind] for kind in WATCHED_WORKLOADS],
+            node_sets=caches["NodeSet"],
+            make=BodyMakers(SITE),
+            queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
+            clock=self.clock,
+            metrics=self.metrics,
+            set_aside=SetAside(self.metrics, self.clock),
+            random_bytes=self._rng.randbytes,
+            make_host_keys=self._host_keys,
+            tokens=TokenPolicy(users=self.token_users, longest_s=86_400),
+        )
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            for at_s, do in then.items():
+                asyncio.get_running_loop().call_later(at_s, do)
+            group.create_task(loop.run(stop, workers=2))
+            end_s = self.clock.monotonic() + for_s
+            while self.clock.monotonic() < end_s:
+                await self.clock.sleep(1)
+                self.api.roll_out()
+            stop.set()
+
+
+def changed(api: AppliedTo, kind: str, **spec: Any) -> Callable[[], None]:
+    """What a user does to the only object of a kind."""
+    return partial(api.change, kind, "site", **spec)
