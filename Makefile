@@ -26,7 +26,7 @@ test: venv
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
 MUTANTS := $(addsuffix /test_mutants.py,properties jobs/lifecycle cluster/workers)
-FAST := $(addprefix tests/,architecture cluster/configuration cluster/controlplane cluster/keys cluster/nodesets cluster/objects cluster/rendering cluster/workers containers controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity jobs/controller jobs/lifecycle jobs/sylabs leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture cluster/configuration cluster/controlplane cluster/keys cluster/nodesets cluster/objects cluster/rendering cluster/workers containers controllers docs domain escrow extender jobs/script jobs/request jobs/admission jobs/identity jobs/controller jobs/lifecycle jobs/sylabs leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal $(addprefix --ignore tests/,$(MUTANTS)) $(FAST) $(PYTEST_ARGS)
 

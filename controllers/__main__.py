@@ -16,6 +16,8 @@ from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.decision import NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.observation.binding import Bindings
+from bridge.escrow import service as escrow
+from bridge.escrow.news import News
 from bridge.leading.lease import Accession
 from bridge.leading.workqueue import WorkQueue
 from bridge.process import lifetime, logging
@@ -58,6 +60,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
     """Run the controllers while this process leads, until told to stop."""
     async with opened("controllers", configured) as program:
         mirror = Mirror(program.set_aside)
+        news = News(program.slurm, program.clock)
         slurm_jobs = None
         if configured.slurm_jobs.enabled:
             from jobs.controller.assembly import SlurmJobs  # noqa: PLC0415  # 60 ms that few need
@@ -70,7 +73,8 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
             *mirror.parts(program),
             *(slurm_jobs.parts() if slurm_jobs else ()),
             *self_test_parts(program),
-            program.leader_part(partial(lead, program, mirror, slurm_jobs=slurm_jobs)),
+            *escrow.parts(program, mirror, news),
+            program.leader_part(partial(lead, program, mirror, news=news, slurm_jobs=slurm_jobs)),
             stop=stop,
         )
 
@@ -97,13 +101,16 @@ async def lead(
     stop: asyncio.Event,
     accession: Accession,
     *,
+    news: News | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
 ) -> None:
     """Do a leader's work while this process leads; certificates do not wait for anything else."""
     async with asyncio.TaskGroup() as group:
         if signing := certificates_of(program):
             group.create_task(signing.run(stop))
-        group.create_task(control(program, mirror, stop, accession, slurm_jobs=slurm_jobs))
+        group.create_task(
+            control(program, mirror, stop, accession, news=news, slurm_jobs=slurm_jobs)
+        )
 
 
 async def control(
@@ -112,6 +119,7 @@ async def control(
     stop: asyncio.Event,
     _accession: Accession,
     *,
+    news: News | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
 ) -> None:
     """Run the controllers while this process leads."""
@@ -126,6 +134,8 @@ async def control(
         submits=False,
         batch=slurm_jobs is not None,
     )
+    if news is not None:
+        news.lead(term.placeholders)
     breaker = breaker_of(term)
     inquiry = Inquiry(program.slurm, clock=program.clock, wake=term.wake)
     restorer = restorer_of(term, inquiry)

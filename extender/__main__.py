@@ -10,6 +10,8 @@ from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.pods import Pod
+from bridge.escrow import service as escrow
+from bridge.escrow.news import News
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.objects import Objects
 from bridge.kube.volumes import Volumes
@@ -49,6 +51,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
     """Answer kube-scheduler, and place pods while this process leads, until told to stop."""
     async with opened("extender", configured) as program:
         mirror = Mirror(program.set_aside)
+        news = News(program.slurm, program.clock)
         tls = ServerTls(
             configured.extender.cert_file,
             configured.extender.key_file,
@@ -76,7 +79,8 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
             Service(name="policy", run=policy.run),
             *mirror.parts(program, gives_devices=True),
             Service(name="extender", run=partial(apart.run, answer)),
-            program.leader_part(partial(place, program, mirror, policy)),
+            *escrow.parts(program, mirror, news),
+            program.leader_part(partial(place, program, mirror, policy, news=news)),
             stop=stop,
         )
 
@@ -87,6 +91,8 @@ async def place(
     policy_file: PolicyFile,
     stop: asyncio.Event,
     accession: Accession,
+    *,
+    news: News | None = None,
 ) -> None:
     """Place pods while this process leads."""
     await mirror.synced()
@@ -98,6 +104,8 @@ async def place(
         idle_s=placement.idle_poll_interval_s,
         submits=True,
     )
+    if news is not None:
+        news.lead(term.placeholders)
     bridged = bridged_of(term)
     owners = Owners(Objects(program.kube), program.clock)
     kicker = kicker_of(term) if program.settings.slurm.kick else None

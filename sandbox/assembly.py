@@ -7,6 +7,7 @@ from sandbox import (
     accounting,
     chart,
     environment,
+    escrow,
     kubernetes,
     kwok,
     services,
@@ -81,6 +82,7 @@ def assemble(
     if options.bridge:
         (instance.bin / "helm").symlink_to(programs[AssetName.HELM].bin / "helm")
         chart.prepare(instance, now)
+        escrow.prepare(instance)
         user, kube_version = (
             slurm.job_user(programs[AssetName.SLURM]),
             programs[AssetName.KUBE].version,

@@ -56,12 +56,11 @@ def prepare(instance: Instance, now: datetime) -> None:
     """
     serving, clients = pki.authority(now), pki.authority(now)
     (instance.bridge / "serving-ca.crt").write_bytes(serving.certificate)
-    for name in ("webhook", "extender"):
+    for name in ("webhook", "extender", "controllers"):
         folder = make_folder(instance.bridge / name, identity.caller())
         _write_pair(folder, pki.issue(serving, name=f"{RELEASE}-{name}", now=now), clients)
     folder = make_folder(instance.bridge / "scheduler", identity.servers())
     _write_pair(folder, pki.issue(clients, name=f"{RELEASE}-scheduler", now=now), serving)
-    make_folder(instance.bridge / "controllers", identity.caller())
 
 
 def _write_pair(folder: Path, pair: pki.Pair, trusted: pki.Pair) -> None:

@@ -81,6 +81,9 @@ def up(
     hybrid_gpus: Annotated[
         int, typer.Option(min=0, help="Fake GPUs of that node, in both systems.")
     ] = 0,
+    escrow: Annotated[
+        bool, typer.Option(help="Hold native jobs back while containers stop: docs/escrow.md.")
+    ] = False,
     audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False,
     data_parser: Annotated[
         str, typer.Option(help="The only one of slurmrestd, such as v0.0.43.", show_default="all")
@@ -117,6 +120,7 @@ def up(
         bridge=bridge and kubernetes and slurm,
         hybrid=hybrid and slurm,
         hybrid_gpus=hybrid_gpus,
+        escrow=escrow and bridge and kubernetes and slurm,
         compute=compute if slurm else 0,
         real_nodes=real_nodes if kubernetes else 0,
         real_memory_mib=real_memory_mib,

@@ -284,7 +284,17 @@ class Sandbox:
 
 def flags(options: Options) -> tuple[str, ...]:
     """Return the equivalent options of `sandbox up`."""
-    switches = ("kubernetes", "slurm", "accounting", "bridge", "hybrid", "hurried", "audit", "dns")
+    switches = (
+        "kubernetes",
+        "slurm",
+        "accounting",
+        "bridge",
+        "hybrid",
+        "hurried",
+        "audit",
+        "dns",
+        "escrow",
+    )
     numbers = (
         *("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus"),
         *("real_nodes", "real_memory_mib", "real_gpus", "real_dra", "hybrid_gpus", "compute"),

@@ -39,6 +39,8 @@ class Options:
     """Slurm daemons beside kubelets: on every real node, or on one more simulated one; needs root."""
     hybrid_gpus: int = 0
     """Fake GPUs of that one more node, the same in slurmd's gres.conf and in Kubernetes."""
+    escrow: bool = False
+    """The bridge's PrologSlurmctld and EpilogSlurmctld: docs/escrow.md."""
     compute: int = 0
     """Nodes with a slurmd that Kubernetes does not know: compute-0 …; they run batch scripts, and need root."""
     node_cpus: int = 8

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from sandbox import chart, detours, identity, kubeconfig, kubernetes, probes, slurm_rest
+from sandbox import chart, detours, escrow, identity, kubeconfig, kubernetes, probes, slurm_rest
 from sandbox.chart import Rendered
 from sandbox.instance import Instance
 from sandbox.part import Part
@@ -79,6 +79,12 @@ def _configure(instance: Instance, rendered: Rendered, name: str) -> None:
         },
         "health": {"listen": f"127.0.0.1:{instance.ports[f'{name}-health']}"},
     }
+    if instance.options.escrow and name in escrow.PROGRAMS:
+        local["escrow"] = {
+            **pair,
+            "listen": f"127.0.0.1:{instance.ports[f'{name}-escrow']}",
+            "token_file": str(escrow.token_file(instance)),
+        }
     for section, here in local.items():
         local[section] = {**rendered.settings.get(section, {}), **here}
     (folder / "config.yaml").write_text(yaml.safe_dump({**rendered.settings, **local}))

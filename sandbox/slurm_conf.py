@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from sandbox import identity
+from sandbox import escrow, identity
 from sandbox.identity import Identity
 from sandbox.instance import Instance
 from sandbox.realnodes.configuration import allocatable_mib
@@ -77,7 +77,7 @@ SelectTypeParameters=CR_Core_Memory
 # Nothing wakes the scheduler when an external job ends: let it look every second.
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,default_queue_depth=10000,sched_max_job_start=0
 
-{_accounting(instance)}
+{_escrow(instance)}{_accounting(instance)}
 {_with_slurmd(instance, network)}NodeSet={PARTITION} Feature={PARTITION}
 {_partitions(instance)}"""
 
@@ -156,6 +156,13 @@ def _partitions(instance: Instance) -> str:
             f"PartitionName={COMPUTE} Nodes={nodes} Default=YES MaxTime=INFINITE State=UP\n"
         )
     return "".join(lines)
+
+
+def _escrow(instance: Instance) -> str:
+    if not instance.options.escrow:
+        return ""
+    path = escrow.script(instance)
+    return f"PrologSlurmctld={path}\nEpilogSlurmctld={path}\n"
 
 
 def _accounting(instance: Instance) -> str:

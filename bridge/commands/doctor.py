@@ -68,6 +68,8 @@ async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
         cluster=kubernetes.cluster,
         gpu_resources=kubernetes.settings.controllers.gpu_resources,
         milli_per_cpu=kubernetes.settings.slurm.milli_cpu_per_cpu,
+        has_door=bool(kubernetes.settings.escrow.listen) if are_settings_good else None,
+        prologs=facts.conf.prologs if facts.conf else None,
         cpu_managers=kubernetes.cpu_managers,
     )
     return [

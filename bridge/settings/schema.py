@@ -22,6 +22,7 @@ from bridge.settings import reference as settings_reference
 from bridge.settings import sylabs as settings_sylabs
 from bridge.settings import values as settings_values
 from bridge.settings.caps import CapsSection
+from bridge.settings.doors import EscrowSection, Extender, Webhook
 from bridge.settings.operator import OperatorSection
 from bridge.settings.policy import RuleSection
 from bridge.settings.slurm import Slurm
@@ -169,36 +170,6 @@ class PlacementSection(Section):
                 f"found {self.idle_poll_interval_s:g} and {self.poll_interval_s:g}"
             )
         return self
-
-
-class TlsServer(Section):
-    """An HTTPS server."""
-
-    listen: Address = Field("0.0.0.0:8443", description="Address and port of the HTTPS server.")
-    cert_file: str = Field(
-        "/etc/slurm-bridge/tls/tls.crt", min_length=1, description="Certificate chain, PEM."
-    )
-    key_file: str = Field(
-        "/etc/slurm-bridge/tls/tls.key", min_length=1, description="Its private key, PEM."
-    )
-
-
-class Webhook(TlsServer):
-    """The admission webhook's HTTPS server."""
-
-    track_fields: bool = Field(
-        default=False,
-        description="Keep metadata.managedFields, which say who wrote which field, on pods handed to Slurm; pods created by server-side apply always keep theirs. Without them, the API server does "
-        "half the work at each write of a pod. A later server-side apply meets one manager, before-first-apply, of all fields there: other values need force, what was there stays when it is left out, and accounts are kept from then on.",
-    )
-
-
-class Extender(TlsServer):
-    """The scheduler extender's HTTPS server."""
-
-    client_ca_file: str = Field(
-        "", description="CA of client certificates, PEM; empty: clients need no certificate."
-    )
 
 
 class Controllers(Section):
@@ -362,6 +333,7 @@ class Settings(Section):
     caps: CapsSection = CapsSection()
     webhook: Webhook = Webhook()
     extender: Extender = Extender()
+    escrow: EscrowSection = EscrowSection()
     controllers: Controllers = Controllers()
     slurm_jobs: SlurmJobsSection = SlurmJobsSection()
     sylabs: SylabsSection = SylabsSection()

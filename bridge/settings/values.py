@@ -21,7 +21,12 @@ _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(?P<port>[0-9]{1,5})"
 _MAX_PORT = 65535
 
 
-def _address(text: str) -> str:
+def address(text: str) -> str:
+    """Check that this is HOST:PORT.
+
+    Raises:
+        ValueError: It is not.
+    """
     match = _ADDRESS.fullmatch(text)
     if match is None or int(match["port"]) > _MAX_PORT:
         raise ValueError("must be HOST:PORT, such as 0.0.0.0:8443 or [::]:8443")
@@ -88,7 +93,7 @@ def profiles(settings: dict[str, str]) -> dict[str, str]:
     return settings
 
 
-Address = Annotated[str, AfterValidator(_address)]
+Address = Annotated[str, AfterValidator(address)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 TEXT_OR_TEXTS: Final = WithJsonSchema(
     {

@@ -58,6 +58,7 @@ class _Conf(Struct, frozen=True, rename="pascal"):
     min_job_age: int = 0
     select_type: str = ""
     preempt_mode: list[str] = []
+    prolog_slurmctld: list[str] = []
 
 
 class _Limits(Struct, frozen=True):
@@ -149,4 +150,5 @@ async def conf(client: SlurmClient) -> Conf | None:
         min_job_age_s=read.min_job_age,
         select_type=read.select_type,
         preempt_modes=tuple(read.preempt_mode),
+        prologs=tuple(read.prolog_slurmctld),
     )

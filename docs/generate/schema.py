@@ -16,6 +16,7 @@ CHART_OWNED = {
     "slurm": ("token_file", "ca_file", "cert_file", "key_file"),
     "webhook": ("listen", "cert_file", "key_file"),
     "extender": ("listen", "cert_file", "key_file", "client_ca_file"),
+    "escrow": ("listen", "cert_file", "key_file", "token_file"),
     "controllers": ("self_test_namespace",),
     "certificates": ("release", "hosts"),
     "health": ("listen",),

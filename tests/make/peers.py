@@ -110,14 +110,18 @@ async def talk(
 
 @asynccontextmanager
 async def serving(
-    app: ASGIApp, *, tls: ssl.SSLContext | None = None, grace_s: int = 10
+    app: ASGIApp,
+    *,
+    tls: ssl.SSLContext | None = None,
+    grace_s: int = 10,
+    within_s: float = TIMEOUT_S,
 ) -> AsyncIterator[tuple[str, int]]:
     """A server of ours on a free port, until the block ends; yields its address."""
     stop = asyncio.Event()
     sock = serve.bind("127.0.0.1:0")
     address: tuple[str, int] = sock.getsockname()
     sock.listen()  # who connects before the server's first turn waits for it
-    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(within_s), asyncio.TaskGroup() as group:
         group.create_task(serve.serve(app, sock, stop=stop, tls=tls, grace_s=grace_s))
         yield address
         stop.set()

@@ -34,6 +34,7 @@ class Job:
     id: int
     comment: str
     state: str = "PENDING"
+    """With flags behind it: `RUNNING CONFIGURING`."""
     nodes: str = ""
     tasks: int = 1
     limit_min: int | None = None
@@ -45,6 +46,8 @@ class Job:
     started_s: int = 0
     gres: str = ""
     """What it has on its node, with indexes: `gpu:1(IDX:0)`."""
+    is_external: bool = True
+    """False: a native job, which slurmd starts."""
     has_sluid: bool = True
     """Not before Slurm 25.11."""
     sluid: str = field(init=False)
@@ -56,9 +59,9 @@ class Job:
         unlimited = {"set": False, "infinite": True, "number": 0}
         return {
             "job_id": self.id,
-            "job_state": [self.state],
+            "job_state": self.state.split(),
             "step_id": {"sluid": self.sluid},
-            "flags": ["EXTERNAL_JOB"],
+            "flags": ["EXTERNAL_JOB"] if self.is_external else [],
             "admin_comment": self.comment,
             "state_reason": "Priority" if self.state == "PENDING" else "None",
             "nodes": self.nodes,
@@ -154,7 +157,9 @@ class Slurm:
                 raise errors.Rejected(operation, "", error_number=0)
             return {"nodes": [self._wired(self.nodes.by_name[name])]}
         if path == "/jobs/state/":
-            listed = [{"job_id": str(job.id), "state": [job.state]} for job in self.jobs.values()]
+            listed = [
+                {"job_id": str(job.id), "state": job.state.split()} for job in self.jobs.values()
+            ]
             return {"jobs": listed}
         return {"jobs": [self._find(operation, path).wired()]}
 

@@ -8,6 +8,7 @@ recommends.
 
 from bridge.process.metrics.doors import (
     CertificateMetrics,
+    EscrowMetrics,
     ExtenderMetrics,
     PolicyMetrics,
     WebhookMetrics,
@@ -30,6 +31,7 @@ class Metrics:
         self.kube = KubeMetrics(self.registry)
         self.webhook = WebhookMetrics(self.registry)
         self.extender = ExtenderMetrics(self.registry)
+        self.escrow = EscrowMetrics(self.registry)
         self.policy = PolicyMetrics(self.registry)
         self.certificates = CertificateMetrics(self.registry)
         self.work = WorkMetrics(self.registry)

@@ -1,4 +1,4 @@
-"""What others ask of us: reviews, kube-scheduler's calls; policy and certificates."""
+"""What others ask of us: reviews, calls of kube-scheduler and of slurmctld's scripts; policy and certificates."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -46,6 +46,22 @@ class ExtenderMetrics:
         """Record a response of the extender."""
         self._extender_calls.labels(verb, outcome).inc()
         self._extender_call_s.labels(verb).observe(seconds)
+
+
+class EscrowMetrics:
+    """What slurmctld's scripts tell and ask."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._asked = registry.counter(
+            "escrow_messages",
+            "Messages of PrologSlurmctld and EpilogSlurmctld, by the answer: go, wait (asked again later), told (an end), "
+            "or unauthorized and malformed.",
+            "outcome",
+        )
+
+    def answered(self, outcome: str) -> None:
+        """Record an answer."""
+        self._asked.labels(outcome).inc()
 
 
 class PolicyMetrics:

@@ -19,6 +19,9 @@
 {{- $_ := set $chart.slurm "key_file" "/etc/slurm-bridge/slurm-tls/tls.key" }}
 {{- end }}
 {{- end }}
+{{- if .Values.escrow.enabled }}
+{{- $_ := set $chart "escrow" (dict "listen" "0.0.0.0:9443" "token_file" "/etc/slurm-bridge/escrow/token" "cert_file" "/etc/slurm-bridge/escrow-tls/tls.crt" "key_file" "/etc/slurm-bridge/escrow-tls/tls.key") }}
+{{- end }}
 {{- if eq .Values.tls.mode "managed" }}
 {{- $_ := set $chart "certificates" (dict "release" (include "slurm-bridge.name" .) "hosts" (include "slurm-bridge.tlsHosts" . | fromYaml)) }}
 {{- end }}

@@ -87,6 +87,9 @@ spec:
         {{- if .serves }}
         - {name: https, containerPort: 8443}
         {{- end }}
+        {{- if and .slurm .root.Values.escrow.enabled }}
+        - {name: escrow, containerPort: 9443}
+        {{- end }}
         startupProbe:
           httpGet: {path: /livez, port: health}  # never a peer: an outage of Slurm at the start is no reason to start again
           periodSeconds: 2
@@ -118,6 +121,10 @@ spec:
         {{- if .root.Values.slurmTls.existingSecret }}
         - {name: slurm-tls, mountPath: /etc/slurm-bridge/slurm-tls, readOnly: true}
         {{- end }}
+        {{- if .root.Values.escrow.enabled }}
+        - {name: escrow, mountPath: /etc/slurm-bridge/escrow, readOnly: true}
+        - {name: escrow-tls, mountPath: /etc/slurm-bridge/escrow-tls, readOnly: true}
+        {{- end }}
         {{- end }}
       volumes:
       - name: config
@@ -136,7 +143,40 @@ spec:
       - name: slurm-tls
         secret: {secretName: {{ . }}, defaultMode: 0440}
       {{- end }}
+      {{- if .root.Values.escrow.enabled }}
+      # Optional: no pod is placed later because these are missing, and the controllers' leader signs the certificate itself.
+      - name: escrow
+        secret:
+          secretName: {{ .root.Values.escrow.existingSecret }}
+          optional: true
+          defaultMode: 0440
+          items: [{key: {{ .root.Values.escrow.key }}, path: token}]
+      - name: escrow-tls
+        secret: {secretName: {{ include "slurm-bridge.tlsSecret" (dict "root" .root "component" "escrow") }}, optional: true, defaultMode: 0440}
       {{- end }}
+      {{- end }}
+{{- end }}
+
+{{/* How slurmctld's script reaches a program, from outside the cluster: (dict "root" $ "component" "extender") */}}
+{{- define "slurm-bridge.escrowService" -}}
+{{- $service := .root.Values.escrow.service -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "slurm-bridge.name" .root }}-{{ .component }}-escrow
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "slurm-bridge.labels" . | nindent 4 }}
+  {{- with $service.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  type: {{ $service.type }}
+  {{- with $service.sourceRanges }}
+  loadBalancerSourceRanges: {{- toYaml . | nindent 2 }}
+  {{- end }}
+  selector: {{- include "slurm-bridge.selector" . | nindent 4 }}
+  ports:
+  - {name: escrow, port: 9443, targetPort: escrow}
 {{- end }}
 
 {{/* What a drain may take at a time: (dict "root" $ "component" "webhook") */}}

@@ -77,7 +77,7 @@ TWIN = SlurmNodeFacts(
     features=(nodes.cluster_feature(CLUSTER),),
 )
 HYBRID = replace(NODE, labels={names.HYBRID_NODE_LABEL: "true"})
-BOTH = BothFacts(kube_nodes=[NODE], slurm_nodes=[TWIN], cluster=CLUSTER)
+BOTH = BothFacts(kube_nodes=[NODE], slurm_nodes=[TWIN], cluster=CLUSTER, has_door=False)
 
 
 def report(facts: KubeFacts | SlurmFacts | BothFacts) -> Sequence[Finding]:
@@ -371,7 +371,8 @@ def test_takes_nothing_for_well_that_nobody_looked_at() -> None:
     said = [*report(blind_kube), *report(blind_slurm), *report(blind_both)]
 
     looked_at = {finding.check for finding in said if finding.verdict is Severity.OK}
-    assert {"Kubernetes", "settings", "nodes", "node names", "CPU managers"} == looked_at
+    both = {"nodes", "node names", "CPU managers", "held native jobs"}
+    assert {"Kubernetes", "settings", *both} == looked_at
     assert {Severity.OK, Severity.NOT_CHECKED} == {finding.verdict for finding in said}
 
 

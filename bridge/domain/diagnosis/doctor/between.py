@@ -15,6 +15,9 @@ from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 
 _SHOWN = 5
 
+ESCROW_SCRIPT = "slurm-bridge-escrow"
+"""The name of the file, wherever a site installs it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BothFacts:
@@ -29,6 +32,10 @@ class BothFacts:
     """Extended resource → GRES."""
     milli_per_cpu: int = quantities.MILLI
     """Thousandths of a CPU of Kubernetes that one of Slurm's is."""
+    has_door: bool | None = None
+    """Whether slurmctld's scripts can ask us; None if the settings cannot be read."""
+    prologs: Sequence[str] | None = None
+    """Paths of PrologSlurmctld; None if Slurm cannot tell."""
     cpu_managers: Mapping[KubeNode, str] = field(default_factory=dict)
     """The CPU manager policy of each kubelet that could be asked: `none`, `static`."""
 
@@ -151,6 +158,40 @@ def _cores(facts: BothFacts) -> Said:
     return ok("the labels of hybrid nodes name their kubelets' CPU managers")
 
 
+def _held_back(facts: BothFacts) -> Said:
+    """Say whether native jobs wait for containers of ended jobs: slurmctld's scripts and the door go together."""
+    has_script = any(path.rpartition("/")[2] == ESCROW_SCRIPT for path in facts.prologs or ())
+    if facts.has_door is None:
+        return not_checked("the settings cannot be read")
+    if not facts.has_door and has_script:
+        return fault(
+            f"slurmctld runs {ESCROW_SCRIPT}, and nobody answers it: jobs start late",
+            "escrow.enabled in the chart's values, or take the script out of slurm.conf; docs/escrow.md",
+        )
+    if not any(map(nodes.is_hybrid, facts.kube_nodes)):
+        return ok("no hybrid node: no native job starts beside containers")
+    if not facts.has_door:
+        return warning(
+            "native jobs on hybrid nodes may start while containers of ended jobs still stop",
+            "docs/escrow.md, or short grace periods of pods there",
+        )
+    if facts.prologs is None:
+        return not_checked("slurmrestd cannot report PrologSlurmctld (before 26.05)")
+    if not has_script:
+        return warning(
+            f"slurmctld does not run {ESCROW_SCRIPT}: native jobs wait for no container",
+            "install the script and name it as PrologSlurmctld in slurm.conf; docs/escrow.md",
+        )
+    if len(facts.prologs) > 1:
+        return fault(
+            "of several PrologSlurmctld, slurmctld waits for the one that ends first: native jobs may wait for no container",
+            f"name {ESCROW_SCRIPT} alone in slurm.conf, and the others in its setting PROLOGS; docs/escrow.md",
+        )
+    return ok(
+        "native jobs on hybrid nodes wait for containers of ended jobs, up to the script's deadline"
+    )
+
+
 def _some(texts: Sequence[str]) -> str:
     more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     return f"{', '.join(texts[:_SHOWN])}{more}"
@@ -164,4 +205,5 @@ CHECKS: Sequence[Check[BothFacts]] = (
     Check("drained nodes", _drained),
     Check("exact devices", _exact),
     Check("CPU managers", _cores),
+    Check("held native jobs", _held_back),
 )

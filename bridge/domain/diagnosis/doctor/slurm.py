@@ -63,6 +63,8 @@ class Conf:
     min_job_age_s: int = 0
     select_type: str = ""
     preempt_modes: Sequence[str] = ()
+    prologs: Sequence[str] = ()
+    """Paths of PrologSlurmctld."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,15 +151,12 @@ def _names(facts: SlurmFacts) -> Said:
             f"from here these names do not resolve: {said}",
             "correct them; names of Services resolve in the cluster only",
         )
-    return ok(f"the hosts in the settings resolve: {', '.join(_named(facts.hosts))}")
+    named = dict.fromkeys(host.name for host in facts.hosts)
+    return ok(f"the hosts in the settings resolve: {', '.join(named)}")
 
 
 def _is_another(host: Host) -> bool:
     return set(host.addresses).isdisjoint(host.as_it_is)
-
-
-def _named(hosts: Sequence[Host]) -> Sequence[str]:
-    return list(dict.fromkeys(host.name for host in hosts))
 
 
 def _token(facts: SlurmFacts) -> Said:

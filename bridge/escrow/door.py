@@ -1,0 +1,94 @@
+"""The HTTP side: `POST /v1/start` and `POST /v1/end`, called by slurmctld's scripts.
+
+The body is `{"job": 4711}`. The answer's first word is for the script: `go`, or `wait` with a reason; then it
+asks again. A start is answered once the job may be launched, at the latest after `hold_s`. An end is
+answered at once.
+"""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from bridge.domain.ids import JobId
+from bridge.escrow.tokens import Tokens
+from bridge.process.metrics import Metrics
+from bridge.process.serve import BodyLimit
+
+MOST_CONNECTIONS = 512
+"""One for each job that waits. Beyond it, the one that waits longest is closed, and asks again."""
+
+BODY_LIMIT_BYTES = 1024
+_LARGEST_JOB = 2**32 - 1
+
+Until = Callable[[JobId], Awaitable[str]]
+"""Waits until a job may be launched, for a while; returns why it may not, or ""."""
+
+
+class Told(Protocol):
+    """Who wants to hear of jobs, while it leads."""
+
+    def started(self, job_id: JobId) -> None:
+        """Take the hint that slurmctld has given a job its nodes."""
+
+    def ended(self, job_id: JobId) -> None:
+        """Take the hint that a job has ended."""
+
+
+class _Message(Struct, frozen=True):
+    job: int
+
+
+def create(*, tokens: Tokens, until_free: Until, told: Told, metrics: Metrics) -> ASGIApp:
+    """Build the ASGI application."""
+
+    async def start(request: Request) -> Response:
+        job_id = await _admitted(request, tokens, metrics)
+        if isinstance(job_id, Response):
+            return job_id
+        told.started(job_id)
+        reason = await until_free(job_id)
+        metrics.escrow.answered("wait" if reason else "go")
+        return PlainTextResponse(f"wait: {reason}\n" if reason else "go\n")
+
+    async def end(request: Request) -> Response:
+        job_id = await _admitted(request, tokens, metrics)
+        if isinstance(job_id, Response):
+            return job_id
+        told.ended(job_id)
+        metrics.escrow.answered("told")
+        return PlainTextResponse("go\n")
+
+    routes = [
+        Route("/v1/start", start, methods=["POST"]),
+        Route("/v1/end", end, methods=["POST"]),
+    ]
+    return BodyLimit(
+        Starlette(routes=routes),
+        BODY_LIMIT_BYTES,
+        all_limit_bytes=MOST_CONNECTIONS * BODY_LIMIT_BYTES,
+        small_bytes=0,
+    )
+
+
+async def _admitted(request: Request, tokens: Tokens, metrics: Metrics) -> JobId | Response:
+    """Return the job that the message is about, or the refusal."""
+    if not tokens.admits(request.headers.get("authorization", "")):
+        metrics.escrow.answered("unauthorized")
+        return PlainTextResponse("wrong or no token\n", HTTPStatus.UNAUTHORIZED)
+    try:
+        job = msgspec.json.decode(await request.body(), type=_Message).job
+    except msgspec.DecodeError as error:
+        metrics.escrow.answered("malformed")
+        return PlainTextResponse(f"{error}\n", HTTPStatus.BAD_REQUEST)
+    if not 0 < job <= _LARGEST_JOB:
+        metrics.escrow.answered("malformed")
+        return PlainTextResponse(f"no job id: {job}\n", HTTPStatus.BAD_REQUEST)
+    return JobId(job)

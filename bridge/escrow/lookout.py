@@ -1,0 +1,135 @@
+"""Find out whether a job may be launched: read Slurm and our caches, and let the domain decide."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from bridge.domain.ids import JobId, PodUid, SlurmNode
+from bridge.domain.model import nodes
+from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.pods import Pod
+from bridge.domain.nodes import lingering
+from bridge.kube.cache import Cache
+from bridge.process.clock import Clock, pause
+from bridge.reconcile.nodes import taken_by
+from bridge.slurm import decode, jobs
+from bridge.slurm.allocated import launches
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import SlurmError
+
+_AT_A_TIME = 4
+"""Looks at Slurm, however many jobs wait: pods and nodes are read over the same connections."""
+
+_AGAIN_S = 1.0
+"""A longest pause between two looks; the end of a pod shortens it."""
+
+_SETTLES_S = 0.1
+"""The shortest: a node's pods end one after another."""
+
+
+class Lookout:
+    """What every replica knows of pods and nodes, and Slurm, asked anew for every look."""
+
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        *,
+        pods: Cache[Pod],
+        kube_nodes: Cache[KubeNodeFacts],
+        blind: Callable[[], str | None],
+        clock: Clock,
+    ) -> None:
+        """Start looking.
+
+        Args:
+            slurm: slurmrestd.
+            pods: ours.
+            kube_nodes: all nodes of Kubernetes.
+            blind: returns why the caches may be behind; None if they are not.
+            clock: the time.
+        """
+        self._slurm = slurm
+        self._ours_on = pods.index(taken_by)
+        self._kube_nodes = kube_nodes
+        self._blind = blind
+        self._clock = clock
+        self._looks = asyncio.Semaphore(_AT_A_TIME)
+        self._waiting: set[asyncio.Event] = set()
+        pods.subscribe(self._changed)
+
+    async def until_free(self, job_id: JobId, *, within_s: float) -> str:
+        """Wait until a job may be launched; return why it may not when the time is over, or "".
+
+        Look once at least. What cannot be known counts as a reason.
+        """
+        ends_at = self._clock.monotonic() + within_s
+        with self._woken() as bell:
+            while True:
+                bell.clear()
+                async with self._looks:
+                    reason = await self.look(job_id)
+                left_s = ends_at - self._clock.monotonic()
+                if not reason or left_s <= 0:
+                    return reason
+                await self._clock.sleep(min(_SETTLES_S, left_s))
+                await pause(min(_AGAIN_S, left_s) - _SETTLES_S, bell)
+
+    async def look(self, job_id: JobId) -> str:
+        """Return why a job may not be launched now; "" if it may."""
+        if blind := self._blind():
+            return f"pods are not known: {blind}"
+        tenants = self._tenants()
+        if not any(lingering.may_run(pod) for each in tenants.values() for pod in each):
+            return ""
+        try:
+            job = await launches.launch(self._slurm, job_id)
+            in_question = lingering.nodes_in_question(job, tenants)
+            if not in_question:
+                return ""
+            backed = await self._backed([pod for node in in_question for pod in tenants[node]])
+        except SlurmError as error:
+            return f"Slurm cannot be read: {error}"
+        # What came meanwhile counts too: a pod may have been given its node.
+        return lingering.held_by(job, self._tenants(), backed)
+
+    def _tenants(self) -> Mapping[SlurmNode, Sequence[Pod]]:
+        """Return our pods by node, except on external nodes, where no native job starts."""
+        return {
+            nodes.slurm_name(node): self._ours_on.get(node.name)
+            for node in self._kube_nodes.values()
+            if not nodes.is_external(node) or nodes.is_hybrid(node)
+        }
+
+    async def _backed(self, pods: Sequence[Pod]) -> frozenset[PodUid]:
+        """Return those whose job Slurm still has, and not as ended.
+
+        Raises:
+            SlurmError: they could not be read.
+        """
+        ids = {pod.job_id for pod in pods if pod.job_id is not None}
+        states = await jobs.states(self._slurm, ids)
+        live = {job_id for job_id, found in states.items() if _is_live(found)}
+        return frozenset(pod.uid for pod in pods if pod.job_id in live)
+
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Look again where a pod is gone for good."""
+        if old is not None and lingering.may_run(old) and not (new and lingering.may_run(new)):
+            for bell in self._waiting:
+                bell.set()
+
+    @contextmanager
+    def _woken(self) -> Iterator[asyncio.Event]:
+        bell = asyncio.Event()
+        self._waiting.add(bell)
+        try:
+            yield bell
+        finally:
+            self._waiting.discard(bell)
+
+
+def _is_live(states: frozenset[str]) -> bool:
+    try:
+        return decode.phase_of(states) is not JobPhase.ENDED
+    except ValueError:
+        return False  # a state that we do not know

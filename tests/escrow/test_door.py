@@ -1,0 +1,163 @@
+"""Who is let in, what is answered, and that nothing is without a bound."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bridge.domain.ids import JobId
+from bridge.escrow import door
+from bridge.escrow.tokens import Tokens
+from bridge.process.metrics import Metrics
+
+TOKEN = "a" * 64
+SHOWN = {"authorization": f"Bearer {TOKEN}"}
+
+
+class Hall:
+    """Behind the door: records what arrives."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reason = ""
+        self.said: list[tuple[str, int]] = []
+        self.token_file = folder / "token"
+        self.token_file.write_text(f"{TOKEN}\n")
+        self.metrics = Metrics("controllers")
+        self.app = door.create(
+            tokens=Tokens(str(self.token_file)),
+            until_free=self.until_free,
+            told=self,
+            metrics=self.metrics,
+        )
+
+    def started(self, job_id: JobId) -> None:
+        self.said.append(("started", job_id))
+
+    def ended(self, job_id: JobId) -> None:
+        self.said.append(("ended", job_id))
+
+    async def until_free(self, job_id: JobId) -> str:
+        self.said.append(("asked", job_id))
+        return self.reason
+
+    async def post(
+        self, path: str, body: str = '{"job": 7}', shown: dict[str, str] | None = None
+    ) -> tuple[int, str]:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app), base_url="https://door"
+        ) as client:
+            answer = await client.post(
+                path, content=body, headers=SHOWN if shown is None else shown
+            )
+        return answer.status_code, answer.text
+
+
+@pytest.fixture
+def hall(tmp_path: Path) -> Hall:
+    return Hall(tmp_path)
+
+
+async def test_a_start_is_told_and_asked_about(hall: Hall) -> None:
+    assert (200, "go\n") == await hall.post("/v1/start")
+    hall.reason = "team-a/old"
+    assert (200, "wait: team-a/old\n") == await hall.post("/v1/start")
+    assert [("started", 7), ("asked", 7)] * 2 == hall.said
+
+
+async def test_an_end_is_only_told(hall: Hall) -> None:
+    assert (200, "go\n") == await hall.post("/v1/end")
+    assert [("ended", 7)] == hall.said
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        pytest.param({}, id="none"),
+        pytest.param({"authorization": f"Bearer {TOKEN[:-1]}"}, id="one character less"),
+        pytest.param({"authorization": f"Bearer {TOKEN}b"}, id="one more"),
+        pytest.param({"authorization": "Bearer "}, id="empty"),
+        pytest.param({"authorization": f"Basic {TOKEN}"}, id="another scheme"),
+        pytest.param({"authorization": TOKEN}, id="no scheme"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/start", "/v1/end"])
+async def test_nobody_without_the_token_is_heard(
+    hall: Hall, path: str, shown: dict[str, str]
+) -> None:
+    assert 401 == (await hall.post(path, shown=shown))[0]
+    assert [] == hall.said
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param("", "no token", id="empty file"),
+        pytest.param("short\n", "no token", id="a token that can be guessed"),
+        pytest.param("x" * 5000, "longer", id="no token file"),
+        pytest.param(None, "No such file", id="no file"),
+    ],
+)
+async def test_without_a_usable_token_file_nobody_is_heard(
+    hall: Hall, text: str | None, fault: str
+) -> None:
+    hall.token_file.unlink()
+    if text is not None:
+        hall.token_file.write_text(text)
+    assert 401 == (await hall.post("/v1/start"))[0]
+    assert (
+        401 == (await hall.post("/v1/start", shown={"authorization": f"Bearer {text}"[:4000]}))[0]
+    )
+    assert fault in (Tokens(str(hall.token_file)).fault() or "")
+
+
+async def test_a_token_can_be_replaced_without_a_gap(hall: Hall) -> None:
+    new = "b" * 64
+    shown = {"authorization": f"Bearer {new}"}
+    assert 401 == (await hall.post("/v1/start", shown=shown))[0]
+    hall.token_file.write_text(f"{TOKEN}\n{new}\n")
+    assert [200, 200] == [
+        (await hall.post("/v1/start"))[0],
+        (await hall.post("/v1/start", shown=shown))[0],
+    ]
+    hall.token_file.write_text(new)
+    assert [401, 200] == [
+        (await hall.post("/v1/start"))[0],
+        (await hall.post("/v1/start", shown=shown))[0],
+    ]
+    assert Tokens(str(hall.token_file)).fault() is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{}",
+        "7",
+        '{"job": "7"}',
+        '{"job": 0}',
+        '{"job": -1}',
+        '{"job": 4294967296}',
+        '{"job": 1e400}',
+    ],
+)
+async def test_what_is_no_message_is_refused(hall: Hall, body: str) -> None:
+    assert 400 == (await hall.post("/v1/start", body))[0]
+    assert [] == hall.said
+
+
+async def test_a_long_body_is_refused(hall: Hall) -> None:
+    assert 413 == (await hall.post("/v1/start", '{"job": 7}' + " " * 2000))[0]
+
+
+async def test_answers_are_counted(hall: Hall) -> None:
+    await hall.post("/v1/start")
+    hall.reason = "no"
+    await hall.post("/v1/start")
+    await hall.post("/v1/end")
+    await hall.post("/v1/end", shown={})
+    await hall.post("/v1/end", "")
+    text = hall.metrics.registry.exposition().decode()
+    for outcome in ("go", "wait", "told", "unauthorized", "malformed"):
+        assert f'escrow_messages_total{{outcome="{outcome}"' in text.replace(
+            'program="controllers",', ""
+        )
