@@ -27,6 +27,10 @@ _POOL_LASTS_S = 10.0
 """Maximum age of Slurm's node list for a new submit; the fit check catches nodes that have changed
 since.
 """
+_DOUBTFUL_POOL_LASTS_S = 1.0
+"""The same of a list that lacks nodes which the one before had, or has none. slurmctld forgets the
+features of nodes at a reconfigure, by which we know ours, until the controllers set them again.
+"""
 
 
 class Bridged:
@@ -86,9 +90,11 @@ class Bridged:
             if pool is None or self._clock.monotonic() > self._pool_until:
                 listed = await slurm_nodes.listing(self._slurm)
                 pool = candidates.pool(self._kube_nodes.values(), listed, self._cluster)
+                is_doubtful = not pool.nodes or not pool.nodes.keys() >= self._gres.keys()
+                lasts_s = _DOUBTFUL_POOL_LASTS_S if is_doubtful else _POOL_LASTS_S
                 self._pool = pool
                 self._gres = {name: node.slurm.gres for name, node in pool.nodes.items()}
-                self._pool_until = self._clock.monotonic() + _POOL_LASTS_S
+                self._pool_until = self._clock.monotonic() + lasts_s
             return pool
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:

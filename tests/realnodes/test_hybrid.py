@@ -57,3 +57,13 @@ def test_containers_and_batch_jobs_share_a_real_machine(hybrid: Sandbox) -> None
         assert ("FAILED", "3:0") == containers.accounted("pod")
         assert ("FAILED", "4:0") == containers.accounted_job(beside)
         assert ("FAILED", "5:0") == containers.accounted_job(all_of_it)
+
+
+def test_a_reconfigure_of_slurm_keeps_no_pod_waiting(hybrid: Sandbox) -> None:
+    """Slurmctld forgets the features by which we know a node with a slurmd; the controllers set them again."""
+    with fresh_namespace(hybrid, labels={names.ENABLED_LABEL: "true"}) as namespace:
+        containers = Containers(hybrid, namespace)
+        for number in range(3):
+            hybrid.run("scontrol", "reconfigure")
+            containers.create(f"pod-{number}", "exit 0", limits=ONE_CPU)
+            assert "Succeeded" == containers.ends(f"pod-{number}")["status"]["phase"]
