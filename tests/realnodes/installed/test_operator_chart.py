@@ -1,4 +1,4 @@
-"""slurm-operator's chart on real nodes: installed, its leader killed, upgraded, uninstalled; clusters outlive it."""
+"""slurm-operator's chart on real nodes, and a cluster's: installed, upgraded, uninstalled; the cluster outlives the operator."""
 
 import json
 import subprocess
@@ -21,21 +21,16 @@ pytestmark = pytest.mark.real_all
 
 RELEASE = "operator"
 READY_S = 240.0
-GROUP = "/apis/slinky.slurm.net/v1beta1"
+SLURM_CHART = OPERATOR_CHART.parents[1] / "slurm" / "chart"
 ITS_LABEL = f"--selector=app.kubernetes.io/instance={RELEASE}"
 OF_A_RELEASE = "deployments,pods,configmaps,serviceaccounts,poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings"
-CONTROLLER: dict[str, Any] = {
-    "apiVersion": "slinky.slurm.net/v1beta1",
-    "kind": "Controller",
-    "metadata": {"name": "site"},
-    "spec": {
-        "slurmKeyRef": {"name": "site-slurm", "key": "slurm.key"},
-        "jwtKeyRef": {"name": "site-jwt", "key": "jwt.key"},
-        "slurmctld": {"image": "no.such.registry.test/slurmctld:1"},
-        "persistence": {"enabled": False},
-    },
-}
-"""Its pod never starts here, for want of an image; what is asked for is there all the same."""
+CLUSTER: dict[str, Any] = {
+    "controller": {"slurmctld": {"image": "no.such.registry.test/slurmctld:1"}, "persistence": {"enabled": False}},
+    "restapi": {"slurmrestd": {"image": "no.such.registry.test/slurmrestd:1"}},
+    "nodesets": {"cpu": {"slurmd": {"image": "no.such.registry.test/slurmd:1"}}},
+}  # fmt: skip
+"""Its pods never start here, for want of images; what is asked for is there all the same."""
+KEYS = {"secret/slurm-auth-jwt", "secret/slurm-auth-slurm"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +41,9 @@ class Operator:
     namespace: str
     values: Path
 
-    def helms(self, *arguments: str) -> None:
+    def helms(self, *arguments: str, namespace: str = "") -> None:
         done = subprocess.run(
-            (surroundings.helm(), *arguments, "--namespace", self.namespace),
+            (surroundings.helm(), *arguments, "--namespace", namespace or self.namespace),
             env=self.sandbox.env,
             capture_output=True,
             text=True,
@@ -73,6 +68,16 @@ class Operator:
     def pods(self) -> list[str]:
         wanted = ("get", "pods", ITS_LABEL, "-o=name")
         return self.sandbox.kubectl("-n", self.namespace, *wanted).split()
+
+    def workers(self, namespace: str) -> list[str]:
+        wanted = ("get", "pods", "--selector=app.kubernetes.io/name=slurmd", "-o=name")
+        return self.sandbox.kubectl("-n", namespace, *wanted).split()
+
+    def inside(self, namespace: str) -> set[str]:
+        """Return what is left in a cluster's namespace, but for what every namespace has."""
+        kinds = "controllers,nodesets,restapis,statefulsets,deployments,pods,services,configmaps,secrets,poddisruptionbudgets"
+        found = self.sandbox.kubectl("-n", namespace, "get", kinds, "-o=name").split()
+        return {each for each in found if not each.endswith("/kube-root-ca.crt")}
 
     def left(self) -> list[str]:
         """Return all that says it is the release's."""
@@ -102,8 +107,12 @@ def test_clusters_are_kept_through_the_life_of_a_release(operator: Operator) -> 
     sandbox = operator.sandbox
     operator.install("install")
     with fresh_namespace(sandbox, labels={}) as namespace:
-        create(sandbox, namespace)
+        cluster = operator.values.with_name("cluster.yaml")
+        cluster.write_text(json.dumps(CLUSTER))
+        chart = ("slurm", str(SLURM_CHART), "--values", str(cluster))
+        operator.helms("install", *chart, namespace=namespace)
         wait_until(lambda: operator.has_made(namespace), READY_S, sandbox=sandbox)
+        wait_until(lambda: operator.workers(namespace), READY_S, sandbox=sandbox)
 
         first = operator.leader()
         sandbox.kubectl("-n", operator.namespace, "delete", "pod", first, "--wait=false")
@@ -130,18 +139,8 @@ def test_clusters_are_kept_through_the_life_of_a_release(operator: Operator) -> 
             if each.endswith(NAME)
         ]
         assert operator.has_made(namespace), "clusters stay, and what they are made of"
-        controllers = sandbox.admin.get(f"{GROUP}/namespaces/{namespace}/controllers")["items"]
-        assert ["site"] == [each["metadata"]["name"] for each in controllers]
+        assert operator.workers(namespace)
 
-
-def create(sandbox: Sandbox, namespace: str) -> None:
-    """Create the Controller; what has just been defined is not served at once."""
-
-    def created() -> bool:
-        try:
-            sandbox.admin.create(f"{GROUP}/namespaces/{namespace}/controllers", CONTROLLER)
-        except ApiError:
-            return False
-        return True
-
-    wait_until(created, READY_S, sandbox=sandbox)
+        operator.install("install")
+        operator.helms("uninstall", "slurm", namespace=namespace)
+        wait_until(lambda: operator.inside(namespace) == KEYS, READY_S, sandbox=sandbox)
