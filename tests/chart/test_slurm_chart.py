@@ -320,7 +320,7 @@ def test_what_is_wrong_is_refused_with_its_path(
 
 
 @pytest.fixture
-def defined(control_plane: Sandbox) -> Iterator[Sequence[str]]:
+def defined(control_plane: Sandbox) -> Iterator[None]:
     """The six kinds are served."""
     folder = f"--filename={manifests.CLUSTER_KINDS}"
     control_plane.kubectl("apply", "--server-side", folder)

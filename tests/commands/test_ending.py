@@ -101,6 +101,14 @@ def api(tmp_path: Path) -> Iterator[ApiServer]:
             thread.join()
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """A process in the background of a script ignores it, and so would the command that we start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_the_server_is_one(api: ApiServer) -> None:
     for words in (PLAIN, BY_TYPER):
         done = subprocess.run(
@@ -133,6 +141,7 @@ def test_a_reader_that_has_seen_enough_sees_no_traceback(
     assert (1, "") == (done.returncode, done.stderr)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("words", [PLAIN, BY_TYPER], ids=["plain", "typer"])
 def test_ctrl_c_ends_a_command_that_waits(api: ApiServer, words: tuple[str, ...]) -> None:
     api.silent.set()
