@@ -319,14 +319,14 @@ def test_what_is_wrong_is_refused_with_its_path(
         template(helm, values)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def defined(control_plane: Sandbox) -> Iterator[None]:
     """The six kinds are served."""
     folder = f"--filename={manifests.CLUSTER_KINDS}"
     control_plane.kubectl("apply", "--server-side", folder)
     control_plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", folder)
     yield
-    control_plane.kubectl("delete", "--wait=false", folder)
+    control_plane.kubectl("delete", "--timeout=60s", folder)
 
 
 @pytest.mark.usefixtures("defined")
