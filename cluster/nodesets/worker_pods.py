@@ -19,6 +19,7 @@ _CANNOT_START: Final = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 )
 """Why a container waits that has no image to start from."""
+_WAITS_FOR_INIT_CONTAINERS: Final = "PodInitializing"
 
 
 class _Waiting(ObjectStruct, frozen=True):
@@ -32,6 +33,11 @@ class _ContainerState(ObjectStruct, frozen=True):
 class _ContainerStatus(ObjectStruct, frozen=True):
     state: _ContainerState = _ContainerState()
     restart_count: int = 0
+
+
+def _reason(container: _ContainerStatus) -> str:
+    """Return why it waits; "" if it does not."""
+    return container.state.waiting.reason if container.state.waiting else ""
 
 
 class _Condition(ObjectStruct, frozen=True):
@@ -106,17 +112,22 @@ class WorkerPodObject(ObjectStruct, frozen=True):
 
     @property
     def _has_surely_never_started(self) -> bool:
-        """A kubelet may have started it and not be able to say so: it counts only what it said of images."""
+        """Check whether its kubelet says that none of its containers has an image to start from.
+
+        It may have started it and not be able to say so: nothing else counts. Behind an init
+        container without an image, the others wait for that.
+        """
         if not self.spec.node_name:
             return True
-        found = (
-            *(self.status.init_container_statuses or ()),
-            *(self.status.container_statuses or ()),
-        )
+        first = self.status.init_container_statuses or ()
+        found = (*first, *(self.status.container_statuses or ()))
+        is_held_up = any(_reason(each) in _CANNOT_START for each in first)
         return bool(found) and all(
-            each.state.waiting is not None
-            and each.state.waiting.reason in _CANNOT_START
-            and each.restart_count == 0
+            each.restart_count == 0
+            and (
+                _reason(each) in _CANNOT_START
+                or (is_held_up and _reason(each) == _WAITS_FOR_INIT_CONTAINERS)
+            )
             for each in found
         )
 

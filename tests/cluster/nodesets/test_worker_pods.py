@@ -1,5 +1,6 @@
 """How far a worker's pod is, and by which name Slurm knows it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,12 +10,27 @@ from cluster.nodesets import worker_pods
 from cluster.workers.situation import PodStage
 
 BOUND = {"nodeName": "machine"}
+BEHIND = "PodInitializing"
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def waiting(*reasons: str, restarts: int = 0) -> dict[str, Any]:
-    said = [{"state": {"waiting": {"reason": each}}, "restartCount": restarts} for each in reasons]
-    return {"phase": "Pending", "containerStatuses": said}
+def waiting(*reasons: str, restarts: int = 0, first: Sequence[str] = ()) -> dict[str, Any]:
+    """Say why containers wait, and `first` why init containers do; "" is one that runs."""
+
+    def said(of: Sequence[str]) -> list[dict[str, Any]]:
+        return [
+            {
+                "state": {"waiting": {"reason": each}} if each else {"running": {}},
+                "restartCount": restarts,
+            }
+            for each in of
+        ]
+
+    return {
+        "phase": "Pending",
+        "initContainerStatuses": said(first),
+        "containerStatuses": said(reasons),
+    }
 
 
 def pod(metadata: Any = None, **parts: Any) -> worker_pods.WorkerPodObject:
@@ -28,6 +44,20 @@ def pod(metadata: Any = None, **parts: Any) -> worker_pods.WorkerPodObject:
         (PodStage.UNSTARTED, {}),
         (PodStage.UNSTARTED, {"status": {"phase": "Pending"}}),
         (PodStage.UNSTARTED, {"spec": BOUND, "status": waiting("ImagePullBackOff")}),
+        (
+            PodStage.UNSTARTED,
+            {"spec": BOUND, "status": waiting(BEHIND, first=["ImagePullBackOff", BEHIND])},
+        ),
+        # Its init containers have run, or one of them does.
+        (PodStage.STARTING, {"spec": BOUND, "status": waiting(BEHIND, first=[BEHIND])}),
+        (PodStage.STARTING, {"spec": BOUND, "status": waiting(BEHIND)}),
+        (PodStage.STARTING, {"spec": BOUND, "status": waiting(BEHIND, "ErrImagePull")}),
+        (PodStage.STARTING, {"spec": BOUND, "status": waiting(BEHIND, first=["", "ErrImagePull"])}),
+        (PodStage.STARTING, {"spec": BOUND, "status": waiting("", first=["ErrImagePull"])}),
+        (
+            PodStage.STARTING,
+            {"spec": BOUND, "status": waiting(BEHIND, first=["ErrImagePull"], restarts=1)},
+        ),
         # Its kubelet may have started it and be cut off before it could say so.
         (PodStage.STARTING, {"spec": BOUND}),
         (PodStage.STARTING, {"spec": BOUND, "status": waiting("ContainerCreating")}),
