@@ -1,7 +1,7 @@
 """The chart of a Slurm cluster, with our values and with those of SchedMD's chart."""
 
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
