@@ -65,3 +65,23 @@ def render(
         raise HelmError(done.stderr)
     manifests = tuple(m for m in yaml.safe_load_all(done.stdout) if m)
     return Rendered(text=done.stdout, manifests=manifests)
+
+
+def template(
+    helm: Path, chart: Path, values: Mapping[str, Any], *, release: str, namespace: str
+) -> str:
+    """`helm template` of any chart, with these values.
+
+    Raises:
+        HelmError: the values are refused.
+    """
+    done = subprocess.run(
+        (str(helm), "template", release, str(chart), "--namespace", namespace, "--values", "-"),
+        input=yaml.safe_dump(dict(values)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise HelmError(done.stderr)
+    return done.stdout

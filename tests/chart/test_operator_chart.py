@@ -1,6 +1,5 @@
 """slurm-operator's chart: what it installs, and what it refuses."""
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from bridge.settings.schema import Settings
 from deploy import manifests
 from deploy.operator_rights import NAME, rights
 from sandbox.client import Sandbox
+from tests.chart import rendering
 from tests.chart.policed import make_namespaces
 from tests.chart.rendering import HelmError, Manifest
 
@@ -38,25 +38,10 @@ ALL: Mapping[str, Any] = {
 """Every value."""
 
 
-def template(helm: Path, values: Mapping[str, Any], namespace: str = NAMESPACE) -> str:
-    """Return what Helm makes of the chart.
-
-    Raises:
-        HelmError: the values are refused.
-    """
-    done = subprocess.run(
-        (
-            *(str(helm), "template", "operator", str(manifests.OPERATOR_CHART)),
-            *("--namespace", namespace, "--values", "-"),
-        ),
-        input=yaml.safe_dump(dict(values)),
-        capture_output=True,
-        text=True,
-        check=False,
+def template(helm: Path, values: Mapping[str, Any]) -> str:
+    return rendering.template(
+        helm, manifests.OPERATOR_CHART, values, release="operator", namespace=NAMESPACE
     )
-    if done.returncode:
-        raise HelmError(done.stderr)
-    return done.stdout
 
 
 def objects(helm: Path, values: Mapping[str, Any]) -> Sequence[Manifest]:

@@ -1,6 +1,5 @@
 """The chart of a Slurm cluster, with our values and with those of SchedMD's chart."""
 
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,17 @@ import msgspec
 import pytest
 import yaml
 
+from cluster.objects import labels
 from cluster.objects.kinds import KINDS
 from deploy import manifests
 from sandbox.client import Sandbox
+from tests.chart import rendering
 from tests.chart.policed import make_namespaces
 from tests.chart.rendering import HelmError, Manifest
 
 NAMESPACE = "slurm-chart"
+RESTAPI_APP = "slurmrestd"
+"""Of the pods that slurm-operator makes for a RestApi: tests/cluster/rendering compares it with SchedMD's."""
 CHART = manifests.DEPLOY / "slurm/chart"
 TYPES = {each.kind: each.object_type for each in KINDS}
 
@@ -176,22 +179,7 @@ THEIRS: Mapping[str, Any] = {
 
 
 def template(helm: Path, values: Mapping[str, Any], release: str = "slurm") -> str:
-    """Return what Helm makes of the chart.
-
-    Raises:
-        HelmError: the values are refused.
-    """
-    command = (str(helm), "template", release, str(CHART), "--namespace", NAMESPACE)
-    done = subprocess.run(
-        (*command, "--values", "-"),
-        input=yaml.safe_dump(dict(values)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise HelmError(done.stderr)
-    return done.stdout
+    return rendering.template(helm, CHART, values, release=release, namespace=NAMESPACE)
 
 
 def objects(
@@ -252,6 +240,9 @@ def test_what_they_say_arrives(theirs: Mapping[tuple[str, str], Manifest]) -> No
     scripts = theirs["ConfigMap", "slurm-prolog-scripts"]["data"]
     assert {"prolog-10-mount.sh": THEIRS["prologScripts"]["10-mount.sh"]} == scripts
 
+    budget = theirs["PodDisruptionBudget", "slurm-restapi"]["spec"]
+    assert labels.selecting(RESTAPI_APP, "slurm") == budget["selector"]["matchLabels"]
+
     gpu = theirs["NodeSet", "slurm-worker-gpu"]["spec"]
     assert "registry.test/slurmd:26.05-gpu" == gpu["slurmd"]["image"]
     assert "Features=a100 Weight=5" == gpu["extraConf"]
@@ -283,6 +274,13 @@ def test_a_few_words_are_a_cluster(helm: Path) -> None:
     spec = made["NodeSet", "site-slurm-worker-slinky"]["spec"]
     assert "image" not in spec["slurmd"], "the operator's is taken"
     assert "Default=YES MaxTime=UNLIMITED" in made["Controller", "site-slurm"]["spec"]["extraConf"]
+
+
+def test_a_controller_and_its_accounting_have_the_same_keys(helm: Path) -> None:
+    made = objects(helm, {"accounting": {"enabled": True}, "jwksKeys": {"enabled": True}})
+    controller, accounting = (made[kind, "slurm"]["spec"] for kind in ("Controller", "Accounting"))
+    for each in ("slurmKeyRef", "jwtKeyRef", "jwksKeyRef"):
+        assert controller[each] == accounting[each]
 
 
 def test_what_runs_elsewhere_is_named(helm: Path) -> None:

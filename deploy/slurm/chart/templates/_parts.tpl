@@ -77,3 +77,13 @@ spec: {{- toYaml .spec | nindent 2 }}
 {{- define "slurm.sssd" -}}
 {{- include "slurm.keyOf" (dict "ref" .Values.sssd.secretRef "name" (printf "%s-sssd-conf" (include "slurm.fullname" .)) "key" "sssd.conf") }}
 {{- end }}
+
+{{/* The keys of the cluster, which its Controller and its Accounting share. */}}
+{{- define "slurm.keys" -}}
+{{- $name := include "slurm.fullname" . }}
+slurmKeyRef: {{- include "slurm.keyOf" (dict "ref" .Values.slurmKey.secretRef "name" (printf "%s-auth-slurm" $name) "key" "slurm.key") | nindent 2 }}
+jwtKeyRef: {{- include "slurm.keyOf" (dict "ref" .Values.jwtKey.secretRef "name" (printf "%s-auth-jwt" $name) "key" "jwt.key") | nindent 2 }}
+{{- if .Values.jwksKeys.enabled }}
+jwksKeyRef: {{- include "slurm.keyOf" (dict "ref" .Values.jwksKeys.configMapRef "name" (printf "%s-auth-jwks" $name) "key" "jwks.json") | nindent 2 }}
+{{- end }}
+{{- end }}
