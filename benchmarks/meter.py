@@ -2,7 +2,8 @@
 
 CPU time and memory from the kernel, calls from our services' metrics.
 
-It loads what it measures only with three scrapes per reading.
+It loads what it measures only with three scrapes per reading. A service gives the same text for a second,
+so readings are at least that far apart.
 """
 
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.results import Usage
+from bridge.process.health import EXPOSITION_S
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 
@@ -53,13 +55,17 @@ class Meter:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
+        self._stale_at = 0.0
+        """From when on the services write their metrics anew."""
 
     def read(self) -> Reading:
         """Read every counter."""
+        time.sleep(max(0.0, self._stale_at - time.monotonic()))
         parts = self._sandbox.status()
         pids = {name: part.pid for name, part in parts.items()}
         cpu_before_s = _cpu_s(pids)
         calls = sum((self._calls(service) for service in SERVICES), Counter())
+        self._stale_at = time.monotonic() + EXPOSITION_S
         return Reading(
             pids=pids,
             cpu_before_s=cpu_before_s,

@@ -1,6 +1,7 @@
 """What our services have asked of either system, counted by themselves."""
 
 import re
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
@@ -8,20 +9,23 @@ from typing import TypeVar
 import httpx
 import pytest
 
+from bridge.process.health import EXPOSITION_S
 from sandbox.client import Sandbox
 from tests.integration.worlds import Worlds, is_released
 from tests.servers import SERVICES
 
 ATTEMPTS = 3
 T = TypeVar("T")
+_stale_at: dict[str, float] = {}
+"""From when on a service writes its metrics anew."""
 
 
 def calls(sandbox: Sandbox, peer: str, service: str = "extender") -> Counter[str]:
     """How often one of our services has asked a peer, by operation."""
-    url = f"{sandbox.instance.url(f'{service}-health')}/metrics"
-    text = httpx.get(url, trust_env=False).text
     found = re.findall(
-        rf'^slurm_bridge_{peer}_requests_total{{operation="([^"]+)",.*}} (\S+)$', text, re.MULTILINE
+        rf'^slurm_bridge_{peer}_requests_total{{operation="([^"]+)",.*}} (\S+)$',
+        _metrics(sandbox, service),
+        re.MULTILINE,
     )
     counts: Counter[str] = Counter()
     for operation, value in found:
@@ -40,9 +44,20 @@ def reviews(sandbox: Sandbox) -> int:
 
 
 def _total(sandbox: Sandbox, service: str, series: str) -> int:
-    url = f"{sandbox.instance.url(f'{service}-health')}/metrics"
-    text = httpx.get(url, trust_env=False).text
+    text = _metrics(sandbox, service)
     return int(sum(map(float, re.findall(rf"^{series} (\S+)$", text, re.MULTILINE))))
+
+
+def _metrics(sandbox: Sandbox, service: str) -> str:
+    """What a service has counted until now.
+
+    It gives the same text for a second, and in less than that a gang has started.
+    """
+    url = f"{sandbox.instance.url(f'{service}-health')}/metrics"
+    time.sleep(max(0.0, _stale_at.get(url, 0.0) - time.monotonic()))
+    text = httpx.get(url, trust_env=False).text
+    _stale_at[url] = time.monotonic() + EXPOSITION_S
+    return text
 
 
 def undisturbed(sandbox: Sandbox, count: Callable[[int], T]) -> T:
