@@ -13,6 +13,7 @@ _DOTTED = re.compile(
 _PATH = re.compile(
     r"`((?:bridge|webhook|extender|controllers|jobs|cluster|sandbox|benchmarks|tests|deploy|docs|client|exporter|containers)/[\w./-]*)`"
 )
+_TEST = re.compile(r"`tests/([\w/]+)\.py::(\w+)")
 _PAGES = ("README.md", "CONTRIBUTING.md")
 
 
@@ -52,6 +53,18 @@ def test_files_that_the_pages_mention_exist() -> None:
         for name in _PATH.findall(page.read_text())
         if not list(ROOT.glob(name.rstrip("/")))
     ]
+    assert not missing, missing
+
+
+def test_tests_that_the_pages_mention_exist() -> None:
+    mentioned = [
+        (page, f"tests.{file.replace('/', '.')}.{name}")
+        for page in _pages()
+        for file, name in _TEST.findall(page.read_text())
+    ]
+    missing = [f"{page.relative_to(ROOT)}: {name}" for page, name in mentioned if not exists(name)]
+
+    assert mentioned
     assert not missing, missing
 
 

@@ -85,6 +85,17 @@ def test_a_pod_that_waits_for_devices_is_told_once_while_it_is_tried_again() -> 
     assert isinstance(only, Assign)
 
 
+def test_a_pod_that_has_just_begun_to_wait_for_devices_is_not_told_yet() -> None:
+    """Kubernetes may make its claim a moment after Slurm has started the job: telling costs two writes."""
+    patience = build.POLICY.tell_after
+    at_first = replace(refused(patience - timedelta(seconds=0.1)), is_of_devices=True)
+    (only,) = build.decide(waiting(at_first)).actions
+    tell, _ = build.decide(waiting(replace(refused(patience), is_of_devices=True))).actions
+
+    assert isinstance(only, Assign)
+    assert isinstance(tell, Tell)
+
+
 def test_a_pod_without_its_devices_is_not_told_that_the_api_server_refuses() -> None:
     refusal = replace(refused(DEADLINE), text="too few", is_of_devices=True)
 

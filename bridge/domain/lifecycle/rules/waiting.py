@@ -243,9 +243,14 @@ def _await_room(case: JobCase, node: KubeNode) -> Decision:
 
 
 def _awaited_devices(case: JobCase) -> tuple[Action, ...]:
-    """Tell the pod which devices it waits for, if that was so at the last attempt."""
+    """Tell the pod which devices it waits for, if that was so at the last attempt and for a while.
+
+    Kubernetes may make a template's claim a moment later than Slurm starts the job.
+    """
     refusal = case.facts.pin_refusal
     if refusal is None or refusal.job_id != case.job.id or not refusal.is_of_devices:
+        return ()
+    if case.facts.now - refusal.since < case.policy.tell_after:
         return ()
     text = f"Slurm job {case.job.id} runs, but the pod's resource claims wait: {refusal.text}"
     told = say(case, "DevicesNotGiven", text, job_id=case.job.id)

@@ -8,6 +8,7 @@ import pytest
 from bridge.domain import names
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model import demand
+from bridge.domain.model.claims.profiles import COUNTED
 from bridge.domain.model.demand import Demand, Resources
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.devices.exactness import Exactness
@@ -164,3 +165,17 @@ def test_a_pod_with_a_device_keeps_off_hybrid_nodes_where_slurmd_hands_out_devic
     assert Candidates(constraints=placing.MARK) == candidates.choose(
         placing.pod(), around, unseen=counted
     )
+
+
+def test_a_claim_gets_nothing_of_a_hybrid_node_though_slurmd_has_a_gres_of_that_name() -> None:
+    """Slices are not counted there: slurmd's indexes say nothing about a driver's devices."""
+    resource = COUNTED + "gpu:example"
+    wanted = placing.demands(**{resource: "1"})
+
+    def why(labels: dict[str, str]) -> str:
+        return exactness.why_refused(
+            wanted, node(labels), "gpu:example:1", {resource: "gpu:example"}
+        )
+
+    assert "1 requested, 0 in Kubernetes, 1 in Slurm" in why(HYBRID)
+    assert "" == why({})
