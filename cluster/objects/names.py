@@ -6,6 +6,7 @@ from typing import Final
 
 from bridge.crd.fields import rule
 from bridge.domain.faults import Fault
+from cluster.objects.parts import MOST_REPLICAS
 
 _DNS: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 """Of a Service; names of objects may have dots and begin with a digit."""
@@ -16,10 +17,34 @@ LONGEST: Final[Mapping[str, int]] = {
     "LoginSet": 63,
 }
 """Characters of a name, by kind. A StatefulSet puts its name and 11 characters more into a label, which has 63; a Service has 63."""
+LONGEST_HOST: Final = 63
+"""Characters of a worker's host name, which begins with its NodeSet's name and a hyphen, or with the prefix that its template names."""
+NUMBER_DIGITS: Final = len(str(MOST_REPLICAS - 1))
+"""Of the last worker that a NodeSet can be scaled to."""
+
+_PREFIX: Final = (
+    "(has(self.spec.template) && has(self.spec.template.spec) && has(self.spec.template.spec.hostname)"
+    " ? self.spec.template.spec.hostname : self.metadata.name + '-')"
+)
+_WORKER_RULES: Final = (
+    rule(
+        f"!{_PREFIX}.contains('.') && self.metadata.name.size() <= {LONGEST_HOST}",
+        f"expected a name of at most {LONGEST_HOST} characters, without dots unless template.spec.hostname is set:"
+        " workers are named after it",
+    ),
+    rule(
+        f"{_PREFIX}.size() + (self.spec.ordinalPadding > {NUMBER_DIGITS} ? self.spec.ordinalPadding"
+        f" : {NUMBER_DIGITS}) <= {LONGEST_HOST}",
+        f"expected a shorter name, template.spec.hostname or ordinalPadding: with a number of {NUMBER_DIGITS} digits or"
+        f" of ordinalPadding, a worker's host name has at most {LONGEST_HOST} characters",
+    ),
+)
 
 
 def name_rules(kind: str) -> tuple[Mapping[str, str], ...]:
     """Return what an API server checks of an object's name; nothing for other kinds."""
+    if kind == "NodeSet":
+        return _WORKER_RULES
     longest = LONGEST.get(kind)
     if longest is None:
         return ()

@@ -229,6 +229,46 @@ def test_a_name_that_nothing_can_be_called_after_is_refused(
     served.admin.request("POST", where, body, params=STRICT)
 
 
+NO_PREFIX = {"template": ...}
+PREFIX_OF_58 = {"template": {"spec": {"hostname": "b" * 58}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("a" * 57, NO_PREFIX),
+        ("a" * 57, {**NO_PREFIX, "ordinalPadding": 5}),
+        ("a.b", PREFIX_OF_58),
+        ("a" * 63, {**PREFIX_OF_58, "ordinalPadding": 5}),
+    ],
+)
+def test_a_node_set_whose_workers_just_have_host_names_is_accepted(
+    served: Sandbox, namespace: str, name: str, changes: Mapping[str, Any]
+) -> None:
+    body = manifest("NodeSet", name, **changes)
+    body["metadata"]["namespace"] = namespace
+    served.admin.request("POST", path(BY_NAME["NodeSet"], namespace), body, params=STRICT)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("a" * 58, NO_PREFIX, "expected a shorter name"),
+        ("a" * 57, {**NO_PREFIX, "ordinalPadding": 6}, "expected a shorter name"),
+        ("a", {**PREFIX_OF_58, "ordinalPadding": 6}, "expected a shorter name"),
+        ("a" * 64, PREFIX_OF_58, "expected a name of at most 63"),
+        ("a.b", NO_PREFIX, "without dots"),
+    ],
+)
+def test_a_node_set_whose_last_worker_could_have_no_host_name_is_refused(
+    served: Sandbox, namespace: str, name: str, changes: Mapping[str, Any], said: str
+) -> None:
+    body = manifest("NodeSet", name, **changes)
+    body["metadata"]["namespace"] = namespace
+    with pytest.raises(ApiError, match=said):
+        served.admin.request("POST", path(BY_NAME["NodeSet"], namespace), body, params=STRICT)
+
+
 @pytest.mark.parametrize("kind", MADE_FOR)
 @pytest.mark.parametrize("longest", [False, True], ids=["site", "longest"])
 def test_an_api_server_accepts_all_that_is_made_for_an_object(

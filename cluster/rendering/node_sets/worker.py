@@ -11,6 +11,7 @@ from bridge.domain.faults import Fault, Refused, bounded
 from cluster.configuration.slurm_conf import SLURMD_PORT
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL, WORKER_APP
+from cluster.objects.names import LONGEST_HOST
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.parts import KeyOfObject
 from cluster.rendering import pods, ssh
@@ -25,7 +26,6 @@ from cluster.rendering.site import (
     workers_service,
 )
 
-LONGEST_HOSTNAME: Final = 63
 _CAPABILITIES: Final = ("BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE")
 _OURS: Final = ("hostname", "subdomain", "restartPolicy")
 """What makes it this worker: another value would be another node of Slurm's."""
@@ -75,11 +75,11 @@ def _faults(
     template = node_set.spec.template
     given = (template.spec or {}) if template else {}
     host = _host(node_set, number)
-    if len(host) > LONGEST_HOSTNAME or "." in host:
+    if len(host) > LONGEST_HOST or "." in host:
         yield Fault(
             "spec.template.spec.hostname",
             f"worker {number} would have the host name {host}: expected a prefix without dots, with"
-            f" which it has at most {LONGEST_HOSTNAME} characters",
+            f" which it has at most {LONGEST_HOST} characters",
         )
     if given.get("restartPolicy") not in (None, "Always"):
         yield Fault(
