@@ -108,6 +108,13 @@ class Machine:
         )
         return {event["reason"]: event["message"] for event in listed["items"]}
 
+    def await_event(self, reason: str, words: str) -> None:
+        """Fails with all that was said of it: the API server keeps what the logs do not tell."""
+        try:
+            wait_until(lambda: words == self.events().get(reason), PATIENCE_S, sandbox=self.sandbox)
+        except AssertionError as error:
+            raise AssertionError(f"no such Event among {self.events()}") from error
+
     def remove(self) -> None:
         """Unless a test has done so."""
         try:

@@ -196,7 +196,7 @@ def test_what_slurm_cannot_take_is_said_on_the_node_and_the_rest_goes_on(
     with theirs(control_plane, full_sandbox, annotations=annotations) as machine:
         _, message = machine.await_condition(reason)
         assert words == message
-        wait_until(lambda: words == machine.events().get(reason), PATIENCE_S, sandbox=control_plane)
+        machine.await_event(reason, words)
         is_in_slurm = reason == "PartitionMissing"
         assert is_in_slurm == bool(machine.in_slurm())
         assert is_in_slurm == (names.MANAGED_NODE_TAINT in machine.taints())
