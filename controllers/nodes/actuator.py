@@ -9,6 +9,7 @@ from typing import assert_never
 from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import OwnCause
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeSpec
+from bridge.domain.nodes import state
 from bridge.domain.nodes.actions import (
     Cordon,
     Create,
@@ -213,11 +214,14 @@ class NodeHands:
                 assert_never(unreachable)
 
     async def _tell(self, kube_node: KubeNodeFacts, condition: NodeCondition) -> None:
-        """Set the condition on the node; send an Event too if its reason changed."""
+        """Set the condition on the node; send an Event too if its reason changed.
+
+        A node that starts out in service needs none. One that is in Slurm, but not as wanted, does.
+        """
         old = kube_node.condition(condition.type)
         now = self._clock.now()
         await self._patch_status(kube_node, patches.node_condition(kube_node, condition, now))
-        is_fine = condition.status == "True"
+        is_fine = condition.reason == state.IN_SERVICE
         if (old is None and is_fine) or (old is not None and old.reason == condition.reason):
             return
         event = Event(

@@ -47,6 +47,8 @@ class ApiServer:
         self._caches = caches
         self._version = 0
         self._events: deque[tuple[Callable[[Any], None], Any]] = deque()
+        self.said: list[Manifest] = []
+        """The Events that were created."""
         """What the watches have not told yet."""
         self.objects: dict[str, Manifest] = {}
         self.conflicts: list[str] = []
@@ -111,7 +113,8 @@ class ApiServer:
 
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
         if method == "POST":
-            return b"{}"  # an Event
+            self.said.append(body)
+            return b"{}"
         path = path.removesuffix("/status")
         found = copy.deepcopy(self._find(method, path))
         if method == "DELETE":

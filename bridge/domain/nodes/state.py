@@ -29,6 +29,9 @@ NOT_READY = "not ready in Kubernetes"
 GIVEN_UP = "not ready in Kubernetes, its pods were given up"
 CRASHED = "crashed, and all its pods with it"
 
+IN_SERVICE = "InService"
+"""The reason of the condition of a node that is in Slurm as wanted."""
+
 OUT_OF_SERVICE = frozenset({"DRAIN", "DOWN", "FAIL"})
 
 
@@ -141,7 +144,7 @@ def condition(slurm_node: SlurmNodeFacts) -> NodeCondition:
     return NodeCondition(
         type=names.SLURM_STATE_CONDITION,
         status="True",
-        reason="InService",
+        reason=IN_SERVICE,
         message=f"Slurm starts jobs on node {slurm_node.name}",
     )
 
