@@ -47,9 +47,9 @@ class ApiServer:
         self._caches = caches
         self._version = 0
         self._events: deque[tuple[Callable[[Any], None], Any]] = deque()
+        """What the watches have not told yet."""
         self.said: list[Manifest] = []
         """The Events that were created."""
-        """What the watches have not told yet."""
         self.objects: dict[str, Manifest] = {}
         self.conflicts: list[str] = []
         """Every write whose guard did not hold."""
