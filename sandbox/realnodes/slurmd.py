@@ -9,7 +9,7 @@ import shlex
 import socket
 from pathlib import Path
 
-from sandbox import identity, nss
+from sandbox import identity, nss, slurm_conf
 from sandbox.assets import Asset
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance, write_private
@@ -46,6 +46,7 @@ def prepare(instance: Instance, asset: Asset, network: Network) -> None:
         etc.mkdir(parents=True, exist_ok=True)
         (etc / "slurm.conf").write_text(configuration(instance.slurm_conf.read_text(), network))
         (etc / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+        (etc / "gres.conf").write_text(gres_conf(slurm_conf.real_gres(instance.options), etc))
         (etc / "slurmd.sh").write_text(_command(asset, library.parent, name))
         (etc / "hosts").write_text(f"{network.address(index)} {name} localhost\n")
         for file in _PLAIN_FILES:
@@ -64,6 +65,23 @@ def configuration(text: str, network: Network) -> str:
     text = _FOLDERS.sub("", text)
     folders = "SlurmdSpoolDir=/var/spool/slurmd\nSlurmdPidFile=/run/slurmd.pid\n"
     return f"{text}{folders}DebugFlags=NO_CONF_HASH\n"
+
+
+def gres_conf(gres: str, etc: Path) -> str:
+    """Return a node's gres.conf, and create the files that stand for its devices.
+
+    Args:
+        gres: `gpu:example:4`; "" for none.
+        etc: the folder that its slurmd sees as /etc/slurm.
+    """
+    if not gres:
+        return ""
+    kind, count = gres.rsplit(":", 1)
+    name, _, type_ = kind.partition(":")
+    for index in range(int(count)):
+        (etc / f"{name}{index}").touch()
+    typed = f" Type={type_}" if type_ else ""
+    return f"Name={name}{typed} File={ETC}/{name}[0-{int(count) - 1}]\n"
 
 
 def _command(asset: Asset, libraries: Path, name: str) -> str:

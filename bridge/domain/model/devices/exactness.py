@@ -7,6 +7,10 @@ cores to native jobs by Slurm's choice: there, one device can end up in two hand
 
 So nothing is pinned to a hybrid node for which the two choices could differ. They cannot where the pod
 takes every device of a kind that the node has on either side: no job then has any of them.
+
+A claim is different: it is written with the devices behind the indexes that Slurm gave, so there is only
+Slurm's choice. On an external node we numbered the devices; on a hybrid one slurmd did, by its gres.conf,
+which nobody can read from here. So a claim is placed there only where the administrator vouches for the order.
 """
 
 import enum
@@ -15,6 +19,7 @@ from dataclasses import dataclass
 
 from bridge.domain import names
 from bridge.domain.model import demand, nodes
+from bridge.domain.model.claims import profiles
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices import gres
 from bridge.domain.model.nodes import KubeNodeFacts
@@ -22,6 +27,8 @@ from bridge.domain.model.nodes import KubeNodeFacts
 STATIC = "static"
 """The CPU manager policy that gives containers cores of their own."""
 _NO_MANAGER = "none"
+BY_NAME = "by-name"
+"""The order of devices in gres.conf that makes Slurm's indexes mean the devices of ResourceSlices."""
 
 
 class Exactness(enum.StrEnum):
@@ -120,12 +127,20 @@ def why_refused(
         wanted: what the pod takes.
         kube_node: the node.
         slurm_gres: its GRES in Slurm; None if that is not known now: then only a pod that takes all
-            devices that the kubelet has is placed.
+            devices that the kubelet has is placed, and none that claims any.
         gpu_resources: Kubernetes resource name → GRES name.
     """
     if not nodes.is_hybrid(kube_node):
         return ""
-    asked = _by_kind(wanted.extended, gpu_resources)
+    claimed = {
+        name: count
+        for name, count in wanted.extended.items()
+        if name.startswith(profiles.COUNTED) and count
+    }
+    if why := _why_not_claimed(_by_kind(claimed, gpu_resources), kube_node, slurm_gres):
+        return why
+    plugins = {name: count for name, count in wanted.extended.items() if name not in claimed}
+    asked = _by_kind(plugins, gpu_resources)
     reported = _by_kind(kube_node.allocatable.extended, gpu_resources)
     in_slurm = reported if slurm_gres is None else gres.by_kind(gres.counted(slurm_gres))
     for kind, count in sorted(asked.items()):
@@ -141,6 +156,34 @@ def why_refused(
             "slurmd hands out cores there too, and the kubelet's static CPU manager may choose the "
             "same for a Guaranteed pod of whole CPUs; make its memory limit larger than its request"
         )
+    return ""
+
+
+def _why_not_claimed(
+    claimed: Mapping[str, int], kube_node: KubeNodeFacts, slurm_gres: str | None
+) -> str:
+    """Return why nothing of these kinds may be claimed on a hybrid node; "" if it may."""
+    if not claimed:
+        return ""
+    if slurm_gres is None:
+        return f"not known now which devices Slurm has there, and {_listed(claimed)} claimed"
+    in_slurm = gres.counted(slurm_gres)
+    for kind in sorted(claimed):
+        records = [
+            name for name, count in in_slurm.items() if name.partition(":")[0] == kind and count
+        ]
+        # Without any in Slurm, Slurm itself places none.
+        if len(records) > 1:
+            return (
+                f"slurmd has {kind} of several types there ({', '.join(records)}), "
+                "and nothing says which of its indexes are of which type"
+            )
+        if records and kube_node.labels.get(names.DEVICE_ORDER_LABEL) != BY_NAME:
+            return (
+                f"slurmd numbers the devices of {kind} there, and nothing says which is which of "
+                f"the claims' driver: label the node {names.DEVICE_ORDER_LABEL}={BY_NAME} if "
+                "gres.conf lists them in the order of their names in ResourceSlices"
+            )
     return ""
 
 
