@@ -137,7 +137,7 @@ def why_refused(
         for name, count in wanted.extended.items()
         if name.startswith(profiles.COUNTED) and count
     }
-    if why := _why_not_claimed(_by_kind(claimed, gpu_resources), kube_node, slurm_gres):
+    if why := why_not_claimed(_by_kind(claimed, gpu_resources), kube_node, slurm_gres):
         return why
     plugins = {name: count for name, count in wanted.extended.items() if name not in claimed}
     asked = _by_kind(plugins, gpu_resources)
@@ -159,11 +159,17 @@ def why_refused(
     return ""
 
 
-def _why_not_claimed(
+def why_not_claimed(
     claimed: Mapping[str, int], kube_node: KubeNodeFacts, slurm_gres: str | None
 ) -> str:
-    """Return why nothing of these kinds may be claimed on a hybrid node; "" if it may."""
-    if not claimed:
+    """Return why a claim must get nothing of these kinds on a node; "" if it may.
+
+    Args:
+        claimed: how many are claimed, by kind.
+        kube_node: the node.
+        slurm_gres: its GRES in Slurm; None if that is not known now.
+    """
+    if not claimed or not nodes.is_hybrid(kube_node):
         return ""
     if slurm_gres is None:
         return f"not known now which devices Slurm has there, and {_listed(claimed)} claimed"
