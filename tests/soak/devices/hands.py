@@ -1,0 +1,84 @@
+"""Who holds a device, as those say who hold it: each container and each job locks a file of its node for every device it has.
+
+The kernel keeps a lock until the last process that has it is dead, so a device in two hands is seen at
+the very instant at which the second one begins, from inside both.
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sandbox.client import Sandbox
+from tests.realnodes.claimants import TOLD
+
+FOLDER = "/var/lib/kubelet/hands"
+"""Of each node: a file for every device, what was held, and what was held twice."""
+INSIDE = "/host"
+"""The same folder in a container."""
+_LOG, _TWICE = "held", "twice"
+_OF_CONTAINER = f"{TOLD} | grep -o 'device-[0-9]*' | sort -u"
+_OF_JOB = r"""echo "$SLURM_JOB_GPUS" | tr , '\n' | sed 's/^.$/0&/; s/^/device-/'"""
+_SCRIPT = """\
+cd {folder}; name={name} found=$({devices} | tr '\\n' ' ') fd=3
+for device in $found; do
+  eval "exec $fd>>$device"
+  flock -n $fd || echo "$name $device $(tail -n 1 $device)" >> twice
+  echo $name >&$fd; fd=$((fd + 1))
+done
+cpus=$(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status)
+echo "$name $cpus $found" >> held
+sleep {seconds}; exit {code}
+"""
+"""Every file descriptor stays open in what the shell starts. A shell of a container knows no larger ones than 9."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one of them found itself to have."""
+
+    name: str
+    cpus: str
+    """The processors it may use: `0-1`."""
+    devices: tuple[str, ...]
+
+
+def of_container(name: str, seconds: float, code: int) -> str:
+    """Return the script of a container that holds what its claim was given."""
+    return _SCRIPT.format(
+        folder=INSIDE, name=name, devices=_OF_CONTAINER, seconds=seconds, code=code
+    )
+
+
+def of_job(name: str, seconds: float, code: int) -> str:
+    """Return the script of a batch job that holds what slurmd gave it."""
+    return _SCRIPT.format(folder=FOLDER, name=name, devices=_OF_JOB, seconds=seconds, code=code)
+
+
+def of_thief(name: str, device: str) -> str:
+    """Return the script of a batch job that takes a device without asking."""
+    return _SCRIPT.format(
+        folder=FOLDER, name=name, devices=f"echo {shlex.quote(device)}", seconds=0, code=0
+    )
+
+
+def prepare(sandbox: Sandbox, node: str) -> None:
+    """Begin anew on a node."""
+    script = f"rm -rf {FOLDER}; mkdir -p {FOLDER}; cd {FOLDER}; touch {_LOG} {_TWICE}"
+    sandbox.on_node(node, "sh", "-c", script)
+
+
+def held(sandbox: Sandbox, node: str) -> Sequence[Held]:
+    """What was held on a node, in the order in which it began."""
+    lines = sandbox.on_node(node, "cat", f"{FOLDER}/{_LOG}").splitlines()
+    return [read(line) for line in lines]
+
+
+def twice(sandbox: Sandbox, node: str) -> Sequence[str]:
+    """Who found a device held by another one, the device, and by whom."""
+    return sandbox.on_node(node, "cat", f"{FOLDER}/{_TWICE}").splitlines()
+
+
+def read(line: str) -> Held:
+    """Read a line of the log."""
+    name, cpus, *devices = line.split()
+    return Held(name, cpus, tuple(devices))
