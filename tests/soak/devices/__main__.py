@@ -59,6 +59,7 @@ class DeviceField:
         self, sandbox: Sandbox, namespace: str, todo: Sequence[DeviceLife], dice: random.Random
     ) -> None:
         self._sandbox = sandbox
+        self._namespace = namespace
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._todo = todo
         self._dice = dice
@@ -127,12 +128,8 @@ class DeviceField:
 
     def _create_pod(self, life: DeviceLife) -> None:
         script = hands.of_container(life.name, life.takes_s, life.code)
-        spec = running([script], host_folder=hands.FOLDER)
-        spec["containers"][0]["resources"]["claims"] = [{"name": "devices"}]
-        template = f"devices-{life.devices}"
-        spec["resourceClaims"] = [{"name": "devices", "resourceClaimTemplateName": template}]
         try:
-            self._sandbox.admin.create(self._pods, {"metadata": {"name": life.name}, "spec": spec})
+            create_pod(self._sandbox, self._namespace, life.name, script, devices=life.devices)
         except ApiError as error:
             if error.status != 409:  # the reply of an earlier one was lost
                 raise
@@ -176,6 +173,18 @@ def _runs(pod: Mapping[str, Any]) -> bool:
     return any("running" in each["state"] for each in pod["status"].get("containerStatuses", ()))
 
 
+def create_pod(
+    sandbox: Sandbox, namespace: str, name: str, script: str, *, devices: int, node: str = ""
+) -> None:
+    """Create a pod whose container claims devices and holds them."""
+    spec = running([script], node=node, host_folder=hands.FOLDER)
+    spec["containers"][0]["resources"]["claims"] = [{"name": "devices"}]
+    template = f"devices-{devices}"
+    spec["resourceClaims"] = [{"name": "devices", "resourceClaimTemplateName": template}]
+    body = {"metadata": {"name": name}, "spec": spec}
+    sandbox.admin.create(f"/api/v1/namespaces/{namespace}/pods", body)
+
+
 def batch(sandbox: Sandbox, script: str, *asked: str) -> str:
     """Submit a batch job of root's and return its id."""
     shape = ("--parsable", "--chdir=/", "--cpus-per-task=1", "--mem=64", "--output=/dev/null")
@@ -197,16 +206,32 @@ def make_ready(sandbox: Sandbox) -> None:
         )
 
 
-def prove(sandbox: Sandbox, node: str) -> None:
-    """Let a job take a device that another one has: a check that does not see it is worth nothing."""
+def prove(sandbox: Sandbox, namespace: str, node: str) -> None:
+    """Let a job take devices that a pod and a job have: a check that does not see it is worth nothing.
+
+    Raises:
+        AssertionError: it sees something else.
+    """
     hands.prepare(sandbox, node)
-    asked = (f"--nodelist={node}", f"--gres={claimants.GRES}:1")
-    owner = batch(sandbox, hands.of_job("owner", 600, 0), *asked)
-    wait_until(lambda: hands.held(sandbox, node), _SETTLES_WITHIN_S, sandbox=sandbox)
-    (device,) = hands.held(sandbox, node)[0].devices
-    thief = batch(sandbox, hands.of_thief("thief", device), f"--nodelist={node}")
-    wait_until(lambda: hands.twice(sandbox, node), _SETTLES_WITHIN_S, sandbox=sandbox)
-    sandbox.run("scancel", owner, thief)
+    job = hands.of_job("job", 600, 0)
+    batch(sandbox, job, f"--nodelist={node}", f"--gres={claimants.GRES}:1")
+    pod = hands.of_container("pod", 600, 0)
+    create_pod(sandbox, namespace, "pod", pod, devices=1, node=node)
+
+    def owners() -> Sequence[str]:
+        there = hands.held(sandbox, node)
+        return [device for each in there for device in each.devices] if len(there) > 1 else ()
+
+    devices = wait_until(owners, _SETTLES_WITHIN_S, sandbox=sandbox)
+    if found := hands.twice(sandbox, node):
+        raise AssertionError(f"devices in two hands before anybody took one: {found}")
+    thief = hands.of_thief("thief", devices)
+    sandbox.on_node(node, "sh", "-c", f"({thief}) < /dev/null")
+    for device, line in zip(devices, hands.twice(sandbox, node), strict=True):
+        if line.split()[:3] != ["thief", device, hands.TAKEN]:
+            raise AssertionError(f"the theft of {device} was seen as {line}")
+    sandbox.run("scancel", "--user=root")
+    sandbox.admin.delete(f"/api/v1/namespaces/{namespace}/pods/pod")
     wait_until(lambda: not sandbox.run("squeue", "-h").strip(), _SETTLES_WITHIN_S, sandbox=sandbox)
 
 
@@ -266,7 +291,9 @@ def main(
     }
     with running_sandbox(_OPTIONS) as sandbox:
         make_ready(sandbox)
-        prove(sandbox, sandbox.instance.options.real_node_names[0])
+        with fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"}) as namespace:
+            claimants.create_templates(sandbox, namespace, 1)
+            prove(sandbox, namespace, sandbox.instance.options.real_node_names[0])
         while found["done"] < count:
             some = min(batch_size, count - found["done"])
             of_batch = 1000 * seed + found["done"] // batch_size

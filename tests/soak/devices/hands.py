@@ -4,7 +4,6 @@ The kernel keeps a lock until the last process that has it is dead, so a device 
 the very instant at which the second one begins, from inside both.
 """
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,11 +17,15 @@ INSIDE = "/host"
 _LOG, _TWICE = "held", "twice"
 _OF_CONTAINER = f"{TOLD} | grep -o 'device-[0-9]*' | sort -u"
 _OF_JOB = r"""echo "$SLURM_JOB_GPUS" | tr , '\n' | sed 's/^.$/0&/; s/^/device-/'"""
+_LOCK = "{folder}/loader --library-path {folder} {folder}/flock"
+"""The node's own flock, with its libraries: busybox has none."""
+TAKEN = "1"
+"""What flock ends with if somebody else has the lock; anything else means that it could not try."""
 _SCRIPT = """\
 cd {folder}; name={name} found=$({devices} | tr '\\n' ' ') fd=3
 for device in $found; do
   eval "exec $fd>>$device"
-  flock -n $fd || echo "$name $device $(tail -n 1 $device)" >> twice
+  {lock} -n $fd || echo "$name $device $? $(tail -n 1 $device)" >> twice
   echo $name >&$fd; fd=$((fd + 1))
 done
 cpus=$(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status)
@@ -44,26 +47,33 @@ class Held:
 
 def of_container(name: str, seconds: float, code: int) -> str:
     """Return the script of a container that holds what its claim was given."""
-    return _SCRIPT.format(
-        folder=INSIDE, name=name, devices=_OF_CONTAINER, seconds=seconds, code=code
-    )
+    return _script(INSIDE, name, _OF_CONTAINER, seconds, code)
 
 
 def of_job(name: str, seconds: float, code: int) -> str:
     """Return the script of a batch job that holds what slurmd gave it."""
-    return _SCRIPT.format(folder=FOLDER, name=name, devices=_OF_JOB, seconds=seconds, code=code)
+    return _script(FOLDER, name, _OF_JOB, seconds, code)
 
 
-def of_thief(name: str, device: str) -> str:
-    """Return the script of a batch job that takes a device without asking."""
+def of_thief(name: str, devices: Sequence[str]) -> str:
+    """Return the script of somebody on the node who takes devices without asking."""
+    return _script(FOLDER, name, f"printf '%s\\n' {' '.join(devices)}", 0, 0)
+
+
+def _script(folder: str, name: str, devices: str, seconds: float, code: int) -> str:
+    lock = _LOCK.format(folder=folder)
     return _SCRIPT.format(
-        folder=FOLDER, name=name, devices=f"echo {shlex.quote(device)}", seconds=0, code=0
+        folder=folder, name=name, devices=devices, lock=lock, seconds=seconds, code=code
     )
 
 
 def prepare(sandbox: Sandbox, node: str) -> None:
     """Begin anew on a node."""
-    script = f"rm -rf {FOLDER}; mkdir -p {FOLDER}; cd {FOLDER}; touch {_LOG} {_TWICE}"
+    script = (
+        f"rm -rf {FOLDER}; mkdir -p {FOLDER}; cd {FOLDER}; touch {_LOG} {_TWICE};"
+        " cp /lib*/ld-linux*.so.* loader; cp /usr/bin/flock .;"
+        " cp $(./loader --list flock | sed -n 's/.*=> \\([^ ]*\\).*/\\1/p') ."
+    )
     sandbox.on_node(node, "sh", "-c", script)
 
 
@@ -74,7 +84,7 @@ def held(sandbox: Sandbox, node: str) -> Sequence[Held]:
 
 
 def twice(sandbox: Sandbox, node: str) -> Sequence[str]:
-    """Who found a device held by another one, the device, and by whom."""
+    """Who found a device held by another one, the device, flock's exit code, and who had it last."""
     return sandbox.on_node(node, "cat", f"{FOLDER}/{_TWICE}").splitlines()
 
 

@@ -59,8 +59,8 @@ def test_everything_else_is_a_breach(one: DeviceLife, held: Sequence[str], expec
 
 
 def test_a_device_in_two_hands_is_a_breach() -> None:
-    (breach,) = found(life("COMPLETED 0:0"), twice=["a device-00 b"])
-    assert "a device-00 b: in two hands" in breach
+    (breach,) = found(life("COMPLETED 0:0"), twice=["a device-00 1 b"])
+    assert "a device-00 1 b: in two hands" in breach
 
 
 def test_who_never_held_a_device_did_not_end_well() -> None:
