@@ -76,9 +76,10 @@ class DeviceField:
                 deadline_s = time.monotonic() + _LONGEST_S
             with suppress(*_AWAY):
                 pods, jobs = self._listed(), self._queue()
+                # Who is created now is not in these lists yet.
+                around = [life for life in around if not self._is_over(life, pods, jobs)]
                 for life in around:
                     self._tend(life, pods.get(life.name), jobs)
-                around = [life for life in around if not self._is_over(life, pods, jobs)]
             if time.monotonic() >= self._fault_at and waiting:
                 self._strike()
             time.sleep(_LOOKS_EVERY_S)

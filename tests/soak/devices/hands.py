@@ -72,7 +72,7 @@ def prepare(sandbox: Sandbox, node: str) -> None:
     script = (
         f"rm -rf {FOLDER}; mkdir -p {FOLDER}; cd {FOLDER}; touch {_LOG} {_TWICE};"
         " cp /lib*/ld-linux*.so.* loader; cp /usr/bin/flock .;"
-        " cp $(./loader --list flock | sed -n 's/.*=> \\([^ ]*\\).*/\\1/p') ."
+        " cp $(./loader --list ./flock | sed -n '/loader/!s/.*=> \\([^ ]*\\).*/\\1/p') ."
     )
     sandbox.on_node(node, "sh", "-c", script)
 
