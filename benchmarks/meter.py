@@ -64,7 +64,7 @@ class Meter:
         parts = self._sandbox.status()
         pids = {name: part.pid for name, part in parts.items()}
         cpu_before_s = _cpu_s(pids)
-        calls = sum((self._calls(service) for service in SERVICES), Counter())
+        calls = sum((self._calls(name) for name in SERVICES if name in parts), Counter())
         self._stale_at = time.monotonic() + EXPOSITION_S
         return Reading(
             pids=pids,
