@@ -12,7 +12,8 @@ _API_TIMES = 1.4
 _SINGLE_P50_S, _SINGLE_LONGEST_S = 0.08, 0.2
 _AFTER_REST_S = 0.2
 _TAX_PERCENT, _WRITE_TAX_PERCENT = 5, 1
-_FEW_PODS, _FEW_NODES = 200, 100
+FEW_NODES = 100
+_FEW_PODS = 200
 _MORE_NODES_TIMES = 1.1
 _SLURM_CALLS_PER_POD = 4
 _FEW_PODS_MS, _MANY_PODS_MS = 6, 8
@@ -114,7 +115,7 @@ def _freed_goals(shape: Shape, freed: Phase) -> Iterator[Goal]:
     yield Goal(
         name=f"freed to {many} bound",
         found=freed.wall_s if freed.first_200_s is None else freed.first_200_s,
-        limit=_FEW_NODES_FREED_S if shape.nodes <= _FEW_NODES else _MANY_NODES_FREED_S,
+        limit=_FEW_NODES_FREED_S if shape.nodes <= FEW_NODES else _MANY_NODES_FREED_S,
         unit="s",
     )
 
