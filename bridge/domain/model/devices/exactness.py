@@ -65,8 +65,10 @@ def devices(
         gpu_resources: Kubernetes resource name → GRES name.
     """
     reported = _by_kind(kube_node.allocatable.extended, gpu_resources)
-    if not nodes.is_wanted(kube_node) or not reported:
+    if not nodes.is_wanted(kube_node):
         return _NOT_APPLICABLE
+    if not reported:
+        return _of_claims(kube_node, slurm_gres, gpu_resources)
     if not nodes.is_hybrid(kube_node):
         if all(count == 1 for count in reported.values()):
             return Ruling(exactness=Exactness.EXACT, reason="one device of each kind")
@@ -88,6 +90,28 @@ def devices(
         "only pods that request all of them are placed here"
     )
     return Ruling(exactness=Exactness.REFUSED, reason=text)
+
+
+def _of_claims(
+    kube_node: KubeNodeFacts, slurm_gres: str | None, gpu_resources: Mapping[str, str]
+) -> Ruling:
+    """Rule on a hybrid node without device plugins, if somebody vouches for the order of its devices."""
+    if not nodes.is_hybrid(kube_node) or names.DEVICE_ORDER_LABEL not in kube_node.labels:
+        return _NOT_APPLICABLE
+    if slurm_gres is None:
+        return Ruling(exactness=None, reason="not known which devices Slurm has here")
+    kinds = {
+        found.partition(":")[0]
+        for name, found in gpu_resources.items()
+        if name.startswith(profiles.COUNTED)
+    }
+    there = {k: n for k, n in gres.by_kind(gres.counted(slurm_gres)).items() if k in kinds}
+    if not there:
+        return _NOT_APPLICABLE
+    if why := why_not_claimed(there, kube_node, slurm_gres):
+        return Ruling(exactness=Exactness.REFUSED, reason=why)
+    text = f"claims get the very devices of {_listed(there)} that Slurm chose"
+    return Ruling(exactness=Exactness.EXACT, reason=text)
 
 
 def cores(kube_node: KubeNodeFacts) -> Ruling:

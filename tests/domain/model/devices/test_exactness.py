@@ -197,6 +197,26 @@ def test_a_claim_gets_devices_of_a_hybrid_node_only_where_slurmd_numbers_them_al
     assert expected in why
 
 
+@pytest.mark.parametrize(
+    ("labels", "slurm_gres", "expected"),
+    [
+        (ORDERED, "gpu:example:4", Exactness.EXACT),
+        (ORDERED, "gpu:example:2,gpu:other:2", Exactness.REFUSED),
+        ({**ORDERED, names.DEVICE_ORDER_LABEL: "yes"}, "gpu:example:4", Exactness.REFUSED),
+        (ORDERED, "nic:4", None),
+        (ORDERED, None, None),
+        (HYBRID, "gpu:example:4", None),
+        ({names.DEVICE_ORDER_LABEL: "by-name"}, "gpu:example:4", None),
+    ],
+)
+def test_a_hybrid_node_whose_order_is_known_gives_claims_the_very_devices(
+    labels: dict[str, str], slurm_gres: str | None, expected: Exactness | None
+) -> None:
+    ruling = exactness.devices(node(labels), slurm_gres, {**GPUS, CLAIMED: "gpu:example"})
+
+    assert expected == ruling.exactness
+
+
 def test_devices_of_a_plugin_beside_claimed_ones_of_a_hybrid_node_are_refused_all_the_same() -> (
     None
 ):
