@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -29,7 +30,6 @@ from tests.soak import report
 from tests.soak.devices import hands, lives
 from tests.soak.devices.lives import DeviceLife, Fate, Kind
 
-_NODES = 4
 _URGENT = "urgent"
 _AT_A_TIME = 20
 """More than there is room for: some always wait."""
@@ -46,7 +46,6 @@ _OPTIONS = Options(
     accounting=True,
     nodes=0,
     plain_nodes=0,
-    real_nodes=_NODES,
     real_dra=lives.MOST_DEVICES,
     settings=(claimants.PROFILE,),
 )
@@ -277,6 +276,7 @@ def _unreturned(sandbox: Sandbox, namespace: str) -> list[str]:
 def main(
     *,
     count: Annotated[int, typer.Option(help="How many pods and jobs.", min=1)] = 1000,
+    nodes: Annotated[int, typer.Option(help="How many nodes.", min=1)] = 4,
     batch_size: Annotated[int, typer.Option(help="How many with one seed.", min=1)] = 100,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 1,
 ) -> None:
@@ -286,11 +286,11 @@ def main(
         **report.about(seed),
         "done": 0,
         "hands": 0,
-        "nodes": _NODES,
+        "nodes": nodes,
         **{name: Counter() for name in sums},
         "breaches": [],
     }
-    with running_sandbox(_OPTIONS) as sandbox:
+    with running_sandbox(replace(_OPTIONS, real_nodes=nodes)) as sandbox:
         make_ready(sandbox)
         with fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"}) as namespace:
             claimants.create_templates(sandbox, namespace, 1)
