@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers jobs cluster sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs bench bench-table fmt docs site manifests lock image slurm-images release clean
+.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices bench bench-table fmt docs site manifests lock image slurm-images release clean
 
 venv: .venv/ready
 
@@ -73,6 +73,10 @@ soak: venv
 # Random faults while SlurmJobs' real scripts run (docs/reliability.md); needs root, about half an hour.
 soak-jobs: venv
 	$(BIN)/python -m tests.soak.slurm_jobs $(SOAK_ARGS)
+
+# Pods and native jobs that want devices of the same real nodes (docs/devices.md); needs root: make soak-devices SOAK_ARGS="--count 100"
+soak-devices: venv
+	$(BIN)/python -m tests.soak.devices $(SOAK_ARGS)
 
 check: venv
 	$(BIN)/ruff format --check $(SOURCES)

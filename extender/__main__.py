@@ -236,6 +236,7 @@ def giver_of(term: Leadership) -> Devices | None:
         slurm=program.slurm,
         everyone=mirror.claims,
         slices=mirror.slices,
+        kube_nodes=mirror.kube_nodes,
         profiles=known,
         clock=program.clock,
     )

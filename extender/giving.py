@@ -28,8 +28,9 @@ from bridge.domain.model.claims.giving import CannotGive, Gift
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.reservations import Reservations, as_given
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, ResourceSlice
-from bridge.domain.model.devices import gres
+from bridge.domain.model.devices import exactness, gres
 from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.kube import errors
 from bridge.kube.cache import Cache
@@ -53,6 +54,7 @@ class Devices:
         slurm: SlurmClient,
         everyone: Cache[ResourceClaim],
         slices: Cache[ResourceSlice],
+        kube_nodes: Cache[KubeNodeFacts],
         profiles: Profiles,
         clock: Clock,
     ) -> None:
@@ -63,6 +65,7 @@ class Devices:
         self._in_pool = everyone.index(lambda each: {found.pool for found in each.devices})
         self._named = everyone.index(lambda each: [f"{each.namespace}/{each.name}"])
         self._slices_of = slices.index(lambda each: [each.node] if each.node else [])
+        self._kube_nodes = kube_nodes
         self._profiles = profiles
         self._clock = clock
         self._reserved = Reservations()
@@ -151,6 +154,12 @@ class Devices:
         wanted = asking.gres(Asking(claims=tuple(hand), classes=classes), self._profiles)
         if isinstance(wanted, Refused):
             raise CannotGive(wanted.text)
+        # Its label may have changed since the submit.
+        kube_node = self._kube_nodes.get(action.kube_node)
+        if kube_node is None:
+            raise CannotGive(f"there is no node {action.kube_node} any more")
+        if unsafe := exactness.why_not_claimed(gres.by_kind(wanted), kube_node, slurm_node.gres):
+            raise CannotGive(unsafe)
         present = inventory.of_node(self._slices_of.get(action.kube_node), self._profiles)
         mine = giving.devices(
             giving.portion(given, wanted, **_place(action, job)),

@@ -11,14 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sandbox import escrow, identity
+from sandbox.errors import SandboxError
 from sandbox.identity import Identity
 from sandbox.instance import Instance
+from sandbox.options import Options
 from sandbox.realnodes.configuration import allocatable_mib
 from sandbox.realnodes.network import Network
 
 CLUSTER = "sandbox"
 PARTITION = "slurm-bridge"
 """The bridge's partition, and the feature by which a node belongs to it."""
+CLAIMED_GRES = "gpu:example"
+"""What slurmd calls the devices that a real node has in its ResourceSlice."""
 COMPUTE = "compute"
 """The partition of the nodes that only Slurm knows. If there are any it is the default one: `sbatch` means it."""
 
@@ -99,6 +103,21 @@ StorageLoc=slurm_acct
 """
 
 
+def real_gres(options: Options) -> str:
+    """Return the GRES of a real node with a slurmd: the kubelet's very devices; "" for none.
+
+    Raises:
+        SandboxError: it has devices of both kinds, which Slurm would number together.
+    """
+    if options.real_gpus and options.real_dra:
+        raise SandboxError(
+            "--hybrid takes either --real-gpus or --real-dra: Slurm would number both together"
+        )
+    if options.real_dra:
+        return f"{CLAIMED_GRES}:{options.real_dra}"
+    return f"gpu:{options.real_gpus}" if options.real_gpus else ""
+
+
 def gres_conf(instance: Instance) -> str:
     """Return the slurmds' gres.conf: files that stand for the hybrid node's devices."""
     count, node = instance.options.hybrid_gpus, instance.options.hybrid_name
@@ -139,9 +158,11 @@ def _in_boxes(instance: Instance, network: Network | None) -> Iterator[str]:
         return
     cores = f"Sockets=1 CoresPerSocket={os.cpu_count() or 1} ThreadsPerCore=1"
     memory = f"RealMemory={allocatable_mib(instance.options.real_memory_mib)}"
+    gres = real_gres(instance.options)
+    devices = f" Gres={gres}" if gres else ""
     for index, name in enumerate(instance.options.hybrid_real_names):
         where = f"NodeHostname={name} NodeAddr={network.address(index)}"
-        yield f"NodeName={name} {where} {cores} {memory} State=UNKNOWN\n"
+        yield f"NodeName={name} {where} {cores} {memory}{devices} State=UNKNOWN\n"
 
 
 def _partitions(instance: Instance) -> str:

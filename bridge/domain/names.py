@@ -136,6 +136,10 @@ share the machine."""
 CPU_MANAGER_LABEL = "slurm-bridge.dev/cpu-manager"
 """Node label of a hybrid node: `static` or `none`, as the kubelet's `cpuManagerPolicy`."""
 
+DEVICE_ORDER_LABEL = "slurm-bridge.dev/device-order"
+"""Node label of a hybrid node, `by-name`: slurmd's gres.conf lists the devices in the order of their
+names in ResourceSlices. Only then may pods claim devices there."""
+
 WEIGHT_ANNOTATION = "slurm-bridge.dev/weight"
 """Node annotation: Slurm fills the nodes of the lowest weight first; 1 if absent."""
 

@@ -9,13 +9,15 @@ import shlex
 import socket
 from pathlib import Path
 
-from sandbox import identity, nss
+from sandbox import identity, nss, slurm_conf
 from sandbox.assets import Asset
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance, write_private
 from sandbox.realnodes.network import Network
 
 ETC = Path("/etc/slurm")
+_DEVICE = "/dev/gpu"
+"""The path of a node's devices, without their index."""
 _FOLDERS = re.compile(r"^Slurmd(SpoolDir|PidFile)=.*\n", re.MULTILINE)
 """Those on the host."""
 _PLAIN_FILES = ("passwd", "group")
@@ -41,12 +43,14 @@ def prepare(instance: Instance, asset: Asset, network: Network) -> None:
             f"--hybrid with --real-nodes needs Slurm in a folder of its own, not {asset.bin}:"
             " leave SANDBOX_SLURM and SANDBOX_USE_PATH unset"
         )
+    gres = slurm_conf.real_gres(instance.options)
     for index, name in enumerate(instance.options.hybrid_real_names):
         etc = instance.root / "nodes" / name / "etc" / "slurm"
         etc.mkdir(parents=True, exist_ok=True)
         (etc / "slurm.conf").write_text(configuration(instance.slurm_conf.read_text(), network))
         (etc / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
-        (etc / "slurmd.sh").write_text(_command(asset, library.parent, name))
+        (etc / "gres.conf").write_text(gres_conf(gres))
+        (etc / "slurmd.sh").write_text(_devices(gres) + _command(asset, library.parent, name))
         (etc / "hosts").write_text(f"{network.address(index)} {name} localhost\n")
         for file in _PLAIN_FILES:
             (etc / file).write_bytes((instance.slurm / file).read_bytes())
@@ -64,6 +68,27 @@ def configuration(text: str, network: Network) -> str:
     text = _FOLDERS.sub("", text)
     folders = "SlurmdSpoolDir=/var/spool/slurmd\nSlurmdPidFile=/run/slurmd.pid\n"
     return f"{text}{folders}DebugFlags=NO_CONF_HASH\n"
+
+
+def gres_conf(gres: str) -> str:
+    """Return a node's gres.conf.
+
+    Args:
+        gres: `gpu:example:4`; "" for none.
+    """
+    if not gres:
+        return ""
+    kind, count = gres.rsplit(":", 1)
+    name, _, type_ = kind.partition(":")
+    typed = f" Type={type_}" if type_ else ""
+    return f"Name={name}{typed} File={_DEVICE}[0-{int(count) - 1}]\n"
+
+
+def _devices(gres: str) -> str:
+    """Return the shell's commands for the devices of gres.conf: slurmd numbers no plain files for its jobs."""
+    count = int(gres.rsplit(":", 1)[-1]) if gres else 0
+    named = " ".join(f"{_DEVICE}{index}" for index in range(count))
+    return f"for device in {named}; do [ -e $device ] || mknod $device c 1 3; done\n"
 
 
 def _command(asset: Asset, libraries: Path, name: str) -> str:

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import msgspec
 import pytest
 
+from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import profiles, reservations
@@ -19,6 +21,7 @@ from bridge.kube.claims.slices import SLICES
 from bridge.reconcile.actuator import NotGiven
 from extender.giving import Devices
 from tests import virtual_time
+from tests.make import placing
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, claim, claiming, device_class, device_slice
 from tests.make.manifests import running
@@ -38,6 +41,8 @@ class Stage:
         self.api = ApiServer(clock, trouble, slices)
         for manifest in (device_class(), device_slice(devices=1), *there):
             self.api.create(manifest)
+        self.kube_nodes = Cache(decode.NODES)
+        self.kube_nodes.put(placing.kube_node("s1"))
         slurm = Slurm(
             trouble,
             [running(number, gres="gpu:example:1(IDX:0)") for number in (1, 2)],
@@ -48,6 +53,7 @@ class Stage:
             slurm=slurm,  # type: ignore[arg-type]
             everyone=self.everyone,
             slices=slices,
+            kube_nodes=self.kube_nodes,
             profiles=profiles.read(PROFILES),
             clock=clock,
         )
@@ -216,3 +222,28 @@ def test_each_claim_of_a_pod_is_taken_back_whatever_becomes_of_the_others() -> N
         assert ["b", "c"] == stage.given()
 
     staged(back, claiming("many", *"abcd"), *there, trouble=Trouble(at=1))
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        ({names.HYBRID_NODE_LABEL: "true"}, f"{names.DEVICE_ORDER_LABEL}=by-name"),
+        ({names.HYBRID_NODE_LABEL: "true", names.DEVICE_ORDER_LABEL: "by-name"}, ""),
+    ],
+)
+def test_a_node_that_became_hybrid_meanwhile_gives_only_devices_whose_order_is_known(
+    labels: dict[str, str], told: str
+) -> None:
+    """The job was submitted when another label was there."""
+
+    async def one(stage: Stage) -> None:
+        changed = replace(placing.kube_node("s1", labels=labels), resource_version="2")
+        stage.kube_nodes.put(changed)
+        if told:
+            with pytest.raises(NotGiven, match=told):
+                await stage.give("one", 1)
+        else:
+            await stage.give("one", 1)
+        assert ([] if told else ["one"]) == stage.given()
+
+    staged(one, claim("one"))

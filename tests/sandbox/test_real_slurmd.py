@@ -5,7 +5,10 @@ import socket
 from ipaddress import IPv4Network
 from pathlib import Path
 
+import pytest
+
 from sandbox import identity, slurm_conf
+from sandbox.errors import SandboxError
 from sandbox.instance import PORTS, Instance
 from sandbox.options import Options
 from sandbox.realnodes import slurmd
@@ -61,3 +64,29 @@ def test_a_box_reaches_slurmctld_at_the_bridges_address_and_shares_its_key() -> 
     assert "disable_sack" in theirs
     assert "disable_sack" not in text
     assert "NO_CONF_HASH" in text
+
+
+@pytest.mark.parametrize(
+    ("devices", "gres", "conf_text"),
+    [
+        ({}, "", ""),
+        (
+            {"real_dra": 3},
+            "gpu:example:3",
+            "Name=gpu Type=example File=/dev/gpu[0-2]\n",
+        ),
+        ({"real_gpus": 2}, "gpu:2", "Name=gpu File=/dev/gpu[0-1]\n"),
+    ],
+)
+def test_slurmd_has_the_devices_of_the_kubelet_beside_it(
+    devices: dict[str, int], gres: str, conf_text: str
+) -> None:
+    of = instance(real_nodes=1, **devices)
+
+    assert (f" Gres={gres} " in conf(of, NETWORK)) is bool(gres)
+    assert conf_text == slurmd.gres_conf(slurm_conf.real_gres(of.options))
+
+
+def test_devices_of_both_kinds_are_refused() -> None:
+    with pytest.raises(SandboxError, match="either --real-gpus or --real-dra"):
+        conf(instance(real_nodes=1, real_dra=1, real_gpus=1), NETWORK)

@@ -117,6 +117,20 @@ def _slurm_jobs(found: Mapping[str, Any]) -> Sequence[str]:
     ]
 
 
+def _devices(found: Mapping[str, Any]) -> Sequence[str]:
+    restarts = ", ".join(f"{times} of {daemon}" for daemon, times in _by_number(found["faults"]))
+    where = f"{found['nodes']} nodes with kubelet, slurmd and four devices each"
+    return [
+        f"{found['done']} random pods and native jobs on {where}; devices were held {found['hands']} times.",
+        f"Daemons killed: {restarts or 'none'}.",
+        "",
+        "| what | how many |",
+        "| --- | --- |",
+        *(f"| {kind} | {times} |" for kind, times in _by_number(found["lives"])),
+        *(f"| ended as {end} | {times} |" for end, times in _by_number(found["ends"])),
+    ]
+
+
 def _odd(kinds: Sequence[str]) -> Sequence[str]:
     if not kinds:
         return []
@@ -140,5 +154,9 @@ _TELLS: Mapping[str, Callable[[Mapping[str, Any]], Sequence[str]]] = {
     "churn": _churn,
     "poison": _poisoned,
     "slurm-jobs": _slurm_jobs,
+    "devices": _devices,
 }
-_WRITERS: Mapping[str, str] = {"slurm-jobs": "make soak-jobs"}
+_WRITERS: Mapping[str, str] = {
+    "slurm-jobs": "make soak-jobs",
+    "devices": "make soak-devices",
+}

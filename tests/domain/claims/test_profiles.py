@@ -8,6 +8,7 @@ from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.values import Device, DeviceClass, DeviceId
 
 A100 = "device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].model == 'a100'"
+HAS_MODEL = "has( device.attributes['gpu.example.com'].model )"
 PROFILES = profiles.read({"device.driver == 'gpu.example.com'": "gpu:any", A100: "gpu:a100"})
 
 
@@ -18,6 +19,10 @@ PROFILES = profiles.read({"device.driver == 'gpu.example.com'": "gpu:any", A100:
         (('device.driver=="gpu.example.com"',), "gpu:any"),
         ((A100,), "gpu:a100"),
         (tuple(reversed(A100.split(" && "))), "gpu:a100"),
+        ((f"{HAS_MODEL} && {A100}",), "gpu:a100"),
+        ((f"{A100} && {HAS_MODEL}",), "gpu:a100"),
+        ((f"device.driver == 'gpu.example.com' && {HAS_MODEL}",), None),
+        ((f"!{HAS_MODEL} && {A100}",), None),
         (("device.driver == 'gpu.other.com'",), None),
         (("device.driver != 'gpu.example.com'",), None),
         (("device.driver == 'gpu.example.com' || true",), None),

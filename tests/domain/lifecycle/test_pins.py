@@ -7,9 +7,10 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import JobId
-from bridge.domain.lifecycle.actions import Assign, Cancel, OwnCause, Tell, Wait
+from bridge.domain.lifecycle.actions import Action, Assign, Cancel, OwnCause, Tell, Wait
 from bridge.domain.lifecycle.decision import Decision, Facts, Fit, PinRefusal
 from bridge.domain.lifecycle.pins import Pins
+from bridge.domain.model.claims.values import PodClaim
 from bridge.domain.model.pods import Condition
 from tests.make import lives as build
 from tests.make.lives import NOW
@@ -94,6 +95,28 @@ def test_a_pod_that_has_just_begun_to_wait_for_devices_is_not_told_yet() -> None
 
     assert isinstance(only, Assign)
     assert isinstance(tell, Tell)
+
+
+@pytest.mark.parametrize(
+    ("claim", "waited", "expected"),
+    [
+        ("", timedelta(0), Wait),
+        ("", build.POLICY.tell_after, Assign),
+        ("pod-devices-x7k2p", timedelta(0), Assign),
+    ],
+)
+def test_a_claim_that_kubernetes_is_still_making_is_awaited_for_a_moment(
+    claim: str, waited: timedelta, expected: type[Action]
+) -> None:
+    """Its name in the pod's status wakes us: no attempt fails, and none waits for its back-off."""
+    facts = waiting(None)
+    made = PodClaim(entry="devices", claim=claim, template="devices")
+    pod = replace(facts.pod, resource_claims=(PodClaim(entry="nic", claim="nic"), made))
+
+    decision = build.decide(replace(facts, pod=pod, since=NOW - waited))
+
+    assert [expected] == [type(action) for action in decision.actions]
+    assert ("the claim for devices" in decision.reason) is (expected is Wait)
 
 
 def test_a_pod_without_its_devices_is_not_told_that_the_api_server_refuses() -> None:

@@ -104,8 +104,9 @@ def tell_why(case: JobCase) -> Decision:
 def assign(case: JobCase) -> Decision:
     """Assign; does not fit, or got less than the pod takes: Cancel with that cause.
 
-    Terminating pods in the way: Wait. Its claims got no devices: Tell, and try again. A pin that has
-    failed so, or that the API server has refused, for as long as a bind may take counts as a misfit.
+    Terminating pods in the way, or Kubernetes still makes its claim: Wait. Its claims got no devices:
+    Tell, and try again. A pin that has failed so, or that the API server has refused, for as long as
+    a bind may take counts as a misfit.
     """
     job, node, fit = case.job, case.facts.kube_node, case.facts.fit
     if case.pod.has_foreign_gate:
@@ -119,27 +120,36 @@ def assign(case: JobCase) -> Decision:
     match fit:
         case None:
             return wait(f"fit on {node} not examined yet", retry=case.policy.poll_interval)
-        case Fit.FITS if why := _why_unpinnable(case):
-            return _misfit(case, why)
         case Fit.FITS:
-            return do(
-                f"Slurm job {job.id} runs on {job.nodes[0]}: assign {node}",
-                *_awaited_devices(case),
-                Assign(
-                    job_id=job.id,
-                    sluid=job.sluid,
-                    slurm_node=job.nodes[0],
-                    kube_node=node,
-                    grant=grant.encode(job.identity, job.grant) if job.grant else "",
-                    waited=_awaited_room(case),
-                ),
-            )
+            return _pin(case, node)
         case Fit.TERMINATING:
             return _await_room(case, node)
         case Fit.MISFIT:
             return _misfit(case, case.facts.fit_text or f"{node} cannot take it")
         case unreachable:
             assert_never(unreachable)
+
+
+def _pin(case: JobCase, node: KubeNode) -> Decision:
+    """Assign the node, which can take the pod."""
+    job = case.job
+    if why := _why_unpinnable(case):
+        return _misfit(case, why)
+    if (unmade := _unmade(case.pod)) and case.dwelt < case.policy.tell_after:
+        # The pod's own event wakes it; what failed would be tried again after a back-off.
+        return wait(f"Kubernetes has not made the claim for {unmade} yet", retry=_SOON)
+    return do(
+        f"Slurm job {job.id} runs on {job.nodes[0]}: assign {node}",
+        *_awaited_devices(case),
+        Assign(
+            job_id=job.id,
+            sluid=job.sluid,
+            slurm_node=job.nodes[0],
+            kube_node=node,
+            grant=grant.encode(job.identity, job.grant) if job.grant else "",
+            waited=_awaited_room(case),
+        ),
+    )
 
 
 def answer_end(case: JobCase) -> Decision:
@@ -240,6 +250,11 @@ def _await_room(case: JobCase, node: KubeNode) -> Decision:
     if case.dwelt < case.policy.tell_after:
         return wait(text, retry=_SOON)
     return say(case, _TERMINATING, text, job_id=case.job.id, retry=_SOON)
+
+
+def _unmade(pod: Pod) -> str:
+    """Return which claim of the pod Kubernetes has yet to make from its template; "" if none."""
+    return next((each.entry for each in pod.resource_claims if not each.claim), "")
 
 
 def _awaited_devices(case: JobCase) -> tuple[Action, ...]:

@@ -20,8 +20,10 @@ COUNTED = "resource.k8s.io/"
 this domain to itself, so no device plugin registers such a name."""
 
 _TEXT = r"\"[^\"\\]*\"|'[^'\\]*'"
+_ATTRIBUTE = rf"attributes\[(?P<domain>{_TEXT})\]\.(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+_PRESENCE = re.compile(rf"\s*has\(\s*device\.{_ATTRIBUTE}\s*\)\s*")
 _CONDITION = re.compile(
-    rf"\s*device\.(?:driver|attributes\[(?P<domain>{_TEXT})\]\.(?P<name>[A-Za-z_][A-Za-z0-9_]*))"
+    rf"\s*device\.(?:driver|{_ATTRIBUTE})"
     rf"\s*==\s*(?P<value>{_TEXT}|-?[0-9]{{1,18}}|true|false)\s*"
 )
 _LONGEST = 4096
@@ -111,17 +113,24 @@ def unserved(
 
 
 def parse(selector: str) -> Conditions | None:
-    """Read `device.driver == "d" && device.attributes["d"].model == "a100"`; None for other CEL."""
+    """Read `device.driver == "d" && device.attributes["d"].model == "a100"`; None for other CEL.
+
+    `has()` of an attribute says nothing more where a value of it is compared, and is other CEL elsewhere.
+    """
     if len(selector) > _LONGEST:
         return None
     found: set[tuple[str, Value]] = set()
+    present: set[str] = set()
     position = 0
-    while match := _CONDITION.match(selector, position):
-        domain, name = match["domain"], match["name"]
-        found.add((f"{domain[1:-1]}/{name}" if domain else DRIVER, _value(match["value"])))
+    while match := (_CONDITION.match(selector, position) or _PRESENCE.match(selector, position)):
+        name = f"{match['domain'][1:-1]}/{match['name']}" if match["domain"] else DRIVER
+        if match.re is _PRESENCE:
+            present.add(name)
+        else:
+            found.add((name, _value(match["value"])))
         position = match.end()
         if position == len(selector):
-            return frozenset(found)
+            return frozenset(found) if present <= dict(found).keys() else None
         if not selector.startswith("&&", position):
             return None
         position += 2

@@ -7,6 +7,10 @@ cores to native jobs by Slurm's choice: there, one device can end up in two hand
 
 So nothing is pinned to a hybrid node for which the two choices could differ. They cannot where the pod
 takes every device of a kind that the node has on either side: no job then has any of them.
+
+A claim is different: it is written with the devices behind the indexes that Slurm gave, so there is only
+Slurm's choice. On an external node we numbered the devices; on a hybrid one slurmd did, by its gres.conf,
+which nobody can read from here. So a claim is placed there only where the administrator vouches for the order.
 """
 
 import enum
@@ -15,6 +19,7 @@ from dataclasses import dataclass
 
 from bridge.domain import names
 from bridge.domain.model import demand, nodes
+from bridge.domain.model.claims import profiles
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices import gres
 from bridge.domain.model.nodes import KubeNodeFacts
@@ -22,6 +27,8 @@ from bridge.domain.model.nodes import KubeNodeFacts
 STATIC = "static"
 """The CPU manager policy that gives containers cores of their own."""
 _NO_MANAGER = "none"
+BY_NAME = "by-name"
+"""The order of devices in gres.conf that makes Slurm's indexes mean the devices of ResourceSlices."""
 
 
 class Exactness(enum.StrEnum):
@@ -58,8 +65,10 @@ def devices(
         gpu_resources: Kubernetes resource name → GRES name.
     """
     reported = _by_kind(kube_node.allocatable.extended, gpu_resources)
-    if not nodes.is_wanted(kube_node) or not reported:
+    if not nodes.is_wanted(kube_node):
         return _NOT_APPLICABLE
+    if not reported:
+        return _of_claims(kube_node, slurm_gres, gpu_resources)
     if not nodes.is_hybrid(kube_node):
         if all(count == 1 for count in reported.values()):
             return Ruling(exactness=Exactness.EXACT, reason="one device of each kind")
@@ -81,6 +90,28 @@ def devices(
         "only pods that request all of them are placed here"
     )
     return Ruling(exactness=Exactness.REFUSED, reason=text)
+
+
+def _of_claims(
+    kube_node: KubeNodeFacts, slurm_gres: str | None, gpu_resources: Mapping[str, str]
+) -> Ruling:
+    """Rule on a hybrid node without device plugins, if somebody vouches for the order of its devices."""
+    if not nodes.is_hybrid(kube_node) or names.DEVICE_ORDER_LABEL not in kube_node.labels:
+        return _NOT_APPLICABLE
+    if slurm_gres is None:
+        return Ruling(exactness=None, reason="not known which devices Slurm has here")
+    kinds = {
+        found.partition(":")[0]
+        for name, found in gpu_resources.items()
+        if name.startswith(profiles.COUNTED)
+    }
+    there = {k: n for k, n in gres.by_kind(gres.counted(slurm_gres)).items() if k in kinds}
+    if not there:
+        return _NOT_APPLICABLE
+    if why := why_not_claimed(there, kube_node, slurm_gres):
+        return Ruling(exactness=Exactness.REFUSED, reason=why)
+    text = f"claims get the very devices of {_listed(there)} that Slurm chose"
+    return Ruling(exactness=Exactness.EXACT, reason=text)
 
 
 def cores(kube_node: KubeNodeFacts) -> Ruling:
@@ -120,12 +151,20 @@ def why_refused(
         wanted: what the pod takes.
         kube_node: the node.
         slurm_gres: its GRES in Slurm; None if that is not known now: then only a pod that takes all
-            devices that the kubelet has is placed.
+            devices that the kubelet has is placed, and none that claims any.
         gpu_resources: Kubernetes resource name → GRES name.
     """
     if not nodes.is_hybrid(kube_node):
         return ""
-    asked = _by_kind(wanted.extended, gpu_resources)
+    claimed = {
+        name: count
+        for name, count in wanted.extended.items()
+        if name.startswith(profiles.COUNTED) and count
+    }
+    if why := why_not_claimed(_by_kind(claimed, gpu_resources), kube_node, slurm_gres):
+        return why
+    plugins = {name: count for name, count in wanted.extended.items() if name not in claimed}
+    asked = _by_kind(plugins, gpu_resources)
     reported = _by_kind(kube_node.allocatable.extended, gpu_resources)
     in_slurm = reported if slurm_gres is None else gres.by_kind(gres.counted(slurm_gres))
     for kind, count in sorted(asked.items()):
@@ -141,6 +180,40 @@ def why_refused(
             "slurmd hands out cores there too, and the kubelet's static CPU manager may choose the "
             "same for a Guaranteed pod of whole CPUs; make its memory limit larger than its request"
         )
+    return ""
+
+
+def why_not_claimed(
+    claimed: Mapping[str, int], kube_node: KubeNodeFacts, slurm_gres: str | None
+) -> str:
+    """Return why a claim must get nothing of these kinds on a node; "" if it may.
+
+    Args:
+        claimed: how many are claimed, by kind.
+        kube_node: the node.
+        slurm_gres: its GRES in Slurm; None if that is not known now.
+    """
+    if not claimed or not nodes.is_hybrid(kube_node):
+        return ""
+    if slurm_gres is None:
+        return f"not known now which devices Slurm has there, and {_listed(claimed)} claimed"
+    in_slurm = gres.counted(slurm_gres)
+    for kind in sorted(claimed):
+        records = [
+            name for name, count in in_slurm.items() if name.partition(":")[0] == kind and count
+        ]
+        # Without any in Slurm, Slurm itself places none.
+        if len(records) > 1:
+            return (
+                f"slurmd has {kind} of several types there ({', '.join(records)}), "
+                "and nothing says which of its indexes are of which type"
+            )
+        if records and kube_node.labels.get(names.DEVICE_ORDER_LABEL) != BY_NAME:
+            return (
+                f"slurmd numbers the devices of {kind} there, and nothing says which is which of "
+                f"the claims' driver: label the node {names.DEVICE_ORDER_LABEL}={BY_NAME} if "
+                "gres.conf lists them in the order of their names in ResourceSlices"
+            )
     return ""
 
 

@@ -167,15 +167,62 @@ def test_a_pod_with_a_device_keeps_off_hybrid_nodes_where_slurmd_hands_out_devic
     )
 
 
-def test_a_claim_gets_nothing_of_a_hybrid_node_though_slurmd_has_a_gres_of_that_name() -> None:
-    """Slices are not counted there: slurmd's indexes say nothing about a driver's devices."""
-    resource = COUNTED + "gpu:example"
-    wanted = placing.demands(**{resource: "1"})
+CLAIMED = COUNTED + "gpu:example"
+ORDERED = {**HYBRID, names.DEVICE_ORDER_LABEL: "by-name"}
 
-    def why(labels: dict[str, str]) -> str:
-        return exactness.why_refused(
-            wanted, node(labels), "gpu:example:1", {resource: "gpu:example"}
-        )
 
-    assert "1 requested, 0 in Kubernetes, 1 in Slurm" in why(HYBRID)
-    assert "" == why({})
+@pytest.mark.parametrize(
+    ("labels", "slurm_gres", "expected"),
+    [
+        ({}, "gpu:example:4", ""),
+        (HYBRID, "gpu:example:4", f"label the node {names.DEVICE_ORDER_LABEL}=by-name"),
+        ({**ORDERED, names.DEVICE_ORDER_LABEL: "true"}, "gpu:example:4", "=by-name"),
+        (HYBRID, "gpu:example:1", "=by-name"),
+        (HYBRID, None, "not known now which devices"),
+        (ORDERED, None, "not known now which devices"),
+        (HYBRID, "nic:4", ""),
+        (ORDERED, "gpu:example:4(S:0),nic:1", ""),
+        (ORDERED, "gpu:example:2,gpu:other:2", "of several types there"),
+        (ORDERED, "gpu:other:2", ""),
+    ],
+)
+def test_a_claim_gets_devices_of_a_hybrid_node_only_where_slurmd_numbers_them_alike(
+    labels: dict[str, str], slurm_gres: str | None, expected: str
+) -> None:
+    wanted = placing.demands(**{CLAIMED: "1"})
+
+    why = exactness.why_refused(wanted, node(labels), slurm_gres, {CLAIMED: "gpu:example"})
+
+    assert bool(expected) is bool(why)
+    assert expected in why
+
+
+@pytest.mark.parametrize(
+    ("labels", "slurm_gres", "expected"),
+    [
+        (ORDERED, "gpu:example:4", Exactness.EXACT),
+        (ORDERED, "gpu:example:2,gpu:other:2", Exactness.REFUSED),
+        ({**ORDERED, names.DEVICE_ORDER_LABEL: "yes"}, "gpu:example:4", Exactness.REFUSED),
+        (ORDERED, "nic:4", None),
+        (ORDERED, None, None),
+        (HYBRID, "gpu:example:4", None),
+        ({names.DEVICE_ORDER_LABEL: "by-name"}, "gpu:example:4", None),
+    ],
+)
+def test_a_hybrid_node_whose_order_is_known_gives_claims_the_very_devices(
+    labels: dict[str, str], slurm_gres: str | None, expected: Exactness | None
+) -> None:
+    ruling = exactness.devices(node(labels), slurm_gres, {**GPUS, CLAIMED: "gpu:example"})
+
+    assert expected == ruling.exactness
+
+
+def test_devices_of_a_plugin_beside_claimed_ones_of_a_hybrid_node_are_refused_all_the_same() -> (
+    None
+):
+    wanted = placing.demands(**{CLAIMED: "1", "nvidia.com/gpu": "1"})
+    resources = {**GPUS, CLAIMED: "gpu:example"}
+
+    why = exactness.why_refused(wanted, node(ORDERED, gpu=4), "gpu:example:4", resources)
+
+    assert "only a pod that requests all of them" in why
