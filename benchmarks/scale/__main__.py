@@ -40,6 +40,7 @@ _CALM_GETS_PER_S = 40.0
 _CANCELS = 5
 _ACTED_S, _FIRST_S = 2.0, 0.15
 _TIMEOUT_S = 300.0
+_START_S = 60.0
 
 
 class _Bench:
@@ -248,7 +249,15 @@ class _Bench:
         await asyncio.to_thread(self._sandbox.run, "sdiag", "--reset")
 
     async def _read(self) -> Reading:
-        return await asyncio.to_thread(self._meter.read)
+        """Read all counters; a service that has just been started may not answer yet."""
+        ends = time.monotonic() + _START_S
+        while True:
+            try:
+                return await asyncio.to_thread(self._meter.read)
+            except OSError as error:
+                if time.monotonic() > ends:
+                    raise SandboxError(f"a service's metrics cannot be read: {error}") from error
+            await asyncio.sleep(_POLL_S / 3)
 
     async def _until(self, condition: Callable[[], Awaitable[bool]], what: str) -> None:
         ends = time.monotonic() + self._size.deadline_s
