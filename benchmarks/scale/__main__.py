@@ -34,7 +34,8 @@ from slurmclient import Client, TokenFile
 _USUAL = Size()
 _AT_ONCE = 8
 _POLL_S = 1.5
-_CALM_READINGS = 3
+_CALM_READINGS = 8
+"""Twelve seconds: our services may rest for ten between two readings."""
 _CALM_GETS_PER_S = 40.0
 """Fewer `job.get` a second than this are the reasons of waiting jobs and the limits of running ones."""
 _CANCELS = 5

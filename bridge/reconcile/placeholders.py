@@ -94,6 +94,7 @@ class Placeholders:
         self._trouble = ""
         self._stirred_at = clock.monotonic()
         """When something last happened that may let jobs start."""
+        self._phases: Counter[JobPhase] = Counter()
         self._ours_stirred_at = self._stirred_at
         """When something of ours last happened."""
         self._bell = asyncio.Event()
@@ -283,8 +284,9 @@ class Placeholders:
             self._audience.read(snapshot)
         before, self._snapshot = self._snapshot, snapshot
         if before is None or before.jobs is not snapshot.jobs:
-            self._ours_stirred_at = self._read_at
             phases = Counter(job.phase for job in snapshot.jobs.values())
+            if phases != self._phases:  # a new reason to wait is no reason for more readings
+                self._phases, self._ours_stirred_at = phases, self._read_at
             self._metrics.placeholders.count({phase.value: phases[phase] for phase in JobPhase})
         self._metrics.placeholders.waiting(
             Counter(reasons.condition_reason(job.reason) for job in self._waiting())
