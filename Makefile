@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers jobs cluster sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices bench bench-table fmt docs site manifests lock image slurm-images release clean
+.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices bench bench-table bench-scale fmt docs site manifests lock image slurm-images release clean
 
 venv: .venv/ready
 
@@ -43,6 +43,10 @@ bench: venv
 # Only the table of stored runs: make bench-table BENCH_TABLE_ARGS="build/bench/200-*.json"
 bench-table: venv
 	$(BIN)/python -m benchmarks.table --page docs/performance.md $(BENCH_TABLE_ARGS)
+
+# Very many pods, nodes and jobs of strangers (docs/scale.md); an hour at full size. Smaller: make bench-scale BENCH_SCALE_ARGS="--waiting 200 --running 100 --nodes 50 --strangers 10000"
+bench-scale: venv
+	$(BIN)/python -m benchmarks.scale $(BENCH_SCALE_ARGS)
 
 # Take each peer away for ten minutes, on real servers (docs/reliability.md). For a first impression: OUTAGE_S=60 make test-long
 test-long: venv

@@ -34,12 +34,14 @@ from slurmclient import Client, TokenFile
 _USUAL = Size()
 _AT_ONCE = 8
 _POLL_S = 1.5
-_CALM_READINGS = 3
-_CALM_GETS_PER_S = 40.0
+_CALM_READINGS = 8
+"""Twelve seconds: our services may rest for ten between two readings."""
+_CALM_GETS_PER_S = 25.0
 """Fewer `job.get` a second than this are the reasons of waiting jobs and the limits of running ones."""
 _CANCELS = 5
 _ACTED_S, _FIRST_S = 2.0, 0.15
 _TIMEOUT_S = 300.0
+_START_S = 60.0
 
 
 class _Bench:
@@ -98,16 +100,17 @@ class _Bench:
     async def _known_anew(self, pods: Pods) -> None:
         """Measure the three occasions on which every job counts as new."""
         await self._calm()  # our services have been stopped
-        for what, disturb in (
-            ("new leaders", self._new_leaders),
-            ("slurmctld restarted", self._slurmctld_restarted),
-            ("counters reset, as at midnight", self._counters_reset),
+        all_of_them = 2 * self._size.strangers  # by extender and controllers
+        for what, disturb, fetches in (
+            ("new leaders", self._new_leaders, all_of_them),
+            ("slurmctld restarted", self._slurmctld_restarted, all_of_them),
+            ("counters reset, as at midnight", self._counters_reset, 0),
         ):
             await disturb()
             began, before = time.monotonic(), await self._read()
             async with asyncio.TaskGroup() as group:
                 acted = group.create_task(self._cancelled(pods, what, 1))
-                quiet_at = await self._calm()
+                quiet_at = await self._calm(fetches)
                 after = await self._read()
             for figure in costs.of_reading_anew(what, quiet_at - began, between(before, after)):
                 self._note(figure)
@@ -141,20 +144,21 @@ class _Bench:
 
         await self._until(are, "placeholders are submitted")
 
-    async def _calm(self) -> float:
-        """Wait until jobs are hardly read any more; return when that began.
+    async def _calm(self, fetches: int = 0) -> float:
+        """Wait until jobs are hardly read any more, after so many fetches; return when that began.
 
         Raises:
             SandboxError: it takes too long.
         """
         calm_since, seen = time.monotonic(), await self._gets()
-        count = 0
+        count, enough = 0, seen + fetches
         ends = time.monotonic() + self._size.deadline_s
         while count < _CALM_READINGS:
             began = time.monotonic()
             await asyncio.sleep(_POLL_S)
             now = await self._gets()
-            if (now - seen) / (time.monotonic() - began) > _CALM_GETS_PER_S:
+            rate = (now - seen) / (time.monotonic() - began)
+            if now < enough or rate > _CALM_GETS_PER_S:
                 count, calm_since = 0, time.monotonic()
             else:
                 count += 1
@@ -248,7 +252,15 @@ class _Bench:
         await asyncio.to_thread(self._sandbox.run, "sdiag", "--reset")
 
     async def _read(self) -> Reading:
-        return await asyncio.to_thread(self._meter.read)
+        """Read all counters; a service that has just been started may not answer yet."""
+        ends = time.monotonic() + _START_S
+        while True:
+            try:
+                return await asyncio.to_thread(self._meter.read)
+            except OSError as error:
+                if time.monotonic() > ends:
+                    raise SandboxError(f"a service's metrics cannot be read: {error}") from error
+            await asyncio.sleep(_POLL_S / 3)
 
     async def _until(self, condition: Callable[[], Awaitable[bool]], what: str) -> None:
         ends = time.monotonic() + self._size.deadline_s

@@ -94,6 +94,9 @@ class Placeholders:
         self._trouble = ""
         self._stirred_at = clock.monotonic()
         """When something last happened that may let jobs start."""
+        self._phases: Counter[JobPhase] = Counter()
+        self._ours_stirred_at = self._stirred_at
+        """When something of ours last happened."""
         self._bell = asyncio.Event()
         """Set when the next reading may have become due earlier."""
         self._is_asked = False
@@ -164,7 +167,7 @@ class Placeholders:
 
         Shorten the interval between readings for a while.
         """
-        self._stirred_at = self._clock.monotonic()
+        self._stirred_at = self._ours_stirred_at = self._clock.monotonic()
         self._bell.set()
 
     @property
@@ -275,13 +278,15 @@ class Placeholders:
         self._compare_clocks()
         self._is_questioned = bool(news)
         if not snapshot.is_repeated:
-            self.stir()
+            self._stirred_at = self._read_at
         self._book.read(snapshot)
         if self._audience:
             self._audience.read(snapshot)
         before, self._snapshot = self._snapshot, snapshot
         if before is None or before.jobs is not snapshot.jobs:
             phases = Counter(job.phase for job in snapshot.jobs.values())
+            if phases != self._phases:  # a new reason to wait is no reason for more readings
+                self._phases, self._ours_stirred_at = phases, self._read_at
             self._metrics.placeholders.count({phase.value: phases[phase] for phase in JobPhase})
         self._metrics.placeholders.waiting(
             Counter(reasons.condition_reason(job.reason) for job in self._waiting())
@@ -345,10 +350,13 @@ class Placeholders:
         """Return when the next unrequested reading is due; since: when the last one ended."""
         if self._waiting_for_news:
             return since + self._pace.busy_s
+        now, interval_s = self._clock.monotonic(), self._pace.idle_s
         if any(self._waiting()):
-            calm_s = self._clock.monotonic() - self._stirred_at
-            return since + self._pace.while_waiting_s(calm_s=calm_s)
-        return since + self._pace.idle_s
+            interval_s = self._pace.while_waiting_s(calm_s=now - self._stirred_at)
+        rest_s = self._pace.rest_s(
+            listed_s=self._discovery.listed_s, calm_s=now - self._ours_stirred_at
+        )
+        return since + max(interval_s, rest_s)
 
     def _ask(self) -> None:
         self._is_asked = True

@@ -126,7 +126,8 @@ class PlacementSection(Section):
         "idle_poll_interval_s while nothing happens.",
     )
     idle_poll_interval_s: Seconds = Field(
-        2, description="The same interval otherwise; at least poll_interval_s."
+        2,
+        description="The same interval otherwise; at least poll_interval_s. Where Slurm has very many jobs, it grows to 10 s while nothing of ours happens: docs/scale.md.",
     )
     quiet_period_s: Seconds = Field(
         10, description="How long a placeholder must be missing before it counts as gone."
@@ -184,7 +185,10 @@ class Controllers(Section):
         60, description="Interval between tests of the webhook while it works."
     )
     workers: Count = Field(16, description="Maximum number of pods processed concurrently.")
-    poll_interval_s: Seconds = Field(1, description="Interval between readings of job states.")
+    poll_interval_s: Seconds = Field(
+        1,
+        description="Interval between readings of job states; with very many jobs in Slurm up to 10 s: docs/scale.md.",
+    )
     orphan_interval_s: Seconds = Field(
         30, description="Interval between searches for placeholders without pods."
     )

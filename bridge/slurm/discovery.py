@@ -10,10 +10,10 @@ jobs it has not classified yet and those of ours whose state has changed. A job 
 
 An id means the same job as before only until slurmctld restarts: after a crash it may assign the
 ids of the last seconds to other jobs. A reading that brings changes, or that conclusions are drawn
-from, therefore also checks when slurmctld started; if that has changed, all ids count as new.
-(slurmctld also appears to start at midnight UTC, when it resets its counters; so every job is
-fetched again once a day.) A reading that only repeats the last one, and from which nobody draws
-conclusions, makes that check only from time to time.
+from, therefore also checks whether it is still the same slurmctld; if not, all ids count as new.
+(Before Slurm 26.05, and with a backup, every job is fetched again once a day: `incarnation`.)
+A reading that only repeats the last one, and from which nobody draws conclusions, makes that check
+only from time to time.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ from bridge.slurm.batch_jobs.arrays import ArrayMemory
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
+from bridge.slurm.incarnation import Incarnation
 from bridge.slurm.jobs import JobListing
 from bridge.slurm.kick import EndedJob, ended_job
 from bridge.slurm.snapshot import Snapshot
@@ -91,12 +92,14 @@ class Discovery:
         self._sequence = 0
         self._listing: JobListing | None = None
         """The listing of the last whole reading."""
+        self.listed_s = 0.0
+        """How long Slurm took for the last one."""
         self.slurms_time: ClockReading | None = None
         """What slurmctld's clock said when it was last asked; None if it never did."""
         self.cycle_s = 0.0
         """How long Slurm's scheduler last ran."""
         self._last_ended: EndedJob | None = None
-        self._controller_start = 0
+        self._incarnation = Incarnation()
         self._trusted_until = 0.0
         self._ours: dict[JobId, SlurmJob | BatchJob] = {}
         self._strangers: set[JobId] = set()
@@ -171,6 +174,7 @@ class Discovery:
         async with self._reading:
             began = self._clock()
             listed = await jobs.listing(self._client, before=self._listing, arrays=self._batch)
+            self.listed_s = self._clock() - began
             is_repeated = listed is self._listing and not self._noted
             patience_s = 0.0 if whole else self._patience_s
             if surely or not is_repeated or began >= self._trusted_until:
@@ -199,24 +203,19 @@ class Discovery:
             return self._snapshot(began, is_repeated=is_repeated)
 
     async def _forgot_what_may_be_others(self, seen: Mapping[JobId, frozenset[str]]) -> bool:
-        """Forget all ids if slurmctld has restarted; return whether it has.
-
-        This check comes after the states are read: if the start time is unchanged, the states come
-        from the slurmctld we know. In its first second slurmctld says 0, which may be another's.
-        """
+        """Forget all ids if slurmctld has restarted since these states were read; return whether it has."""
         asked_s = self._clock()
         answer = await self._client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
         if (told := decode.moment(answer.statistics.req_time)) is not None:
             self.slurms_time = ClockReading(told=told, asked_s=asked_s, answered_s=self._clock())
         self.cycle_s = answer.statistics.schedule_cycle_last / 1_000_000
-        start = answer.statistics.req_time_start.positive or 0
-        if start and start == self._controller_start:
+        counts_since = answer.statistics.req_time_start.positive or 0
+        if not await self._incarnation.may_be_another(self._client, counts_since):
             return False
         for id_ in self._ours.keys() - (self._noted.keys() - seen.keys()):
             del self._ours[id_]
         self._strangers.clear()
         self._unreadable.clear()
-        self._controller_start = start
         self._arrays = ArrayMemory()
         self._last = None
         self._last_ended = None

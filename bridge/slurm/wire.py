@@ -252,12 +252,16 @@ class Numbers(Struct, frozen=True):
     last_job_id: int = field(name="MaxJobId", default=0)
     slurm_user: str = field(name="SlurmUser", default="")
     slurm_user_id: int = field(name="SlurmUserId", default=0)
+    controllers: tuple[msgspec.Raw, ...] = ()
+    """The hosts of slurmctld: the first, and its backups."""
 
 
 class NumbersMeta(Struct, frozen=True):
     """Additional values of `scontrol show config`."""
 
     next_job_id: Number = field(name="NEXT_JOB_ID", default=NONE)
+    booted_at: int = field(name="BOOT_TIME", default=0)
+    """Unix time; 0 if it was not told."""
 
 
 class Configuration(Answer, frozen=True):

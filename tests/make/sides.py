@@ -76,6 +76,7 @@ class Lists:
     """Lists `jobs`, all of them the placeholders of one pod."""
 
     slurms_time = None
+    listed_s = 0.0
 
     def __init__(self, clock: VirtualClock, pod: PodUid, jobs: tuple[SlurmJob, ...] = ()) -> None:
         self.jobs = jobs

@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from typing_extensions import override
 
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
+from bridge.domain.model.jobs import JobPhase
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past
 from bridge.process.clock import SystemClock
@@ -87,6 +89,52 @@ class Behind(Lists):
     async def refresh(self, **options: object) -> Snapshot:
         snapshot = await super().refresh(**options)
         return replace(snapshot, is_behind=snapshot.sequence <= 10)
+
+
+class Slow(Lists):
+    """Takes half a second for a list, in which nothing changes."""
+
+    listed_s = 0.5
+    first: Snapshot | None = None
+
+    @override
+    async def refresh(self, **options: object) -> Snapshot:
+        now = await super().refresh(**options)
+        self.first = self.first or now
+        # Each has another reason to wait by now.
+        jobs = MappingProxyType(dict(self.first.jobs))
+        return replace(self.first, jobs=jobs, sequence=now.sequence, is_repeated=True)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_where_lists_are_slow_and_nothing_of_ours_happens_they_are_rare(*, waits: bool) -> None:
+    pace = replace(PACE, busy_s=0.5, idle_s=1)
+    pod = lives.gated()
+    listed = (lives.job(JobPhase.WAITING),) if waits else ()
+
+    async def main(clock: VirtualClock) -> tuple[int, int]:
+        slow: Any = Slow(clock, pod.uid, listed)
+        placeholders = Placeholders(slow, pace=pace, clock=clock, metrics=Metrics("extender"))
+
+        def readings() -> int:
+            assert placeholders.snapshot is not None
+            return placeholders.snapshot.sequence
+
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(placeholders.run(stop, wake=lambda _: None))
+            await clock.sleep(300)
+            calm = readings()
+            await clock.sleep(95)
+            rare = readings() - calm
+            placeholders.stir()
+            await clock.sleep(10)
+            stop.set()
+        return rare, readings() - calm - rare
+
+    rare, after_news = virtual_time.run(main)
+    assert 9 <= rare <= 11
+    assert after_news >= 8
 
 
 def test_while_there_are_jobs_to_classify_readings_follow_each_other() -> None:

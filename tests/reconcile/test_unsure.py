@@ -27,6 +27,7 @@ class Slurm:
     """Has one job, which can be read from a certain moment on."""
 
     slurms_time = None
+    listed_s = 0.0
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock

@@ -1,14 +1,16 @@
 """Discovery while answers get lost, are garbage or contradict each other."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from bridge.domain.ids import ClusterId
-from bridge.slurm import encode, jobs
+from bridge.slurm import encode, jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import LostReply, SlurmError
+from sandbox.client import Sandbox
 from tests import faults
 from tests.faults import Proxy
 from tests.slurm.conftest import Submit
@@ -45,6 +47,30 @@ async def test_while_slurmctld_does_not_say_when_it_started_every_job_may_be_ano
     await discovery.refresh()
 
     assert 1 <= proxy.count("GET", LOOK)
+
+
+async def counts_since(client: SlurmClient) -> int | None:
+    """Since when slurmctld counts."""
+    told = await client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
+    return told.statistics.req_time_start.positive
+
+
+async def test_what_resets_its_counters_is_no_other_slurmctld(
+    slurm: Sandbox, client: SlurmClient, discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    """It does so at each midnight UTC, too; all jobs, those of others included, were read again then."""
+    held = await submit(spec(identity(), hold=True))
+    await discovery.refresh()
+    since = await counts_since(client)
+    await asyncio.sleep(1.1)  # it tells in whole seconds
+    await asyncio.to_thread(slurm.run, "sdiag", "--reset")
+    assert since != await counts_since(client)
+    proxy.requests.clear()
+
+    await discovery.refresh()
+
+    assert 1 == proxy.count("GET", "/diag")
+    assert 0 == proxy.count("GET", f"/job/{held}")
 
 
 @pytest.mark.parametrize(

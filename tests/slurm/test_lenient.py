@@ -80,6 +80,8 @@ class Server:
                 return PING
             case "/diag/":
                 return b'{"statistics":{"req_time_start":{"set":true,"number":1}}}'
+            case "/conf":
+                return b"{}"
             case "/jobs/state/":
                 listed = [{"job_id": str(id_), "state": ["PENDING"]} for id_ in self.jobs]
                 return json.dumps({"jobs": listed}).encode()

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 _CALM_SHARE = 0.1
 """Share of a calm period to let pass before the next reading: after 20 s of calm, news may be 2 s
 old."""
+_LISTS_PER_REST = 19
+"""A twentieth of the time is for lists, so extender and controllers keep slurmrestd busy for a tenth."""
+_LONGEST_REST_S = 10.0
+"""Well below the age at which our view of Slurm counts as stale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +33,10 @@ class Pace:
     def while_waiting_s(self, *, calm_s: float) -> float:
         """Return the interval while jobs wait; nothing is known to have happened for `calm_s`."""
         return min(max(self.busy_s, _CALM_SHARE * calm_s), self.idle_s)
+
+    def rest_s(self, *, listed_s: float, calm_s: float) -> float:
+        """Return the least interval where Slurm needs `listed_s` for a list, as with 100 000 jobs of others.
+
+        Nothing of ours is known to have happened for `calm_s`.
+        """
+        return min(_LISTS_PER_REST * listed_s, _CALM_SHARE * calm_s, _LONGEST_REST_S)

@@ -37,6 +37,7 @@ class Slurm:
     """Lists the same workloads' jobs in every reading."""
 
     slurms_time = None
+    listed_s = 0.0
 
     def __init__(
         self,

@@ -1,0 +1,44 @@
+"""Which slurmctld answers: after a crash, another one may assign ids again that were assigned before.
+
+`diag` says since when slurmctld counts. That changes with each start, but also at midnight UTC and whenever an administrator
+resets the counters; then the boot time in `conf` (Slurm 26.05) tells that it is still the same one.
+"""
+
+from bridge.slurm import wire
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import SlurmError
+
+
+class Incarnation:
+    """The slurmctld that answered last."""
+
+    def __init__(self) -> None:
+        self._counts_since = 0
+        self._booted_at: int | None = None
+
+    async def may_be_another(self, client: SlurmClient, counts_since: int) -> bool:
+        """Check whether what has been read since the last check may come from another slurmctld.
+
+        Args:
+            client: slurmrestd.
+            counts_since: What it has just said; 0 in its first second, which may be another's.
+        """
+        if counts_since and counts_since == self._counts_since:
+            return False
+        booted_at = await _booted_at(client) if counts_since else None
+        is_same = booted_at is not None and booted_at == self._booted_at
+        self._counts_since, self._booted_at = counts_since, booted_at
+        return not is_same
+
+
+async def _booted_at(client: SlurmClient) -> int | None:
+    """Return when the only slurmctld booted; None if nobody can tell, and then any may be another.
+
+    With a backup that cannot be told: a host that takes over for the second time has booted before the first time.
+    """
+    try:
+        answer = await client.call("conf", "slurm_get_conf", answer=wire.Configuration)
+    except SlurmError:
+        return None
+    is_only = len(answer.slurm_conf.controllers) == 1
+    return answer.slurm_conf_meta.booted_at or None if is_only else None
