@@ -127,6 +127,18 @@ def test_nothing_in_an_option_is_run_or_expanded(entrypoint: Make, tmp_path: Pat
     assert not (tmp_path / "run").exists()
 
 
+def test_slurmctld_starts_where_nothing_can_be_written(entrypoint: Make) -> None:
+    it = entrypoint("slurmctld")
+    # Root may write in any folder, but for those of the kernel.
+    text = (it.bin / "entrypoint").read_text()
+    (it.bin / "entrypoint").write_text(text.replace(f"{it.root}/run/slurmctld", "/proc/self"))
+
+    done = it.run("-V")
+
+    assert (0, ["-D", "-V"]) == (done.returncode, it.called("slurmctld"))
+    assert "nothing can be written" in done.stderr
+
+
 @pytest.mark.parametrize("daemon", ["slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login"])
 def test_an_unmatched_quote_is_told_and_nothing_starts(entrypoint: Make, daemon: str) -> None:
     it = entrypoint(daemon)
