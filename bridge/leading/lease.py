@@ -372,13 +372,18 @@ class _Contender:
 @contextmanager
 def told(metrics: Metrics | None, *names: str) -> Iterator[None]:
     """Record in the metrics that we lead while the block runs."""
-    for name in names if metrics else ():
-        metrics.work.leading(name, leads=True)
+    record = metrics.work.leading if metrics else _nowhere
+    for name in names:
+        record(name, leads=True)
     try:
         yield
     finally:
-        for name in names if metrics else ():
-            metrics.work.leading(name, leads=False)
+        for name in names:
+            record(name, leads=False)
+
+
+def _nowhere(_lease: str, *, leads: bool) -> None:
+    """Record nothing: the caller does."""
 
 
 def _words(error: PeerError | TimeoutError) -> str:

@@ -20,7 +20,6 @@ from tests.leading.lease_world import (
     Contender,
     Election,
     Fate,
-    Reign,
 )
 from tests.virtual_time import EPOCH
 
@@ -130,7 +129,8 @@ class TestLosing:
         election.run(until_s=60 + LONGEST_RETRY_S)
         (other,) = {*BOTH} - {name}
 
-        assert [Reign(who="j", began_s=0, ended_s=pytest.approx(60, abs=LONGEST_RETRY_S), leases=frozenset(BOTH))] == election.reigns  # fmt: skip
+        (reign,) = election.reigns
+        assert 60 <= reign.ended_s <= 60 + LONGEST_RETRY_S
         assert "somebody" == election.server.records[name].holder
         assert "j-1" == election.server.records[other].holder, "a write may be under way"
         assert joint.processes == 2
