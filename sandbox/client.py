@@ -194,7 +194,7 @@ class Sandbox:
         Restart those that talk to both sides.
         """
         detours.write(self.instance, ways)
-        for service in self.instance.options.services[1:]:
+        for service in self.instance.options.slurm_services:
             self.restart(service)
 
     @property

@@ -68,6 +68,11 @@ class Options:
         return ("webhook", "extender") if self.together else ("webhook", "extender", "controllers")
 
     @property
+    def slurm_services(self) -> tuple[str, ...]:
+        """Those of them that speak to Slurm."""
+        return self.services[1:]
+
+    @property
     def node_names(self) -> tuple[str, ...]:
         """The names of Slurm's nodes, the same in both clusters."""
         return tuple(f"node-{number}" for number in range(self.nodes))
