@@ -24,7 +24,7 @@ from bridge.reconcile.placeholder_writes import (
 )
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.program import Program
-from bridge.reconcile.readings import Readings
+from bridge.reconcile.reading.readings import Readings
 from bridge.reconcile.side import Side
 from bridge.slurm.discovery import Discovery
 

@@ -1,6 +1,6 @@
 """What one side of a leader knows of our placeholders in Slurm, kept up to date on a budget.
 
-`bridge.reconcile.readings` reads Slurm; here is what a reading is wanted for, and what it means.
+`bridge.reconcile.reading` reads Slurm; here is what a reading is wanted for, and what it means.
 The budget limits this:
 
 - Readings follow each other at the busy or the idle interval; while jobs wait and nothing happens,
@@ -22,7 +22,8 @@ from bridge.domain.observation.turns import Round, Turns
 from bridge.domain.observation.view import Book, Concerns, Past, View
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.reconcile.readings import Audience, Readings, Wants
+from bridge.reconcile.reading.audience import Audience, Wants
+from bridge.reconcile.reading.readings import Readings
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.snapshot import Snapshot
 

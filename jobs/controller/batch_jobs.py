@@ -12,7 +12,7 @@ from bridge.domain.observation.turns import Turns
 from bridge.domain.observation.view import Expectations, Past, SeenJobs
 from bridge.process.clock import Clock
 from bridge.reconcile.placeholders import Placeholders
-from bridge.reconcile.readings import Wants
+from bridge.reconcile.reading.audience import Wants
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.snapshot import Snapshot
 from jobs.objects.slurmjob import SlurmJobObject

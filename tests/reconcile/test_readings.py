@@ -11,7 +11,8 @@ from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past
 from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
-from bridge.reconcile.readings import Readings, Wants, together
+from bridge.reconcile.reading.audience import Wants, together
+from bridge.reconcile.reading.readings import Readings
 from bridge.slurm.errors import Unavailable
 from bridge.slurm.snapshot import Snapshot
 from tests import virtual_time
