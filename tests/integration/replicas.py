@@ -57,6 +57,14 @@ def _free_port() -> int:
         return int(sock.getsockname()[1])
 
 
+def is_ready(health: str) -> bool:
+    """Whether it could take a lease at once."""
+    try:
+        return httpx.get(f"{health}/readyz", trust_env=False).is_success
+    except httpx.TransportError:
+        return False
+
+
 def leads(health: str) -> bool:
     """Whether it leads under any lease."""
     return bool(leases(health))

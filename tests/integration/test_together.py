@@ -14,7 +14,7 @@ from tests.fault_bench import FaultBench
 from tests.faults import LOST_REPLY
 from tests.integration.counting import calls_at
 from tests.integration.machines import Machine
-from tests.integration.replicas import leases, second_replica
+from tests.integration.replicas import is_ready, leases, second_replica
 from tests.integration.worlds import LIVE, Worlds, is_released, played
 from tests.servers import running_sandbox, wait_until
 
@@ -41,6 +41,12 @@ def live_and_end(worlds: Worlds, *pods: str) -> None:
     for name, uid in uids.items():
         assert "Succeeded" == worlds.await_pod(name, is_released, PATIENT_S)["status"]["phase"]
         assert "COMPLETED" == worlds.await_accounted(uid, PATIENT_S).state
+
+
+def hand_over(sandbox: Sandbox, *replicas: str) -> None:
+    """Start the joint process afresh once others wait for its leases."""
+    wait_until(lambda: all(map(is_ready, replicas)), PATIENT_S, sandbox=sandbox)
+    sandbox.restart("extender")
 
 
 def test_there_is_one_process(full_sandbox: Sandbox) -> None:
@@ -134,7 +140,7 @@ def test_a_separate_pair_takes_over_and_gives_back(
             return look
 
         wait_until(led_by("joint", "joint"), PATIENT_S, sandbox=full_sandbox)
-        full_sandbox.restart("extender")
+        hand_over(full_sandbox, *pair.values())
         wait_until(led_by(EXTENDER, CONTROLLERS), PATIENT_S, sandbox=full_sandbox)
         live_and_end(worlds, "by-the-pair")
 
@@ -162,7 +168,7 @@ def test_slurm_is_read_once_and_each_kind_is_watched_once(
         second_replica(full_sandbox, "extender", tmp_path) as extender,
         second_replica(full_sandbox, "controllers", tmp_path, like="extender") as controllers,
     ):
-        full_sandbox.restart("extender")
+        hand_over(full_sandbox, extender, controllers)
         wait_until(
             lambda: leases(extender) | leases(controllers) == BOTH,
             PATIENT_S,
