@@ -148,7 +148,7 @@ def _values(instance: Instance, user: Identity, kube_version: str) -> dict[str, 
     bridge = instance.bridge
     certificate = (bridge / "serving-ca.crt").read_text()
     values: dict[str, Any] = {
-        "workloads": {"enabled": False},
+        "workloads": {"enabled": False, "together": instance.options.together},
         "config": {
             "slurm": {
                 "url": instance.url("slurmrestd"),

@@ -84,6 +84,9 @@ def up(
     escrow: Annotated[
         bool, typer.Option(help="Hold native jobs back while containers stop: docs/escrow.md.")
     ] = False,
+    together: Annotated[
+        bool, typer.Option(help="Extender and controllers as one process.")
+    ] = False,
     audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False,
     data_parser: Annotated[
         str, typer.Option(help="The only one of slurmrestd, such as v0.0.43.", show_default="all")
@@ -133,6 +136,7 @@ def up(
         real_network=real_network,
         data_parser=data_parser,
         dns=dns and kubernetes,
+        together=together,
         audit=audit,
         nodes=nodes,
         plain_nodes=plain_nodes,

@@ -194,7 +194,7 @@ class Sandbox:
         Restart those that talk to both sides.
         """
         detours.write(self.instance, ways)
-        for service in ("extender", "controllers"):
+        for service in self.instance.options.slurm_services:
             self.restart(service)
 
     @property
@@ -291,6 +291,7 @@ def flags(options: Options) -> tuple[str, ...]:
         "bridge",
         "hybrid",
         "hurried",
+        "together",
         "audit",
         "dns",
         "escrow",

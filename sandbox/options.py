@@ -17,6 +17,8 @@ class Options:
     """The only data parser that slurmrestd shall have, such as `v0.0.43`: it then answers as an older release; default: all."""
     bridge: bool = True
     """Webhook, extender, controllers and the bridge's scheduler, from `deploy/chart`; needs both clusters."""
+    together: bool = False
+    """Extender and controllers as one process, which is then the part `extender`: docs/install.md."""
     nodes: int = 4
     """KWOK nodes labelled for Slurm: node-0, node-1 …"""
     workloads: tuple[str, ...] = ()
@@ -61,6 +63,16 @@ class Options:
     """Settings of the bridge, such as `controllers.start_deadline_s=20` (docs/settings.md)."""
     values: tuple[str, ...] = ()
     """Values of the bridge's chart, such as `admission.calls=one` (deploy/chart/README.md)."""
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """The names of our own programs' parts."""
+        return ("webhook", "extender") if self.together else ("webhook", "extender", "controllers")
+
+    @property
+    def slurm_services(self) -> tuple[str, ...]:
+        """Those of them that speak to Slurm."""
+        return self.services[1:]
 
     @property
     def node_names(self) -> tuple[str, ...]:

@@ -19,20 +19,31 @@ _ROOT = Path(__file__).parents[1]
 
 
 def parts(instance: Instance, programs: Path, rendered: Rendered) -> tuple[Part, ...]:
-    """Return webhook, extender, controllers and bridge-scheduler."""
-    return (
-        _service(instance, rendered, "webhook", needs=("apiserver",)),
-        _service(instance, rendered, "extender", needs=("apiserver", "slurmrestd")),
-        _service(instance, rendered, "controllers", needs=("apiserver", "slurmrestd")),
-        _scheduler(instance, programs, rendered),
+    """Return our programs and bridge-scheduler."""
+    ours = (
+        _service(
+            instance,
+            rendered,
+            name,
+            needs=("apiserver",) if name == "webhook" else ("apiserver", "slurmrestd"),
+        )
+        for name in instance.options.services
     )
+    return (*ours, _scheduler(instance, programs, rendered))
 
 
 def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[str, ...]) -> Part:
     port = name if name in instance.ports else f"{name}-health"
+    program = "leader" if name == "extender" and instance.options.together else name
     return Part(
         name=name,
-        argv=(sys.executable, "-m", name, "--config", str(instance.bridge / name / "config.yaml")),
+        argv=(
+            sys.executable,
+            "-m",
+            program,
+            "--config",
+            str(instance.bridge / name / "config.yaml"),
+        ),
         env={"PYTHONPATH": _module_path(), "PYTHONUNBUFFERED": "1"},
         identity=identity.caller(),
         folder=instance.bridge / name,

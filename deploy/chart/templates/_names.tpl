@@ -81,6 +81,32 @@ app.kubernetes.io/component: {{ .component }}
 system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "slurm-bridge.name" .root }}-{{ .component }}
 {{- end }}
 
+{{/*
+Who does the controllers' work: their own account and, where the extender's pods do it (workloads.together), the extender's. Their own
+keeps its rights then: during an upgrade its last pods end in order, and after one back its first ones start with them. JSON.
+*/}}
+{{- define "slurm-bridge.controllersComponents" -}}
+{{- list "controllers" | concat (ternary (list "extender") list .Values.workloads.together) | toJson }}
+{{- end }}
+
+{{/* The same as subjects of a binding. JSON. */}}
+{{- define "slurm-bridge.controllersSubjects" -}}
+{{- $subjects := list }}
+{{- range $component := include "slurm-bridge.controllersComponents" . | fromJsonArray }}
+{{- $subjects = append $subjects (dict "kind" "ServiceAccount" "name" (printf "%s-%s" (include "slurm-bridge.name" $) $component) "namespace" $.Release.Namespace) }}
+{{- end }}
+{{- $subjects | toJson }}
+{{- end }}
+
+{{/* The same as user names. JSON. */}}
+{{- define "slurm-bridge.controllersUsers" -}}
+{{- $users := list }}
+{{- range $component := include "slurm-bridge.controllersComponents" . | fromJsonArray }}
+{{- $users = append $users (include "slurm-bridge.user" (dict "root" $ "component" $component)) }}
+{{- end }}
+{{- $users | toJson }}
+{{- end }}
+
 {{- define "slurm-bridge.serviceHost" -}}
 {{ include "slurm-bridge.name" .root }}-{{ .component }}.{{ .root.Release.Namespace }}.svc
 {{- end }}

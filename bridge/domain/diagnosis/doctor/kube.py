@@ -71,6 +71,8 @@ class KubeFacts:
     lease_ages: Mapping[str, float | None] | None = None
     """Per program, the seconds since its leader renewed, beyond the lease's duration; None if
     there is no leader."""
+    is_one_process: bool = False
+    """One process leads all programs (`workloads.together`)."""
     denied: Sequence[str] | None = None
     """Rights that a service account needs but lacks: `controllers: delete pods`."""
     selected_namespaces: int | None = None
@@ -220,6 +222,8 @@ def _leaders(facts: KubeFacts) -> Said:
     if words:
         logs = f"kubectl -n {facts.release} get pods; kubectl -n {facts.release} logs deploy/slurm-bridge-{{}}"
         return fault("; ".join(words), logs.format([*silent, *stale][0]))
+    if facts.is_one_process:
+        return ok("one process leads extender and controllers")
     return ok("extender and controllers each have a leader")
 
 
