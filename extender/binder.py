@@ -12,7 +12,7 @@ from typing import assert_never
 
 from bridge.domain import names
 from bridge.domain.admission import binder
-from bridge.domain.admission.binder import Await, Bind, Bound, Leave, Say
+from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import About, Oddities
@@ -94,7 +94,7 @@ class Binder:
                 return await self._say(pod, names.UNSCHEDULABLE, message)
             case Await():
                 return _LOOK_AGAIN
-            case Leave():
+            case Abstain():
                 return None
             case unreachable:
                 assert_never(unreachable)

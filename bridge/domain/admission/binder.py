@@ -58,13 +58,13 @@ class Await:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Abstain:
     """Do nothing until the pod changes."""
 
     reason: str
 
 
-BindingDecision: TypeAlias = Bind | Say | Await | Leave
+BindingDecision: TypeAlias = Bind | Say | Await | Abstain
 
 
 def reserved(volume_sources: AbstractSet[str], resource_claims: int, *, is_grouped: bool) -> str:
@@ -80,9 +80,9 @@ def decide(known: Bound) -> BindingDecision:
     """Bind a pod exactly where a running placeholder of its own holds the node, and it fits there."""
     pod, job = known.pod, known.job
     if pod.is_bound or pod.is_terminal or pod.has_foreign_gate or pod.assigned_node is None:
-        return Leave("it has its node, has ended, or has not been assigned one")
+        return Abstain("it has its node, has ended, or has not been assigned one")
     if refusal := refuse_binding(pod, pod.assigned_node):
-        return Leave(refusal)
+        return Abstain(refusal)
     if why := _reserved(pod):
         return Say(f"{why}, and it names a scheduler that is not kube-scheduler")
     if job is None or not job.is_named(pod.job_id, pod.sluid):
