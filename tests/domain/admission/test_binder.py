@@ -7,14 +7,16 @@ from datetime import UTC, datetime
 import pytest
 
 from bridge.domain import names
-from bridge.domain.admission import binder
+from bridge.domain.admission import binder, review
 from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
+from bridge.domain.admission.review import Draft
 from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, alone_key
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase, Pod, PodClaim
 from bridge.domain.request.fit import FitResult
+from bridge.domain.request.rules import Policy
 from bridge.domain.workloads import membership
 
 NODE, UID = KubeNode("k1"), PodUid("uid-1")
@@ -126,3 +128,51 @@ def test_kube_scheduler_binds_what_it_has_to_see_to(
 
     assert bool(word) == bool(found)
     assert word in found
+
+
+ORDINARY = Draft(namespace="physics", volume_sources=frozenset(("configMap", "emptyDir")))
+OURS = names.binder(names.SCHEDULER_NAME)
+
+
+def name_given(pod: Draft, *, extender_binds: bool = True) -> str:
+    """The scheduler's name with which the pod comes out of admission."""
+    patch = review.mutate(pod, Policy(), extender_binds=extender_binds).patch
+    written = [each["value"] for each in patch if each["path"] == "/spec/schedulerName"]
+    return str(written[0]) if written else pod.scheduler_name
+
+
+@pytest.mark.parametrize("asked", ["", "default-scheduler", names.SCHEDULER_NAME, OURS])
+def test_whatever_a_user_asks_for_admission_decides_who_binds(asked: str) -> None:
+    pod = replace(ORDINARY, scheduler_name=asked)
+    reserved = replace(pod, volume_sources=frozenset(("persistentVolumeClaim",)))
+
+    assert OURS == name_given(pod)
+    assert names.SCHEDULER_NAME == name_given(reserved)
+    assert names.SCHEDULER_NAME == name_given(pod, extender_binds=False)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(replace(ORDINARY, resource_claims=1), id="resource claim"),
+        pytest.param(replace(ORDINARY, is_grouped=True), id="group"),
+    ],
+)
+def test_pods_that_kube_scheduler_must_see_to_get_its_name(pod: Draft) -> None:
+    assert names.SCHEDULER_NAME == name_given(pod)
+
+
+def test_a_pod_that_gets_a_volume_from_another_webhook_changes_hands() -> None:
+    """The API server calls again, and the first answer was for another pod."""
+    pod = replace(
+        ORDINARY, scheduler_name=OURS, volume_sources=frozenset(("persistentVolumeClaim",))
+    )
+
+    assert names.SCHEDULER_NAME == name_given(pod)
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", f"{OURS}-binder", "another-binder"])
+def test_pods_of_others_stay_theirs(scheduler: str) -> None:
+    assert not review.mutate(
+        replace(ORDINARY, scheduler_name=scheduler), Policy(), extender_binds=True
+    ).patch
