@@ -15,13 +15,15 @@ from tests.properties.settling import settle
 from tests.properties.storm import Storm
 
 STEPS = 50
+_SHARE_OF_BINDER = 0.5
+"""Histories in which the extender binds itself."""
 
 
 def hunt(histories: int, seed: int, kinds: Sequence[str] = ()) -> str:
     """Tell the first fault; "" if there is none. Kinds of trouble, if only some are wanted: `Storm.troubles`."""
     chance = random.Random(seed)  # noqa: S311 - nobody has to be unable to guess it
     for _ in range(histories):
-        storm = Storm(chance.choice, kinds)
+        storm = Storm(chance.choice, kinds, extender_binds=chance.random() < _SHARE_OF_BINDER)
         try:
             storm.begin()
             for _ in range(chance.randrange(STEPS)):
