@@ -100,7 +100,9 @@ class Binder:
                 assert_never(unreachable)
 
     def _gather(self, pod: Pod) -> Bound:
-        job = self._placeholders.job(pod.job_id) if pod.job_id is not None else None
+        """What was read of Slurm too long ago is not known any more."""
+        is_known = self._placeholders.health() is None
+        job = self._placeholders.job(pod.job_id) if pod.job_id and is_known else None
         node = pod.assigned_node
         return Bound(
             pod=pod,

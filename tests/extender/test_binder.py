@@ -1,5 +1,6 @@
 """The extender binds pods itself, whichever of its writes goes wrong and whatever happens meanwhile."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -294,3 +295,22 @@ def test_a_pod_that_is_gone_is_forgotten() -> None:
 
     assert not api.pods
     assert [BINDING] == trouble.writes
+
+
+def test_what_was_read_of_slurm_long_ago_is_not_believed() -> None:
+    """Somebody may have ended the job meanwhile, and Slurm given the node to others."""
+    job = running(1, "a", "b", ring=True, tasks=2, memory_mib=1024)
+
+    async def main(clock: VirtualClock) -> dict[bool, str]:
+        found: dict[bool, str] = {}
+        for is_away in (False, True):
+            leader = Leader(outset(in_ring("a", 0), jobs=[job]), Trouble(), clock)
+            later = asyncio.get_running_loop().call_later
+            later(10, setattr, leader.slurm, "is_away", is_away)
+            later(60, leader.api.create, in_ring("b", 1))
+            await leader.lead(for_s=90)
+            assert "s1" == node_of(leader.api, "a")
+            found[is_away] = node_of(leader.api, "b")
+        return found
+
+    assert {False: "s1", True: ""} == virtual_time.run(main)

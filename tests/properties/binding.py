@@ -35,8 +35,8 @@ def _gathered(stage: Stage, agent: Agent) -> Bound | None:
     pod = agent.pod
     if pod is None or not pod.is_for_binder or pod.is_gated or pod.assigned_node is None:
         return None
-    view = agent.book.view(alone_key(UID), pod=UID, version=pod.resource_version)
-    job = next((each for each in view.jobs if each.id == pod.job_id), None)
+    jobs = agent.latest.by_key.get(alone_key(UID), ()) if agent.latest is not None else ()
+    job = next((each for each in jobs if each.id == pod.job_id), None)
     slurm_node = _SLURM_NODES[pod.assigned_node]
     is_known = slurm_node not in stage.cluster.unknown_nodes
     return Bound(

@@ -212,7 +212,7 @@ class Storm:
         """What was begun before arrives now, and is acted on; the next begins."""
         agent = self.some_leader()
         if agent.under_way is not None:
-            agent.book.read(agent.under_way)
+            agent.reads(agent.under_way)
             self.works(agent, looks=False)
         self.stage.passes(0.01)
         agent.under_way = self.stage.reading() if self.slurm.reachable else None
@@ -222,7 +222,7 @@ class Storm:
         agent = self.some_leader()
         agent.sees(self.cluster.pod, self.stage.clock)
         self.stage.passes(0.01)
-        agent.book.read(Reading(self.stage.clock, {}))
+        agent.reads(Reading(self.stage.clock, {}))
         self.works(agent, looks=False)
         self.stage.looks(agent)
 
