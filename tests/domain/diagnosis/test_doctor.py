@@ -118,20 +118,6 @@ def profile(*disabled: str) -> dict[str, Any]:
             "no profile",
         ),
         (
-            replace(
-                KUBE,
-                scheduler=scheduler(
-                    profiles=[
-                        *SCHEDULER["profiles"],
-                        {"schedulerName": names.binder(names.SCHEDULER_NAME)},
-                    ]
-                ),
-            ),
-            "scheduler profile",
-            Severity.FAULT,
-            "only the extender binds",
-        ),
-        (
             replace(KUBE, scheduler=profile("SchedulingGates")),
             "scheduler profile",
             Severity.FAULT,
