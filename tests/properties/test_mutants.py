@@ -332,6 +332,7 @@ MUTANTS = [
         file="admission/binder.py",
         before="if job.phase is not JobPhase.RUNNING or known.slurm_node not in job.nodes:",
         after="if False:",
+        world="binder",
         trouble=("somebody ends a placeholder", "somebody holds or suspends it"),
     ),
     Mutant(
@@ -339,6 +340,7 @@ MUTANTS = [
         file="admission/binder.py",
         before="if job is None or not job.is_named(pod.job_id, pod.sluid):",
         after="if job is None:",
+        world="binder",
         trouble=("a deposed leader submits", "slurmctld crashes"),
     ),
 ]
