@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from bridge.domain import names
 from bridge.domain.model import nodes
@@ -195,6 +196,7 @@ class Refusing(Trouble):
         self.left = times
         self.why = why
 
+    @override
     def write(self, what: str, do: Any, *, fail: Any) -> Any:
         if what == BINDING and self.left:
             self.left -= 1
@@ -251,6 +253,7 @@ class JustBefore(Trouble):
         super().__init__()
         self.meanwhile = meanwhile
 
+    @override
     def write(self, what: str, do: Any, *, fail: Any) -> Any:
         if what == BINDING and BINDING not in self.writes:
             self.meanwhile()

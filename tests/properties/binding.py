@@ -1,7 +1,9 @@
 """How the extender binds in this world, where no kube-scheduler does: on what its leader knows, which may be old."""
 
+from typing import assert_never
+
 from bridge.domain.admission import binder
-from bridge.domain.admission.binder import Bind, Bound, Say
+from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
 from bridge.domain.ids import KubeNode, alone_key
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.request.fit import FitResult
@@ -29,6 +31,10 @@ def looks_at(stage: Stage, agent: Agent, fault: Fault | None = None) -> None:
             stage.passes(0.01)
             if fault is Fault.DEATH and not agent.is_deposed:
                 stage.leaders[agent.actor] = stage.new_leader(agent.actor)
+        case Await() | Abstain():
+            return
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _gathered(stage: Stage, agent: Agent) -> Bound | None:

@@ -12,9 +12,10 @@ from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
 from bridge.domain.admission.review import Draft
 from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, alone_key
 from bridge.domain.lifecycle.decision import Fit
+from bridge.domain.model.claims.values import PodClaim
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.pods import Phase, Pod, PodClaim
+from bridge.domain.model.pods import Phase, Pod
 from bridge.domain.request.fit import FitResult
 from bridge.domain.request.rules import Policy
 from bridge.domain.workloads import membership
