@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
+from bridge.domain import names
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
@@ -30,6 +31,7 @@ from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from bridge.slurm import inspection, kick, operators
 from extender import app
+from extender.binder import Binder
 from extender.claims import ClaimAsker
 from extender.gathering import Gatherer
 from extender.giving import Devices
@@ -142,6 +144,7 @@ async def place(
     async with asyncio.TaskGroup() as group:
         if kicker:
             group.create_task(kicker.run(stop))
+        group.create_task(binder_of(term, bridged).run(stop, workers=placement.workers))
         await term.run(loop, stop, workers=placement.workers)
 
 
@@ -155,6 +158,22 @@ def kicker_of(term: Leadership) -> Kicker:
         waits=lambda: term.placeholders.waits,
         after=term.placeholders.soon,
         clock=program.clock,
+    )
+
+
+def binder_of(term: Leadership, bridged: Bridged) -> Binder:
+    """Return what binds the pods that kube-scheduler leaves alone, whatever the setting is now."""
+    program, mirror = term.program, term.mirror
+    return Binder(
+        program.kube,
+        pods=mirror.pods,
+        bridged=bridged,
+        placeholders=term.placeholders,
+        scheduler_name=names.binder(program.settings.scheduler_name),
+        clock=program.clock,
+        metrics=program.metrics,
+        set_aside=program.set_aside,
+        rng=program.rng,
     )
 
 

@@ -3,6 +3,9 @@
 {{- define "slurm-bridge.gate" -}}slurm-bridge.dev/placement{{- end }}
 {{- define "slurm-bridge.finalizer" -}}slurm-bridge.dev/placeholder{{- end }}
 {{- define "slurm-bridge.bridgedLabel" -}}slurm-bridge.dev/bridged{{- end }}
+{{/* The name that pods have which the extender binds itself: no kube-scheduler serves it. */}}
+{{- define "slurm-bridge.binderName" -}}{{ .Values.config.scheduler_name }}-binder{{- end }}
+{{- define "slurm-bridge.extenderBinds" -}}{{ eq (dig "placement" "binder" "kube-scheduler" .Values.config) "extender" | ternary "true" "" }}{{- end }}
 {{- define "slurm-bridge.jobIdLabel" -}}scheduler.slinky.slurm.net/slurm-jobid{{- end }}
 {{- define "slurm-bridge.nodeAnnotation" -}}slinky.slurm.net/slurm-node{{- end }}
 {{/* Annotations that only we write, and only after CREATE; when-lost is an operator's word. */}}

@@ -146,6 +146,9 @@ def _profile_faults(facts: KubeFacts) -> Sequence[str]:
     mine = [one for one in profiles if one.get("schedulerName") == facts.scheduler_name]
     if not mine:
         return [f"kube-scheduler has no profile {facts.scheduler_name}"]
+    ours = names.binder(facts.scheduler_name)
+    if any(one.get("schedulerName") == ours for one in profiles):
+        return [f"kube-scheduler has a profile {ours}: only the extender binds pods of that name"]
     disabled = {
         plugin.get("name")
         for point in (mine[0].get("plugins") or {}).values()
