@@ -9,7 +9,7 @@ import msgspec
 from bridge.kube.client import KubeClient
 from bridge.process.clock import SystemClock
 from cluster.nodesets import nodeset, planning, worker_pods
-from cluster.nodesets.belongings import NodeSetBelongings
+from cluster.nodesets.owned.belongings import NodeSetBelongings
 from cluster.objects.nodeset import NodeSetObject
 from sandbox.api import ApiError
 from sandbox.client import Sandbox

@@ -14,14 +14,16 @@ from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
+from bridge.kube.wire import rfc3339
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
 from bridge.slurm.errors import LostReply, Unavailable
 from cluster.nodesets.actuator import WorkerActuator
-from cluster.nodesets.belongings import NodeSetBelongings
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
+from cluster.nodesets.owned.belongings import NodeSetBelongings
+from cluster.nodesets.owned.revisions import NodeSetRevisions
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.slurm_view import WorkerView
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
@@ -70,12 +72,13 @@ class Cluster(ApplyingServer):
 
     @override
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
-        if method == "POST" and path.endswith("/pods"):
+        if method == "POST" and path.endswith(("/pods", "/controllerrevisions")):
             where = f"{path}/{body['metadata']['name']}"
             if where in self.objects:
                 raise self._conflict(method, where, 409, "AlreadyExists")
             made = copy.deepcopy(body)
-            made["metadata"]["uid"] = f"pod-{self._version}"
+            made["metadata"]["uid"] = f"made-{self._version}"
+            made["metadata"]["creationTimestamp"] = rfc3339(self._clock.now())
             return msgspec.json.encode(self._store(where, made))
         if method == "DELETE" and "/pods/" not in path:
             found = self._find(method, path)
@@ -83,6 +86,12 @@ class Cluster(ApplyingServer):
             self._tell(self.objects.pop(path), is_gone=True)
             return b"{}"
         return super()._write(method, path, body, content_type)
+
+    @override
+    def _read(self, method: str, path: str) -> Manifest:
+        if path.endswith("/controllerrevisions"):
+            return self._page(list(self.of("ControllerRevision").values()))
+        return super()._read(method, path)
 
     def put(self, manifest: Manifest) -> None:
         """Take in a NodeSet as a user wrote it, or a pod, or a node."""
@@ -205,6 +214,7 @@ class Operator:
                 recent=RecentWrites(self.clock.monotonic),
             ),
             belongings=NodeSetBelongings(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
+            revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,
             controller="slurm/site",
             queue=queue,
