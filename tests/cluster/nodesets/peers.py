@@ -64,11 +64,15 @@ def worker_pod(of: NodeSetObject, number: int) -> dict[str, Any] | Refused:
     """The least that makes a worker; one that cannot be made has a wrong image."""
     if "image" not in (of.spec.slurmd or {}):
         return Refused((Fault("spec.slurmd.image", "expected an image"),))
-    return {"spec": {"hostname": f"{of.node_prefix}{number}"}}
+    image = of.spec.slurmd["image"] if of.spec.slurmd else ""
+    return {"spec": {"hostname": f"{of.node_prefix}{number}", "containers": [{"image": image}]}}
 
 
 class Cluster(ApplyingServer):
     """Creates pods, too, and stores what it is told of NodeSets."""
+
+    unstartable: frozenset[str] = frozenset()
+    """Images whose workers do not become ready."""
 
     @override
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
@@ -123,7 +127,7 @@ class Cluster(ApplyingServer):
             if "deletionTimestamp" in pod["metadata"]:
                 slurm.nodes.by_name.pop(pod["spec"]["hostname"], None)
                 self.remove("Pod", name)
-            elif start and "status" not in pod:
+            elif start and "status" not in pod and not self._is_stuck(pod):
                 slurm.register(pod["spec"]["hostname"])
                 self.change(
                     "Pod",
@@ -131,6 +135,9 @@ class Cluster(ApplyingServer):
                     spec={"nodeName": f"machine-{name}"},
                     status={"phase": "Running", "conditions": [READY]},
                 )
+
+    def _is_stuck(self, pod: Manifest) -> bool:
+        return pod["spec"]["containers"][0]["image"] in self.unstartable
 
     def status(self, name: str) -> Manifest:
         """What a NodeSet was told."""

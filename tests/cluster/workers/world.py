@@ -5,9 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from typing_extensions import override
+
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.nodes import SlurmNodeFacts
-from cluster.workers import choosing, table
+from cluster.workers import choosing, table, updating
 from cluster.workers.actions import (
     CreateWorker,
     DeleteWorker,
@@ -17,7 +19,7 @@ from cluster.workers.actions import (
     UndrainWorker,
     WorkerAction,
 )
-from cluster.workers.choosing import SCALED_IN, LeavingWorker
+from cluster.workers.choosing import REPLACED, SCALED_IN, LeavingWorker
 from cluster.workers.readings import WorkerReading, WorkerReadings
 from cluster.workers.situation import (
     REASON_PREFIX,
@@ -26,11 +28,13 @@ from cluster.workers.situation import (
     WorkerPod,
     WorkerPolicy,
 )
+from cluster.workers.updating import RolledWorker
 
 LOST_REPLY_S = 10.0
 POLICY = WorkerPolicy()
 CORDON = "cordoned in Kubernetes"
 MOST = 4
+MOST_AWAY = 2
 
 
 class Died(Exception):
@@ -72,6 +76,11 @@ class World:
         self.readings = WorkerReadings(lost_reply_s=LOST_REPLY_S)
         self.under_way: WorkerReading | None = None
         self.is_calm = False
+        self.template = 1
+        self.made_from: dict[str, int] = {}
+        """Pods' templates, by uid."""
+        self.broken: set[int] = set()
+        """Templates whose workers never become ready."""
         self.history: list[str] = []
 
     # -- what happens -----------------------------------------------------------------------------
@@ -87,6 +96,7 @@ class World:
             self.end_job: 5,
             self.scale: 4,
             self.cordon: 3,
+            self.change_template: 2,
             self.drain_by_somebody: 1,
             self.evict: 4,
             self.crash: 0.5,
@@ -110,6 +120,11 @@ class World:
 
     def scale(self) -> None:
         self.wanted = self.rng.randrange(MOST + 1)
+
+    def change_template(self) -> None:
+        """There is another one, which may not work; or one comes back."""
+        self.template = self.rng.randrange(1, 4)
+        self.broken = {self.template} if self.rng.random() < 0.3 else set()
 
     def cordon(self) -> None:
         self.cordoned ^= {self.rng.randrange(MOST)}
@@ -140,7 +155,7 @@ class World:
         pod = self.pods[number]
         if pod.stage is PodStage.UNSTARTED:
             self.store(number, replace(pod, stage=PodStage.STARTING))
-        elif pod.stage is PodStage.STARTING:
+        elif pod.stage is PodStage.STARTING and self.made_from[pod.uid] not in self.broken:
             self.slurm.setdefault(number, Node())
             self.store(number, replace(pod, stage=PodStage.READY))
         elif pod.stage is PodStage.TERMINATING:
@@ -231,17 +246,32 @@ class World:
             for number, pod in sorted(self.cached.items())
         ]
         gone = choosing.to_go(candidates, self.wanted)
+        why = dict.fromkeys(gone, SCALED_IN)
+        why |= dict.fromkeys(self.replaced(candidates, gone), REPLACED)
         coming = choosing.to_come(self.cached, self.wanted)
         return [
             WorkerFacts(
                 name=name(number),
                 pod=self.cached.get(number),
                 seen=self.readings.seen(name(number)),
-                goes=SCALED_IN if name(number) in gone else "",
+                goes=why.get(name(number), ""),
                 cordoned=CORDON if number in self.cordoned else "",
             )
             for number in sorted({*self.cached, *coming})
         ]
+
+    def replaced(self, candidates: list[LeavingWorker], gone: frozenset[str]) -> frozenset[str]:
+        rolled = [
+            RolledWorker(
+                worker=each,
+                is_current=self.made_from[each.pod.uid] == self.template,
+                is_available=each.pod.stage is PodStage.READY,
+            )
+            for each in candidates
+            if each.name not in gone
+        ]
+        missing = max(self.wanted - len(rolled), 0)
+        return updating.to_replace(rolled, missing=missing, most_away=MOST_AWAY)
 
     def carry_out(  # noqa: C901  # one case for each action
         self, number: int, facts: WorkerFacts, action: WorkerAction
@@ -252,10 +282,12 @@ class World:
         match action:
             case CreateWorker():
                 if number not in self.pods:
+                    uid = f"u{next(self.numbers)}"
+                    self.made_from[uid] = self.template
                     self.store(
                         number,
                         WorkerPod(
-                            uid=f"u{next(self.numbers)}",
+                            uid=uid,
                             resource_version="",
                             stage=PodStage.UNSTARTED,
                             is_protected=True,
@@ -315,6 +347,7 @@ class World:
         """Nothing else goes wrong and jobs end: everything becomes as it should be."""
         self.is_calm = True
         self.under_way = None
+        self.broken = set()
         self.wait_long()
         for _ in range(150):
             self.pass_time(1)
@@ -326,6 +359,9 @@ class World:
         ready = [pod for pod in self.pods.values() if pod.stage is PodStage.READY]
         assert len(ready) == len(self.pods) == self.wanted, "it has not as many workers as wanted"
         for number, pod in self.pods.items():
+            is_current = self.made_from[pod.uid] == self.template
+            waits = len(self.cordoned | self.foreign) >= MOST_AWAY
+            assert is_current or waits, "a worker still has another template"
             released = number in self.cordoned
             assert pod.is_protected != released, "evictions wait, or may have what is in service"
             reason, cordoned = self.slurm[number].reason, number in self.cordoned
@@ -338,6 +374,60 @@ class World:
 
 def name(number: int) -> str:
     return f"gpu-{number}"
+
+
+class Update(World):
+    """Nothing happens but updates: so no more workers are away than may be."""
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__(rng)
+        self.wanted = MOST
+        self.settle()
+        self.is_calm = False
+
+    @override
+    def step(self) -> None:
+        steps: dict[Callable[[], None], float] = {
+            self.look: 10,
+            self.read: 10,
+            self.hear: 8,
+            self.progress: 8,
+            self.start_job: 8,
+            self.end_job: 5,
+            self.fail_to_read: 1,
+            self.die: 1,
+            self.wait_long: 1,
+        }
+        (chosen,) = self.rng.choices(list(steps), list(steps.values()))
+        self.pass_time(self.rng.random())
+        self.history.append(chosen.__name__)
+        chosen()
+        away = [
+            number
+            for number, pod in self.pods.items()
+            if pod.stage is not PodStage.READY or self.slurm[number].reason
+        ]
+        assert len(away) + MOST - len(self.pods) <= MOST_AWAY, "too many are away for an update"
+
+
+def play_update(seed: int, steps: int = 150) -> None:
+    """Play one update, perhaps to a template that does not work, and back; the same seed gives the same."""
+    world = Update(Random(seed))  # noqa: S311  # histories, not secrets
+    try:
+        world.template = 2
+        world.broken = {2} if seed % 2 else set()
+        for _ in range(steps):
+            world.step()
+        if seed % 2:
+            serving = [p for p in world.pods.values() if world.made_from[p.uid] == 1]
+            assert len(serving) >= MOST - MOST_AWAY, "a broken template went too far"
+            world.template = 1
+            for _ in range(steps):
+                world.step()
+        world.settle()
+    except AssertionError as failed:
+        failed.add_note(f"seed {seed}: {world.history[-30:]}")
+        raise
 
 
 def play(seed: int, steps: int = 120) -> None:
