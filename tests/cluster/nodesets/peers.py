@@ -165,6 +165,11 @@ class Workers(Slurm):
         asyncio.get_running_loop().call_later(late_s, change)
         raise LostReply(operation, "no answer")
 
+    def end_all_on(self, name: str) -> None:
+        """End the jobs of a node."""
+        for each in self._running_on(name):
+            del self.jobs[each.id]
+
     def register(self, name: str) -> None:
         if name not in self.nodes.by_name:
             self.nodes.by_name[name] = Node(name=name, states={"IDLE", "DYNAMIC_NORM"})
