@@ -71,6 +71,7 @@ class World:
         """Nodes that somebody else has drained."""
         self.lifted: set[int] = set()
         """Nodes of which somebody has lifted a drain just now: a job may start before anybody can know."""
+        self.lifted_at_s: dict[int, float] = {}
         self.late: list[tuple[float, int, str]] = []
         """Requests whose reply was lost, and that still take effect: when, where, which reason."""
         self.readings = WorkerReadings(lost_reply_s=LOST_REPLY_S)
@@ -137,6 +138,7 @@ class World:
             return
         self.foreign ^= {number}
         self.lifted.add(number)
+        self.lifted_at_s[number] = self.now_s
         node.reason = "broken fan" if number in self.foreign else ""
 
     def evict(self) -> None:
@@ -308,7 +310,8 @@ class World:
                 if pod is not None and (pod.uid, pod.resource_version) == (uid, version):
                     node = self.slurm.get(number)
                     is_over = pod.stage is PodStage.OVER
-                    assert is_over or node is None or not node.jobs, "it deleted a worker with jobs"
+                    is_free = node is None or not node.jobs or self.is_just_lifted(number)
+                    assert is_over or is_free, "it deleted a worker with jobs"
                     assert facts.pod is not None
                     self.store(number, replace(pod, stage=PodStage.TERMINATING))
             case DrainWorker(reason=reason):
@@ -319,6 +322,11 @@ class World:
                 assert seen is not None, "it undrains what it does not see"
                 assert seen.reason.startswith(REASON_PREFIX), "it lifts somebody's drain"
                 self.ask(number, "")
+
+    def is_just_lifted(self, number: int) -> bool:
+        """Whether somebody has lifted a drain after the last reading began; what a worker does before its end waits then."""
+        last = self.readings._last
+        return last is not None and self.lifted_at_s.get(number, 0.0) >= last.began_s
 
     def ask(self, number: int, reason: str) -> None:
         """Ask Slurm for a drain or its end; the reply may be lost, and the request be carried out later or never."""
