@@ -72,6 +72,8 @@ class World:
         self.lifted: set[int] = set()
         """Nodes of which somebody has lifted a drain just now: a job may start before anybody can know."""
         self.lifted_at_s: dict[int, float] = {}
+        self.last_began_s = self.proof_from_s = 0.0
+        """When the last reading began, and the one before: two prove that a node has no jobs."""
         self.late: list[tuple[float, int, str]] = []
         """Requests whose reply was lost, and that still take effect: when, where, which reason."""
         self.readings = WorkerReadings(lost_reply_s=LOST_REPLY_S)
@@ -195,6 +197,7 @@ class World:
         if self.under_way is None:
             self.under_way = self.reading()
         if self.is_calm or self.rng.random() < 0.7:
+            self.proof_from_s, self.last_began_s = self.last_began_s, self.under_way.began_s
             self.readings.read(self.under_way)
             self.under_way = None
         self.pass_time(0.01)
@@ -324,9 +327,8 @@ class World:
                 self.ask(number, "")
 
     def is_just_lifted(self, number: int) -> bool:
-        """Whether somebody has lifted a drain after the last reading began; what a worker does before its end waits then."""
-        last = self.readings._last
-        return last is not None and self.lifted_at_s.get(number, 0.0) >= last.began_s
+        """Whether somebody has lifted a drain within the last two readings: what the worker does before its end waits then."""
+        return self.lifted_at_s.get(number, -1.0) >= self.proof_from_s
 
     def ask(self, number: int, reason: str) -> None:
         """Ask Slurm for a drain or its end; the reply may be lost, and the request be carried out later or never."""
