@@ -178,14 +178,20 @@ def _values(instance: Instance, user: Identity, kube_version: str) -> dict[str, 
     }
     if instance.options.compute:
         values["config"].update(_batch(instance, user))
-    for setting in instance.options.settings:
-        name, _, value = setting.partition("=")
+    settings = (f"config.{setting}" for setting in instance.options.settings)
+    set_values(values, (*settings, *instance.options.values))
+    return values
+
+
+def set_values(values: dict[str, Any], chosen: Iterable[str]) -> None:
+    """Set values of the chart in place; each is written as for helm: `admission.calls=one`."""
+    for choice in chosen:
+        name, _, value = choice.partition("=")
         *sections, field = name.split(".")
-        section = values["config"]
+        section = values
         for each in sections:
             section = section.setdefault(each, {})
         section[field] = yaml.safe_load(value)
-    return values
 
 
 def _batch(instance: Instance, user: Identity) -> dict[str, Any]:
