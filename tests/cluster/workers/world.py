@@ -99,7 +99,7 @@ class World:
             self.end_job: 5,
             self.scale: 4,
             self.cordon: 3,
-            self.change_template: 2,
+            self.change_template: 1,
             self.drain_by_somebody: 1,
             self.evict: 4,
             self.crash: 0.5,
@@ -324,6 +324,9 @@ class World:
                 seen = facts.seen.node
                 assert seen is not None, "it undrains what it does not see"
                 assert seen.reason.startswith(REASON_PREFIX), "it lifts somebody's drain"
+                known = [each for each in (facts.pod, self.pods.get(number)) if each is not None]
+                is_safe = any(each.is_protected for each in known)
+                assert is_safe or not known, "a worker comes back that evictions may have"
                 self.ask(number, "")
 
     def is_just_lifted(self, number: int) -> bool:
