@@ -13,6 +13,7 @@ _AWAY: Final = frozenset({"DRAIN", "DOWN", "FAIL", "INVALID_REG", "NOT_RESPONDIN
 """States of a node that takes no jobs."""
 _GONE: Final = (PodStage.TERMINATING, PodStage.OVER)
 _ALL: Final = 100
+_MOST: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,11 @@ class RolledWorker:
     """It was made from the template as it is now."""
     is_available: bool
     """It has been ready for long enough."""
+
+    @property
+    def is_old(self) -> bool:
+        """Check whether it has another template, and is not going already."""
+        return not self.is_current and self.worker.pod.stage not in _GONE
 
     @property
     def is_away(self) -> bool:
@@ -44,7 +50,7 @@ def allowed_away(max_unavailable: int | str, wanted: int) -> int:
     if isinstance(max_unavailable, int):
         return max(max_unavailable, 1)
     text = max_unavailable.removesuffix("%")
-    percent = numbers.whole(text, most=_ALL) if text != max_unavailable else None
+    percent = numbers.whole(text, most=_MOST) if text != max_unavailable else None
     # What the definition would not have let in is taken for the least.
     return max(-(-wanted * (percent or 0) // _ALL), 1)
 
@@ -61,15 +67,15 @@ def to_replace(rolled: Iterable[RolledWorker], *, missing: int, most_away: int) 
         most_away: how many may be away at once.
     """
     some = list(rolled)
-    old = [each for each in some if not each.is_current and each.worker.pod.stage not in _GONE]
+    old = [each for each in some if each.is_old]
+    renewed = [each for each in some if not each.is_old and each.is_away]
     unstarted = [each for each in old if each.worker.pod.stage is PodStage.UNSTARTED]
     started = [each for each in old if each.worker.pod.stage is not PodStage.UNSTARTED]
     known = [each for each in started if each.worker.seen.is_sure]
     chosen = [each for each in known if each.worker.is_drained_as(REPLACED)]
-    others = [each for each in known if each not in chosen]
+    others = [each for each in known if not each.worker.is_drained_as(REPLACED)]
     broken = sorted((each for each in others if each.is_away), key=_cordoned_last)
     serving = sorted((each for each in others if not each.is_away), key=_idle_first)
-    renewed = [each for each in some if each not in old and each.is_away]
     room = most_away - missing - len(renewed) - len(chosen) - (len(started) - len(known))
     going = [
         *unstarted,

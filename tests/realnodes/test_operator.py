@@ -321,7 +321,8 @@ def test_another_template_waits_for_jobs_and_a_broken_one_is_told_and_taken_back
     sandbox.admin.patch(path, {"spec": {"slurmd": {"image": image}}})
     wait_until(is_updated, LEAVES_S, sandbox=sandbox)
     wait_until(lambda: in_pods.run("srun", "hostname").strip() == worker, STARTS_S, sandbox=sandbox)
-    kept = sandbox.kubectl("-n", NAMESPACE, "get", "controllerrevisions", "-o", "name")
+    selected = ("-l", "app.kubernetes.io/name=slurmd", "-o", "name")
+    kept = sandbox.kubectl("-n", NAMESPACE, "get", "controllerrevisions", *selected)
     assert 1 == len(kept.split())
 
 

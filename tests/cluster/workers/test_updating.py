@@ -134,7 +134,7 @@ def test_what_is_drained_for_an_update_is_scaled_in_first() -> None:
         ("50%", 0, 1),
         (0, 4, 1),
         ("most", 4, 1),
-        ("500%", 4, 1),
+        ("200%", 4, 8),
     ],
 )
 def test_how_many_may_be_away(given: int | str, wanted: int, expected: int) -> None:
