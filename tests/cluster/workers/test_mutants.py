@@ -141,7 +141,8 @@ def test_the_histories_find_a_machine_that(mutant: WorkerMutant, tmp_path: Path)
     change = Changed(
         file=f"cluster/workers/{mutant.file}", before=mutant.before, after=mutant.after
     )
-    histories = f"for seed in range({HISTORIES}): play(seed); play_update(seed)"
+    both = "play(seed); play(seed, has_updates=True)"
+    histories = f"for seed in range({HISTORIES}): {both}; play_update(seed)"
     program = f"from tests.cluster.workers.world import play, play_update\n{histories}"
 
     hunt = hunted(change, tmp_path, "-c", program, package="cluster")

@@ -10,6 +10,7 @@ HISTORIES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "150"))
 def test_what_must_hold_holds_in_every_history() -> None:
     for seed in range(HISTORIES):
         play(seed)
+        play(seed, has_updates=True)
 
 
 def test_an_update_takes_no_more_workers_away_than_it_may_and_comes_to_its_end() -> None:

@@ -56,6 +56,9 @@ class Node:
 class World:
     """One history."""
 
+    has_updates = False
+    """Templates change."""
+
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.now_s = 100.0
@@ -99,7 +102,6 @@ class World:
             self.end_job: 5,
             self.scale: 4,
             self.cordon: 3,
-            self.change_template: 1,
             self.drain_by_somebody: 1,
             self.evict: 4,
             self.crash: 0.5,
@@ -107,6 +109,8 @@ class World:
             self.die: 1,
             self.wait_long: 1,
         }
+        if self.has_updates:
+            steps[self.change_template] = 2
         (chosen,) = self.rng.choices(list(steps), list(steps.values()))
         self.pass_time(self.rng.random())
         self.history.append(chosen.__name__)
@@ -443,9 +447,10 @@ def play_update(seed: int, steps: int = 150) -> None:
         raise
 
 
-def play(seed: int, steps: int = 120) -> None:
+def play(seed: int, steps: int = 120, *, has_updates: bool = False) -> None:
     """Play one history; the same seed gives the same."""
     world = World(Random(seed))  # noqa: S311  # histories, not secrets
+    world.has_updates = has_updates
     try:
         for _ in range(steps):
             world.step()
