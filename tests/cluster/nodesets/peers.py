@@ -4,6 +4,7 @@ import asyncio
 import copy
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from bridge.kube.wire import rfc3339
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
-from bridge.slurm.errors import LostReply, Unavailable
+from bridge.slurm.errors import LostReply, Rejected, Unavailable
 from cluster.nodesets.actuator import WorkerActuator
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
@@ -162,7 +163,12 @@ class Workers(Slurm):
         if not late_s:
             change()
             return
-        asyncio.get_running_loop().call_later(late_s, change)
+
+        def change_at_last() -> None:
+            with suppress(Rejected):  # the node is gone, and nobody waits for the answer
+                change()
+
+        asyncio.get_running_loop().call_later(late_s, change_at_last)
         raise LostReply(operation, "no answer")
 
     def end_all_on(self, name: str) -> None:
