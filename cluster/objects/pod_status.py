@@ -15,7 +15,7 @@ class PodReason(ObjectStruct, frozen=True):
     message: str = ""
 
 
-class ContainerState(ObjectStruct, frozen=True):
+class ToldContainerState(ObjectStruct, frozen=True):
     """One of them at most; neither: it runs."""
 
     waiting: PodReason | None = None
@@ -26,8 +26,8 @@ class ContainerStatus(ObjectStruct, frozen=True):
     """A container."""
 
     name: str = ""
-    state: ContainerState = ContainerState()
-    last_state: ContainerState = ContainerState()
+    state: ToldContainerState = ToldContainerState()
+    last_state: ToldContainerState = ToldContainerState()
     restart_count: int = 0
 
     @property

@@ -143,7 +143,11 @@ def test_the_histories_find_a_machine_that(mutant: WorkerMutant, tmp_path: Path)
     )
     both = "play(seed); play(seed, has_updates=True)"
     histories = f"for seed in range({HISTORIES}): {both}; play_update(seed)"
-    program = f"from tests.cluster.workers.world import play, play_update\n{histories}"
+    players = (
+        "from tests.cluster.workers.update_world import play_update\n"
+        "from tests.cluster.workers.world import play\n"
+    )
+    program = f"{players}{histories}"
 
     hunt = hunted(change, tmp_path, "-c", program, package="cluster")
 

@@ -2,7 +2,8 @@
 
 import os
 
-from tests.cluster.workers.world import play, play_update
+from tests.cluster.workers.update_world import play_update
+from tests.cluster.workers.world import play
 
 HISTORIES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "150"))
 
