@@ -2,11 +2,9 @@
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from random import Random
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.workers import choosing, table, updating
 from cluster.workers.actions import (
     CreateWorker,
@@ -27,6 +25,7 @@ from cluster.workers.situation import (
     WorkerPolicy,
 )
 from cluster.workers.updating import RolledWorker
+from tests.cluster.workers.slurm_node import Node
 
 LOST_REPLY_S = 10.0
 POLICY = WorkerPolicy()
@@ -37,18 +36,6 @@ MOST_AWAY = 2
 
 class Died(Exception):
     """The leader is no more."""
-
-
-@dataclass(slots=True)
-class Node:
-    """A worker's record in Slurm."""
-
-    reason: str = ""
-    jobs: set[int] = field(default_factory=set)
-
-    def facts(self, name: str, *, jobs: frozenset[int]) -> SlurmNodeFacts:
-        states = {"ALLOCATED" if jobs else "IDLE"} | ({"DRAIN"} if self.reason else set())
-        return SlurmNodeFacts(name=SlurmNode(name), states=frozenset(states), reason=self.reason)
 
 
 class World:
@@ -277,8 +264,9 @@ class World:
             for each in candidates
             if each.name not in gone
         ]
-        missing = max(self.wanted - len(rolled), 0)
-        return updating.to_replace(rolled, missing=missing, most_away=MOST_AWAY)
+        return updating.to_replace(
+            rolled, missing=max(self.wanted - len(rolled), 0), most_away=MOST_AWAY
+        )
 
     def carry_out(  # noqa: C901  # one case for each action
         self, number: int, facts: WorkerFacts, action: WorkerAction
@@ -315,7 +303,9 @@ class World:
                 if pod is not None and (pod.uid, pod.resource_version) == (uid, version):
                     node = self.slurm.get(number)
                     is_over = pod.stage is PodStage.OVER
-                    is_free = node is None or not node.jobs or self.is_just_lifted(number)
+                    # What a worker does before its end waits for jobs that come by a drain lifted just now.
+                    was_lifted = self.lifted_at_s.get(number, -1.0) >= self.proof_from_s
+                    is_free = node is None or not node.jobs or was_lifted
                     assert is_over or is_free, "it deleted a worker with jobs"
                     assert facts.pod is not None
                     self.store(number, replace(pod, stage=PodStage.TERMINATING))
@@ -326,14 +316,11 @@ class World:
                 seen = facts.seen.node
                 assert seen is not None, "it undrains what it does not see"
                 assert seen.reason.startswith(REASON_PREFIX), "it lifts somebody's drain"
-                known = [each for each in (facts.pod, self.pods.get(number)) if each is not None]
-                is_safe = any(each.is_protected for each in known)
-                assert is_safe or not known, "a worker comes back that evictions may have"
+                known = [each for each in (facts.pod, self.pods.get(number)) if each]
+                assert any(each.is_protected for each in known), (
+                    "evictions may have what comes back"
+                )
                 self.ask(number, "")
-
-    def is_just_lifted(self, number: int) -> bool:
-        """Whether somebody has lifted a drain within the last two readings: what the worker does before its end waits then."""
-        return self.lifted_at_s.get(number, -1.0) >= self.proof_from_s
 
     def ask(self, number: int, reason: str) -> None:
         """Ask Slurm for a drain or its end; the reply may be lost, and the request be carried out later or never."""
@@ -376,7 +363,7 @@ class World:
         for number, pod in self.pods.items():
             is_current = self.made_from[pod.uid] == self.template
             waits = len(self.cordoned | self.foreign) >= MOST_AWAY
-            assert is_current or waits, "a worker still has another template"
+            assert is_current or waits, "it has another template"
             released = number in self.cordoned
             assert pod.is_protected != released, "evictions wait, or may have what is in service"
             reason, cordoned = self.slurm[number].reason, number in self.cordoned
