@@ -77,7 +77,7 @@ def parts(instance: Instance) -> tuple[Part, ...]:
     controller = yaml.safe_load((folder / "config.yaml").read_text())["operator"]["controller"]
     port = instance.ports["operator-slurm"]
     kubectl = str(instance.bin / "kubectl")
-    way = (kubectl, controller, str(port), str(folder / "token"))
+    way = (kubectl, controller, str(port), str(folder / "slurm-token"))
     return (
         Part(
             name=_NAME,
@@ -117,7 +117,7 @@ def _here(instance: Instance, settings: dict[str, Any], image: str) -> dict[str,
         "kubernetes": {"kubeconfig": str(folder / "kubeconfig")},
         "slurm": {
             "url": [instance.url("operator-slurm")],
-            "token_file": str(folder / "token"),
+            "token_file": str(folder / "slurm-token"),
         },
         "operator": {"image": image, "controller": CONTROLLER},
         "health": {"listen": f"127.0.0.1:{instance.ports['operator-health']}"},
