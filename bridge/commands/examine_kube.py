@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
+from bridge.commands import examine_keys
 from bridge.commands.installation import OURS, Installation, config_map, excluded_namespaces
 from bridge.domain import names
 from bridge.domain.admission import selftest
@@ -107,12 +108,13 @@ class KubeExaminer:
         excluded = await excluded_namespaces(self._client, self._release)
         selected = None if labelled is None else [one for one in labelled if one not in excluded]
         skew_s = await self._readable(self._skew_s())
-        webhooks, policies, leases, denied, kept_off = await gather(
+        webhooks, policies, leases, denied, kept_off, key_holders = await gather(
             self._readable(self._webhooks()),
             self._readable(self._policies()),
             self._readable(self._lease_ages(skew_s or 0.0)),
             self._readable(self._denied(has_profiles=has_profiles)),
             self._readable(self._kept_off()),
+            self._readable(examine_keys.holders(self._client, release=self._release)),
         )
         admission, scheduler, nodes = await gather(
             self._admission(selected or (), settings.scheduler_name),
@@ -140,6 +142,7 @@ class KubeExaminer:
                 denied=denied,
                 selected_namespaces=None if selected is None else len(selected),
                 kept_off=kept_off,
+                key_holders=key_holders,
                 without_effect=tuple(one for one in labelled or () if one in excluded),
             ),
             settings=settings,
