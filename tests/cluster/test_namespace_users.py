@@ -28,7 +28,9 @@ def editor(served: Sandbox, namespace: str, *, also: tuple[str, ...] = ()) -> It
     user = f"eve-{uuid.uuid4().hex[:8]}"
     where = f"{RBAC}/namespaces/{namespace}"
     plurals = [BY_NAME[kind].plural for kind in also]
-    rules = [{"apiGroups": ["slinky.slurm.net"], "resources": plurals, "verbs": ["*"]}]
+    rules = (
+        [{"apiGroups": ["slinky.slurm.net"], "resources": plurals, "verbs": ["*"]}] if also else []
+    )
     extra = {"apiVersion": API, "kind": "Role", "metadata": {"name": user}, "rules": rules}
     served.admin.create(f"{where}/roles", extra)
     for kind, role in (("ClusterRole", "edit"), ("Role", user)):
