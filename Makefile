@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers jobs cluster sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs bench fmt docs site manifests lock image slurm-images release clean
+.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs bench bench-table fmt docs site manifests lock image slurm-images release clean
 
 venv: .venv/ready
 
@@ -42,6 +42,11 @@ coverage: venv
 # Measure speed and cost on this machine, against kube-scheduler alone (docs/performance.md): make bench BENCH_ARGS="--pods 1000"
 bench: venv
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+# Fill the table of docs/performance.md: three runs of each column and size, kept in build/bench; called again, it goes on where it ended.
+# Only the table of stored runs: make bench-table BENCH_TABLE_ARGS="build/bench/200-*.json"
+bench-table: venv
+	$(BIN)/python -m benchmarks.table --page docs/performance.md $(BENCH_TABLE_ARGS)
 
 # Take each peer away for ten minutes, on real servers (docs/reliability.md). For a first impression: OUTAGE_S=60 make test-long
 test-long: venv

@@ -15,7 +15,7 @@ import typer
 import uvloop
 from rich.console import Console
 
-from benchmarks import apiserver, micro, profiling, report, results, scenarios
+from benchmarks import apiserver, columns, micro, profiling, report, results, scenarios
 from benchmarks.meter import Meter
 from benchmarks.results import Machine, Run, Shape
 from benchmarks.scenarios import Stage
@@ -36,27 +36,51 @@ def main(
     pods: Annotated[int, typer.Option(help="Pods per stretch.", min=1)] = 200,
     nodes: Annotated[int, typer.Option(help="Nodes of each kind.", min=1)] = 100,
     waiting_s: Annotated[float, typer.Option(help="How long to watch waiting pods.", min=1)] = 40,
+    column: Annotated[
+        str,
+        typer.Option(
+            help=f"{' | '.join(columns.COLUMNS)}: what is switched on (docs/performance.md)."
+        ),
+    ] = columns.DEFAULTS,
+    switch: Annotated[
+        list[str] | None,
+        typer.Option(help="One switch of the fastest column on top of the defaults; repeatable."),
+    ] = None,
+    idle_minutes: Annotated[
+        float, typer.Option(help="Rest so long, then time the first pod; 0: do not.", min=0)
+    ] = 0,
     output: Annotated[
         Path | None, typer.Option(help="Write the figures to this file, as JSON.")
     ] = None,
     compare: Annotated[
         Path | None, typer.Option(help="Compare with the JSON of an earlier run.", exists=True)
     ] = None,
+    across_columns: Annotated[
+        bool, typer.Option(help="Compare even if another column was measured then.")
+    ] = False,
     profile: Annotated[
         Path | None,
         typer.Option(help="Profile our services, which slows them; write to this folder."),
     ] = None,
 ) -> None:
     """Measure the bridge against plain kube-scheduler, on real systems on this machine."""
-    shape = Shape(pods=pods, nodes=nodes, waiting_s=waiting_s, is_profiled=profile is not None)
     console = report.console()
     try:
-        before = _earlier(compare, shape)
-        run = _measure(shape, profile, console)
+        chosen = columns.column(column, switch or ())
+        shape = Shape(
+            pods=pods,
+            nodes=nodes,
+            waiting_s=waiting_s,
+            is_profiled=profile is not None,
+            column=chosen.name,
+            values=chosen.values,
+        )
+        before = _earlier(compare, shape, across_columns=across_columns)
+        run = _measure(shape, idle_minutes, profile, console)
     except (SandboxError, KubeError, ValueError) as error:
         console.print(f"error: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
-    report.show(console, run, before)
+    report.show(console, run, before, across_columns=across_columns)
     if profile:
         from benchmarks import profiles  # noqa: PLC0415  # measuring needs no pyinstrument
 
@@ -67,16 +91,19 @@ def main(
         output.write_bytes(results.write(run))
 
 
-def _earlier(path: Path | None, shape: Shape) -> Run | None:
+def _earlier(path: Path | None, shape: Shape, *, across_columns: bool) -> Run | None:
     if path is None:
         return None
     run = results.read(path.read_bytes())
-    if not run.shape.is_like(shape):
-        raise ValueError(f"{path} holds a run of {run.shape}, expected one of {shape}")
+    if not run.shape.is_like(shape, across_columns=across_columns):
+        raise ValueError(
+            f"{path} holds a run of {run.shape}, expected one of {shape};"
+            " if only the columns differ, --across-columns compares them"
+        )
     return run
 
 
-def _measure(shape: Shape, profile: Path | None, console: Console) -> Run:
+def _measure(shape: Shape, idle_minutes: float, profile: Path | None, console: Console) -> Run:
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
     folder.chmod(0o755)  # the servers' accounts must be able to enter
 
@@ -89,7 +116,7 @@ def _measure(shape: Shape, profile: Path | None, console: Console) -> Run:
             sandbox = Sandbox.up(folder, scenarios.options(shape), progress=say)
         with sandbox, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                return runner.run(_stretches(sandbox, shape, profile, say))
+                return runner.run(_stretches(sandbox, shape, idle_minutes, profile, say))
             except SandboxError as error:
                 raise SandboxError(f"{error}\n{sandbox.log_tails()}") from error
     finally:
@@ -97,7 +124,11 @@ def _measure(shape: Shape, profile: Path | None, console: Console) -> Run:
 
 
 async def _stretches(
-    sandbox: Sandbox, shape: Shape, profile: Path | None, say: Callable[[str], None]
+    sandbox: Sandbox,
+    shape: Shape,
+    idle_minutes: float,
+    profile: Path | None,
+    say: Callable[[str], None],
 ) -> Run:
     """Measure everything, one stretch after another."""
     machine, began_at = _machine(), SystemClock().now().isoformat(timespec="seconds")
@@ -132,6 +163,10 @@ async def _stretches(
         }
         say("pods one by one")
         single = await apiserver.singles(stage)
+        idle = None
+        if idle_minutes:
+            say(f"a pod after {idle_minutes:g} minutes without any")
+            idle = await apiserver.after_rest(stage, idle_minutes)
         say(f"a full cluster, and {shape.pods} pods that wait")
         queued = await scenarios.queue(stage)
         say("what the API server does for pods, ours and others")
@@ -145,6 +180,7 @@ async def _stretches(
             lives=await apiserver.lives(stage),
             strangers=await apiserver.strangers(stage),
             single=single,
+            idle=idle,
         )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from benchmarks import meter
 from benchmarks.load import MERGE_PATCH, Moment, Pods, at_once
-from benchmarks.results import ApiWork, Spread
+from benchmarks.results import ApiWork, Idle, Spread
 from benchmarks.scenarios import Stage
 from bridge.kube.client import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 from sandbox.errors import SandboxError
@@ -58,6 +58,16 @@ async def singles(stage: Stage) -> Spread:
             named += one
             await asyncio.sleep(1 + number / _SINGLES)  # at any moment of Slurm's second
         return pods.spread(Moment.SENT, Moment.BOUND, named)
+
+
+async def after_rest(stage: Stage, minutes: float) -> Idle:
+    """Measure CREATE to bound of one pod, after so long without any pod."""
+    async with Pods.watched(stage.kube, "bench-idle", is_bridged=True) as pods:
+        await asyncio.sleep(60 * minutes)
+        one = await pods.create("first", 1)
+        await pods.reached(Moment.BOUND, one, stage.deadline_s)
+        bound_s = pods.spread(Moment.SENT, Moment.BOUND, one).longest_s
+    return Idle(minutes=minutes, bound_s=round(bound_s, 3))
 
 
 async def strangers(stage: Stage) -> dict[str, tuple[ApiWork, ApiWork]]:

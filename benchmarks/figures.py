@@ -31,7 +31,10 @@ class Figure:
 
 def show(figures: Sequence[Figure], console: Console) -> None:
     """Print a table of all figures."""
-    table = Table("what", "found", "goal", "", "SchedMD's slurm-exporter")
+    columns = ["what", "found", "goal", ""]
+    if any(figure.theirs for figure in figures):
+        columns.append("SchedMD's slurm-exporter")
+    table = Table(*columns)
     for figure in figures:
-        table.add_row(*figure.cells())
+        table.add_row(*figure.cells()[: len(columns)])
     console.print(table)

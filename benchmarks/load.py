@@ -94,11 +94,11 @@ class Pods:
     @classmethod
     @asynccontextmanager
     async def watched(
-        cls, kube: KubeClient, namespace: str, *, is_bridged: bool
+        cls, kube: KubeClient, namespace: str, *, is_bridged: bool, are_left: bool = False
     ) -> AsyncIterator[Self]:
         """Create the namespace and watch it.
 
-        At the end all pods must be gone within reasonable time.
+        At the end all pods must be gone within reasonable time, unless they are left to the end of the sandbox.
         """
         labels = {names.ENABLED_LABEL: "true"} if is_bridged else {}
         metadata = {"name": namespace, "labels": labels}
@@ -110,7 +110,8 @@ class Pods:
             async with asyncio.TaskGroup() as group:
                 watching = group.create_task(pods._watch(listed.metadata.version))
                 yield pods
-                await pods.delete()
+                if not are_left:
+                    await pods.delete()
                 watching.cancel()
         except ExceptionGroup as failures:  # the first has cancelled the others
             raise failures.exceptions[0] from None
@@ -213,6 +214,28 @@ class Pods:
                 f" {len(named)} pods: {', '.join(missing[:3])} …"
             ) from None
         return {name: noted[name] for name in named}
+
+    def count(self, moment: Moment) -> int:
+        """Return to how many it has happened."""
+        return len(self._moments[moment])
+
+    async def reached_by(self, moment: Moment, count: int, deadline_s: float) -> float:
+        """Wait until this has happened to so many, whichever they are; return when it happened to the last of them.
+
+        Raises:
+            SandboxError: it has not happened in time.
+        """
+        noted = self._moments[moment]
+        try:
+            async with asyncio.timeout(deadline_s):
+                while len(noted) < count:
+                    self._noted.clear()
+                    await self._noted.wait()
+        except TimeoutError:
+            raise SandboxError(
+                f"{self._path}: {moment.value}: after {deadline_s:g} s true of {len(noted)} pods, not of {count}"
+            ) from None
+        return sorted(noted.values())[count - 1]
 
     def first(self, moment: Moment, named: Iterable[str]) -> float:
         """Return when it happened to the first of those it has happened to."""

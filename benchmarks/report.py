@@ -14,8 +14,10 @@ _WORTH_TELLING = 0.05
 """Figures below this in both runs are not comparable."""
 
 
-def show(console: Console, run: Run, before: Run | None) -> None:
+def show(console: Console, run: Run, before: Run | None, *, across_columns: bool = False) -> None:
     """Print everything; with an earlier run, also the changes since."""
+    if run.shape.column:
+        console.print(f"column {run.shape.column}: {', '.join(run.shape.values)}\n", markup=False)
     tables: list[RenderableType] = [
         _times(run),
         _micro(run.micro),
@@ -26,7 +28,7 @@ def show(console: Console, run: Run, before: Run | None) -> None:
         _goals(run, before),
     ]
     if before:
-        tables.append(_changes(before, run))
+        tables.append(_changes(before, run, across_columns=across_columns))
     for table in tables:
         console.print(table)
         console.print()
@@ -114,9 +116,9 @@ def _goals(run: Run, before: Run | None) -> Table:
     return table
 
 
-def _changes(before: Run, run: Run) -> Table:
+def _changes(before: Run, run: Run, *, across_columns: bool) -> Table:
     table = _table(f"changes since {before.began_at} ({before.commit})", "before", "now", "percent")
-    for change in _worth_telling(compare(before, run)):
+    for change in _worth_telling(compare(before, run, across_columns=across_columns)):
         percent = "new" if change.percent is None else f"{change.percent:+.0f} %"
         table.add_row(change.name, f"{change.before:.3f}", f"{change.now:.3f}", percent)
     return table

@@ -45,6 +45,10 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     spread: Spread | None = None
     """Over all pods; None if nothing happens to them."""
+    first_s: float | None = None
+    """From its beginning until that moment has come for the first pod; None if that was not recorded."""
+    first_200_s: float | None = None
+    """The same for the 200th, or for the last of fewer."""
 
     @property
     def per_s(self) -> float:
@@ -90,17 +94,32 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured.
 
-    Only runs of the same shape are comparable, except for the number of nodes.
+    Only runs of the same shape are comparable, except for the number of nodes, and for the column if one asks for it.
     """
 
     pods: int
     nodes: int
     waiting_s: float
     is_profiled: bool
+    column: str = ""
+    """A column of `benchmarks.columns`; empty in runs of older versions, which had the sandbox's own settings."""
+    values: tuple[str, ...] = ()
+    """Of the chart, in that column and at that time."""
 
-    def is_like(self, other: "Shape") -> bool:
+    def is_like(self, other: "Shape", *, across_columns: bool = False) -> bool:
         """Check whether the figures of both are comparable."""
-        return msgspec.structs.replace(self, nodes=other.nodes) == other
+        same = msgspec.structs.replace(self, nodes=other.nodes)
+        if across_columns:
+            same = msgspec.structs.replace(same, column=other.column, values=other.values)
+        return same == other
+
+
+class Idle(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod that came after a while without any."""
+
+    minutes: float
+    bound_s: float
+    """From its CREATE until it had a node."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +138,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Writes of pods that are not ours: without our policies, and with them."""
     single: Spread | None = None
     """CREATE to bound of single pods on an idle cluster."""
+    idle: Idle | None = None
+    """The first pod after a rest; None if that was not asked for."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +174,8 @@ def figures(run: Run) -> dict[str, float]:
     for title, phase in run.phases.items():
         found[f"{title}: seconds"] = phase.wall_s
         found |= _spread_figures(title, phase.spread)
+        if phase.first_s is not None:
+            found[f"{title}: seconds to the first"] = phase.first_s
         found |= {f"{title}: CPU s {part}": n for part, n in phase.usage.cpu_s.items()}
         found |= {f"{title}: MiB {part}": n for part, n in phase.usage.memory_mib.items()}
         found |= {f"{title}: {name}": n for name, n in phase.usage.calls.items()}
@@ -165,16 +188,18 @@ def figures(run: Run) -> dict[str, float]:
         found[f"API server, {title}: allocations"] = work.allocations / work.count
     for title, (_, work) in run.strangers.items():
         found[f"not ours, {title}: allocations"] = work.allocations / work.count
+    if run.idle:
+        found["first pod after a rest: seconds"] = run.idle.bound_s
     return found | _spread_figures("single pods", run.single)
 
 
-def compare(before: Run, now: Run) -> list[Change]:
+def compare(before: Run, now: Run, *, across_columns: bool = False) -> list[Change]:
     """Return every figure that both runs have.
 
     Raises:
         ValueError: they did not measure the same.
     """
-    if not before.shape.is_like(now.shape):
+    if not before.shape.is_like(now.shape, across_columns=across_columns):
         raise ValueError(f"the stored run measured {before.shape}, this one {now.shape}")
     old, new = figures(before), figures(now)
     return [Change(name=name, before=old[name], now=new[name]) for name in new if name in old]

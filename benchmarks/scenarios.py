@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
+import msgspec
+
 from benchmarks import meter
 from benchmarks.load import Moment, Pods
 from benchmarks.meter import Meter, Reading
@@ -29,6 +31,8 @@ LIFE = "whole life"
 WAITING = "waiting"
 FREED = "freed"
 
+MANY_FREED = 200
+"""The pod for which the freed stretch has a goal, however many wait."""
 _WARM_UP_PODS = 20
 _NODE_CPUS = 8
 _POLL_S = 0.5
@@ -43,6 +47,7 @@ def options(shape: Shape) -> Options:
         plain_nodes=shape.nodes,
         node_cpus=max(_NODE_CPUS, math.ceil(shape.pods / shape.nodes)),
         hurried=False,
+        values=shape.values,
     )
 
 
@@ -154,9 +159,14 @@ async def queue(stage: Stage) -> dict[str, Phase]:
         freed = await stage.read()
         first_end = pods.first(Moment.ENDED, fillers)
         spread = pods.spread_since(first_end, Moment.BOUND, named)
+    since_s = sorted(moment - first_end for moment in bound.values())
     return {
         WAITING: _phase(named, settled, waited, shape.waiting_s, None),
-        FREED: _phase(named, waited, freed, max(bound.values()) - first_end, spread),
+        FREED: msgspec.structs.replace(
+            _phase(named, waited, freed, since_s[-1], spread),
+            first_s=round(since_s[0], 3),
+            first_200_s=round(since_s[:MANY_FREED][-1], 3),
+        ),
     }
 
 

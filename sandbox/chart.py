@@ -187,16 +187,17 @@ def _values(instance: Instance, user: Identity, kube_version: str) -> dict[str, 
     }
     if instance.options.compute:
         values["config"].update(_batch(instance, user))
-    put(values["config"], instance.options.settings)
+    settings = (f"config.{setting}" for setting in instance.options.settings)
+    set_values(values, (*settings, *instance.options.values))
     return values
 
 
-def put(config: dict[str, Any], settings: Iterable[str]) -> None:
-    """Put settings such as `controllers.start_deadline_s=20` into a configuration."""
-    for setting in settings:
-        name, _, value = setting.partition("=")
+def set_values(values: dict[str, Any], chosen: Iterable[str]) -> None:
+    """Set values of the chart in place; each is written as for helm: `admission.calls=one`."""
+    for choice in chosen:
+        name, _, value = choice.partition("=")
         *sections, field = name.split(".")
-        section = config
+        section = values
         for each in sections:
             section = section.setdefault(each, {})
         section[field] = yaml.safe_load(value)

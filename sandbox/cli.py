@@ -110,6 +110,10 @@ def up(
             "--set", help="Setting of the bridge, such as controllers.start_deadline_s=20."
         ),
     ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--value", help="Value of the bridge's chart, such as admission.calls=one."),
+    ] = None,
     hurried: Annotated[
         bool, typer.Option(help="Shorten leases, orphan checks and self-tests to seconds.")
     ] = _SHAPE.hurried,
@@ -147,6 +151,7 @@ def up(
         node_gpus=node_gpus,
         workloads=_workloads(workloads) if kubernetes else (),
         settings=tuple(settings or ()),
+        values=tuple(values or ()),
         hurried=hurried,
         feature_gates=tuple(feature_gate or ()),
     )

@@ -307,6 +307,7 @@ def flags(options: Options) -> tuple[str, ...]:
         f"--data-parser={options.data_parser}",
         f"--workloads={','.join(options.workloads)}",
         *(f"--set={setting}" for setting in options.settings),
+        *(f"--value={value}" for value in options.values),
         *(f"--feature-gate={gate}" for gate in options.feature_gates),
     )
 

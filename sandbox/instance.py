@@ -101,7 +101,7 @@ class Instance:
             raise SandboxError(
                 f"no sandbox in {root}: start one with 'slurm-bridge sandbox up --state {root}'"
             ) from None
-        for several in ("settings", "feature_gates", "workloads"):
+        for several in ("settings", "values", "feature_gates", "workloads"):
             facts["options"][several] = tuple(facts["options"][several])
         return cls(root=root, options=Options(**facts["options"]), ports=facts["ports"])
 

@@ -64,6 +64,8 @@ class Options:
     """Log every request of a service account outside kube-system to `Instance.audit_log`."""
     settings: tuple[str, ...] = ()
     """Settings of the bridge, such as `controllers.start_deadline_s=20` (docs/settings.md)."""
+    values: tuple[str, ...] = ()
+    """Values of the bridge's chart, such as `admission.calls=one` (deploy/chart/README.md)."""
 
     @property
     def node_names(self) -> tuple[str, ...]:

@@ -33,8 +33,8 @@ _WORKER_RULES: Final = (
         " workers are named after it",
     ),
     rule(
-        f"{_PREFIX}.size() + (self.spec.ordinalPadding > {NUMBER_DIGITS} ? self.spec.ordinalPadding"
-        f" : {NUMBER_DIGITS}) <= {LONGEST_HOST}",
+        f"{_PREFIX}.size() + (has(self.spec.ordinalPadding) && self.spec.ordinalPadding > {NUMBER_DIGITS}"
+        f" ? self.spec.ordinalPadding : {NUMBER_DIGITS}) <= {LONGEST_HOST}",
         f"expected a shorter name, template.spec.hostname or ordinalPadding: with a number of {NUMBER_DIGITS} digits or"
         f" of ordinalPadding, a worker's host name has at most {LONGEST_HOST} characters",
     ),

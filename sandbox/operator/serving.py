@@ -126,7 +126,7 @@ def _here(instance: Instance, settings: dict[str, Any], image: str) -> dict[str,
         **settings,
         **{key: {**settings.get(key, {}), **here} for key, here in local.items()},
     }
-    chart.put(found, instance.options.settings)
+    chart.set_values(found, instance.options.settings)
     return found
 
 

@@ -83,6 +83,29 @@ def test_runs_of_different_shape_are_not_compared() -> None:
         results.compare(other, run())
 
 
+@pytest.mark.parametrize(
+    "changed", [{"column": "fastest"}, {"column": "defaults", "values": ("admission.calls=one",)}]
+)
+def test_runs_of_different_columns_are_compared_only_on_request(changed: dict[str, Any]) -> None:
+    shape = msgspec.structs.replace(run().shape, column="defaults", values=("admission.calls=two",))
+    before, now = run(shape=shape), run(shape=msgspec.structs.replace(shape, **changed))
+
+    with pytest.raises(ValueError, match=r"admission\.calls"):
+        results.compare(before, now)
+    assert results.compare(before, now, across_columns=True)
+
+
+def test_a_run_of_an_older_version_has_no_column() -> None:
+    stored = msgspec.json.decode(results.write(run()))
+    for later in ("column", "values"):
+        del stored["shape"][later]
+    for later in ("first_s", "first_200_s"):
+        del stored["phases"]["through us"][later]
+    del stored["idle"]
+
+    assert run() == results.read(msgspec.json.encode(stored))
+
+
 def test_calls_are_added_up_by_the_words_in_their_names() -> None:
     usage = Usage(
         cpu_s={},

@@ -229,6 +229,37 @@ def test_a_name_that_nothing_can_be_called_after_is_refused(
     served.admin.request("POST", where, body, params=STRICT)
 
 
+CONTROLLER_REF = {"controllerRef": {"name": "site"}}
+KEYS = {
+    "slurmKeyRef": {"name": "site-auth-slurm", "key": "slurm.key"},
+    "jwtKeyRef": {"name": "site-auth-jwt", "key": "jwt.key"},
+}
+LEAST: Mapping[str, Manifest] = {
+    "Controller": KEYS,
+    "Accounting": {
+        **KEYS,
+        "storageConfig": {
+            "host": "database",
+            "passwordKeyRef": {"name": "database", "key": "password"},
+        },
+    },
+    "RestApi": CONTROLLER_REF,
+    "NodeSet": CONTROLLER_REF,
+    "LoginSet": {**CONTROLLER_REF, "sssdConfRef": {"name": "sssd", "key": "sssd.conf"}},
+    "Token": {"username": "alice", "jwtKeyRef": {"name": "site-auth-jwt", "key": "jwt.key"}},
+}
+"""What must be said: a rule may not depend on a field that users leave out."""
+
+
+@pytest.mark.parametrize("kind", BY_NAME)
+def test_the_least_that_an_object_can_say_is_accepted(
+    served: Sandbox, namespace: str, kind: str
+) -> None:
+    body = {**manifest(kind), "spec": LEAST[kind]}
+    body["metadata"]["namespace"] = namespace
+    served.admin.request("POST", path(BY_NAME[kind], namespace), body, params=STRICT)
+
+
 NO_PREFIX = {"template": ...}
 PREFIX_OF_58 = {"template": {"spec": {"hostname": "b" * 58}}}
 

@@ -34,6 +34,9 @@ class Entrypoint:
             (root / folder).mkdir(parents=True)
         library = (slurm.FOLDER / "entrypoints" / "words.bash").read_text()
         (root / "lib" / "slurm" / "words.bash").write_text(library)
+        # The real one has a test of its own, with a real slurmctld.
+        (root / "lib" / "slurm" / "notified").write_text('#!/bin/sh\nshift\nexec "$@"\n')
+        (root / "lib" / "slurm" / "notified").chmod(0o755)
         text = (slurm.FOLDER / "entrypoints" / daemon).read_text()
         for path in ("/etc/", "/run/", "/var/"):
             text = text.replace(f" {path}", f" {root}{path}")
@@ -102,13 +105,15 @@ def entrypoint(tmp_path: Path) -> Iterator[Callable[[str], Entrypoint]]:
 Make = Callable[[str], Entrypoint]
 
 
-@pytest.mark.parametrize("daemon", ["slurmctld", "slurmd"])
-def test_options_and_arguments_are_words_as_in_a_shell(entrypoint: Make, daemon: str) -> None:
+@pytest.mark.parametrize(("daemon", "first"), [("slurmctld", "--systemd"), ("slurmd", "-D")])
+def test_options_and_arguments_are_words_as_in_a_shell(
+    entrypoint: Make, daemon: str, first: str
+) -> None:
     it = entrypoint(daemon)
     options = {f"{daemon.upper()}_OPTIONS": "-v  -L 'a b'"}
 
     assert 0 == it.run("--conf", "'Features=x y'", '-a"b c"', r"d\ e", **options).returncode
-    expected = ["-D", "-v", "-L", "a b", "--conf", "Features=x y", "-ab c", "d e"]
+    expected = [first, "-v", "-L", "a b", "--conf", "Features=x y", "-ab c", "d e"]
     assert expected == it.called(daemon)
 
 
@@ -118,7 +123,7 @@ def test_nothing_in_an_option_is_run_or_expanded(entrypoint: Make, tmp_path: Pat
 
     it.run("-v", SLURMCTLD_OPTIONS=options)
 
-    assert ["-D", *options.split(), "-v"] == it.called("slurmctld")
+    assert ["--systemd", *options.split(), "-v"] == it.called("slurmctld")
     assert not (tmp_path / "run").exists()
 
 

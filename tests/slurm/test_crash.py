@@ -18,7 +18,14 @@ from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import LostReply, Unavailable
 from bridge.slurm.jobs import Ending
 from sandbox.client import Sandbox
-from tests.slurm.placeholders import CLUSTER, DEADLINE_S, identity, in_phase, spec
+from tests.slurm.placeholders import (
+    CLUSTER,
+    DEADLINE_S,
+    identity,
+    in_phase,
+    said_when_it_started,
+    spec,
+)
 
 PURGE_DEADLINE_S = 60.0
 
@@ -119,7 +126,8 @@ async def test_a_clean_restart_keeps_everything(
 async def about_to_forget(sandbox: Sandbox, client: SlurmClient) -> None:
     """Bring slurmctld to where it saves nothing for a while: it has just saved a job, and does so every 5 s at most."""
     await asyncio.to_thread(sandbox.restart, "slurmctld")
-    # It tells its start in whole seconds: the next one must differ.
+    # It notes its start a second or more after it, in whole seconds: the next one must differ.
+    await said_when_it_started(client)
     await asyncio.sleep(1.1)
     await jobs.cancel(client, await jobs.submit(client, spec(hold=True)))
     await asyncio.sleep(0.3)

@@ -1,0 +1,1 @@
+"""What very many pods, nodes and jobs of strangers cost: `make bench-scale`."""
