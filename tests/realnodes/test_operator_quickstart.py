@@ -49,7 +49,7 @@ def test_every_command_does_what_the_page_says(reader: Reader) -> None:
     for part, nodes in SHOWN.items():
         (answer,) = (text for typed, text in said.items() if part in typed)
         assert nodes == sorted(answer.split())
-    (queue,) = (text for typed, text in said.items() if "squeue" in typed)
+    (queue,) = (text for typed, text in said.items() if "squeue --states=all" in typed)
     (waited_for,) = (line for line in queue.splitlines() if " wrap " in line)
     assert waited_for.split()[4] == "CD", "kubectl drain came back before the job had ended"
     left = "kubectl -n slurm get statefulsets,deployments,pods -o name"
