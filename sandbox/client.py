@@ -295,6 +295,7 @@ def flags(options: Options) -> tuple[str, ...]:
         "audit",
         "dns",
         "escrow",
+        "operator",
     )
     numbers = (
         *("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus"),

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+OPERATED_NODES = 4
+"""Real nodes of a sandbox with slurm-operator, unless another number is wanted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -37,6 +40,8 @@ class Options:
     """CoreDNS, so that pods on real nodes find Services by name; needs real nodes."""
     real_network: str = ""
     """The /16 of real nodes and their pods; default: a free one."""
+    operator: bool = False
+    """slurm-operator, which builds a Slurm in pods of the real nodes; needs real nodes and DNS."""
     hybrid: bool = False
     """Slurm daemons beside kubelets: on every real node, or on one more simulated one; needs root."""
     hybrid_gpus: int = 0

@@ -44,7 +44,7 @@ def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[
             "--config",
             str(instance.bridge / name / "config.yaml"),
         ),
-        env={"PYTHONPATH": _module_path(), "PYTHONUNBUFFERED": "1"},
+        env={"PYTHONPATH": module_path(), "PYTHONUNBUFFERED": "1"},
         identity=identity.caller(),
         folder=instance.bridge / name,
         port=instance.ports[port],
@@ -55,7 +55,7 @@ def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[
     )
 
 
-def _module_path() -> str:
+def module_path() -> str:
     """Return where the services find our packages, installed or not, and our own search path."""
     ours = (str(_ROOT), str(_ROOT / "client"))
     return os.pathsep.join(filter(None, (*ours, os.environ.get("PYTHONPATH"))))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
+from bridge.commands import examine_keys
 from bridge.commands.installation import OURS, Installation, config_map, excluded_namespaces
 from bridge.domain import names
 from bridge.domain.admission import selftest
@@ -115,11 +116,12 @@ class KubeExaminer:
         skew_s = await self._readable(self._skew_s())
         leases = await self._readable(self._leases(skew_s or 0.0))
         is_one = leases is not None and leases.is_one_process
-        webhooks, policies, denied, kept_off = await gather(
+        webhooks, policies, denied, kept_off, key_holders = await gather(
             self._readable(self._webhooks()),
             self._readable(self._policies()),
             self._readable(self._denied(has_profiles=has_profiles, is_one_process=is_one)),
             self._readable(self._kept_off()),
+            self._readable(examine_keys.holders(self._client, release=self._release)),
         )
         admission, scheduler, nodes = await gather(
             self._admission(selected or (), settings.scheduler_name),
@@ -148,6 +150,7 @@ class KubeExaminer:
                 denied=denied,
                 selected_namespaces=None if selected is None else len(selected),
                 kept_off=kept_off,
+                key_holders=key_holders,
                 without_effect=tuple(one for one in labelled or () if one in excluded),
             ),
             settings=settings,

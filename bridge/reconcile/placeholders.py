@@ -197,6 +197,10 @@ class Placeholders:
         """Return the time to decide by: Slurm's, if this machine's clock differs from it."""
         return self._readings.now()
 
+    def health(self) -> str | None:
+        """Return what is wrong with our view of Slurm; None if nothing is."""
+        return self._readings.health()
+
     async def run(self, stop: asyncio.Event, *, wake: Wake) -> None:
         """Take in readings until told to stop.
 

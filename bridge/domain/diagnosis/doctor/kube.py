@@ -81,6 +81,8 @@ class KubeFacts:
     kept_off: Sequence[str] | None = None
     """DaemonSets, as `namespace/name`, that tolerate the managed-node taint and whose new pods
     policy `direct` refuses."""
+    key_holders: Mapping[str, Sequence[str]] | None = None
+    """Who besides administrators may have the keys of Slurm clusters in pods, in words, by their namespaces."""
 
 
 def _version(facts: KubeFacts) -> Said:
@@ -267,6 +269,25 @@ def _daemon_sets(facts: KubeFacts) -> Said:
     return ok("no DaemonSet is refused that tolerates the taint of Slurm's nodes")
 
 
+def _keys(facts: KubeFacts) -> Said:
+    if facts.key_holders is None:
+        return not_checked("Controllers, roles or role bindings may not be read")
+    if not facts.key_holders:
+        return ok("there is no Slurm in pods")
+    open_to = {namespace: who for namespace, who in facts.key_holders.items() if who}
+    if open_to:
+        said = "; ".join(f"{namespace}: {', '.join(who)}" for namespace, who in open_to.items())
+        return warning(
+            f"whoever may have the keys of a Slurm in pods is root in it. They may, by namespace: {said}",
+            "if they do not administer that Slurm, give them another namespace and take these rights "
+            "away; then have new keys (docs/security.md)",
+        )
+    return ok(
+        "nobody but administrators may have the keys of a Slurm in pods; namespaces: "
+        f"{', '.join(facts.key_holders)}"
+    )
+
+
 CHECKS: Sequence[Check[KubeFacts]] = (
     Check("Kubernetes", _version),
     Check("Kubernetes clock", _clock),
@@ -280,4 +301,5 @@ CHECKS: Sequence[Check[KubeFacts]] = (
     Check("device profiles", _device_profiles),
     Check("namespaces", _namespaces),
     Check("DaemonSets", _daemon_sets),
+    Check("keys of Slurm in pods", _keys),
 )
