@@ -1,9 +1,9 @@
 # Everything that developers and CI run. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := bridge webhook extender controllers jobs cluster sandbox benchmarks client exporter deploy docs tests
+SOURCES := bridge webhook extender controllers leader jobs cluster sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices bench bench-table bench-scale fmt docs site manifests lock image slurm-images release clean
+.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices bench bench-table bench-scale fmt docs site manifests lock image slurm-images release clean
 
 venv: .venv/ready
 
@@ -17,6 +17,10 @@ venv: .venv/ready
 
 demo: venv
 	$(BIN)/slurm-bridge demo
+
+# A Slurm in pods from six lines, on real kubelets (docs/operator-quickstart.md); needs root.
+demo-operator: venv
+	$(BIN)/slurm-bridge demo-operator
 
 # All tests, or one part: make test PYTEST_ARGS=tests/domain. Three at once suit two cores: most of a test is waiting.
 WORKERS ?= 3

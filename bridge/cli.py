@@ -6,6 +6,7 @@ from bridge import __version__
 from bridge.commands import plugin
 from sandbox import cli as sandbox_cli
 from sandbox import demo
+from sandbox.operator import demo as demo_operator
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,6 +17,7 @@ app = typer.Typer(
 app.registered_commands += plugin.app().registered_commands
 app.add_typer(sandbox_cli.app, name="sandbox")
 app.command("demo")(demo.run)
+app.command("demo-operator")(demo_operator.run)
 
 
 @app.command()

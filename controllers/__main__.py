@@ -24,7 +24,7 @@ from bridge.process import lifetime, logging
 from bridge.process.lifetime import Service
 from bridge.process.policy_file import PolicyFile
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.leadership import Leadership
+from bridge.reconcile.leadership import Common, Leadership
 from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
@@ -61,22 +61,32 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
     async with opened("controllers", configured) as program:
         mirror = Mirror(program.set_aside)
         news = News(program.slurm, program.clock)
+        policy: tuple[Service, ...] = ()
         slurm_jobs = None
         if configured.slurm_jobs.enabled:
-            from jobs.controller.assembly import SlurmJobs  # noqa: PLC0415  # 60 ms that few need
-
-            policy = PolicyFile(sources, configured, program.metrics)
-            slurm_jobs = SlurmJobs(program, policy, mirror.pods)
+            policy_file = PolicyFile(sources, configured, program.metrics)
+            policy = (Service(name="policy", run=policy_file.run),)
+            slurm_jobs = slurm_jobs_of(program, policy_file, mirror)
         await lifetime.run_parts(
             program.health_part(),
             program.token_part(),
             *mirror.parts(program),
+            *policy,
             *(slurm_jobs.parts() if slurm_jobs else ()),
             *self_test_parts(program),
             *escrow.parts(program, mirror, news),
             program.leader_part(partial(lead, program, mirror, news=news, slurm_jobs=slurm_jobs)),
             stop=stop,
         )
+
+
+def slurm_jobs_of(program: Program, policy: PolicyFile, mirror: Mirror) -> "SlurmJobs | None":
+    """Return what serves SlurmJobs; None if the setting is off."""
+    if not program.settings.slurm_jobs.enabled:
+        return None
+    from jobs.controller.assembly import SlurmJobs  # noqa: PLC0415  # 60 ms that few need
+
+    return SlurmJobs(program, policy, mirror.pods)
 
 
 def self_test_parts(program: Program) -> tuple[Service, ...]:
@@ -103,13 +113,25 @@ async def lead(
     *,
     news: News | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
+    common: Common | None = None,
 ) -> None:
-    """Do a leader's work while this process leads; certificates do not wait for anything else."""
+    """Do a leader's work while this process leads; certificates do not wait for anything else.
+
+    common: of a process that leads the extender, too.
+    """
     async with asyncio.TaskGroup() as group:
         if signing := certificates_of(program):
             group.create_task(signing.run(stop))
         group.create_task(
-            control(program, mirror, stop, accession, news=news, slurm_jobs=slurm_jobs)
+            control(
+                program,
+                mirror,
+                stop,
+                accession,
+                news=news,
+                slurm_jobs=slurm_jobs,
+                common=common,
+            )
         )
 
 
@@ -121,6 +143,7 @@ async def control(
     *,
     news: News | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
+    common: Common | None = None,
 ) -> None:
     """Run the controllers while this process leads."""
     await mirror.synced()
@@ -133,6 +156,7 @@ async def control(
         idle_s=poll_s,
         submits=False,
         batch=slurm_jobs is not None,
+        common=common,
     )
     if news is not None:
         news.lead(term.placeholders)

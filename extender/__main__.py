@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
+from bridge.domain import names
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
@@ -23,13 +24,14 @@ from bridge.process.serve import bind, serve
 from bridge.process.tls import ServerTls
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.kicker import Kicker
-from bridge.reconcile.leadership import Leadership
+from bridge.reconcile.leadership import Common, Leadership
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from bridge.slurm import inspection, kick, operators
 from extender import app
+from extender.binder import Binder
 from extender.claims import ClaimAsker
 from extender.gathering import Gatherer
 from extender.giving import Devices
@@ -52,37 +54,41 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
     async with opened("extender", configured) as program:
         mirror = Mirror(program.set_aside)
         news = News(program.slurm, program.clock)
-        tls = ServerTls(
-            configured.extender.cert_file,
-            configured.extender.key_file,
-            configured.extender.client_ca_file or None,
-        )
-        program.metrics.certificates.watch(lambda: tls.expires_at)
-        program.health.register("certificate", lambda: tls.fault(program.clock.now()))
-        extender = app.create(
-            kube=program.kube,
-            lookup=mirror.pods.get,
-            clock=program.clock,
-            metrics=program.metrics,
-            home=asyncio.get_running_loop(),
-        )
         policy = PolicyFile(sources, configured, program.metrics)
-        sock = bind(configured.extender.listen)
-
-        async def answer(its_stop: asyncio.Event) -> None:
-            await serve(extender, sock, stop=its_stop, tls=tls.context)
-
         await lifetime.run_parts(
             program.health_part(),
             program.token_part(),
-            Service(name="certificates", run=tls.run),
             Service(name="policy", run=policy.run),
             *mirror.parts(program, gives_devices=True),
-            Service(name="extender", run=partial(apart.run, answer)),
+            *answering(program, mirror),
             *escrow.parts(program, mirror, news),
             program.leader_part(partial(place, program, mirror, policy, news=news)),
             stop=stop,
         )
+
+
+def answering(program: Program, mirror: Mirror) -> tuple[Service, ...]:
+    """Return what answers kube-scheduler, in every replica."""
+    configured = program.settings.extender
+    tls = ServerTls(configured.cert_file, configured.key_file, configured.client_ca_file or None)
+    program.metrics.certificates.watch(lambda: tls.expires_at)
+    program.health.register("certificate", lambda: tls.fault(program.clock.now()))
+    extender = app.create(
+        kube=program.kube,
+        lookup=mirror.pods.get,
+        clock=program.clock,
+        metrics=program.metrics,
+        home=asyncio.get_running_loop(),
+    )
+    sock = bind(configured.listen)
+
+    async def answer(its_stop: asyncio.Event) -> None:
+        await serve(extender, sock, stop=its_stop, tls=tls.context)
+
+    return (
+        Service(name="certificates", run=tls.run),
+        Service(name="extender", run=partial(apart.run, answer)),
+    )
 
 
 async def place(
@@ -93,8 +99,9 @@ async def place(
     accession: Accession,
     *,
     news: News | None = None,
+    common: Common | None = None,
 ) -> None:
-    """Place pods while this process leads."""
+    """Place pods while this process leads; common: of a process that leads the controllers, too."""
     await mirror.synced()
     placement = program.settings.placement
     term = Leadership(
@@ -103,6 +110,7 @@ async def place(
         busy_s=placement.poll_interval_s,
         idle_s=placement.idle_poll_interval_s,
         submits=True,
+        common=common,
     )
     if news is not None:
         news.lead(term.placeholders)
@@ -136,6 +144,7 @@ async def place(
     async with asyncio.TaskGroup() as group:
         if kicker:
             group.create_task(kicker.run(stop))
+        group.create_task(binder_of(term, bridged).run(stop, workers=placement.workers))
         await term.run(loop, stop, workers=placement.workers)
 
 
@@ -149,6 +158,22 @@ def kicker_of(term: Leadership) -> Kicker:
         waits=lambda: term.placeholders.waits,
         after=term.placeholders.soon,
         clock=program.clock,
+    )
+
+
+def binder_of(term: Leadership, bridged: Bridged) -> Binder:
+    """Return what binds the pods that kube-scheduler leaves alone, whatever the setting is now."""
+    program, mirror = term.program, term.mirror
+    return Binder(
+        program.kube,
+        pods=mirror.pods,
+        bridged=bridged,
+        placeholders=term.placeholders,
+        scheduler_name=names.binder(program.settings.scheduler_name),
+        clock=program.clock,
+        metrics=program.metrics,
+        set_aside=program.set_aside,
+        rng=program.rng,
     )
 
 

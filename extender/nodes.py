@@ -76,6 +76,8 @@ class Bridged:
         self._listing = asyncio.Lock()
         self._pool: Pool | None = None
         self._pool_until = 0.0
+        self._is_known = False
+        """Slurm's nodes have been read."""
         self._gres: Mapping[SlurmNode, str] = {}
         """The GRES of each node by the last list of Slurm's, which outlives the pool."""
 
@@ -92,10 +94,19 @@ class Bridged:
                 pool = candidates.pool(self._kube_nodes.values(), listed, self._cluster)
                 is_doubtful = not pool.nodes or not pool.nodes.keys() >= self._gres.keys()
                 lasts_s = _DOUBTFUL_POOL_LASTS_S if is_doubtful else _POOL_LASTS_S
-                self._pool = pool
+                self._pool, self._is_known = pool, True
                 self._gres = {name: node.slurm.gres for name, node in pool.nodes.items()}
                 self._pool_until = self._clock.monotonic() + lasts_s
             return pool
+
+    async def know_devices(self) -> None:
+        """Read Slurm's nodes once, if that has not been done for a submit: whoever binds needs them.
+
+        Raises:
+            SlurmError: they could not be read.
+        """
+        if not self._is_known:
+            await self.pool()
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """Return the Kubernetes node with this Slurm name; None if there is none."""

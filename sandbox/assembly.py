@@ -17,6 +17,7 @@ from sandbox import (
 )
 from sandbox.assets import Asset, AssetName
 from sandbox.instance import Instance
+from sandbox.operator import serving
 from sandbox.options import Options
 from sandbox.part import Part
 from sandbox.realnodes import box, dns
@@ -33,7 +34,7 @@ def needed(options: Options) -> tuple[AssetName, ...]:
         names.append(AssetName.SLURM)
     if options.workloads:
         names.append(AssetName.WORKLOADS)
-    if options.bridge:
+    if options.bridge or options.operator:
         names.append(AssetName.HELM)
     if options.real_nodes:
         names.append(AssetName.NODE)
@@ -90,14 +91,26 @@ def assemble(
         rendered = chart.render(instance, user, kube_version)
         parts += services.parts(instance, programs[AssetName.KUBE].bin, rendered)
     if network is not None:
-        kube, node = programs[AssetName.KUBE], programs[AssetName.NODE]
-        box.prepare(instance, kube, node, network, now)
-        daemons = programs[AssetName.SLURM] if options.hybrid else None
-        if daemons is not None:
-            real_slurmd.prepare(instance, daemons, network)
-        parts += box.parts(instance, kube, node, network, daemons)
-        if options.dns:
-            dns.prepare(instance, network, now)
-            parts.append(dns.part(instance, programs[AssetName.COREDNS], network))
+        parts += _real_nodes(instance, programs, now, network)
     environment.write(instance)
+    return parts
+
+
+def _real_nodes(
+    instance: Instance, programs: dict[AssetName, Asset], now: datetime, network: Network
+) -> Sequence[Part]:
+    """Write the files of the real nodes and of what runs for their sake; return these parts."""
+    options = instance.options
+    kube, node = programs[AssetName.KUBE], programs[AssetName.NODE]
+    box.prepare(instance, kube, node, network, now)
+    daemons = programs[AssetName.SLURM] if options.hybrid else None
+    if daemons is not None:
+        real_slurmd.prepare(instance, daemons, network)
+    parts = [*box.parts(instance, kube, node, network, daemons)]
+    if options.dns:
+        dns.prepare(instance, network, now)
+        parts.append(dns.part(instance, programs[AssetName.COREDNS], network))
+    if options.operator:
+        serving.prepare(instance, programs[AssetName.HELM].bin / "helm")
+        parts += serving.parts(instance)
     return parts

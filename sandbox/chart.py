@@ -86,7 +86,7 @@ def render(instance: Instance, user: Identity, kube_version: str) -> Rendered:
     values = instance.bridge / "values.json"
     values.write_text(json.dumps(_values(instance, user, kube_version), indent=2))
     where = ("--namespace", NAMESPACE, "--values", str(values), "--kube-version", kube_version)
-    manifests = _run(instance, "helm", "template", RELEASE, str(CHART), *where)
+    manifests = run(instance, "helm", "template", RELEASE, str(CHART), *where)
     _manifests(instance).write_text(manifests)
     objects = [document for document in yaml.safe_load_all(manifests) if document]
     data = {o["metadata"]["name"]: o["data"] for o in objects if o["kind"] == "ConfigMap"}
@@ -107,10 +107,19 @@ def apply(instance: Instance) -> None:
     done = instance.bridge / "applied"
     if done.exists():
         return
+    make_namespace(instance)
+    run(instance, "kubectl", "apply", "--server-side", "--filename", str(_manifests(instance)))
+    done.touch()
+
+
+def make_namespace(instance: Instance) -> None:
+    """Create the namespace that our programs have in a cluster.
+
+    Raises:
+        SandboxError: the API server refused.
+    """
     with Api(instance.kubeconfig) as api:
         api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    _run(instance, "kubectl", "apply", "--server-side", "--filename", str(_manifests(instance)))
-    done.touch()
 
 
 def credentials(instance: Instance, component: str) -> Path:
@@ -148,7 +157,7 @@ def _values(instance: Instance, user: Identity, kube_version: str) -> dict[str, 
     bridge = instance.bridge
     certificate = (bridge / "serving-ca.crt").read_text()
     values: dict[str, Any] = {
-        "workloads": {"enabled": False},
+        "workloads": {"enabled": False, "together": instance.options.together},
         "config": {
             "slurm": {
                 "url": instance.url("slurmrestd"),
@@ -213,7 +222,12 @@ def _manifests(instance: Instance) -> Path:
     return instance.bridge / "manifests.yaml"
 
 
-def _run(instance: Instance, *command: str) -> str:
+def run(instance: Instance, *command: str) -> str:
+    """Return what one of the sandbox's programs prints, as the administrator.
+
+    Raises:
+        SandboxError: the exit code is not 0.
+    """
     done = subprocess.run(
         (str(instance.bin / command[0]), *command[1:]),
         env={

@@ -18,7 +18,8 @@ from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
 from sandbox.nodecli import image, node
-from sandbox.options import Options
+from sandbox.operator import images
+from sandbox.options import OPERATED_NODES, Options
 from sandbox.realnodes.network import MOST_NODES
 from sandbox.words import State, plainly
 from sandbox.workloads import NAMES as WORKLOADS
@@ -81,8 +82,17 @@ def up(
     hybrid_gpus: Annotated[
         int, typer.Option(min=0, help="Fake GPUs of that node, in both systems.")
     ] = 0,
+    operator: Annotated[
+        bool,
+        typer.Option(
+            help="slurm-operator and four real nodes for a Slurm in pods, instead of the bridge; needs root."
+        ),
+    ] = False,
     escrow: Annotated[
         bool, typer.Option(help="Hold native jobs back while containers stop: docs/escrow.md.")
+    ] = False,
+    together: Annotated[
+        bool, typer.Option(help="Extender and controllers as one process.")
     ] = False,
     audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False,
     data_parser: Annotated[
@@ -113,18 +123,21 @@ def up(
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background.")] = False,
 ) -> None:
     """Start a sandbox; return when everything answers (--detach), else run until Ctrl-C."""
+    operator = operator and kubernetes
+    real_nodes = real_nodes or (OPERATED_NODES if operator else 0)
     if dns and not real_nodes:
         raise typer.BadParameter(
             "there are no pods to look up names: add --real-nodes 2", param_hint="--dns"
         )
     options = Options(
         kubernetes=kubernetes,
-        slurm=slurm,
+        slurm=slurm and (accounting or not operator),
         accounting=accounting and slurm,
-        bridge=bridge and kubernetes and slurm,
+        bridge=bridge and kubernetes and slurm and not operator,
+        operator=operator,
         hybrid=hybrid and slurm,
         hybrid_gpus=hybrid_gpus,
-        escrow=escrow and bridge and kubernetes and slurm,
+        escrow=escrow and bridge and kubernetes and slurm and not operator,
         compute=compute if slurm else 0,
         real_nodes=real_nodes if kubernetes else 0,
         real_memory_mib=real_memory_mib,
@@ -132,10 +145,11 @@ def up(
         real_dra=real_dra,
         real_network=real_network,
         data_parser=data_parser,
-        dns=dns and kubernetes,
+        dns=(dns or operator) and kubernetes,
+        together=together,
         audit=audit,
-        nodes=nodes,
-        plain_nodes=plain_nodes,
+        nodes=0 if operator else nodes,  # nobody runs a daemon on a simulated one
+        plain_nodes=0 if operator else plain_nodes,
         node_cpus=node_cpus,
         node_memory_mib=node_memory_mib,
         node_gpus=node_gpus,
@@ -148,6 +162,8 @@ def up(
     with plainly():
         if options.real_nodes:
             _check_machine(state, options)
+        if options.operator:
+            images.ready()
         if detach:
             _fetch_missing(options)
             Sandbox.up(state, options, outlives_us=True, progress=_say)

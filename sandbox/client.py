@@ -194,7 +194,7 @@ class Sandbox:
         Restart those that talk to both sides.
         """
         detours.write(self.instance, ways)
-        for service in ("extender", "controllers"):
+        for service in self.instance.options.slurm_services:
             self.restart(service)
 
     @property
@@ -291,9 +291,11 @@ def flags(options: Options) -> tuple[str, ...]:
         "bridge",
         "hybrid",
         "hurried",
+        "together",
         "audit",
         "dns",
         "escrow",
+        "operator",
     )
     numbers = (
         *("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus"),

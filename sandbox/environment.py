@@ -9,8 +9,6 @@ import bridge
 from sandbox import slurm_rest
 from sandbox.instance import Instance, write_private
 
-METRICS = ("webhook", "extender", "controllers")
-
 
 def variables(instance: Instance) -> dict[str, str]:
     """Return the exports except PATH."""
@@ -23,7 +21,7 @@ def variables(instance: Instance) -> dict[str, str]:
         found["SLURM_JWT"] = slurm_rest.token_file(instance).read_text()
         found["SLURMRESTD_URL"] = instance.url("slurmrestd")
     if options.bridge:
-        for service in METRICS:
+        for service in options.services:
             url = f"{instance.url(f'{service}-health')}/metrics"
             found[f"SLURM_BRIDGE_METRICS_{service.upper()}"] = url
     return found

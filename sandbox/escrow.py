@@ -29,7 +29,8 @@ def token_file(instance: Instance) -> Path:
 
 def urls(instance: Instance) -> tuple[str, ...]:
     """Return where the programs can be asked."""
-    return tuple(instance.url(f"{name}-escrow", "https") for name in PROGRAMS)
+    found = (name for name in PROGRAMS if name in instance.options.services)
+    return tuple(instance.url(f"{name}-escrow", "https") for name in found)
 
 
 def prepare(instance: Instance) -> None:

@@ -47,6 +47,8 @@ PORTS = (
     "coscheduling-health",
     "coredns",
     "coredns-ready",
+    "operator-health",
+    "operator-slurm",
 )
 """Every port of a sandbox, by what listens there; a part's main port has the part's name. Compute nodes have one each
 beside these."""

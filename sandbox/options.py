@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+OPERATED_NODES = 4
+"""Real nodes of a sandbox with slurm-operator, unless another number is wanted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -17,6 +20,8 @@ class Options:
     """The only data parser that slurmrestd shall have, such as `v0.0.43`: it then answers as an older release; default: all."""
     bridge: bool = True
     """Webhook, extender, controllers and the bridge's scheduler, from `deploy/chart`; needs both clusters."""
+    together: bool = False
+    """Extender and controllers as one process, which is then the part `extender`: docs/install.md."""
     nodes: int = 4
     """KWOK nodes labelled for Slurm: node-0, node-1 …"""
     workloads: tuple[str, ...] = ()
@@ -35,6 +40,8 @@ class Options:
     """CoreDNS, so that pods on real nodes find Services by name; needs real nodes."""
     real_network: str = ""
     """The /16 of real nodes and their pods; default: a free one."""
+    operator: bool = False
+    """slurm-operator, which builds a Slurm in pods of the real nodes; needs real nodes and DNS."""
     hybrid: bool = False
     """Slurm daemons beside kubelets: on every real node, or on one more simulated one; needs root."""
     hybrid_gpus: int = 0
@@ -61,6 +68,16 @@ class Options:
     """Settings of the bridge, such as `controllers.start_deadline_s=20` (docs/settings.md)."""
     values: tuple[str, ...] = ()
     """Values of the bridge's chart, such as `admission.calls=one` (deploy/chart/README.md)."""
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """The names of our own programs' parts."""
+        return ("webhook", "extender") if self.together else ("webhook", "extender", "controllers")
+
+    @property
+    def slurm_services(self) -> tuple[str, ...]:
+        """Those of them that speak to Slurm."""
+        return self.services[1:]
 
     @property
     def node_names(self) -> tuple[str, ...]:

@@ -19,21 +19,32 @@ _ROOT = Path(__file__).parents[1]
 
 
 def parts(instance: Instance, programs: Path, rendered: Rendered) -> tuple[Part, ...]:
-    """Return webhook, extender, controllers and bridge-scheduler."""
-    return (
-        _service(instance, rendered, "webhook", needs=("apiserver",)),
-        _service(instance, rendered, "extender", needs=("apiserver", "slurmrestd")),
-        _service(instance, rendered, "controllers", needs=("apiserver", "slurmrestd")),
-        _scheduler(instance, programs, rendered),
+    """Return our programs and bridge-scheduler."""
+    ours = (
+        _service(
+            instance,
+            rendered,
+            name,
+            needs=("apiserver",) if name == "webhook" else ("apiserver", "slurmrestd"),
+        )
+        for name in instance.options.services
     )
+    return (*ours, _scheduler(instance, programs, rendered))
 
 
 def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[str, ...]) -> Part:
     port = name if name in instance.ports else f"{name}-health"
+    program = "leader" if name == "extender" and instance.options.together else name
     return Part(
         name=name,
-        argv=(sys.executable, "-m", name, "--config", str(instance.bridge / name / "config.yaml")),
-        env={"PYTHONPATH": _module_path(), "PYTHONUNBUFFERED": "1"},
+        argv=(
+            sys.executable,
+            "-m",
+            program,
+            "--config",
+            str(instance.bridge / name / "config.yaml"),
+        ),
+        env={"PYTHONPATH": module_path(), "PYTHONUNBUFFERED": "1"},
         identity=identity.caller(),
         folder=instance.bridge / name,
         port=instance.ports[port],
@@ -44,7 +55,7 @@ def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[
     )
 
 
-def _module_path() -> str:
+def module_path() -> str:
     """Return where the services find our packages, installed or not, and our own search path."""
     ours = (str(_ROOT), str(_ROOT / "client"))
     return os.pathsep.join(filter(None, (*ours, os.environ.get("PYTHONPATH"))))

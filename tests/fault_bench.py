@@ -22,8 +22,6 @@ from sandbox import kubernetes, pki
 from sandbox.client import Sandbox
 from tests.faults import Proxy, http_message, slurm_message
 
-SERVICES = ("extender", "controllers")
-"""Ours that speak to Slurm."""
 PEERS = ("apiserver", "slurmrestd", "slurmctld")
 _START_TIMEOUT_S = 60.0
 
@@ -35,13 +33,18 @@ class FaultBench:
         self.sandbox = sandbox
         self._links = links
 
+    @property
+    def services(self) -> tuple[str, ...]:
+        """Ours that speak to Slurm."""
+        return self.sandbox.instance.options.slurm_services
+
     def link(self, service: str, peer: str) -> Proxy:
         """What lies between a service and a peer."""
         return self._links[service, peer]
 
     def links(self, peer: str) -> tuple[Proxy, ...]:
         """What lies between our services and a peer."""
-        return tuple(self._links[service, peer] for service in SERVICES)
+        return tuple(self._links[service, peer] for service in self.services)
 
     def kill(self, part: str) -> None:
         """SIGKILL, this very moment, and a new process in its place."""
@@ -64,9 +67,8 @@ def fault_bench(sandbox: Sandbox) -> Iterator[FaultBench]:
     try:
         if not ready.wait(_START_TIMEOUT_S):
             raise TimeoutError("the proxies did not start")
-        sandbox.detour(
-            {s: {peer: links[s, peer].port for peer in PEERS} for s in SERVICES},
-        )
+        services = sandbox.instance.options.slurm_services
+        sandbox.detour({s: {peer: links[s, peer].port for peer in PEERS} for s in services})
         yield FaultBench(sandbox, links)
         sandbox.detour({})
     finally:
@@ -84,7 +86,7 @@ async def _serve(
     urls = {peer: instance.url(peer) for peer in PEERS}
     served, trusted = _served(sandbox), kubernetes.trust(instance)
     async with AsyncExitStack() as stack:
-        for service in SERVICES:
+        for service in instance.options.slurm_services:
             for peer in PEERS:
                 secure = peer == "apiserver"
                 links[service, peer] = await stack.enter_async_context(

@@ -176,6 +176,27 @@ REMOVALS = [
         after='names.RANK_ANNOTATION, "")\n        return int(text) if text else None',
         test="tests/integration/test_odd_objects.py::test_a_rank_of_5000_digits_stops_nobody",
     ),
+    Removal(
+        name="the running job of a pod that the extender binds",
+        file="bridge/domain/admission/binder.py",
+        before="    if job.phase is not JobPhase.RUNNING or known.slurm_node not in job.nodes:",
+        after="    if False:",
+        test="tests/domain/admission/test_binder.py",
+    ),
+    Removal(
+        name="old readings of Slurm, for a pod that the extender binds",
+        file="extender/binder.py",
+        before="        is_known = self._placeholders.health() is None",
+        after="        is_known = True",
+        test="tests/extender/test_binder.py::test_what_was_read_of_slurm_long_ago_is_not_believed",
+    ),
+    Removal(
+        name="volumes that only kube-scheduler can see to",
+        file="deploy/chart/templates/_cel.tpl",
+        before="object.spec.?volumes.orValue([]).all(v, {{ range",
+        after="object.spec.?volumes.orValue([]).all(v, true || {{ range",
+        test="tests/chart/test_binder.py::test_only_pods_with_plain_volumes_have_the_name",
+    ),
 ]
 
 

@@ -24,6 +24,8 @@ from sandbox.options import Options
 T = TypeVar("T")
 DATA_PARSER = "TEST_DATA_PARSER"
 """The environment variable by which `make test-releases` gives slurmrestd a single data parser."""
+SETTINGS = "TEST_SETTINGS"
+"""The environment variable with settings for the bridge of every sandbox: placement.binder=extender …"""
 SERVICES = ("webhook", "extender", "controllers")
 """Our programs, as the sandbox calls them."""
 _POLL_S, _SLOWEST_POLL_S = 0.05, 0.25
@@ -46,7 +48,11 @@ def running_sandbox(options: Options) -> Iterator[Sandbox]:
 
     Without its programs the test is skipped only if nobody can expect them: SANDBOX_OFFLINE=1 forbids to fetch any.
     """
-    options = replace(options, data_parser=os.environ.get(DATA_PARSER, ""))
+    options = replace(
+        options,
+        data_parser=os.environ.get(DATA_PARSER, ""),
+        settings=(*os.environ.get(SETTINGS, "").split(), *options.settings),
+    )
     absent = [
         str(a.reason) for a in assets.where(needed(options)).values() if isinstance(a, Absent)
     ]

@@ -44,6 +44,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         defaults=_defaults(configured),
         scheduler_name=configured.scheduler_name,
         tracks_fields=configured.webhook.track_fields,
+        extender_binds=configured.placement.binder == "extender",
         self_test_namespace=configured.controllers.self_test_namespace,
     )
     webhook = app.create(pods, *_of_slurm_jobs(configured, policy, clock), metrics=metrics)

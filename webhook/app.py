@@ -44,24 +44,30 @@ class PodReviewer:
         defaults: Defaults,
         scheduler_name: str,
         tracks_fields: bool = True,
+        extender_binds: bool = False,
         self_test_namespace: str = "",
     ) -> None:
         """Fetch the policy for each review.
 
-        tracks_fields: the setting `track_fields`; self_test_namespace: where the controllers test
+        tracks_fields: the setting `track_fields`; extender_binds: `placement.binder`; self_test_namespace: where the controllers test
         the webhook; "" for nowhere.
         """
         self._policy = policy
         self._defaults = defaults
         self._scheduler_name = scheduler_name
         self._tracks_fields = tracks_fields
+        self._extender_binds = extender_binds
         self._self_test_namespace = self_test_namespace
 
     def mutate(self, review: wire.Review) -> Reviewed:
         """Hand the pod to Slurm, whatever is wrong with it."""
         pod = wire.draft(review)
         verdict = admission.mutate(
-            pod, self._rules(pod), self._scheduler_name, tracks_fields=self._tracks_fields
+            pod,
+            self._rules(pod),
+            self._scheduler_name,
+            tracks_fields=self._tracks_fields,
+            extender_binds=self._extender_binds,
         )
         return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
@@ -74,6 +80,7 @@ class PodReviewer:
             self._rules(pod),
             self._scheduler_name,
             tracks_fields=self._tracks_fields,
+            extender_binds=self._extender_binds,
         )
         return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 

@@ -163,6 +163,9 @@ class _Spec(_Struct):
     overhead: dict[str, str] = {}
     resources: _Resources | None = None
     resource_claims: list[msgspec.Raw] = []
+    volumes: list[dict[str, msgspec.Raw]] = []
+    scheduling_group: msgspec.Raw = msgspec.Raw()
+    workload_ref: msgspec.Raw = msgspec.Raw()  # Kubernetes 1.35's name of the group
     scheduler_name: str = ""
     node_name: str = ""
     node_selector: dict[str, str] = {}
@@ -326,6 +329,8 @@ def _draft(pod: _Pod, review: Review) -> Draft:
             has_terms=required is not None,
         ),
         resource_claims=len(spec.resource_claims),
+        volume_sources=frozenset(key for volume in spec.volumes for key in volume) - {"name"},
+        is_grouped=_is_given(spec.scheduling_group) or _is_given(spec.workload_ref),
         hard_spreads=tuple(
             index
             for index, spread in enumerate(spec.topology_spread_constraints)
@@ -338,9 +343,9 @@ def _draft(pod: _Pod, review: Review) -> Draft:
         preferences=tuple(
             f"spec.affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution"
             for kind, terms in affinities.items()
-            if _has_terms(terms.preferred_during_scheduling_ignored_during_execution)
+            if _is_given(terms.preferred_during_scheduling_ignored_during_execution)
         ),
-        gates=_names(spec.scheduling_gates),
+        gates=None if (gates := spec.scheduling_gates) is None else tuple(g.name for g in gates),
         finalizers=None if meta.finalizers is None else tuple(meta.finalizers),
         field_operations=tuple(each.operation for each in fields or ()),
         tolerations=None
@@ -391,9 +396,5 @@ def _pod_terms(kind: str, terms: _PodTerms) -> Iterator[PodAffinityTerm]:
         yield PodAffinityTerm(kind=kind, topology_key=term.topology_key, labels=keys)
 
 
-def _has_terms(terms: msgspec.Raw) -> bool:
-    return bytes(terms) not in (b"", b"null", b"[]")
-
-
-def _names(gates: Sequence[_Gate] | None) -> tuple[str, ...] | None:
-    return None if gates is None else tuple(gate.name for gate in gates)
+def _is_given(field: msgspec.Raw) -> bool:
+    return bytes(field) not in (b"", b"null", b"[]")

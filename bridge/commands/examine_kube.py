@@ -2,13 +2,14 @@
 
 from asyncio import gather
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
+from bridge.commands import examine_keys
 from bridge.commands.installation import OURS, Installation, config_map, excluded_namespaces
 from bridge.domain import names
 from bridge.domain.admission import selftest
@@ -84,6 +85,12 @@ class _Bound:
     selecting_terms: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Leases:
+    ages: Mapping[str, float | None]
+    is_one_process: bool
+
+
 class KubeExaminer:
     """Examines one cluster once."""
 
@@ -107,12 +114,14 @@ class KubeExaminer:
         excluded = await excluded_namespaces(self._client, self._release)
         selected = None if labelled is None else [one for one in labelled if one not in excluded]
         skew_s = await self._readable(self._skew_s())
-        webhooks, policies, leases, denied, kept_off = await gather(
+        leases = await self._readable(self._leases(skew_s or 0.0))
+        is_one = leases is not None and leases.is_one_process
+        webhooks, policies, denied, kept_off, key_holders = await gather(
             self._readable(self._webhooks()),
             self._readable(self._policies()),
-            self._readable(self._lease_ages(skew_s or 0.0)),
-            self._readable(self._denied(has_profiles=has_profiles)),
+            self._readable(self._denied(has_profiles=has_profiles, is_one_process=is_one)),
             self._readable(self._kept_off()),
+            self._readable(examine_keys.holders(self._client, release=self._release)),
         )
         admission, scheduler, nodes = await gather(
             self._admission(selected or (), settings.scheduler_name),
@@ -136,10 +145,12 @@ class KubeExaminer:
                 selecting_terms=1 if policies is None else policies.selecting_terms,
                 has_taint=bool(settings.controllers.taint_effect),
                 serves_slurm_jobs=settings.slurm_jobs.enabled,
-                lease_ages=leases,
+                lease_ages=None if leases is None else leases.ages,
+                is_one_process=is_one,
                 denied=denied,
                 selected_namespaces=None if selected is None else len(selected),
                 kept_off=kept_off,
+                key_holders=key_holders,
                 without_effect=tuple(one for one in labelled or () if one in excluded),
             ),
             settings=settings,
@@ -257,8 +268,9 @@ class KubeExaminer:
         told = datetime.fromisoformat(msgspec.json.decode(answer)["metadata"]["creationTimestamp"])
         return clocks.skew_s(told, asked=asked, answered=self._now())
 
-    async def _lease_ages(self, skew_s: float) -> Mapping[str, float | None]:
+    async def _leases(self, skew_s: float) -> _Leases:
         ages: dict[str, float | None] = {}
+        holders: set[str] = set()
         for program in PROGRAMS:
             path = paths.collection("coordination.k8s.io/v1", "leases", self._release)
             try:
@@ -268,10 +280,11 @@ class KubeExaminer:
             if not spec.get("holderIdentity"):
                 ages[program] = None
                 continue
+            holders.add(spec["holderIdentity"])
             renewed = datetime.fromisoformat(spec["renewTime"])
             age_s = (self._now() - renewed).total_seconds() + skew_s
             ages[program] = max(age_s - spec["leaseDurationSeconds"], 0.0)
-        return ages
+        return _Leases(ages, is_one_process=len(holders) == 1 and None not in ages.values())
 
     async def _cpu_managers(self, nodes: Sequence[KubeNodeFacts]) -> Mapping[KubeNode, str]:
         hybrid = [node.name for node in nodes if is_hybrid(node)][:_MOST_KUBELETS]
@@ -280,8 +293,10 @@ class KubeExaminer:
 
     # -- rights, and the rest ---------------------------------------------------------------------
 
-    async def _denied(self, *, has_profiles: bool) -> Sequence[str]:
+    async def _denied(self, *, has_profiles: bool, is_one_process: bool) -> Sequence[str]:
         needed = [*RIGHTS, *(CLAIM_RIGHTS if has_profiles else ())]
+        if is_one_process:  # by the extender's account, then
+            needed = list(dict.fromkeys(replace(right, program=PROGRAMS[0]) for right in needed))
         answers = await gather(*map(self._is_allowed, needed))
         return [right.words for right, allowed in zip(needed, answers, strict=True) if not allowed]
 

@@ -65,7 +65,8 @@ async def _ask(opened: Access, release: str) -> list[NodeRow]:
 
 async def _others(opened: Access) -> list[BoundPod]:
     """Read the pods that Slurm did not place; none if the user may not list them."""
-    not_ours = f"spec.nodeName!=,spec.schedulerName!={names.SCHEDULER_NAME}"
+    ours = names.schedulers(names.SCHEDULER_NAME)
+    not_ours = ",".join(("spec.nodeName!=", *(f"spec.schedulerName!={name}" for name in ours)))
     try:
         return await lists.listing(
             opened.kube, decode.BOUND_PODS, params={"fieldSelector": not_ours}

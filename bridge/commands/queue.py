@@ -13,6 +13,7 @@ from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import queue
 from bridge.domain.diagnosis.queue import QueueEntry
+from bridge.domain.model.pods import Pod
 from bridge.kube import decode, lists
 
 COLUMNS = (
@@ -70,9 +71,12 @@ def command(
 async def _ask(opened: Access, namespace: str, release: str) -> Sequence[QueueEntry]:
     # Ordinary users may not read the settings: then our pods are told by their gate and finalizer.
     name = await installation.scheduler_name(opened.kube, release)
-    ours = {"fieldSelector": f"spec.schedulerName={name}"} if name else {}
-    found = await lists.listing(opened.kube, decode.PODS, namespace=namespace, params=ours)
-    pods = [pod for pod in found if pod.is_ours(name or names.SCHEDULER_NAME)]
+    selectors = [f"spec.schedulerName={each}" for each in names.schedulers(name)] if name else [""]
+    pods: list[Pod] = []
+    for selector in selectors:
+        ours = {"fieldSelector": selector} if selector else {}
+        found = await lists.listing(opened.kube, decode.PODS, namespace=namespace, params=ours)
+        pods += [pod for pod in found if pod.is_ours(name or names.SCHEDULER_NAME)]
     jobs = await opened.queue()
     if jobs is not None and namespace:
         jobs = tuple(job for job in jobs if job.identity and job.identity.namespace == namespace)

@@ -7,6 +7,8 @@ manifests work unchanged (facts: `docs/architecture.md`, "Keys").
 SCHEDULER_NAME = "slurm-bridge-scheduler"
 """The kube-scheduler profile that asks our extender."""
 
+_BINDER_SUFFIX = "-binder"
+
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 """The API server's default for `spec.schedulerName`, set before admission when the user wrote
 nothing."""
@@ -80,6 +82,12 @@ node."""
 
 POD_SCHEDULED = "PodScheduled"
 """Kubernetes' own pod condition: the pod has a node, or why not."""
+
+UNSCHEDULABLE = "Unschedulable"
+"""Reason of that condition, kube-scheduler's word: no node suits the pod."""
+
+SCHEDULER_ERROR = "SchedulerError"
+"""Reason of that condition, kube-scheduler's word: something went wrong on the way."""
 
 DISRUPTION_TARGET = "DisruptionTarget"
 """The pod condition that a Job's podFailurePolicy checks, KEP-3329."""
@@ -222,3 +230,18 @@ WRITTEN_AT_THE_PIN = (
     NODELIST_ANNOTATION,
 )
 """Pod annotations that state where Slurm placed a pod: only we write them."""
+
+
+def binder(scheduler_name: str) -> str:
+    """Return the name that pods carry which the extender binds itself: no kube-scheduler serves it."""
+    return f"{scheduler_name}{_BINDER_SUFFIX}"
+
+
+def is_binder(scheduler_name: str) -> bool:
+    """Check whether a name may be one of those that `binder` returns."""
+    return scheduler_name.endswith(_BINDER_SUFFIX)
+
+
+def schedulers(scheduler_name: str) -> tuple[str, str]:
+    """Return both names by which a pod asks for us, whoever binds it."""
+    return scheduler_name, binder(scheduler_name)

@@ -31,26 +31,27 @@ class News:
     def __init__(self, slurm: SlurmClient, clock: Clock) -> None:
         self._slurm = slurm
         self._clock = clock
-        self._placeholders: Placeholders | None = None
+        self._views: list[Placeholders] = []
         self._starting: dict[JobId, float] = {}
         """Until when each is followed."""
         self._bell = asyncio.Event()
 
     def lead(self, placeholders: Placeholders) -> None:
-        """From now on, let hints reach this view of Slurm."""
-        self._placeholders = placeholders
+        """From now on, let hints reach this view of Slurm, too."""
+        self._views.append(placeholders)
 
     def started(self, job_id: JobId) -> None:
         """Follow a job while any of ours waits: it may be one that was submitted a moment ago."""
-        waits = self._placeholders is not None and self._placeholders.waits
+        waits = any(view.waits for view in self._views)
         if waits and len(self._starting) < _MOST:
             self._starting[job_id] = self._clock.monotonic() + _FOLLOWED_S
             self._bell.set()
 
     def ended(self, job_id: JobId) -> None:
         """Read Slurm soon if the job is ours."""
-        if self._placeholders is not None and self._placeholders.job(job_id) is not None:
-            self._placeholders.soon()
+        for view in self._views:
+            if view.job(job_id) is not None:
+                view.soon()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follow jobs until told to stop."""
@@ -85,5 +86,5 @@ class News:
             elif now < self._starting[job_id]:
                 continue
             del self._starting[job_id]
-        if has_news and self._placeholders is not None:
-            self._placeholders.soon()
+        for view in self._views if has_news else ():
+            view.soon()

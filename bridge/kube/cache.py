@@ -1,6 +1,6 @@
 """In-memory cache of a watch: objects by key and by secondary index, with change callbacks.
 
-There are two writers: the reflector, and `observe`, which lets a caller see its own write before
+There are two writers: the reflector (or several, each with a `Share`), and `observe`, which lets a caller see its own write before
 the watch delivers it. Everything runs on the event loop without awaiting, so a reader sees one
 consistent state between two awaits.
 
@@ -68,7 +68,9 @@ class Cache(Generic[T]):
         self._indexes: list[Index[T]] = []
         self._callbacks: list[Callback[T]] = []
         self.synced = asyncio.Event()
-        """Set once the first list is complete; before that, absence means nothing."""
+        """Set once the first list is complete, of every share if there are any; before that, absence
+        means nothing."""
+        self._shares: list[Share[T]] = []
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -151,6 +153,19 @@ class Cache(Generic[T]):
         for key in self._objects.keys() - keys:
             self.remove(key)
 
+    def listed(self) -> None:
+        """Note that a list is complete."""
+        self.synced.set()
+
+    def share(self) -> "Share[T]":
+        """Return a part for one of several reflectors; ask for all of them before any is listed."""
+        self._shares.append(Share(self, self._share_listed))
+        return self._shares[-1]
+
+    def _share_listed(self) -> None:
+        if all(share.synced.is_set() for share in self._shares):
+            self.synced.set()
+
     def _set(self, key: str, new: T) -> None:
         old = self._objects.get(key)
         if old is not None and self.kind.version(old) == self.kind.version(new):
@@ -196,3 +211,46 @@ class Cache(Generic[T]):
 
     def _name(self, key: str, found: T | None) -> str:
         return self.kind.name(found) if self.kind.name and found is not None else key
+
+
+class Share(Generic[T]):
+    """What one reflector fills of a cache that several fill: each object is in one share only.
+
+    What a list lacks is gone from this share; the others' objects stay.
+    """
+
+    def __init__(self, cache: Cache[T], on_listed: Callable[[], None]) -> None:
+        """on_listed: called after each complete list."""
+        self._cache = cache
+        self._on_listed = on_listed
+        self._keys: set[str] = set()
+        self.kind = cache.kind
+        """The kind of the cached objects."""
+        self.synced = asyncio.Event()
+        """Set once the first list of this share is complete."""
+
+    def put(self, new: T) -> None:
+        """Store an object delivered by the watch."""
+        self._keys.add(self.kind.key(new))
+        self._cache.put(new)
+
+    def put_listed(self, new: T) -> None:
+        """Store an object from a list."""
+        self._keys.add(self.kind.key(new))
+        self._cache.put_listed(new)
+
+    def remove(self, key: str) -> None:
+        """Remove a deleted object; do nothing if it is not in this share."""
+        if key in self._keys:
+            self._keys.discard(key)
+            self._cache.remove(key)
+
+    def retain(self, keys: Collection[str]) -> None:
+        """Remove every object of this share that a complete list did not contain."""
+        for key in self._keys.difference(keys):
+            self.remove(key)
+
+    def listed(self) -> None:
+        """Note that a list of this share is complete."""
+        self.synced.set()
+        self._on_listed()

@@ -154,20 +154,15 @@ def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
     )
 
 
-def allocated_condition(
-    pod: Pod, *, is_allocated: bool, reason: str, message: str, now: datetime
+def pod_condition(
+    pod: Pod, kind: str, *, holds: bool, reason: str, message: str, now: datetime
 ) -> MergePatch:
-    """Set the pod's Allocated condition (status).
+    """Set the pod's condition of that type (status).
 
-    Args:
-        pod: to be patched.
-        is_allocated: the condition's status.
-        reason: CamelCase.
-        message: for people.
-        now: the transition time if the status changes.
+    The merge takes `now` as its transition time only if its status changes.
     """
-    kind, status = names.ALLOCATED_CONDITION, "True" if is_allocated else "False"
-    return _conditions(pod, _condition(pod, kind, status, reason=reason, message=message, now=now))
+    said = "True" if holds else "False"
+    return _conditions(pod, _condition(pod, kind, said, reason=reason, message=message, now=now))
 
 
 def evicted(

@@ -31,7 +31,7 @@ import structlog
 from bridge.domain import backoff, numbers
 from bridge.domain.oddities import UNHEARD, About, Oddities
 from bridge.kube import decode, errors
-from bridge.kube.cache import Cache
+from bridge.kube.cache import Cache, Share
 from bridge.kube.client import KubeClient
 from bridge.kube.decode import Change
 from bridge.kube.wire import Identity
@@ -70,7 +70,7 @@ class Reflector(Generic[T]):
     def __init__(
         self,
         client: KubeClient,
-        cache: Cache[T],
+        cache: Cache[T] | Share[T],
         *,
         field_selector: str = "",
         label_selector: str = "",
@@ -193,7 +193,7 @@ class Reflector(Generic[T]):
         for uid in self._unreadable.keys() - keys:
             self._is_readable(uid)
         self._version = page.metadata.resource_version
-        self._cache.synced.set()
+        self._cache.listed()
         took_s = round(self._monotonic() - began, 3)
         self._log.info("reflector.listed", objects=len(keys), duration_s=took_s)
 

@@ -125,7 +125,7 @@ async def lead(
     clock: Clock,
     rng: random.Random,
     stop: asyncio.Event,
-    metrics: Metrics,
+    metrics: Metrics | None,
     on_lead: Body,
     give_up: GiveUp,
 ) -> bool:
@@ -150,12 +150,12 @@ async def lead(
         clock: Our clock.
         rng: Spreads the attempts of several contenders.
         stop: Ends the election.
-        metrics: Records whether we lead.
+        metrics: Records whether we lead; None: the caller does (`bridge.leading.several`).
         on_lead: The body; called with `stop` and with how the lease was acquired.
         give_up: Called if a cancelled body does not end.
     """
     if not settings.enabled:
-        with _told(metrics, name):
+        with told(metrics, name):
             await on_lead(stop, Accession.SEIZED)
         return True
     contender = _Contender(
@@ -168,7 +168,7 @@ async def lead(
                 return True
             _log.info("lease.acquired", lease=name, identity=identity)
             cut_off = True
-            with _told(metrics, name):
+            with told(metrics, name):
                 cut_off = not await contender.reign(on_lead, stop, give_up)
             if cut_off:
                 _log.warning("lease.lost", lease=name, identity=identity)
@@ -370,13 +370,20 @@ class _Contender:
 
 
 @contextmanager
-def _told(metrics: Metrics, name: str) -> Iterator[None]:
+def told(metrics: Metrics | None, *names: str) -> Iterator[None]:
     """Record in the metrics that we lead while the block runs."""
-    metrics.work.leading(name, leads=True)
+    record = metrics.work.leading if metrics else _nowhere
+    for name in names:
+        record(name, leads=True)
     try:
         yield
     finally:
-        metrics.work.leading(name, leads=False)
+        for name in names:
+            record(name, leads=False)
+
+
+def _nowhere(_lease: str, *, leads: bool) -> None:
+    """Record nothing: the caller does."""
 
 
 def _words(error: PeerError | TimeoutError) -> str:

@@ -10,6 +10,7 @@ from typing import Protocol, assert_never
 
 import structlog
 
+from bridge.domain import names
 from bridge.domain.errors import PeerError
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.lifecycle import durations
@@ -213,9 +214,10 @@ class Actuator:
         note = action.note(pod.job_id)
         if action.job_id not in (None, pod.job_id):
             pod = await self._patch(pod, patches.label_job_id(pod, action.job_id))
-        condition = patches.allocated_condition(
+        condition = patches.pod_condition(
             pod,
-            is_allocated=action.allocated,
+            names.ALLOCATED_CONDITION,
+            holds=action.allocated,
             reason=action.reason,
             message=action.message,
             now=self._clock.now(),

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Collection
 from typing import Any
 
+from bridge.domain import names
 from bridge.domain.model.claims.values import ResourceClaim, ResourceSlice
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.oddities import Oddities
-from bridge.kube.cache import Cache
+from bridge.kube.cache import Cache, Share
 from bridge.kube.claims.resource_claims import CLAIMS
 from bridge.kube.claims.slices import SLICES
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
@@ -31,7 +32,8 @@ class Mirror:
     def __init__(self, set_aside: Oddities) -> None:
         self._set_aside = set_aside
         self.pods: Cache[Pod] = Cache(PODS, set_aside)
-        """Pods that ask for our scheduler."""
+        """Pods that ask for our scheduler, or for the extender to bind them."""
+        self._of_scheduler, self._of_binder = self.pods.share(), self.pods.share()
         self.kube_nodes: Cache[KubeNodeFacts] = Cache(NODES, set_aside)
         self.bound: Cache[BoundPod] = Cache(BOUND_PODS, set_aside)
         """Every other pod in the cluster that has a node."""
@@ -57,13 +59,22 @@ class Mirror:
                 devices.append(watching(program, "resource claims", self.claims))
                 self._watched.append(self.claims)
         return (
-            watching(program, "pods", self.pods, field_selector=f"spec.schedulerName={name}"),
+            watching(
+                program, "pods", self._of_scheduler, field_selector=f"spec.schedulerName={name}"
+            ),
+            watching(
+                program,
+                "pods of the binder",  # always: some may be left when it is switched off
+                self._of_binder,
+                field_selector=f"spec.schedulerName={names.binder(name)}",
+            ),
             watching(program, "nodes", self.kube_nodes),
             watching(
                 program,
                 "other pods",
                 self.bound,
-                field_selector=f"spec.nodeName!=,spec.schedulerName!={name}",
+                field_selector=f"spec.nodeName!=,spec.schedulerName!={name},"
+                f"spec.schedulerName!={names.binder(name)}",
             ),
             *devices,
             trying_again("set aside", self._watched),
@@ -78,7 +89,7 @@ class Mirror:
 def watching(
     program: Program,
     name: str,
-    cache: Cache[Any],
+    cache: Cache[Any] | Share[Any],
     *,
     field_selector: str = "",
     label_selector: str = "",

@@ -1,10 +1,13 @@
-"""One term of leadership over pods, assembled the same way for the extender and the controllers."""
+"""One term of leadership over pods, assembled the same way for the extender and the controllers.
+
+A process leads one of the two sides, or both (`leader`).
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
-from bridge.domain.lifecycle.decision import Deadlines
+from bridge.domain.lifecycle.decision import Actor, Deadlines
 from bridge.domain.oddities import About
 from bridge.kube import events
 from bridge.kube.events import Event, EventType
@@ -21,6 +24,7 @@ from bridge.reconcile.placeholder_writes import (
 )
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.program import Program
+from bridge.reconcile.reading.readings import Readings
 from bridge.reconcile.side import Side
 from bridge.slurm.discovery import Discovery
 
@@ -36,6 +40,62 @@ controllers' pods wait to be released, many at once.
 """
 
 
+class Common:
+    """What a leader does once, for one side or for both: it reads Slurm, and says what is set aside."""
+
+    def __init__(
+        self,
+        program: Program,
+        mirror: Mirror,
+        *,
+        actors: Collection[Actor],
+        patience_s: float = 0.0,
+        batch: bool = False,
+    ) -> None:
+        """Begin with nothing read.
+
+        Args:
+            program: the process.
+            mirror: its informers.
+            actors: the sides it leads.
+            patience_s: as for `Discovery`.
+            batch: Read for the batch jobs of SlurmJobs, too.
+        """
+        self._program = program
+        self._mirror = mirror
+        self._actors = actors
+        self.readings = Readings(
+            Discovery(
+                program.slurm,
+                program.cluster,
+                clock=program.clock.monotonic,
+                patience_s=patience_s,
+                batch=batch,
+                on_unreadable=lambda job, why: program.set_aside.tell("slurm_job", str(job), why),
+                on_settled=lambda job: program.set_aside.settled("slurm_job", str(job)),
+            ),
+            clock=program.clock,
+            metrics=program.metrics,
+        )
+        program.health.register("slurm", self.readings.health)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Send Events about objects that are set aside, until told to stop."""
+        aside = self._program.set_aside
+        self._mirror.pods.subscribe(set_aside.odd_pods(aside, self._actors))
+        await aside.speak(self._say, stop)
+
+    async def _say(self, about: About, reason: str) -> None:
+        event = Event(
+            type=EventType.WARNING,
+            action="SetAside",
+            reason="OddObject",
+            note=reason,
+            at=self._program.clock.now(),
+        )
+        await events.create_event(self._program.kube, about, event, by=self._program.reporter)
+
+
 class Leadership:
     """A work queue of pods and a view of Slurm that feeds it; both are dropped when the term ends."""
 
@@ -48,6 +108,7 @@ class Leadership:
         idle_s: float,
         submits: bool,
         batch: bool = False,
+        common: Common | None = None,
     ) -> None:
         """Create the queue and the view.
 
@@ -59,20 +120,23 @@ class Leadership:
             submits: True if the pods wait for a placeholder; False if they have one, which must end
                 some day.
             batch: Read for the batch jobs of SlurmJobs, too.
+            common: of a process that leads both sides; it runs that itself. None: of this side only.
         """
         self.program = program
         self.mirror = mirror
         queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
         self._queue = queue
-        self.discovery = Discovery(
-            program.slurm,
-            program.cluster,
-            clock=program.clock.monotonic,
-            patience_s=0.0 if submits else _PATIENCE_S,
-            batch=batch,
-            on_unreadable=lambda job, why: program.set_aside.tell("slurm_job", str(job), why),
-            on_settled=lambda job: program.set_aside.settled("slurm_job", str(job)),
-        )
+        own = None
+        if common is None:
+            own = common = Common(
+                program,
+                mirror,
+                actors={Actor.EXTENDER if submits else Actor.CONTROLLERS},
+                patience_s=0.0 if submits else _PATIENCE_S,
+                batch=batch,
+            )
+        self._own = own
+        self.discovery = common.readings.discovery
         self.placeholders = Placeholders(
             self.discovery,
             pace=program.pace(
@@ -83,10 +147,10 @@ class Leadership:
             ),
             clock=program.clock,
             metrics=program.metrics,
+            readings=common.readings,
         )
         self.wake: Callable[[PodUid], None] = lambda pod: queue.add(alone_key(pod))
         """Requests a look at one pod; the loop finds its workload."""
-        program.health.register("slurm", self.placeholders.health)
 
     def loop(
         self,
@@ -130,19 +194,8 @@ class Leadership:
         )
 
     async def run(self, loop: PodLoop, stop: asyncio.Event, *, workers: int) -> None:
-        """Run the loop until told to stop, and send Events about objects that are set aside."""
-        program = self.program
-        self.mirror.pods.subscribe(set_aside.odd_pods(program.set_aside, loop.actor))
+        """Run the loop until told to stop, and what it has in common with no other side."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(program.set_aside.speak(self._say, stop))
+            if self._own:
+                group.create_task(self._own.run(stop))
             await loop.run(stop, workers=workers)
-
-    async def _say(self, about: About, reason: str) -> None:
-        event = Event(
-            type=EventType.WARNING,
-            action="SetAside",
-            reason="OddObject",
-            note=reason,
-            at=self.program.clock.now(),
-        )
-        await events.create_event(self.program.kube, about, event, by=self.program.reporter)

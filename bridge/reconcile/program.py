@@ -1,4 +1,4 @@
-"""The base of the two programs that speak to both systems.
+"""The base of the programs that speak to both systems.
 
 Clients, metrics, health and leader election.
 """
@@ -9,9 +9,9 @@ import os
 import random
 import socket
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from bridge import __version__
@@ -24,7 +24,7 @@ from bridge.kube.connecting.credentials import Credentials
 from bridge.kube.errors import Unavailable
 from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
-from bridge.leading import lease
+from bridge.leading import lease, several
 from bridge.process import health, lifetime, liveness
 from bridge.process.clock import Clock, SystemClock
 from bridge.process.health import Health
@@ -126,18 +126,28 @@ class Program:
         )
         return Service(name="token", run=watch.run)
 
-    def leader_part(self, body: lease.Body) -> Service:
+    def as_side(self, name: str) -> "Program":
+        """Return this process as one of the sides it leads: Events name the side."""
+        by = replace(self.reporter, controller=_controller(name))
+        return replace(self, name=name, reporter=by)
+
+    def leader_part(self, body: lease.Body, *, sides: Sequence[str] = ()) -> Service:
         """Run a body while this process leads.
 
         A process leads once. After losing its lease, its caches and pending calls have been
         overtaken by another leader, so it exits and starts afresh instead of leading again.
+
+        Args:
+            body: the work.
+            sides: whose work it is, in the order in which their leases are taken; (): this
+                program's own.
         """
         kubernetes = self.settings.kubernetes
 
         async def lead(stop: asyncio.Event) -> None:
-            has_ended = await lease.lead(
+            has_ended = await several.lead(
                 KubeLeases(self.lease_kube, kubernetes.namespace),
-                name=f"slurm-bridge-{self.name}",
+                names=[f"slurm-bridge-{side}" for side in sides or (self.name,)],
                 identity=f"{self.reporter.instance}_{uuid.uuid4()}",
                 settings=self.settings.leader_election,
                 clock=self.clock,
@@ -154,8 +164,13 @@ class Program:
 
 
 @asynccontextmanager
-async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
+async def opened(name: str, settings: Settings, *, sides: int = 1) -> AsyncIterator[Program]:
     """Open the clients of both systems and find out which cluster this is.
+
+    Args:
+        name: the program's.
+        settings: all of them.
+        sides: how many programs' work it does; each has as many connections as alone.
 
     Raises:
         KubeError: the API server refused the request or was away for long; Kubernetes will restart
@@ -183,14 +198,14 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
         settings.slurm.url,
         token_file=settings.slurm.token_file,
         tls=slurm_tls,
-        connections=settings.slurm.connections,
+        connections=settings.slurm.connections * sides,
         request_timeout_s=settings.slurm.request_timeout_s,
         on_call=_sign_of_life(metrics.slurm.call),
     )
     alive = Liveness(clock.monotonic, bound_s=longest_silence_s(settings))
     async with (
-        to_kube(_CONNECTIONS) as kube_client,
-        to_kube(_LEASE_CONNECTIONS) as lease_kube,
+        to_kube(_CONNECTIONS * sides) as kube_client,
+        to_kube(_LEASE_CONNECTIONS * sides) as lease_kube,
         slurm as slurm_client,
     ):
         program = Program(
@@ -207,13 +222,18 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
             clock=clock,
             rng=random.Random(),  # noqa: S311  # spreads retries, nothing secret
             reporter=Reporter(
-                controller=f"slurm-bridge.dev/{name}",
+                controller=_controller(name),
                 instance=os.environ.get("POD_NAME") or socket.gethostname(),
             ),
             set_aside=SetAside(metrics, clock),
         )
         with liveness.watching(alive):
             yield program
+
+
+def _controller(name: str) -> str:
+    """Return how Events name who reports them."""
+    return f"slurm-bridge.dev/{name}"
 
 
 def longest_silence_s(settings: Settings) -> float:

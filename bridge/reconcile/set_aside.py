@@ -15,7 +15,7 @@ Slurm with every list. `settled` ends it.
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 import structlog
@@ -146,11 +146,14 @@ class SetAside:
         self._metrics.work.set_aside_now(kind, self._counts[kind])
 
 
-def odd_pods(set_aside: SetAside, actor: Actor) -> Callback[Pod]:
-    """Return a subscriber that informs pod owners of fields with less effect than stated."""
+def odd_pods(set_aside: SetAside, actors: Collection[Actor]) -> Callback[Pod]:
+    """Return a subscriber that informs pod owners of fields with less effect than stated.
+
+    A process has one, for all the sides it leads: two would take back what the other has said.
+    """
 
     def changed(old: Pod | None, new: Pod | None) -> None:
-        if new is not None and new.oddities and lifecycle.actor(new) is actor:
+        if new is not None and new.oddities and lifecycle.actor(new) in actors:
             set_aside.tell("pod", new.full_name, faults.told(new.oddities), about=new.about)
         elif old is not None and old.oddities:
             set_aside.settled("pod", old.full_name)

@@ -137,6 +137,11 @@ class PlacementSection(Section):
         description="How long kube-scheduler may fail to bind a pod that has its node. While it does not "
         "try, or binds nobody, the pod is kept.",
     )
+    binder: Literal["kube-scheduler", "extender"] = Field(
+        "kube-scheduler",
+        description="Who binds pods that need no volume bound or attached and have no claims or group of "
+        "kube-scheduler's, once Slurm has chosen their node. kube-scheduler binds all others.",
+    )
     tell_after_s: Seconds = Field(2, description="How long a pod waits before its status says why.")
     incomplete_after_s: Seconds = Field(
         60,
@@ -327,7 +332,8 @@ class Settings(Section):
     scheduler_name: str = Field(
         names.SCHEDULER_NAME,
         pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
-        description="The kube-scheduler profile that calls our extender.",
+        description="The kube-scheduler profile that calls our extender. Nobody else may use this name "
+        "with -binder appended: pods that the extender binds itself have it.",
     )
     log: Log = Log()
     kubernetes: Kubernetes = Kubernetes()
@@ -345,6 +351,15 @@ class Settings(Section):
     certificates: CertificatesSection = CertificatesSection()
     leader_election: LeaderElection = LeaderElection()
     health: HealthSection = HealthSection()
+
+    @model_validator(mode="after")
+    def _pods_of_the_binder_are_told_apart(self) -> Self:
+        if names.is_binder(self.scheduler_name):
+            raise ValueError(
+                f"scheduler_name must not end as {names.binder('')} does, found {self.scheduler_name}: "
+                "so end the names of pods that the extender binds itself"
+            )
+        return self
 
     @model_validator(mode="after")
     def _submits_have_connections(self) -> Self:

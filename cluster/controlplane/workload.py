@@ -1,6 +1,6 @@
 """How the pods of a StatefulSet or Deployment stand, and what they wait for, in words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -12,12 +12,12 @@ from bridge.kube import decode, errors, paths
 from bridge.kube.applying import writes
 from bridge.kube.client import KubeClient
 from bridge.kube.decode import ResourceKind
+from cluster.objects.pod_status import PodStatus, why_not_ready
 
 WORKLOADS: Final = frozenset({"StatefulSet", "Deployment"})
 _MOST_PODS: Final = 20
 _MOST_SAID: Final = 3
 _LONGEST_SAID: Final = 300
-_EXPECTED: Final = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 class _Spec(ObjectStruct, frozen=True):
@@ -37,38 +37,9 @@ class _Workload(ObjectStruct, frozen=True):
     status: _Status = _Status()
 
 
-class _Reason(ObjectStruct, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
-class _State(ObjectStruct, frozen=True):
-    waiting: _Reason | None = None
-    terminated: _Reason | None = None
-
-
-class _Container(ObjectStruct, frozen=True):
-    name: str
-    state: _State = _State()
-    last_state: _State = _State()
-
-
-class _Condition(ObjectStruct, frozen=True):
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
-class _PodStatus(ObjectStruct, frozen=True):
-    conditions: tuple[_Condition, ...] | None = None
-    init_container_statuses: tuple[_Container, ...] | None = None
-    container_statuses: tuple[_Container, ...] | None = None
-
-
 class _Pod(ObjectStruct, frozen=True):
     metadata: ObjectMetadata
-    status: _PodStatus = _PodStatus()
+    status: PodStatus = PodStatus()
 
 
 class _Pods(ObjectStruct, frozen=True):
@@ -151,24 +122,5 @@ async def _waits(kube: KubeClient, namespace: str, labels: Mapping[str, str]) ->
     params = {"labelSelector": selector, "limit": str(_MOST_PODS)}
     answer = await kube.request("GET", paths.collection("v1", "pods", namespace), params=params)
     found = decode.decoded(_pods, "pods", answer).items
-    said = [f"pod {pod.metadata.name}: {why}" for pod in found for why in why_not_ready(pod)]
+    said = [f"pod {pod.metadata.name}: {why}" for pod in found for why in why_not_ready(pod.status)]
     return tuple(faults.shortened(each, _LONGEST_SAID) for each in said[:_MOST_SAID])
-
-
-def why_not_ready(pod: _Pod) -> Iterator[str]:
-    """Yield what a pod waits for: a node, a volume, an image, or a daemon that ends."""
-    conditions = {each.type: each for each in pod.status.conditions or ()}
-    scheduled = conditions.get("PodScheduled")
-    if scheduled is not None and scheduled.status == "False":
-        yield f"{scheduled.reason}: {scheduled.message}"
-        return
-    for each in (
-        *(pod.status.init_container_statuses or ()),
-        *(pod.status.container_statuses or ()),
-    ):
-        waiting = each.state.waiting
-        if waiting is None or not waiting.reason or waiting.reason in _EXPECTED:
-            continue
-        ended = each.last_state.terminated
-        more = f", it ended with {ended.reason} {ended.message}".rstrip() if ended else ""
-        yield f"container {each.name}: {waiting.reason}: {waiting.message or 'no details'}{more}"

@@ -12,9 +12,11 @@ from bridge.reconcile.informers import trying_again, watching
 from bridge.reconcile.program import Program
 from cluster.nodesets import names
 from cluster.nodesets.actuator import WorkerActuator
-from cluster.nodesets.belongings import NodeSetBelongings
-from cluster.nodesets.loop import NodeSetLoop, WorkerTemplates
+from cluster.nodesets.gathering import WorkerTemplates
+from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
+from cluster.nodesets.owned.belongings import NodeSetBelongings
+from cluster.nodesets.owned.revisions import NodeSetRevisions
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.slurm_view import WorkerView
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
@@ -69,6 +71,7 @@ class NodeSets:
                 recent=RecentWrites(program.clock.monotonic),
             ),
             belongings=NodeSetBelongings(program.kube, program.clock.monotonic),
+            revisions=NodeSetRevisions(program.kube, program.clock.monotonic),
             templates=self._templates,
             controller=program.settings.operator.controller,
             queue=queue,

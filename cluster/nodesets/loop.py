@@ -1,13 +1,11 @@
 """The reconcile loop over NodeSets: gather, decide, act, tell."""
 
 import asyncio
-import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-import msgspec
 import structlog
 from structlog.contextvars import bind_contextvars
 
@@ -25,27 +23,23 @@ from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 from cluster.nodesets import names, nodeset, planning, status
 from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
-from cluster.nodesets.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
+from cluster.nodesets.gathering import NOT_SERVED, NodeSetGathering, WorkerTemplates
 from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
+from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
-from cluster.nodesets.slurm_view import Interest, WorkerView
+from cluster.nodesets.slurm_view import WorkerView
 from cluster.nodesets.status import Refusal, StatusFacts
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
 from cluster.workers import table
-from cluster.workers.situation import SeenWorker, WorkerPolicy
+from cluster.workers.situation import WorkerPolicy
 
 _log = structlog.get_logger(__name__)
 
-WorkerTemplates = Callable[[NodeSetObject, int], Mapping[str, Any] | Refused]
-"""Makes the pod of a NodeSet's worker with this number, or says why there is none."""
-
 _ORPHANING: Final = "orphan"
 """Finalizer of a NodeSet whose pods are to stay: the garbage collector takes it off when they are free."""
-_NOT_SERVED: Final = "NotServed"
-"""Reason of a refusal after which nothing is touched: its pods may not be what a plan takes them for."""
-_UNSURE: Final = SeenWorker(is_sure=False)
 
 
 class NodeSetLoop:
@@ -61,6 +55,7 @@ class NodeSetLoop:
         view: WorkerView,
         actuator: WorkerActuator,
         belongings: NodeSetBelongings,
+        revisions: NodeSetRevisions,
         templates: WorkerTemplates,
         controller: str,
         queue: WorkQueue[str],
@@ -78,6 +73,7 @@ class NodeSetLoop:
             view: readings of Slurm.
             actuator: carries decisions out.
             belongings: keeps what a NodeSet has besides its workers.
+            revisions: keeps the templates that a NodeSet has had.
             templates: makes pods.
             controller: `namespace/name` of the Controller whose Slurm `view` reads.
             queue: of NodeSets' uids.
@@ -90,18 +86,25 @@ class NodeSetLoop:
         self._pods = pods
         self._kube_nodes = kube_nodes
         self._view = view
+        self._gathering = NodeSetGathering(
+            node_sets=node_sets,
+            pods=pods,
+            kube_nodes=kube_nodes,
+            view=view,
+            templates=templates,
+            controller=controller,
+            clock=clock,
+        )
         self._actuator = actuator
         self._belongings = belongings
+        self._revisions = revisions
         self._templates = templates
-        self._controller = controller
         self._queue = queue
         self._clock = clock
         self._metrics = metrics
         self._set_aside = set_aside
         self._policy = WorkerPolicy()
-        self._by_owner = pods.index(lambda pod: [pod.metadata.controller_uid])
         self._by_kube_node = pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
-        self._by_prefix = node_sets.index(_prefixes)
         queue.serve_by(self._namespace)
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
@@ -131,6 +134,7 @@ class NodeSetLoop:
         if found is None:
             self._view.forget(key)
             self._belongings.forget(key)
+            self._revisions.forget(key)
             return None
         bind_contextvars(node_set=found.metadata.full_name)
         try:
@@ -146,7 +150,7 @@ class NodeSetLoop:
         """Tell what cannot be read; let one go that is deleted and has no workers."""
         is_leaving = found.metadata.deletion_timestamp is not None
         is_held = names.WORKERS_FINALIZER in (found.metadata.finalizers or ())
-        if is_leaving and is_held and not self._by_owner.get(found.metadata.uid):
+        if is_leaving and is_held and not self._gathering.pods(found.metadata.uid):
             await nodeset.remove_finalizer(self._kube, found)
             return
         refusal = Refusal(reason="BadInput", text=found.fault)
@@ -155,14 +159,14 @@ class NodeSetLoop:
     async def _see_to(self, found: WatchedNodeSet, node_set: NodeSetObject) -> timedelta | None:
         is_leaving = node_set.metadata.deletion_timestamp is not None
         finalizers = node_set.metadata.finalizers or ()
-        pods = tuple(self._by_owner.get(node_set.metadata.uid))
+        pods = self._gathering.pods(node_set.metadata.uid)
         if is_leaving and (names.WORKERS_FINALIZER not in finalizers or _ORPHANING in finalizers):
             return None
         if is_leaving and not pods:
             await nodeset.remove_finalizer(self._kube, found)
             return None
-        refusal = None if is_leaving else self._refusal(node_set)
-        if refusal is not None and (refusal.reason == _NOT_SERVED or not pods):
+        refusal = None if is_leaving else self._gathering.refusal(node_set)
+        if refusal is not None and (refusal.reason == NOT_SERVED or not pods):
             await self._tell(found, self._refused(found, refusal))
             return None
         if not is_leaving and names.WORKERS_FINALIZER not in finalizers:
@@ -171,13 +175,21 @@ class NodeSetLoop:
             found = after
         kept = KeptBelongings() if is_leaving else await self._belongings.keep(node_set)
         refusal = refusal or kept.refusal
-        situation = self._gather(node_set, pods)
+        kept_revisions = await self._revisions_of(node_set, pods)
+        situation = self._gathering.situation(
+            node_set,
+            pods,
+            revision=kept_revisions.hash,
+            may_replace=refusal is None and kept_revisions.failure is None,
+        )
         decided = self._decide(situation)
-        acted = await self._act(node_set, decided, refusal)
-        acted = replace(acted, failures=(*kept.failures, *acted.failures))
+        acted = await self._act(situation, decided, refusal)
+        failed = () if kept_revisions.failure is None else (kept_revisions.failure,)
+        acted = replace(acted, failures=(*kept.failures, *failed, *acted.failures))
         if acted.refused is not None:
             refusal = Refusal(reason="BadInput", text=acted.refused.text)
         facts = self._facts(found, situation, decided, refusal, acted)
+        facts = replace(facts, collisions=kept_revisions.collisions)
         await self._tell(found, status.told(facts))
         _raise_first(acted)
         looks = [each.retry_after for _, each in decided if each.retry_after is not None]
@@ -188,97 +200,35 @@ class NodeSetLoop:
             looks.append(due)
         return min(looks)
 
-    # -- gather and decide ------------------------------------------------------------------------
-
-    def _gather(
+    async def _revisions_of(
         self, node_set: NodeSetObject, pods: tuple[WorkerPodObject, ...]
-    ) -> NodeSetSituation:
-        situation = NodeSetSituation(
-            node_set=node_set,
-            pods=pods,
-            seen=lambda _: _UNSURE,
-            cordons={pod.kube_node: why for pod in pods if (why := self._cordon(pod.kube_node))},
-        )
-        if not self._is_ours(node_set):
-            return situation
-        jobs = planning.needs_jobs(situation, self._view.states)
-        self._view.follow(
-            node_set.metadata.uid,
-            Interest(nodes=frozenset(pod.slurm_node for pod in pods), jobs=jobs),
-        )
-        return replace(
-            situation,
-            seen=lambda node: self._view.seen(node, jobs=jobs),
-            free_at=self._view.free_at,
-        )
+    ) -> KeptRevisions:
+        in_use = {pod.metadata.labels.get(names.DIGEST_LABEL, "") for pod in pods}
+        if node_set.metadata.deletion_timestamp is None:
+            return await self._revisions.keep(node_set, in_use)
+        status = node_set.status  # Kubernetes deletes them after it
+        return KeptRevisions(hash=status.node_set_hash, collisions=status.collision_count)
 
     def _decide(self, situation: NodeSetSituation) -> Decided:
         return [
             (each, table.decide(each.facts, self._policy)) for each in planning.workers(situation)
         ]
 
-    def _cordon(self, kube_node: str) -> str:
-        found = self._kube_nodes.get(kube_node) if kube_node else None
-        if found is None or not found.is_unschedulable:
-            return ""
-        said = found.annotations.get(names.CORDON_REASON_ANNOTATION, "")
-        return said or f"Kubernetes has node {found.name} cordoned"
-
-    def _is_ours(self, node_set: NodeSetObject) -> bool:
-        """Check whether our Slurm is this NodeSet's: of another one, nothing is known."""
-        of = f"{node_set.metadata.namespace}/{node_set.spec.controller_ref.name}"
-        return of == self._controller
-
-    def _refusal(self, node_set: NodeSetObject) -> Refusal | None:
-        spec = node_set.spec
-        found = []
-        if spec.scaling_mode != "StatefulSet":
-            found.append(Fault("spec.scalingMode", "only StatefulSet is served yet"))
-        if spec.volume_claim_templates:
-            found.append(Fault("spec.volumeClaimTemplates", "volumes are not served yet"))
-        if found:
-            return Refusal(reason=_NOT_SERVED, text=Refused(tuple(found)).text)
-        if other := self._namesake(node_set):
-            text = (
-                f"its Slurm nodes would have the names of those of NodeSet {other}: give one of "
-                "them another spec.template.spec.hostname"
-            )
-            return Refusal(reason="BadInput", text=text)
-        return None
-
-    def _namesake(self, node_set: NodeSetObject) -> str:
-        """Return the NodeSet of the same cluster that had the same names first, or ""."""
-        mine = node_set.metadata
-        others = [
-            other.metadata
-            for prefix in _prefixes_of(node_set)
-            for other in self._by_prefix.get(prefix)
-            if other.metadata.uid != mine.uid
-        ]
-        return next(
-            (
-                other.name
-                for other in others
-                if (str(other.creation_timestamp), other.uid)
-                < (str(mine.creation_timestamp), mine.uid)
-            ),
-            "",
-        )
-
     # -- act and tell -----------------------------------------------------------------------------
 
     async def _act(
-        self, node_set: NodeSetObject, decided: Decided, refusal: Refusal | None
+        self, situation: NodeSetSituation, decided: Decided, refusal: Refusal | None
     ) -> Acted:
+        node_set = situation.node_set
+
         def make(number: int) -> Mapping[str, Any] | Refused:
             if refusal is not None:
                 return Refused((Fault("spec", refusal.text),))
             body = self._templates(node_set, number)
             if isinstance(body, Refused):
                 return body
-            return planning.stamped(node_set, number, body, digest=digest)
+            return planning.stamped(node_set, number, body, digest=situation.revision)
 
-        digest = template_digest(node_set)
         acted = await self._actuator.carry_out(node_set, decided, make)
         return replace(acted, refused=None) if refusal is not None else acted
 
@@ -291,22 +241,21 @@ class NodeSetLoop:
         acted: Acted,
     ) -> StatusFacts:
         node_set = situation.node_set
-        trouble = self._view.trouble
-        if not self._is_ours(node_set):
-            trouble = f"this operator has the Slurm of Controller {self._controller or 'none'} only"
         return StatusFacts(
             before=found.status,
             generation=node_set.metadata.generation,
             desired=situation.wanted,
             workers=decided,
             states=self._view.states,
-            trouble=trouble,
+            trouble=self._gathering.trouble(node_set),
             refusal=refusal,
             failures=tuple(_to_be_told(situation, acted)),
-            digest=template_digest(node_set),
+            digest=situation.revision,
+            may_replace=situation.may_replace,
+            strategy=planning.strategy(node_set),
             selector=names.selector(node_set.metadata.name),
             min_ready=timedelta(seconds=node_set.spec.min_ready_seconds),
-            now=self._clock.now(),
+            now=situation.now,
         )
 
     def _refused(self, found: WatchedNodeSet, refusal: Refusal) -> NodeSetStatus:
@@ -327,9 +276,8 @@ class NodeSetLoop:
                 self._queue.add(each.metadata.uid)
         if old is None or new is None or old.metadata.generation != new.metadata.generation:
             for each in (old, new):  # those that waited for its names
-                for prefix in _prefixes(each) if each else ():
-                    for other in self._by_prefix.get(prefix):
-                        self._queue.add(other.metadata.uid)
+                for other in self._gathering.same_names(each) if each else ():
+                    self._queue.add(other)
 
     def _pod_changed(self, old: WorkerPodObject | None, new: WorkerPodObject | None) -> None:
         for each in (old, new):
@@ -346,30 +294,6 @@ class NodeSetLoop:
     def _namespace(self, key: str) -> str:
         found = self._node_sets.get(key)
         return found.metadata.namespace if found else ""
-
-
-def template_digest(node_set: NodeSetObject) -> str:
-    """Return a digest of all that makes a worker's pod what it is."""
-    spec = node_set.spec
-    parts = (
-        spec.template,
-        spec.slurmd,
-        spec.logfile,
-        spec.extra_conf,
-        spec.ssh,
-        spec.ordinal_padding,
-        spec.oversubscribe_node,
-    )
-    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:10]
-
-
-def _prefixes(found: WatchedNodeSet) -> list[str]:
-    return _prefixes_of(found.node_set) if found.node_set else []
-
-
-def _prefixes_of(node_set: NodeSetObject) -> list[str]:
-    of = f"{node_set.metadata.namespace}/{node_set.spec.controller_ref.name}"
-    return [f"{of}/{node_set.node_prefix}"]
 
 
 def _cordon_of(node: KubeNodeFacts) -> tuple[bool, str | None]:

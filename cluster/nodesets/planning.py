@@ -1,20 +1,21 @@
 """Which workers a NodeSet is to have, and what is known of each: pure."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bridge.domain import numbers
 from cluster.nodesets import names
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.labels import PROTECTED_LABEL, WORKER_APP, selecting
-from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.nodeset import NodeSetObject, RollingSteps, UpdateStrategy
 from cluster.objects.parts import API_VERSION
-from cluster.workers import choosing
-from cluster.workers.choosing import SCALED_IN, LeavingWorker
-from cluster.workers.situation import BUSY, SeenWorker, WorkerFacts
+from cluster.workers import choosing, updating
+from cluster.workers.choosing import REPLACED, SCALED_IN, LeavingWorker
+from cluster.workers.situation import BUSY, PodStage, SeenWorker, WorkerFacts
+from cluster.workers.updating import RolledWorker
 
 DELETED: Final = "its NodeSet is deleted"
 _LONGEST_REASON: Final = 200
@@ -47,6 +48,11 @@ class NodeSetSituation:
     free_at: Callable[[str], datetime | None] = lambda _: None
     cordons: Mapping[str, str]
     """Kubernetes nodes that are cordoned, and why."""
+    revision: str
+    """The hash of its template."""
+    may_replace: bool
+    """Workers can be made of its template: without that, none that has another one goes for it."""
+    now: datetime
 
     @property
     def wanted(self) -> int:
@@ -59,6 +65,25 @@ class NodeSetSituation:
         return self.node_set.metadata.deletion_timestamp is not None
 
 
+def strategy(node_set: NodeSetObject) -> str:
+    """Return how its workers come to a new template."""
+    given = node_set.spec.update_strategy
+    return given.type if given else "RollingUpdate"
+
+
+def is_current(pod: WorkerPodObject, revision: str) -> bool:
+    """Check whether a pod was made from the template with this hash."""
+    return pod.metadata.labels.get(names.DIGEST_LABEL) == revision
+
+
+def is_outdated(situation: NodeSetSituation) -> bool:
+    """Check whether there are workers to be replaced, now or later."""
+    if situation.is_leaving or not situation.may_replace:
+        return False
+    is_rolling = strategy(situation.node_set) == "RollingUpdate"
+    return is_rolling and any(not is_current(pod, situation.revision) for pod in situation.pods)
+
+
 def workers(situation: NodeSetSituation) -> tuple[PlannedWorker, ...]:
     """Return the workers that are there or missing, by number."""
     there = [
@@ -68,7 +93,10 @@ def workers(situation: NodeSetSituation) -> tuple[PlannedWorker, ...]:
     ]
     there.sort(key=lambda each: (each[0], each[1].metadata.name))
     gone = choosing.to_go((_candidate(situation, *each) for each in there), situation.wanted)
-    planned = [_kept_or_going(situation, number, pod, gone) for number, pod in there]
+    staying = [each for each in there if each[1].metadata.name not in gone]
+    why = dict.fromkeys(gone, DELETED if situation.is_leaving else SCALED_IN)
+    why |= dict.fromkeys(_to_replace(situation, staying), REPLACED)
+    planned = [_kept_or_going(situation, number, pod, why) for number, pod in there]
     coming = choosing.to_come((number for number, _ in there), situation.wanted)
     planned += [
         _missing(situation, number) for number in coming[: max(situation.wanted - len(there), 0)]
@@ -76,19 +104,53 @@ def workers(situation: NodeSetSituation) -> tuple[PlannedWorker, ...]:
     return tuple(sorted(planned, key=lambda each: each.ordinal))
 
 
+def _to_replace(
+    situation: NodeSetSituation, staying: Sequence[tuple[int, WorkerPodObject]]
+) -> frozenset[str]:
+    if not is_outdated(situation):
+        return frozenset()
+    spec = situation.node_set.spec
+    rolling = (spec.update_strategy or UpdateStrategy()).rolling_update or RollingSteps()
+    min_ready = timedelta(seconds=spec.min_ready_seconds)
+    rolled = [
+        RolledWorker(
+            worker=_candidate(situation, number, pod),
+            is_current=is_current(pod, situation.revision),
+            is_available=is_available(pod, min_ready, situation.now),
+        )
+        for number, pod in staying
+    ]
+    return updating.to_replace(
+        rolled,
+        missing=max(situation.wanted - len(staying), 0),
+        most_away=updating.allowed_away(rolling.max_unavailable, situation.wanted),
+    )
+
+
+def is_available(pod: WorkerPodObject, min_ready: timedelta, now: datetime) -> bool:
+    """Check whether a worker has been ready for long enough; one of which nobody says since when has."""
+    since = pod.ready_since
+    is_ready = pod.facts.stage is PodStage.READY
+    return is_ready and (since is None or since + min_ready <= now)
+
+
 def needs_jobs(situation: NodeSetSituation, states: Callable[[str], frozenset[str] | None]) -> bool:
-    """Check whether it matters who has jobs: there are too many workers, or evictions wait for one that seems free.
+    """Check whether it matters who has jobs: workers are to go, or evictions wait for one that seems free.
 
     states: a node's by the last reading; None if there was none.
     """
     there = len(situation.pods) - sum(1 for _ in strays(situation))
-    return there > situation.wanted or any(
-        pod.facts.is_protected
-        and _cordoned(situation, pod)
-        and (known := states(pod.slurm_node)) is not None
-        and "DRAIN" in known
-        and not known & BUSY
-        for pod in situation.pods
+    return (
+        there > situation.wanted
+        or is_outdated(situation)
+        or any(
+            pod.facts.is_protected
+            and _cordoned(situation, pod)
+            and (known := states(pod.slurm_node)) is not None
+            and "DRAIN" in known
+            and not known & BUSY
+            for pod in situation.pods
+        )
     )
 
 
@@ -149,11 +211,8 @@ def _candidate(situation: NodeSetSituation, number: int, pod: WorkerPodObject) -
 
 
 def _kept_or_going(
-    situation: NodeSetSituation, number: int, pod: WorkerPodObject, gone: frozenset[str]
+    situation: NodeSetSituation, number: int, pod: WorkerPodObject, why: Mapping[str, str]
 ) -> PlannedWorker:
-    goes = ""
-    if pod.metadata.name in gone:
-        goes = DELETED if situation.is_leaving else SCALED_IN
     return PlannedWorker(
         ordinal=number,
         pod=pod,
@@ -161,7 +220,7 @@ def _kept_or_going(
             name=pod.slurm_node,
             pod=pod.facts,
             seen=situation.seen(pod.slurm_node),
-            goes=goes,
+            goes=why.get(pod.metadata.name, ""),
             cordoned=_cordoned(situation, pod),
             is_guarded=situation.node_set.spec.workload_disruption_protection,
         ),

@@ -7,7 +7,7 @@ from bridge.process import lifetime
 from bridge.reconcile.program import opened
 from bridge.settings.schema import Settings
 from cluster.nodesets.assembly import NodeSets
-from cluster.nodesets.loop import WorkerTemplates
+from cluster.nodesets.gathering import WorkerTemplates
 
 
 async def run(configured: Settings, templates: WorkerTemplates, stop: asyncio.Event) -> None:

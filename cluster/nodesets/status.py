@@ -10,11 +10,12 @@ import msgspec
 
 from bridge.crd.conditions import ObjectCondition
 from bridge.domain import faults
-from cluster.nodesets import names
-from cluster.nodesets.planning import PlannedWorker
+from cluster.nodesets import troubles
+from cluster.nodesets.planning import PlannedWorker, is_current
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetStatus
 from cluster.workers.actions import WorkerDecision
+from cluster.workers.choosing import REPLACED
 from cluster.workers.situation import PodStage
 
 Truth = Literal["True", "False", "Unknown"]
@@ -22,8 +23,6 @@ Truth = Literal["True", "False", "Unknown"]
 _MOST_NAMED: Final = 3
 """So many workers are named in a message."""
 _LONGEST_MESSAGE: Final = 1024
-_PATIENCE: Final = timedelta(seconds=30)
-"""How long a worker may be ready without being in Slurm's list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +50,11 @@ class StatusFacts:
     failures: tuple[str, ...]
     """What could not be done just now."""
     digest: str
+    """The hash of its template."""
+    strategy: str
+    may_replace: bool
+    """See `NodeSetSituation`."""
+    collisions: int = 0
     selector: str
     min_ready: timedelta
     now: datetime
@@ -67,12 +71,15 @@ def told(facts: StatusFacts) -> NodeSetStatus:
     return NodeSetStatus(
         conditions=tuple(
             _kept_time(before.conditions, each, now)
-            for each in (_accepted(facts), _ready(facts, len(there), len(ready)), _known(facts))
+            for each in (
+                _accepted(facts),
+                _ready(facts, len(there), len(ready)),
+                _updated(facts),
+                _known(facts),
+            )
         ),
         replicas=len(there),
-        updated_replicas=sum(
-            pod.metadata.labels.get(names.DIGEST_LABEL) == facts.digest for pod in there
-        ),
+        updated_replicas=sum(is_current(pod, facts.digest) for pod in there),
         ready_replicas=len(ready),
         available_replicas=len(available),
         unavailable_replicas=max(facts.desired - len(available), 0),
@@ -83,7 +90,7 @@ def told(facts: StatusFacts) -> NodeSetStatus:
         slurm_drain=before.slurm_drain if counts is None else counts["drain"],
         observed_generation=facts.generation,
         node_set_hash=facts.digest,
-        collision_count=before.collision_count,
+        collision_count=facts.collisions,
         ordinal_to_node=before.ordinal_to_node,
         selector=facts.selector,
     )
@@ -103,11 +110,9 @@ def refused(
 
 def due(facts: StatusFacts) -> timedelta | None:
     """Return when the status changes although nothing happens: a worker becomes available then."""
-    waits = [
-        _wait(each.pod, facts)
-        for each, _ in facts.workers
-        if each.pod is not None and each.pod.facts.stage is PodStage.READY
-    ]
+    pods = [each.pod for each, _ in facts.workers if each.pod is not None]
+    waits = [_wait(pod, facts) for pod in pods if pod.facts.stage is PodStage.READY]
+    waits += [due for pod in pods if (due := troubles.due(pod, facts.now)) is not None]
     return min((wait for wait in waits if wait > timedelta(0)), default=None)
 
 
@@ -145,12 +150,51 @@ def _ready(facts: StatusFacts, there: int, ready: int) -> ObjectCondition:
     message = f"{ready} of {facts.desired} workers are ready"
     if facts.failures:
         return _about(facts, "Ready", "False", "Failing", (message, *facts.failures))
-    if (going := [d for each, d in facts.workers if each.facts.goes and each.pod]) and there:
+    going = [d for each, d in facts.workers if each.pod and each.facts.goes not in ("", REPLACED)]
+    if going and there:
         what = f"{message}, {len(going)} more are to go" if there > facts.desired else message
         return _about(facts, "Ready", "False", "ScalingIn", (what, *(d.reason for d in going)))
     if ready == facts.desired == there:
         return _about(facts, "Ready", "True", "AllReady", (message,))
-    return _about(facts, "Ready", "False", "NotReady", (message,))
+    pods = [each.pod for each, _ in facts.workers if each.pod is not None]
+    waits = (why for pod in pods if (why := troubles.not_ready(pod, facts.now)))
+    return _about(facts, "Ready", "False", "NotReady", (message, *waits))
+
+
+def _updated(facts: StatusFacts) -> ObjectCondition:
+    pods = [each.pod for each, _ in facts.workers if each.pod is not None]
+    old = [pod for pod in pods if not is_current(pod, facts.digest)]
+    if not old:
+        return _about(facts, "Updated", "True", "AllUpdated", ())
+    message = f"{len(old)} of {len(pods)} workers have another template"
+    if facts.strategy == "OnDelete":
+        hint = "delete their pods to replace them; each waits for its jobs first"
+        return _about(facts, "Updated", "False", "OnDelete", (message, hint))
+    if facts.strategy != "RollingUpdate":
+        hint = f"{facts.strategy} is not served yet: set spec.updateStrategy.type to RollingUpdate or OnDelete"
+        return _about(facts, "Updated", "False", "NotServed", (message, hint))
+    if facts.trouble != "" or not facts.may_replace:
+        why = "SlurmKnown" if facts.may_replace else "Accepted or Ready"
+        return _about(
+            facts, "Updated", "False", "Waiting", (message, f"none is replaced; see {why}")
+        )
+    if stuck := list(_stuck(facts)):
+        hint = "correct the template, or change it back"
+        return _about(facts, "Updated", "False", "Stuck", (message, *stuck[:_MOST_NAMED], hint))
+    going = (d.reason for each, d in facts.workers if each.facts.goes == REPLACED)
+    return _about(facts, "Updated", "False", "Updating", (message, *going))
+
+
+def _stuck(facts: StatusFacts) -> Iterable[str]:
+    """Yield which new workers do not begin to serve, for which the others wait, and why."""
+    for each, _ in facts.workers:
+        pod = each.pod
+        if pod is None or not is_current(pod, facts.digest) or each.facts.cordoned:
+            continue
+        if why := troubles.not_ready(pod, facts.now) or troubles.not_serving(
+            pod, each.facts.seen, facts.now
+        ):
+            yield why
 
 
 def _known(facts: StatusFacts) -> ObjectCondition:
@@ -163,17 +207,13 @@ def _known(facts: StatusFacts) -> ObjectCondition:
     missing = [
         f"{each.node} is ready, and Slurm does not have it"
         for each, _ in facts.workers
-        if each.pod is not None and facts.states(each.node) is None and _is_late(each.pod, facts)
+        if each.pod is not None
+        and facts.states(each.node) is None
+        and troubles.is_late(each.pod, facts.now)
     ]
     if missing:
         return _about(facts, "SlurmKnown", "False", "NotRegistered", missing)
     return _about(facts, "SlurmKnown", "True", "Read", ())
-
-
-def _is_late(pod: WorkerPodObject, facts: StatusFacts) -> bool:
-    since = pod.ready_since
-    is_ready = pod.facts.stage is PodStage.READY
-    return is_ready and since is not None and since + _PATIENCE < facts.now
 
 
 def _about(

@@ -12,6 +12,7 @@ from bridge.kube import errors, paths, writes
 from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind, malformed
 from cluster.objects.labels import PROTECTED_LABEL
+from cluster.objects.pod_status import PodStatus
 from cluster.workers.situation import PodStage, WorkerPod
 
 _OVER: Final = ("Succeeded", "Failed")
@@ -20,37 +21,6 @@ _CANNOT_START: Final = frozenset(
 )
 """Why a container waits that has no image to start from."""
 _WAITS_FOR_INIT_CONTAINERS: Final = "PodInitializing"
-
-
-class _Waiting(ObjectStruct, frozen=True):
-    reason: str = ""
-
-
-class _ContainerState(ObjectStruct, frozen=True):
-    waiting: _Waiting | None = None
-
-
-class _ContainerStatus(ObjectStruct, frozen=True):
-    state: _ContainerState = _ContainerState()
-    restart_count: int = 0
-
-
-def _reason(container: _ContainerStatus) -> str:
-    """Return why it waits; "" if it does not."""
-    return container.state.waiting.reason if container.state.waiting else ""
-
-
-class _Condition(ObjectStruct, frozen=True):
-    type: str
-    status: str
-    last_transition_time: Moment | None = None
-
-
-class _PodStatus(ObjectStruct, frozen=True):
-    phase: str = ""
-    conditions: tuple[_Condition, ...] | None = None
-    container_statuses: tuple[_ContainerStatus, ...] | None = None
-    init_container_statuses: tuple[_ContainerStatus, ...] | None = None
 
 
 class _PodSpec(ObjectStruct, frozen=True):
@@ -64,7 +34,7 @@ class WorkerPodObject(ObjectStruct, frozen=True):
 
     metadata: ObjectMetadata
     spec: _PodSpec = _PodSpec()
-    status: _PodStatus = _PodStatus()
+    status: PodStatus = PodStatus()
 
     @property
     def slurm_node(self) -> str:
@@ -81,14 +51,8 @@ class WorkerPodObject(ObjectStruct, frozen=True):
     @property
     def ready_since(self) -> Moment | None:
         """Since when it is ready; None if it is not, or if nobody says since when."""
-        return next(
-            (
-                c.last_transition_time
-                for c in self.status.conditions or ()
-                if c.type == "Ready" and c.status == "True"
-            ),
-            None,
-        )
+        ready = self.status.condition("Ready")
+        return ready.last_transition_time if ready and ready.status == "True" else None
 
     @property
     def facts(self) -> WorkerPod:
@@ -106,7 +70,8 @@ class WorkerPodObject(ObjectStruct, frozen=True):
             return PodStage.TERMINATING
         if self.status.phase in _OVER:
             return PodStage.OVER
-        if any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ()):
+        ready = self.status.condition("Ready")
+        if ready is not None and ready.status == "True":
             return PodStage.READY
         return PodStage.UNSTARTED if self._has_surely_never_started else PodStage.STARTING
 
@@ -120,13 +85,13 @@ class WorkerPodObject(ObjectStruct, frozen=True):
         if not self.spec.node_name:
             return True
         first = self.status.init_container_statuses or ()
-        found = (*first, *(self.status.container_statuses or ()))
-        is_held_up = any(_reason(each) in _CANNOT_START for each in first)
+        found = self.status.containers
+        is_held_up = any(each.waits_for in _CANNOT_START for each in first)
         return bool(found) and all(
             each.restart_count == 0
             and (
-                _reason(each) in _CANNOT_START
-                or (is_held_up and _reason(each) == _WAITS_FOR_INIT_CONTAINERS)
+                each.waits_for in _CANNOT_START
+                or (is_held_up and each.waits_for == _WAITS_FOR_INIT_CONTAINERS)
             )
             for each in found
         )

@@ -9,6 +9,7 @@ from itertools import islice
 from cluster.workers.situation import REASON_PREFIX, PodStage, SeenWorker, WorkerPod
 
 SCALED_IN = "scaled in"
+REPLACED = "to be replaced: its NodeSet has another template"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +29,12 @@ class LeavingWorker:
     @property
     def was_chosen(self) -> bool:
         """Check whether it was chosen before: it stays so, or drains would wander without an end."""
+        return self.is_drained_as(SCALED_IN)
+
+    def is_drained_as(self, why: str) -> bool:
+        """Check whether we have drained it for this reason."""
         node = self.seen.node
-        return node is not None and node.reason == REASON_PREFIX + SCALED_IN
+        return node is not None and node.reason == REASON_PREFIX + why
 
 
 def to_go(candidates: Iterable[LeavingWorker], wanted: int) -> frozenset[str]:
@@ -37,11 +42,12 @@ def to_go(candidates: Iterable[LeavingWorker], wanted: int) -> frozenset[str]:
 
     Idle ones go before busy ones, and those that are free soon before the others. Pods that go anyway count first.
     """
-    ordered = sorted(candidates, key=_order)
+    ordered = sorted(candidates, key=order)
     return frozenset(each.name for each in ordered[: max(len(ordered) - wanted, 0)])
 
 
-def _order(candidate: LeavingWorker) -> tuple[object, ...]:
+def order(candidate: LeavingWorker) -> tuple[object, ...]:
+    """Return what workers are sorted by: the least goes first."""
     pod, seen = candidate.pod, candidate.seen
     is_gone = pod.stage in (PodStage.TERMINATING, PodStage.OVER)
     free_at = candidate.free_at
@@ -50,6 +56,7 @@ def _order(candidate: LeavingWorker) -> tuple[object, ...]:
         not is_gone,
         pod.stage is not PodStage.UNSTARTED,
         not candidate.was_chosen,
+        not candidate.is_drained_as(REPLACED),
         has_jobs,
         pod.stage is PodStage.READY,
         candidate.deletion_cost,

@@ -77,6 +77,20 @@ def keep_drained(case: WorkerCase) -> WorkerDecision:
     return WorkerDecision(actions=protection, reason=f"{case.facts.name} is drained: {wanted}")
 
 
+def come_back(case: WorkerCase) -> WorkerDecision:
+    """Lift our drain once it is ready; leave anybody else's alone."""
+    node = case.facts.seen.node
+    is_ours = node is not None and node.reason.startswith(REASON_PREFIX)
+    if case.facts.drain_reason or not is_ours:
+        return keep_drained(case)
+    return _kept(case, "it stays drained until it is ready")
+
+
+def come_back_or_release(case: WorkerCase) -> WorkerDecision:
+    """While Kubernetes has its node cordoned, let evictions have it. Else lift our drain once it is ready."""
+    return release(case) if case.facts.cordoned else come_back(case)
+
+
 def release(case: WorkerCase) -> WorkerDecision:
     """While Kubernetes has its node cordoned, let evictions have it. Else lift our drain; leave anybody else's alone."""
     pod, node = case.facts.pod, case.facts.seen.node

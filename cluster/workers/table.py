@@ -72,24 +72,28 @@ def _all(rule: WorkerRule) -> Mapping[WorkerColumn, WorkerRule]:
     return MappingProxyType(dict.fromkeys(WorkerColumn, rule))
 
 
-def _kept(missing: WorkerRule) -> Mapping[WorkerColumn, WorkerRule]:
-    return _cells(
-        missing=missing,
-        in_service=rules.serve,
-        draining=rules.keep_drained,
-        settling=rules.keep_drained,
-        drained=rules.release,
-        down=rules.serve,
-        unknown=rules.doubt,
-    )
-
-
 TABLE: Mapping[WorkerRow, Mapping[WorkerColumn, WorkerRule]] = MappingProxyType(
     {
         WorkerRow.NOTHING: _all(rules.rest),
         WorkerRow.WANTED: _all(rules.create),
-        WorkerRow.STARTING: _kept(rules.begin),
-        WorkerRow.SERVING: _kept(rules.register),
+        WorkerRow.STARTING: _cells(
+            missing=rules.begin,
+            in_service=rules.serve,
+            draining=rules.come_back,
+            settling=rules.come_back,
+            drained=rules.come_back_or_release,
+            down=rules.serve,
+            unknown=rules.doubt,
+        ),
+        WorkerRow.SERVING: _cells(
+            missing=rules.register,
+            in_service=rules.serve,
+            draining=rules.keep_drained,
+            settling=rules.keep_drained,
+            drained=rules.release,
+            down=rules.serve,
+            unknown=rules.doubt,
+        ),
         WorkerRow.UNNEEDED: _all(rules.delete),
         WorkerRow.LEAVING: _cells(
             missing=rules.doubt,

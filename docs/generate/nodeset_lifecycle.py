@@ -31,9 +31,16 @@ end still waits for it.
 
 ## Who goes first
 
-When there are too many, these go first: pods that are going anyway, pods that never started, workers that were chosen before, workers without jobs, pods that are not ready,
+When there are too many, these go first: pods that are going anyway, pods that never started, workers that were chosen before, those drained for another template, workers without jobs, pods that are not ready,
 those with the lower `pod-deletion-cost`, those whose jobs reach their time limit first, cordoned ones, and the highest numbers.
 What Slurm does not surely show without jobs counts as busy.
+
+## Who is replaced
+
+Workers with another template than their NodeSet's go as if they were too many, and their successors have their numbers. What never started goes at once. Of the others, no more are under way
+than may be away: a worker counts from its drain until its successor is ready and in service in Slurm. So does one that is missing, not ready, down, drained by anybody, or of which nothing is
+known. Workers that are away anyway go first, those on cordoned Kubernetes nodes last of these; then workers that serve, in the order above.
+A worker that was drained for its template is not exchanged for another one. The decision is `cluster.workers.updating.to_replace`.
 """
 
 _ROWS = {

@@ -69,7 +69,7 @@ class SlurmJobs:
         watches = (self._watch(each, cache) for each, cache in self._objects)
         companions = [self._companions.part()] if self._companions else []
         inventory = self._inventory.parts() if self._inventory else ()
-        return (Service(name="policy", run=self._policy.run), *watches, *companions, *inventory)
+        return (*watches, *companions, *inventory)
 
     def _watch(self, of: JobResource, cache: Cache[SlurmJobObject]) -> Service:
         # A foreign definition may be missing for good: our own jobs do not wait for it.

@@ -11,7 +11,8 @@ from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.turns import Turns
 from bridge.domain.observation.view import Expectations, Past, SeenJobs
 from bridge.process.clock import Clock
-from bridge.reconcile.placeholders import Placeholders, Wants
+from bridge.reconcile.placeholders import Placeholders
+from bridge.reconcile.reading.audience import Wants
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.snapshot import Snapshot
 from jobs.objects.slurmjob import SlurmJobObject

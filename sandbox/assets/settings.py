@@ -51,6 +51,8 @@ class Settings:
     """SANDBOX_GOCACHE: a build cache to use and keep, likewise."""
     keep_gocache: bool = False
     """SANDBOX_KEEP_GOCACHE=1: keep the default ones too."""
+    slurm_images: Path | None = None
+    """SLURM_IMAGES: a folder that `make slurm-images` filled; default: built once, in the cache."""
     debian: DebianSettings = DebianSettings()
 
 
@@ -69,6 +71,7 @@ def read(environ: Mapping[str, str], *, uid: int) -> Settings:
         gopath=_path(environ, "SANDBOX_GOPATH"),
         gocache=_path(environ, "SANDBOX_GOCACHE"),
         keep_gocache=_switch(environ, "SANDBOX_KEEP_GOCACHE"),
+        slurm_images=_path(environ, "SLURM_IMAGES"),
         debian=DebianSettings(
             mirror=environ.get("SLURM_DEB_MIRROR", "").rstrip("/"),
             suite=environ.get("SLURM_DEB_SUITE", "") or "forky",

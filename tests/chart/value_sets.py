@@ -31,6 +31,11 @@ VALUES: Mapping[str, dict[str, Any]] = {
     "openshift": {"podSecurityContext": dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"))},
     "slurm-jobs": {"config": {"slurm_jobs": {"enabled": True}}},
     "sylabs": {"config": {"slurm_jobs": {"enabled": True}, "sylabs": {"enabled": True}}},
+    "together": {
+        "workloads": {"together": True},
+        "config": {"slurm_jobs": {"enabled": True}},
+        "escrow": {"enabled": True, "hosts": ["escrow.example.test"]},
+    },
     "no-taint": {"config": {"controllers": {"taint_effect": ""}}},
     "direct-warned": {"policies": {"direct": {"actions": ["Warn", "Audit"], "namespaces": []}}},
     "taint-denied": {"policies": {"managedTaint": {"actions": ["Deny", "Audit"]}}},

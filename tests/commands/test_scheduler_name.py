@@ -44,6 +44,7 @@ def pod(name: str, *, scheduler: str, finalizers: tuple[str, ...] = ()) -> dict[
 PODS = (
     pod("placed", scheduler=SITE, finalizers=(names.FINALIZER,)),
     pod("moved", scheduler=SITE),
+    pod("of-the-extender", scheduler=names.binder(SITE)),
     pod("other", scheduler="default-scheduler"),
 )
 
@@ -102,7 +103,8 @@ async def opened(folder: Path, *, may_read_settings: bool = True) -> AsyncIterat
 
 
 @pytest.mark.parametrize(
-    ("may_read_settings", "expected"), [(True, {"placed", "moved"}), (False, {"placed"})]
+    ("may_read_settings", "expected"),
+    [(True, {"placed", "moved", "of-the-extender"}), (False, {"placed"})],
 )
 async def test_queue_shows_the_pods_of_the_sites_scheduler(
     tmp_path: Path, *, may_read_settings: bool, expected: set[str]
@@ -117,7 +119,8 @@ async def test_queue_shows_the_pods_of_the_sites_scheduler(
 async def test_why_knows_the_sites_scheduler(tmp_path: Path) -> None:
     async with opened(tmp_path) as access:
         moved = await why._ask(access, "team", "moved", RELEASE)
+        bound_by_us = await why._ask(access, "team", "of-the-extender", RELEASE)
         other = await why._ask(access, "team", "other", RELEASE)
 
-    assert Stage.NOT_OURS is not moved.stage
+    assert Stage.NOT_OURS not in (moved.stage, bound_by_us.stage)
     assert Stage.NOT_OURS is other.stage

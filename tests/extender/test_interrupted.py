@@ -3,7 +3,6 @@
 The side, what it gathers and what it knows of nodes are the product's own, as `extender` wires them.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -24,13 +23,8 @@ from bridge.domain.lifecycle.actions import (
 from bridge.domain.model import identities, nodes
 from bridge.domain.model.identities import Frozen
 from bridge.kube.wire import rfc3339
-from bridge.leading.lease import Accession
 from bridge.process.metrics.pods import PodMetrics
-from bridge.process.policy_file import PolicyFile
-from bridge.reconcile.informers import Mirror
-from bridge.reconcile.program import Program
-from bridge.settings.configuration import Sources
-from extender.__main__ import place
+from tests.extender.placing import placing
 from tests.make.apiserver import Manifest
 from tests.make.devices import PROFILES, claim, claiming, device_class, device_slice
 from tests.make.leader import Outset
@@ -56,13 +50,6 @@ BY_TEAM = {
         }
     ]
 }
-
-
-async def placing(
-    program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession
-) -> None:
-    policy = PolicyFile(Sources(config=None, secrets_dir=None), program.settings, program.metrics)
-    await place(program, mirror, policy, stop, accession)
 
 
 def outset(

@@ -182,7 +182,7 @@ def test_a_pod_of_any_numbers_is_decided_on(
         aside = SetAside(metrics, clock)
         pods = Cache(decode.PODS, aside)
         pods.index(lambda pod: [pod.kube_node or pod.assigned_node or "", pod.placed_by])
-        pods.subscribe(odd_pods(aside, actor))
+        pods.subscribe(odd_pods(aside, {actor}))
         slurm: Any = Lists(clock, UID, jobs)
         acting: Any = Hands()
         loop = PodLoop(

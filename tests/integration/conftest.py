@@ -22,7 +22,7 @@ def nothing_crashed(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     sandbox: Sandbox = request.getfixturevalue("full_sandbox")
-    logs = [sandbox.instance.log(name) for name in ("extender", "controllers")]
+    logs = [sandbox.instance.log(name) for name in sandbox.instance.options.slurm_services]
     lengths = [log.stat().st_size for log in logs]
     yield
     if request.node.get_closest_marker("crashes"):

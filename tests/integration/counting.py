@@ -22,9 +22,14 @@ _stale_at: dict[str, float] = {}
 
 def calls(sandbox: Sandbox, peer: str, service: str = "extender") -> Counter[str]:
     """How often one of our services has asked a peer, by operation."""
+    return calls_at(sandbox.instance.url(f"{service}-health"), peer)
+
+
+def calls_at(health: str, peer: str) -> Counter[str]:
+    """How often the process with this address has asked a peer, by operation."""
     found = re.findall(
         rf'^slurm_bridge_{peer}_requests_total{{operation="([^"]+)",.*}} (\S+)$',
-        _metrics(sandbox, service),
+        _metrics(health),
         re.MULTILINE,
     )
     counts: Counter[str] = Counter()
@@ -44,16 +49,16 @@ def reviews(sandbox: Sandbox) -> int:
 
 
 def _total(sandbox: Sandbox, service: str, series: str) -> int:
-    text = _metrics(sandbox, service)
+    text = _metrics(sandbox.instance.url(f"{service}-health"))
     return int(sum(map(float, re.findall(rf"^{series} (\S+)$", text, re.MULTILINE))))
 
 
-def _metrics(sandbox: Sandbox, service: str) -> str:
-    """What a service has counted until now.
+def _metrics(health: str) -> str:
+    """What a process has counted until now.
 
     It gives the same text for a second, and in less than that a gang has started.
     """
-    url = f"{sandbox.instance.url(f'{service}-health')}/metrics"
+    url = f"{health}/metrics"
     time.sleep(max(0.0, _stale_at.get(url, 0.0) - time.monotonic()))
     text = httpx.get(url, trust_env=False).text
     _stale_at[url] = time.monotonic() + EXPOSITION_S

@@ -47,7 +47,7 @@ def test_the_webhook_hands_a_pod_over_at_create(worlds: Worlds) -> None:
 
     pod = worlds.sandbox.admin.create(f"{worlds.path}/pods", body)
 
-    assert names.SCHEDULER_NAME == pod["spec"]["schedulerName"]
+    assert pod["spec"]["schedulerName"] in names.schedulers(names.SCHEDULER_NAME)
     gates = {gate["name"] for gate in pod["spec"]["schedulingGates"]}
     assert {"example.test/other", names.GATE} == gates
     assert [names.FINALIZER] == pod["metadata"]["finalizers"]

@@ -2,67 +2,17 @@
 
 import os
 import signal
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-import httpx
-import yaml
 
 from sandbox.client import Sandbox
 from tests import faults
 from tests.fault_bench import FaultBench
+from tests.integration.replicas import leads, second_replica
 from tests.integration.residents import Residents
 from tests.integration.worlds import LIVE, Worlds, is_released, played
 from tests.servers import wait_until
 
 _TAKES_OVER_WITHIN_S = 60.0
-_ROOT = Path(__file__).parents[2]
-
-
-@contextmanager
-def second_replica(sandbox: Sandbox, service: str, folder: Path) -> Iterator[str]:
-    """Another process of a service, straight to both worlds; the address of its health."""
-    ports = [_free_port(), _free_port()]
-    config = yaml.safe_load((sandbox.instance.bridge / service / "config.yaml").read_text())
-    config["kubernetes"]["kubeconfig"] = str(sandbox.instance.bridge / service / "kubeconfig")
-    config["slurm"]["url"] = sandbox.slurmrestd_url
-    config["slurm"]["controller_port"] = sandbox.slurmctld_port
-    config["health"]["listen"] = f"127.0.0.1:{ports[0]}"
-    config["extender"]["listen"] = f"127.0.0.1:{ports[1]}"
-    path = folder / "second.yaml"
-    path.write_text(yaml.safe_dump(config))
-    with (folder / "second.log").open("wb") as log:
-        process = subprocess.Popen(
-            (sys.executable, "-m", service, "--config", str(path)),
-            cwd=_ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            yield f"http://127.0.0.1:{ports[0]}"
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(30)
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
-def leads(health: str) -> bool:
-    try:
-        metrics = httpx.get(f"{health}/metrics", trust_env=False).text
-    except httpx.TransportError:
-        return False
-    lines = [line for line in metrics.splitlines() if line.startswith("slurm_bridge_leader{")]
-    return any(float(line.split()[-1]) for line in lines)
 
 
 def test_the_extenders_old_leader_submits_after_it_was_overtaken(

@@ -143,7 +143,7 @@ def test_pods_are_taken_by_nobody_and_placed_later(nobody: Worlds, full_sandbox:
 
     for name in ("patient", "faulty", "fat"):
         pod = nobody.await_pod(name, is_gated)
-        assert names.SCHEDULER_NAME == pod["spec"]["schedulerName"]
+        assert pod["spec"]["schedulerName"] in names.schedulers(names.SCHEDULER_NAME)
         assert [names.FINALIZER] == pod["metadata"]["finalizers"]
         assert "sandbox:admin" == pod["metadata"]["annotations"][names.REQUESTER_ANNOTATION]
         assert names.RULES_ANNOTATION not in pod["metadata"]["annotations"]

@@ -310,3 +310,50 @@ def test_without_anybody_to_tell_an_error_comes_out() -> None:
 
     with pytest.raises(ValueError, match="blue"):
         cache.put(replace(FIRST, colour="blue"))
+
+
+def test_a_list_of_one_share_leaves_the_others_alone() -> None:
+    cache = cache_of()
+    one, other = cache.share(), cache.share()
+    there = Thing("b", "1")
+    one.put_listed(FIRST)
+    other.put(there)
+
+    one.retain([])
+    one.remove("b")
+
+    assert [there] == cache.values()
+
+
+def test_what_a_list_of_a_share_lacks_is_gone() -> None:
+    cache = cache_of()
+    share, _ = cache.share(), cache.share()
+    share.put_listed(FIRST)
+    share.put(Thing("b", "1"))
+
+    share.retain(["a"])
+
+    assert [FIRST] == cache.values()
+
+
+def test_a_cache_is_complete_when_all_its_shares_are() -> None:
+    """Until then absence means nothing: pods of the other share would be taken for gone."""
+    cache = cache_of()
+    one, other = cache.share(), cache.share()
+
+    one.listed()
+    assert one.synced.is_set()
+    assert not cache.synced.is_set()
+    other.listed()
+    assert cache.synced.is_set()
+
+
+def test_our_own_write_is_seen_before_the_watch_tells_it_through_a_share() -> None:
+    cache = cache_of()
+    share = cache.share()
+    share.put(FIRST)
+
+    cache.observe(THIRD, base=FIRST.version)
+    share.put(SECOND)
+
+    assert [THIRD] == cache.values()

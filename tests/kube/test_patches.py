@@ -57,8 +57,8 @@ async def test_a_namesake_gets_no_status(client: KubeClient, create_pod: CreateP
     other = replace(created, uid=PodUid("00000000-0000-0000-0000-000000000000"))
 
     for patch in (
-        patches.allocated_condition(
-            other, is_allocated=False, reason="Priority", message="", now=NOON
+        patches.pod_condition(
+            other, names.ALLOCATED_CONDITION, holds=False, reason="Priority", message="", now=NOON
         ),
         patches.evicted(other, Cause.PREEMPTED, "", NOON),
         patches.end_pod(other, Cause.CANCELLED, "", NOON),
@@ -247,9 +247,10 @@ async def test_a_condition_moves_its_time_only_with_its_status(
     for hour, (is_allocated, reason) in enumerate(
         [(False, "Priority"), (False, "Resources"), (True, "Allocated")]
     ):
-        patch = patches.allocated_condition(
+        patch = patches.pod_condition(
             told,
-            is_allocated=is_allocated,
+            names.ALLOCATED_CONDITION,
+            holds=is_allocated,
             reason=reason,
             message="as Slurm says",
             now=NOON + timedelta(hours=hour),

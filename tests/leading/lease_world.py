@@ -11,11 +11,11 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bridge.domain.errors import PeerError
 from bridge.domain.model.leases import LeaseRecord
-from bridge.leading import lease
+from bridge.leading import lease, several
 from bridge.process.metrics import Metrics
 from bridge.settings.schema import LeaderElection
 from tests.virtual_time import VirtualClock, World
@@ -55,32 +55,46 @@ Network = Callable[[str, float], Fate]
 """The fate of a call by that contender at that moment."""
 
 
+EXTENDER = "extender"
+CONTROLLERS = "controllers"
+
+
 class ApiServer:
-    """One lease, guarded by its resourceVersion."""
+    """Leases, guarded by their resourceVersions."""
 
     def __init__(self) -> None:
-        self.record: LeaseRecord | None = None
+        self.records: dict[str, LeaseRecord] = {}
         self.calls = 0
 
-    def get(self) -> LeaseRecord | None:
-        self.calls += 1
-        return self.record
+    @property
+    def record(self) -> LeaseRecord | None:
+        """The lease that most tests have only."""
+        return self.records.get(EXTENDER)
 
-    def create(self, record: LeaseRecord) -> None:
+    @record.setter
+    def record(self, record: LeaseRecord) -> None:
+        self.records[EXTENDER] = record
+
+    def get(self, name: str) -> LeaseRecord | None:
         self.calls += 1
-        if self.record is not None:
+        return self.records.get(name)
+
+    def create(self, name: str, record: LeaseRecord) -> None:
+        self.calls += 1
+        if name in self.records:
             raise Conflict("AlreadyExists")
-        self._write(record)
+        self._write(name, record)
 
-    def replace(self, record: LeaseRecord) -> LeaseRecord:
+    def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:
         self.calls += 1
-        if self.record is None or self.record.resource_version != record.resource_version:
+        before = self.records.get(name)
+        if before is None or before.resource_version != record.resource_version:
             raise Conflict("the object has been modified")
-        return self._write(record)
+        return self._write(name, record)
 
-    def _write(self, record: LeaseRecord) -> LeaseRecord:
-        self.record = replace(record, resource_version=str(self.calls))
-        return self.record
+    def _write(self, name: str, record: LeaseRecord) -> LeaseRecord:
+        self.records[name] = replace(record, resource_version=str(self.calls))
+        return self.records[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +104,12 @@ class Reign:
     who: str
     began_s: float
     ended_s: float
+    leases: frozenset[str] = frozenset({EXTENDER})
 
     def overlap(self, other: "Reign") -> tuple[float, float] | None:
+        """Return when both did the same work."""
+        if not self.leases & other.leases:
+            return None
         began_s, ended_s = max(self.began_s, other.began_s), min(self.ended_s, other.ended_s)
         return (began_s, ended_s) if began_s < ended_s else None
 
@@ -102,6 +120,8 @@ class Contender:
 
     name: str
     election: "Election"
+    leases: tuple[str, ...] = (EXTENDER,)
+    """More than one: its work is that of several programs."""
     wrong_by: timedelta = timedelta(0)
     settings: LeaderElection = SETTINGS
     body_ends_after_s: float | None = None
@@ -142,9 +162,8 @@ class Contender:
         """One process after the other: who has lost the lease starts afresh, under another name."""
         while True:
             self.processes += 1
-            has_ended = await lease.lead(
-                _Store(self),
-                name="extender",
+            has_ended = await self._lead(
+                store=_Store(self),
                 identity=f"{self.name}-{self.processes}",
                 settings=self.settings,
                 clock=VirtualClock(wrong_by=self.wrong_by),
@@ -157,6 +176,11 @@ class Contender:
             if has_ended:
                 return
 
+    async def _lead(self, **given: Any) -> bool:
+        if len(self.leases) > 1:
+            return await several.lead(names=self.leases, **given)
+        return await lease.lead(name=self.leases[0], **given)
+
     def _die(self, why: str) -> None:
         """The process ends, whatever still runs in it."""
         self.died_of = why
@@ -167,7 +191,14 @@ class Contender:
 
     def _reigned(self) -> None:
         now_s = self.election.world.now_s
-        self.election.reigns.append(Reign(who=self.name, began_s=self._began_s, ended_s=now_s))
+        self.election.reigns.append(
+            Reign(
+                who=self.name,
+                began_s=self._began_s,
+                ended_s=now_s,
+                leases=frozenset(self.leases),
+            )
+        )
 
     async def _body(self, stop: asyncio.Event, accession: lease.Accession) -> None:
         self.accessions.append(accession)
@@ -254,14 +285,14 @@ class _Store:
         self._election = contender.election
         self._server = contender.election.server
 
-    async def get(self, _name: str) -> LeaseRecord | None:
-        return await self._call(self._server.get)
+    async def get(self, name: str) -> LeaseRecord | None:
+        return await self._call(lambda: self._server.get(name))
 
-    async def create(self, _name: str, record: LeaseRecord) -> None:
-        await self._call(lambda: self._server.create(record))
+    async def create(self, name: str, record: LeaseRecord) -> None:
+        await self._call(lambda: self._server.create(name, record))
 
-    async def replace(self, _name: str, record: LeaseRecord) -> LeaseRecord:
-        return await self._call(lambda: self._server.replace(record))
+    async def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:
+        return await self._call(lambda: self._server.replace(name, record))
 
     async def _call(self, operation: Callable[[], T]) -> T:
         try:

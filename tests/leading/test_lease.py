@@ -10,7 +10,7 @@ from bridge.domain.model.leases import LeaseRecord
 from bridge.leading import lease
 from bridge.leading.lease import Accession, Claim
 from bridge.settings.schema import RENEW_JITTER, LeaderElection
-from tests.leading.lease_world import SETTINGS, Election, Fate, Reign
+from tests.leading.lease_world import EXTENDER, SETTINGS, Election, Fate, Reign
 from tests.virtual_time import EPOCH
 
 DURATION_S = SETTINGS.lease_duration_s
@@ -286,7 +286,7 @@ class TestTrouble:
         election.run(until_s=60)
         taken = election.server.record
         assert taken is not None
-        election.server.replace(replace(taken, holder="somebody"))
+        election.server.replace(EXTENDER, replace(taken, holder="somebody"))
         election.run(until_s=60 + LONGEST_RETRY_S)
 
         assert not first.is_leading

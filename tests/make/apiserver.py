@@ -112,6 +112,8 @@ class ApiServer:
         return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
 
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
+        if method == "POST" and path.endswith("/binding"):
+            return self._bind(method, path, body)
         if method == "POST":
             self.said.append(body)
             return b"{}"
@@ -136,6 +138,21 @@ class ApiServer:
             else:
                 _merge(found, body)
         return msgspec.json.encode(self._store(path, found))
+
+    def _bind(self, method: str, path: str, body: Any) -> bytes:
+        """As the API server's `assignPod`: neither a gated nor a deleting nor a bound pod."""
+        found = copy.deepcopy(self._find(method, path.removesuffix("/binding")))
+        self._guard(method, path, found, {"uid": body["metadata"]["uid"]})
+        spec = found["spec"]
+        if spec.get("schedulingGates") or spec.get("nodeName"):
+            raise self._conflict(method, path, 409, "it has gates, or its node")
+        if "deletionTimestamp" in found["metadata"]:
+            raise self._conflict(method, path, 409, "it is being deleted")
+        spec["nodeName"] = body["target"]["name"]
+        scheduled = {"type": "PodScheduled", "status": "True", "reason": "", "message": ""}
+        _merge_status(found.setdefault("status", {}), {"conditions": [scheduled]})
+        self._store(path.removesuffix("/binding"), found)
+        return b"{}"
 
     def _find(self, method: str, path: str) -> Manifest:
         if path not in self.objects:
@@ -185,7 +202,8 @@ def _is_watched(found: Manifest, cache: Cache[Any]) -> bool:
     """Pods of another scheduler are in the other cache."""
     if not cache.kind.path.endswith(f"/{found['kind'].lower()}s"):
         return False
-    ours = found.get("spec", {}).get("schedulerName", names.SCHEDULER_NAME) == names.SCHEDULER_NAME
+    scheduler = found.get("spec", {}).get("schedulerName", names.SCHEDULER_NAME)
+    ours = scheduler in names.schedulers(names.SCHEDULER_NAME)
     return found["kind"] != "Pod" or ours is not (cache.kind is BOUND_PODS)
 
 

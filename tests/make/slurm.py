@@ -103,6 +103,8 @@ class Slurm:
         self._next_id = next_id
         self.jobs = {job.id: job for job in jobs}
         self.nodes = Nodes(nodes, partitions=partitions)
+        self.is_away = False
+        """Nobody answers."""
 
     async def call(
         self,
@@ -118,6 +120,8 @@ class Slurm:
     ) -> A:
         del query, user, is_repeatable
         await asyncio.sleep(0)
+        if self.is_away:
+            raise _failure(label, Fault.REFUSED)
         method = OPERATIONS[operation].method
         where = OPERATIONS[operation].target(VERSION, path or {}, {})[0].partition(f".{VERSION}")[2]
         if method == "GET":

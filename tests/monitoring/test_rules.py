@@ -103,6 +103,15 @@ def test_nothing_fires_on_a_healthy_day(prometheus: Path, tmp_path: Path) -> Non
     )
 
 
+def test_nothing_fires_where_one_process_leads_both(prometheus: Path, tmp_path: Path) -> None:
+    series = {name.replace('instance="c"', 'instance="e"'): said for name, said in HEALTHY.items()}
+    del series['slurm_bridge_build_info{program="extender",instance="e"}']
+    del series['slurm_bridge_build_info{program="controllers",instance="e"}']
+    series['slurm_bridge_build_info{program="leader",instance="e"}'] = "1x60"
+
+    assert "SUCCESS" in judged(prometheus, RULES, tmp_path, series, dict.fromkeys(alerts(RULES), 0))
+
+
 @pytest.mark.parametrize("alert", alerts(RULES))
 def test_each_fires_when_it_should_and_alone(prometheus: Path, tmp_path: Path, alert: str) -> None:
     series = {**HEALTHY, **SICK[alert]}

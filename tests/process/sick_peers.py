@@ -31,6 +31,7 @@ from bridge.settings.slurm import Slurm
 from bridge.slurm.client import SlurmClient
 from controllers import __main__ as controllers
 from extender import __main__ as extender
+from leader import __main__ as leader
 from slurmclient import LostReply, Tls, TokenFile, Unavailable
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
@@ -64,11 +65,11 @@ class Mood(enum.Enum):
 
 
 class FakeApiServer:
-    """A `ClientSession` to an API server with one pod and one lease; only our own deadlines end a call that hangs."""
+    """A `ClientSession` to an API server with one pod and leases; only our own deadlines end a call that hangs."""
 
     def __init__(self) -> None:
         self.mood = Mood.UP
-        self.lease: dict[str, Any] | None = None
+        self.leases: dict[str, dict[str, Any]] = {}
         self.version = 1
 
     async def request(self, method: str, url: URL, **rest: Any) -> "Response":
@@ -94,7 +95,7 @@ class FakeApiServer:
 
     def _answer(self, method: str, path: str, data: bytes | None) -> tuple[int, object]:
         if "/leases" in path:
-            return self._lease(method, data)
+            return self._lease(method, path, data)
         if method == "GET" and path in ("/api/v1/pods", "/api/v1/nodes"):
             items = [POD] if path.endswith("pods") else []
             return 200, {"metadata": {"resourceVersion": "1"}, "items": items}
@@ -102,13 +103,15 @@ class FakeApiServer:
             return 200, {"metadata": {**NOTED, "name": path.rpartition("/")[2]}}
         return 404, {"reason": "NotFound"}
 
-    def _lease(self, method: str, data: bytes | None) -> tuple[int, object]:
+    def _lease(self, method: str, path: str, data: bytes | None) -> tuple[int, object]:
+        written = json.loads(data or b"{}")
+        name = written["metadata"]["name"] if method == "POST" else path.rpartition("/")[2]
         if method != "GET":
             self.version += 1
-            spec = json.loads(data or b"{}")["spec"]
-            named = {**NOTED, "name": "l", "resourceVersion": str(self.version)}
-            self.lease = {"metadata": named, "spec": spec}
-        return (200, self.lease) if self.lease else (404, {"reason": "NotFound"})
+            named = {**NOTED, "name": name, "resourceVersion": str(self.version)}
+            self.leases[name] = {"metadata": named, "spec": written["spec"]}
+        found = self.leases.get(name)
+        return (200, found) if found else (404, {"reason": "NotFound"})
 
 
 class Response:
@@ -222,12 +225,19 @@ class Bridge:
         if self.program.name == "controllers":
             await controllers.lead(self.program, self.mirror, stop, accession)
             return
-        policy = SimpleNamespace(current=compiled(self.program.settings))
-        await extender.place(self.program, self.mirror, cast("PolicyFile", policy), stop, accession)
+        policy = cast("PolicyFile", SimpleNamespace(current=compiled(self.program.settings)))
+        if self.program.name == leader.NAME:
+            await leader.lead(self.program, self.mirror, policy, stop, accession)
+            return
+        await extender.place(self.program, self.mirror, policy, stop, accession)
 
     async def run(self) -> None:
         with liveness.watching(self.program.liveness):
-            parts = (*self.mirror.parts(self.program), self.program.leader_part(self.body))
+            sides = leader.SIDES if self.program.name == leader.NAME else ()
+            parts = (
+                *self.mirror.parts(self.program),
+                self.program.leader_part(self.body, sides=sides),
+            )
             await lifetime.run_parts(*parts, stop=self.stop)
 
 

@@ -25,7 +25,7 @@ from tests.process.sick_peers import (
 )
 from tests.virtual_time import VirtualClock
 
-PROGRAMS = pytest.mark.parametrize("name", ["extender", "controllers"])
+PROGRAMS = pytest.mark.parametrize("name", ["extender", "controllers", "leader"])
 
 
 ELECTIONS = pytest.mark.parametrize(

@@ -63,6 +63,13 @@ class Agent:
     dwell: Dwell = field(default_factory=Dwell)
     deletions: Deletions = field(default_factory=Deletions)
     under_way: Reading | None = None
+    latest: Reading | None = None
+    """All placeholders as it last read them, whoever owns their pods."""
+
+    def reads(self, reading: Reading) -> None:
+        """A look at Slurm is over."""
+        self.latest = reading
+        self.book.read(reading)
 
     def sees(self, pod: Pod | None, now: float) -> None:
         """The watch catches up."""

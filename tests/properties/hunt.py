@@ -1,6 +1,6 @@
 """Walk through histories at random until one shows a fault: `python -m tests.properties.hunt WORLD HISTORIES SEED [TROUBLE …]`.
 
-The world is `pod` (`storm`: single pods, and all that may go wrong) or `gang` (`gang_world`: one gang, always seen afresh).
+The world is `pod` (`storm`: single pods, and all that may go wrong), `binder` (the same, bound by the extender) or `gang` (`gang_world`: one gang, always seen afresh).
 
 Without Hypothesis, so nothing is shrunk, but ten times as fast: for mutants, which only have to be noticed, and for
 long nights. Ends with 1 and tells the fault and its history if there is one.
@@ -17,11 +17,13 @@ from tests.properties.storm import Storm
 STEPS = 50
 
 
-def hunt(histories: int, seed: int, kinds: Sequence[str] = ()) -> str:
+def hunt(
+    histories: int, seed: int, kinds: Sequence[str] = (), *, extender_binds: bool = False
+) -> str:
     """Tell the first fault; "" if there is none. Kinds of trouble, if only some are wanted: `Storm.troubles`."""
     chance = random.Random(seed)  # noqa: S311 - nobody has to be unable to guess it
     for _ in range(histories):
-        storm = Storm(chance.choice, kinds)
+        storm = Storm(chance.choice, kinds, extender_binds=extender_binds)
         try:
             storm.begin()
             for _ in range(chance.randrange(STEPS)):
@@ -49,7 +51,7 @@ if __name__ == "__main__":
     found = (
         hunt_gang(int(histories), int(seed))
         if which == "gang"
-        else hunt(int(histories), int(seed), troubles)
+        else hunt(int(histories), int(seed), troubles, extender_binds=which == "binder")
     )
     sys.stdout.write(found)
     sys.exit(1 if found else 0)

@@ -6,6 +6,7 @@ from bridge.domain import names
 from bridge.domain.lifecycle.decision import Actor, Fit
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.jobs import JobPhase
+from tests.properties import binding
 from tests.properties.cluster_model import FOREIGN_GATE, KUBE_NODES
 from tests.properties.slurm_model import NODES, Job
 from tests.properties.stage import Stage
@@ -65,11 +66,14 @@ def lift_distant_limits(stage: Stage) -> None:
 
 
 def others_work(stage: Stage) -> None:
-    """Slurm starts and resumes, kube-scheduler binds, the kubelet runs and stops, pod GC clears lost nodes."""
+    """Slurm starts and resumes, kube-scheduler or the extender binds, the kubelet runs and stops, pod GC clears lost nodes."""
     for job in stage.slurm.ours(live=True):
         go_on(stage, job)
     cluster = stage.cluster
-    cluster.bind()
+    if cluster.when(lambda pod: pod.is_for_binder):
+        binding.looks_at(stage, stage.leaders[Actor.EXTENDER])
+    else:
+        cluster.bind()
     cluster.kubelet_accepts(stage.now)
     cluster.kubelet_stops_deleted(stage.now)
     cluster.kubelet_starts()

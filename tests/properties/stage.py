@@ -113,7 +113,7 @@ class Stage:
         """Read Slurm at once, or fail to."""
         self.passes(0.01)
         if self.slurm.reachable:
-            agent.book.read(self.reading())
+            agent.reads(self.reading())
         else:
             agent.book.failed()
 

@@ -18,6 +18,7 @@ from bridge.domain import names
 from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.decision import Actor, Fit
 from bridge.domain.model.jobs import JobEnd, JobPhase
+from tests.properties import binding
 from tests.properties.agent import Agent, Fault, Reading
 from tests.properties.cluster_model import FOREIGN_GATE, KUBE_NODES, UID
 from tests.properties.slurm_model import NODES, OTHERS
@@ -45,11 +46,15 @@ class Choose(Protocol):
 class Storm:
     """One history."""
 
-    def __init__(self, choose: Choose, kinds: Sequence[str] = ()) -> None:
+    def __init__(
+        self, choose: Choose, kinds: Sequence[str] = (), *, extender_binds: bool = False
+    ) -> None:
         """Begin with some kinds of `troubles`; with none given `choose` chooses."""
         self.choose = choose
         self.stage = Stage()
         self.cluster, self.slurm = self.stage.cluster, self.stage.slurm
+        if extender_binds:
+            self.cluster.change(scheduler_name=names.binder(names.SCHEDULER_NAME))
         self.is_full = False
         """Slurm has nothing free: what waits goes on waiting."""
         self.shrunk = 0
@@ -131,7 +136,7 @@ class Storm:
     def towards_running(self) -> Iterator[Callable[[], None]]:
         cluster = self.cluster
         if cluster.when(lambda pod: not pod.is_bound):
-            yield cluster.bind
+            yield self.somebody_binds
         if cluster.when(lambda pod: pod.is_deleting):
             yield lambda: cluster.kubelet_stops_deleted(self.stage.now)
         if cluster.when(lambda pod: pod.start_time is None):
@@ -140,6 +145,18 @@ class Storm:
             yield cluster.kubelet_starts
         yield cluster.kubelet_reports
         yield cluster.kubelet_lets_go
+
+    def somebody_binds(self) -> None:
+        """The extender's leader may have seen too little for it, and a deposed one does not know that it is."""
+        if not self.cluster.when(lambda pod: pod.is_for_binder):
+            self.cluster.bind()
+            return
+        deposed = [each for each in self.stage.deposed if each.actor is Actor.EXTENDER]
+        agent = self.choose([self.stage.leaders[Actor.EXTENDER], *deposed])
+        if self.choose((True, True, False)):
+            agent.sees(self.cluster.pod, self.stage.clock)
+        fault = self.choose((None, None, Fault.REQUEST_LOST, Fault.REPLY_LOST, Fault.DEATH))
+        binding.looks_at(self.stage, agent, fault)
 
     def the_container_exits(self) -> None:
         self.stage.passes(1)
@@ -195,7 +212,7 @@ class Storm:
         """What was begun before arrives now, and is acted on; the next begins."""
         agent = self.some_leader()
         if agent.under_way is not None:
-            agent.book.read(agent.under_way)
+            agent.reads(agent.under_way)
             self.works(agent, looks=False)
         self.stage.passes(0.01)
         agent.under_way = self.stage.reading() if self.slurm.reachable else None
@@ -205,7 +222,7 @@ class Storm:
         agent = self.some_leader()
         agent.sees(self.cluster.pod, self.stage.clock)
         self.stage.passes(0.01)
-        agent.book.read(Reading(self.stage.clock, {}))
+        agent.reads(Reading(self.stage.clock, {}))
         self.works(agent, looks=False)
         self.stage.looks(agent)
 

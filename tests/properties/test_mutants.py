@@ -327,6 +327,22 @@ MUTANTS = [
         after="            lowest.clear()\n            seats[uid] = slot\n    return",
         world="gang",
     ),
+    Mutant(
+        name="binds though the placeholder runs no more",
+        file="admission/binder.py",
+        before="if job.phase is not JobPhase.RUNNING or known.slurm_node not in job.nodes:",
+        after="if False:",
+        world="binder",
+        trouble=("somebody ends a placeholder", "somebody holds or suspends it"),
+    ),
+    Mutant(
+        name="binds by whatever job has the id now",
+        file="admission/binder.py",
+        before="if job is None or not job.is_named(pod.job_id, pod.sluid):",
+        after="if job is None:",
+        world="binder",
+        trouble=("a deposed leader submits", "slurmctld crashes"),
+    ),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ EXAMPLES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "300"))
 """How many histories; the same ones every time, unless somebody asks for a number."""
 
 
+@pytest.mark.parametrize("extender_binds", [False, True], ids=["kube-scheduler", "extender"])
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -19,8 +21,10 @@ EXAMPLES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "300"))
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())
-def test_the_world_keeps_its_contracts_and_settles(data: st.DataObject) -> None:
-    storm = Storm(lambda among: data.draw(st.sampled_from(among)))
+def test_the_world_keeps_its_contracts_and_settles(
+    data: st.DataObject, *, extender_binds: bool
+) -> None:
+    storm = Storm(lambda among: data.draw(st.sampled_from(among)), extender_binds=extender_binds)
     storm.begin()
     try:
         for _ in range(data.draw(st.integers(0, 40), label="steps")):

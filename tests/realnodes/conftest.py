@@ -15,6 +15,7 @@ from sandbox import machine
 from sandbox.client import Sandbox
 from sandbox.image import bake, slurm
 from sandbox.image.slurm import SlurmImage
+from sandbox.operator import images
 from sandbox.options import Options
 from tests.realnodes.containers import Containers
 from tests.servers import fresh_namespace, running_sandbox
@@ -40,9 +41,9 @@ def able() -> None:
 
 
 @pytest.fixture(scope="session")
-def slurm_images(able: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[SlurmImage, ...]:
-    """The images of Slurm; `SLURM_IMAGES` names a folder that `make slurm-images` filled, else they are built."""
-    return _images(tmp_path_factory, "default")
+def slurm_images(able: None) -> tuple[SlurmImage, ...]:
+    """The images of Slurm, built once; `SLURM_IMAGES` names a folder that `make slurm-images` filled."""
+    return images.ready()
 
 
 @pytest.fixture(scope="session")

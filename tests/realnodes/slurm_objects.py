@@ -2,18 +2,14 @@
 
 from typing import Any
 
-THIS_MACHINE = """\
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/linux
-"""
-"""Its cgroups are of version 1, and containers have none mounted."""
+from sandbox.operator.serving import CGROUP_CONF, SLURM_CONF
+
 OBJECTS: tuple[dict[str, Any], ...] = (
     {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "files"},
-        "data": {"cgroup.conf": "CgroupPlugin=disabled\n"},
+        "data": {"cgroup.conf": CGROUP_CONF},
     },
     {
         "apiVersion": "slinky.slurm.net/v1beta1",
@@ -25,7 +21,7 @@ OBJECTS: tuple[dict[str, Any], ...] = (
             "persistence": {"enabled": False},
             "accountingRef": {"name": "site"},
             "configFileRefs": [{"name": "files"}],
-            "extraConf": THIS_MACHINE,
+            "extraConf": SLURM_CONF,
         },
     },
     {

@@ -2,19 +2,13 @@
 
 import base64
 import json
-import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.image.slurm import SlurmImage
@@ -27,13 +21,15 @@ pytestmark = pytest.mark.real_all
 
 OPTIONS = Options(
     accounting=True,  # for its database
+    bridge=False,
+    operator=True,
+    settings=("operator.controller=slurm/site",),
     nodes=0,
     plain_nodes=0,
     real_nodes=2,
     real_memory_mib=4096,
     dns=True,
 )
-DEFINITIONS = Path(__file__).parents[2] / "deploy/operator/chart/files/crds"
 NAMESPACE = "slurm"
 STARTS_S = 120.0
 LEAVES_S = 120.0
@@ -114,46 +110,26 @@ class InPods:
 
 
 @pytest.fixture(scope="module")
-def in_pods(
-    slurm_images: tuple[SlurmImage, ...], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[InPods]:
+def in_pods(slurm_images: tuple[SlurmImage, ...]) -> Iterator[InPods]:
     """The objects are there, and the operator runs; nobody has waited for anything."""
-    folder = tmp_path_factory.mktemp("operator")
-    with running_sandbox(OPTIONS) as sandbox, ExitStack() as ending:
-        for name in ("real-0", "real-1"):
-            sandbox.kubectl("label", "node", name, f"{names.EXTERNAL_NODE_LABEL}-")
-        for image in slurm_images:
-            sandbox.load_image(image.archive)
-        sandbox.kubectl("apply", "--server-side", "-f", str(DEFINITIONS))
-        for definition in ("accountings", "controllers", "loginsets", "nodesets", "restapis"):
-            named = f"crd/{definition}.slinky.slurm.net"
-            sandbox.kubectl("wait", "--for=condition=Established", named, "--timeout=30s")
+    with (
+        running_sandbox(OPTIONS) as sandbox,
+        surroundings.reachable(sandbox, "mariadb") as gateway,
+    ):
         sandbox.kubectl("create", "namespace", NAMESPACE)
-        gateway = ending.enter_context(surroundings.reachable(sandbox, "mariadb"))
         objects = [
             *slurm_objects.OBJECTS,
             *slurm_objects.accounting(gateway, sandbox.instance.ports["mariadb"]),
         ]
-        listed = {"apiVersion": "v1", "kind": "List", "items": objects}
-        wait_until(lambda: applied(sandbox, listed), STARTS_S, sandbox=sandbox)
-        port = free_port()
-        some = slurm_images[0]
-        pattern = some.name.replace(some.daemon, "{daemon}")
+        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        sandbox.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=listed)
         (login,) = (image.name for image in slurm_images if image.daemon == "login")
         in_pods = InPods(sandbox, login)
-        ending.enter_context(
-            running(sandbox, operator(sandbox, pattern, folder, port), folder / "operator.log")
-        )
         wait_until(
             lambda: in_pods.condition("restapis", "site", "Ready")[0] == "True",
             STARTS_S,
             sandbox=sandbox,
         )
-        forward = ("-n", NAMESPACE, "port-forward", "deployment/site-restapi", f"{port}:6820")
-        kubectl = str(sandbox.instance.bin / "kubectl")
-        ending.enter_context(running(sandbox, (kubectl, *forward), folder / "forward.log"))
-        token = in_pods.run("scontrol", "token", "username=slurm").strip().partition("=")[2]
-        (folder / "token").write_text(token)
         yield in_pods
 
 
@@ -285,47 +261,3 @@ def submit(in_pods: InPods, worker: str) -> str:
     """Submit a batch job to a worker; return its id."""
     command = ("--parsable", "--output=/dev/null", "-w", worker, "--wrap", f"sleep {JOB_S}")
     return in_pods.run("sbatch", *command).strip()
-
-
-def operator(sandbox: Sandbox, image: str, folder: Path, port: int) -> tuple[str, ...]:
-    """Return the command of slurm-operator, which reaches Slurm by a port of this host."""
-    (folder / "token").write_text("none yet")
-    settings = {
-        "kubernetes": {"kubeconfig": str(sandbox.kubeconfig), "namespace": NAMESPACE},
-        "slurm": {"url": [f"http://127.0.0.1:{port}"], "token_file": str(folder / "token")},
-        "operator": {"image": image, "controller": f"{NAMESPACE}/site"},
-        "health": {"listen": "127.0.0.1:0"},
-    }
-    config = folder / "operator.yaml"
-    config.write_text(yaml.safe_dump(settings))
-    return (sys.executable, "-m", "cluster", "--config", str(config))
-
-
-@contextmanager
-def running(sandbox: Sandbox, command: tuple[str, ...], log: Path) -> Iterator[None]:
-    """Run a program until the end."""
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command, env=sandbox.env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-        )
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def applied(sandbox: Sandbox, listed: dict[str, Any]) -> bool:
-    """Create the objects; what has just been defined is not served at once."""
-    try:
-        sandbox.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=json.dumps(listed))
-    except SandboxError:
-        return False
-    return True
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port

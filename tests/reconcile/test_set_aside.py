@@ -136,7 +136,7 @@ def test_a_flood_is_told_once_each_in_its_order_and_the_speaker_ends_when_told()
 def test_a_pod_is_told_by_whose_it_is_until_nothing_is_odd_any_more(actor: Actor) -> None:
     async def main(clock: VirtualClock) -> None:
         world = World(clock)
-        changed = odd_pods(world.aside, actor)
+        changed = odd_pods(world.aside, {actor})
         plain = build.gated()
         odd = replace(plain, oddities=(Fault("spec.grace", "too long"),))
         changed(None, plain)
@@ -148,5 +148,26 @@ def test_a_pod_is_told_by_whose_it_is_until_nothing_is_odd_any_more(actor: Actor
         changed(plain, odd)
         changed(odd, None)
         assert 0 == len(world.aside)
+
+    virtual_time.run(main)
+
+
+def test_who_leads_both_sides_is_told_once_of_a_pod_that_passes_from_one_to_the_other() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock)
+        changed = odd_pods(world.aside, set(Actor))
+        waits = replace(build.gated(), oddities=(Fault("spec.grace", "too long"),))
+        runs = replace(build.bound(), oddities=waits.oddities, uid=waits.uid)
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(world.aside.speak(world.say, stop))
+            changed(None, waits)
+            await clock.sleep(1)
+            changed(waits, runs)
+            changed(runs, runs)
+            await clock.sleep(1)
+            stop.set()
+        assert 1 == len(world.said)
+        assert 1 == len(world.aside)
 
     virtual_time.run(main)

@@ -7,7 +7,6 @@ import subprocess
 import httpx
 
 from sandbox.client import Sandbox
-from sandbox.environment import METRICS
 from tests.servers import fresh_namespace, wait_until
 
 
@@ -21,7 +20,7 @@ def test_everything_is_up_and_slurm_has_the_nodes(full_sandbox: Sandbox) -> None
 
 
 def test_the_services_count_where_the_environment_says(full_sandbox: Sandbox) -> None:
-    for service in METRICS:
+    for service in full_sandbox.instance.options.services:
         url = full_sandbox.env[f"SLURM_BRIDGE_METRICS_{service.upper()}"]
         assert "slurm_bridge_build_info" in httpx.get(url, trust_env=False).text
 

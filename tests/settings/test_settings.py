@@ -240,12 +240,13 @@ class TestFaults:
             ({"placement": {"idle_poll_interval_s": 0.1}}, "idle_poll_interval_s must be at least"),
             ({"slurm": {"connections": 4}}, "submit_concurrency must be at most slurm.connections"),
             ({"slurm": {"group": "users"}}, "user and group go together"),
+            ({"scheduler_name": "mine-binder"}, "must not end as -binder does"),
             ({"sylabs": {"enabled": True}}, "sylabs.enabled needs slurm_jobs.enabled"),
             ({"sylabs": {"ssh_rules": {"a": "b"}}}, "there is no policy rule b"),
         ],
     )
     def test_settings_that_contradict_each_other_are_refused(
-        self, values: dict[str, dict[str, object]], words: str
+        self, values: dict[str, object], words: str
     ) -> None:
         with pytest.raises(ValidationError, match=words.replace("*", r"\*")):
             Settings.model_validate(values)

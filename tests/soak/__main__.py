@@ -65,6 +65,10 @@ def main(
         typer.Option(help="Seconds after which a service of ours stands still in it; 0: never."),
     ] = 0,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 1,
+    together: Annotated[
+        bool,
+        typer.Option(help="Extender and controllers as one process; the page stays as it is."),
+    ] = False,
     anew: Annotated[
         bool, typer.Option(help="Forget the histories that were lived before.")
     ] = False,
@@ -74,9 +78,11 @@ def main(
     if worlds:
         breaches += _model(worlds, seed)
     if histories:
-        breaches += _histories(histories, seed, anew=anew, poison=poison)
+        breaches += _histories(histories, seed, anew=anew, poison=poison, together=together)
     if minutes:
-        breaches += _churn(minutes, rate, seed, poison=poison, hang_every_s=hang_every)
+        breaches += _churn(
+            minutes, rate, seed, poison=poison, hang_every_s=hang_every, together=together
+        )
     typer.echo(f"{breaches} contracts broken; see {report.PAGE}")
     raise typer.Exit(1 if breaches else 0)
 
@@ -94,14 +100,19 @@ def _model(worlds: int, seed: int) -> int:
     return len(breaches)
 
 
-def _histories(wanted: int, seed: int, *, anew: bool, poison: bool) -> int:
-    about = report.about(seed)
+def _histories(wanted: int, seed: int, *, anew: bool, poison: bool, together: bool) -> int:
+    about = {**report.about(seed), "together": together}
+    page = None if together else report.PAGE
     found = report.kept("histories")
-    if anew or found is None or (found["seed"], found["commit"]) != (seed, about["commit"]):
+    if (
+        anew
+        or found is None
+        or any(found.get(name) != about[name] for name in ("seed", "commit", "together"))
+    ):
         found = {**about, "done": 0, "lives": 0, "faults": 0, "breaches": []}
     if found["done"] >= wanted:
         return len(found["breaches"])
-    with _bench(_OPTIONS) as (bench, namespace), namespace() as odd:
+    with _bench(replace(_OPTIONS, together=together)) as (bench, namespace), namespace() as odd:
         poisoned = Poison(bench.sandbox, odd)
         if poison:
             poisoned.put()
@@ -125,17 +136,19 @@ def _histories(wanted: int, seed: int, *, anew: bool, poison: bool) -> int:
             typer.echo(f"{found['done']} histories, {len(found['breaches'])} contracts broken")
             if batch.breaches:
                 typer.echo(str(batch))
-            report.keep("histories", found)
+            report.keep("histories", found, page)
         if poison:
             found["poison"] = list(poisoned.kinds)
             found["breaches"] += poisoned.breaches()
-            report.keep("histories", found)
+            report.keep("histories", found, page)
     return len(found["breaches"])
 
 
-def _churn(minutes: float, rate: float, seed: int, *, poison: bool, hang_every_s: float) -> int:
+def _churn(
+    minutes: float, rate: float, seed: int, *, poison: bool, hang_every_s: float, together: bool
+) -> int:
     with (
-        _bench(_OF_CHURN) as (bench, namespace),
+        _bench(replace(_OF_CHURN, together=together)) as (bench, namespace),
         namespace() as name,
         namespace() as odd,
         namespace() as flooded,
@@ -167,7 +180,8 @@ def _churn(minutes: float, rate: float, seed: int, *, poison: bool, hang_every_s
         if growth > _GROWTH:
             result.breaches.append(f"{service} has grown by {growth:.1%}")
     part = "poison" if poison else "churn"
-    report.keep(part, {**report.about(seed), **asdict(result)})
+    page = None if together else report.PAGE
+    report.keep(part, {**report.about(seed), **asdict(result)}, page)
     for breach in result.breaches:
         typer.echo(breach)
     return len(result.breaches)

@@ -24,7 +24,6 @@ from tests.soak.flood import Flood
 from tests.soak.lives import Fate, Life
 from tests.soak.weather import Weather
 
-SERVICES = ("webhook", "extender", "controllers")
 _RESIDENTS = 30
 _AT_MOST_ALIVE = 500
 """With more, what an outage has held up fills the nodes, and every pod that waits for one costs several writes more."""
@@ -213,7 +212,8 @@ async def _come(
 async def _memory(sandbox: Sandbox) -> dict[str, Memory]:
     """The medians of some readings, by service; a service that is not up is not among them."""
     readings = [await _reading(sandbox) for _ in range(_READINGS)]
-    parts = {name: [reading[name] for reading in readings if name in reading] for name in SERVICES}
+    services = sandbox.instance.options.services
+    parts = {name: [reading[name] for reading in readings if name in reading] for name in services}
     return {
         name: Memory(
             pid=found[-1].pid, mib=round(statistics.median(part.memory_mib for part in found), 1)

@@ -46,7 +46,6 @@ _PLACED_WITHIN_S = 120.0
 _TOLD_WITHIN_S = 180.0
 """Once all is calm: a refused pod is tried again after minutes, and a new leader tells anew."""
 _LOOKS_EVERY_S = 2.0
-_SERVICES = ("webhook", "extender", "controllers")
 
 Kind = tuple[str, Callable[[], Iterator[str]]]
 """What it is, and what is wrong with how it was taken."""
@@ -66,7 +65,10 @@ class Poison:
     def __init__(self, sandbox: Sandbox, namespace: str) -> None:
         self._worlds = Worlds(sandbox, namespace)
         self._sandbox = sandbox
-        self._logged = {name: sandbox.instance.log(name).stat().st_size for name in _SERVICES}
+        self._logged = {
+            name: sandbox.instance.log(name).stat().st_size
+            for name in sandbox.instance.options.services
+        }
         self._placed: dict[str, _Placed] = {}
         self._stranger = 0
 

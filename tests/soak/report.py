@@ -14,12 +14,14 @@ PAGE = Path("docs/reliability.md")
 _SHOWN = 20
 
 
-def keep(part: str, found: Mapping[str, Any], page: Path = PAGE) -> None:
-    """Keep what a part has found, and renew its section of the page."""
+def keep(part: str, found: Mapping[str, Any], page: Path | None = PAGE) -> None:
+    """Keep what a part has found, and renew its section of the page, if there is one."""
     KEPT.mkdir(exist_ok=True)
     draft = KEPT / f"{part}.draft"
     draft.write_text(json.dumps(found, indent=2))
     draft.rename(KEPT / f"{part}.json")
+    if page is None:
+        return
     begin, end = (
         f"<!-- soak {part}: begin; written by `{_WRITERS.get(part, 'make soak')}` -->",
         f"<!-- soak {part}: end -->",

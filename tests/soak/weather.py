@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sandbox.errors import SandboxError
 from tests import faults
-from tests.fault_bench import PEERS, SERVICES, FaultBench
+from tests.fault_bench import PEERS, FaultBench
 from tests.faults import Fault
 from tests.soak import clocks
 from tests.soak.flood import Flood
@@ -27,9 +27,7 @@ _NETWORK: Mapping[str, Fault] = {
     "502": faults.answers(502, "<html>", content_type="text/html"),
     "half JSON": faults.answers(200, '{"jobs": [{"job_id": 1, "jo', reaches_server=True),
 }
-_OURS = ("extender", "controllers", "webhook")
 _PAUSED = (
-    *_OURS,
     "bridge-scheduler",
     "slurmctld",
     "slurmdbd",
@@ -138,7 +136,7 @@ class Weather:
         """Undo all that lasts."""
         self._bench.calm()
         clocks.put_right(self._sandbox)
-        for service in SERVICES:
+        for service in self._bench.services:
             for peer in PEERS:
                 self._bench.link(service, peer).cut()
         for name, part in (await asyncio.to_thread(self._sandbox.status)).items():
@@ -148,9 +146,13 @@ class Weather:
                 await asyncio.to_thread(self._sandbox.start, name)
 
     @property
+    def _ours(self) -> Sequence[str]:
+        return (*self._bench.services, "webhook")
+
+    @property
     def _spared(self) -> Collection[str]:
         """What is left alone in gentle weather: without them leaders lose their lease, and end."""
-        return ("apiserver", "etcd", *_OURS) if self.is_gentle else ()
+        return ("apiserver", "etcd", *self._ours) if self.is_gentle else ()
 
     def _one_of(self, parts: Sequence[str]) -> str:
         return self._dice.choice([part for part in parts if part not in self._spared])
@@ -160,7 +162,7 @@ class Weather:
     async def network(self) -> str:
         """Some requests of one service to one peer, reads and writes alike, meet a fault."""
         peers = [peer for peer in PEERS if peer not in self._spared]
-        service, peer = self._dice.choice(SERVICES), self._dice.choice(peers)
+        service, peer = self._dice.choice(self._bench.services), self._dice.choice(peers)
         what, times = self._dice.choice(tuple(_NETWORK)), self._dice.randint(1, 8)
         if peer == "slurmctld":  # which does not speak HTTP
             what = self._dice.choice(("lost requests", "lost replies", "slow answers"))
@@ -171,7 +173,7 @@ class Weather:
 
     async def frozen(self) -> str:
         """The watches of one service go silent, and break much later."""
-        service, seconds = self._dice.choice(SERVICES), self._dice.uniform(1, 15)
+        service, seconds = self._dice.choice(self._bench.services), self._dice.uniform(1, 15)
         proxy = self._bench.link(service, "apiserver")
         proxy.freeze("GET", "watch=")
         await asyncio.sleep(seconds)
@@ -180,13 +182,13 @@ class Weather:
 
     async def cut(self) -> str:
         """All connections of one service to one peer break."""
-        service, peer = self._dice.choice(SERVICES), self._dice.choice(PEERS)
+        service, peer = self._dice.choice(self._bench.services), self._dice.choice(PEERS)
         self._bench.link(service, peer).cut()
         return f"{service} loses its connections to {peer}"
 
     async def pause(self) -> str:
         """A process hangs."""
-        part, seconds = self._one_of(_PAUSED), self._dice.uniform(0.5, 8)
+        part, seconds = self._one_of((*self._ours, *_PAUSED)), self._dice.uniform(0.5, 8)
         await asyncio.to_thread(self._sandbox.pause, part)
         try:
             await asyncio.sleep(seconds)
@@ -196,7 +198,7 @@ class Weather:
 
     async def hang(self) -> str:
         """A service of ours stands still, for about as long as its lease lasts or for longer."""
-        service, seconds = self._dice.choice(_OURS), self._dice.uniform(*_HANGS_S)
+        service, seconds = self._dice.choice(self._ours), self._dice.uniform(*_HANGS_S)
         await self._until_done(self._sandbox.pause, service)
         try:
             await asyncio.sleep(seconds)
@@ -228,13 +230,13 @@ class Weather:
 
     async def kill_ours(self) -> str:
         """A process of ours is killed."""
-        part = self._dice.choice(_OURS)
+        part = self._dice.choice(self._ours)
         await asyncio.to_thread(self._sandbox.restart, part, signal="KILL", wait=False)
         return f"{part} is killed"
 
     async def clock(self) -> str:
         """The wall clock of a service of ours jumps, and later jumps back."""
-        service = self._dice.choice(_OURS)
+        service = self._dice.choice(self._ours)
         ahead_s = self._dice.choice((-1, 1)) * self._dice.uniform(*_JUMPS_S)
         clocks.put_ahead(self._sandbox, service, ahead_s)
         await asyncio.sleep(self._dice.uniform(*_WRONG_FOR_S))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from bridge.domain import caps, names
-from bridge.domain.admission import authorship
+from bridge.domain.admission import authorship, binder
 from bridge.domain.admission.authorship import Authorship
 from bridge.domain.caps import Sizes
 from bridge.domain.faults import MOST_FAULTS, Fault, bounded
@@ -76,6 +76,10 @@ class Draft:
     node_choices: tuple[str, ...] = ()
     """Paths in the spec that choose nodes."""
     resource_claims: int = 0
+    volume_sources: frozenset[str] = frozenset()
+    """The kinds of its volumes, as the fields that say so: `configMap`, `persistentVolumeClaim` …"""
+    is_grouped: bool = False
+    """kube-scheduler would schedule it together with others (`spec.schedulingGroup`)."""
     hard_spreads: tuple[int, ...] = ()
     """Indices of the `topologySpreadConstraints` with DoNotSchedule."""
     required_pod_affinities: tuple[PodAffinityTerm, ...] = ()
@@ -110,16 +114,22 @@ def mutate(
     scheduler_name: str = names.SCHEDULER_NAME,
     *,
     tracks_fields: bool = True,
+    extender_binds: bool = False,
 ) -> Verdict:
     """Hand the pod to Slurm.
 
     Add label, schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks
     them.
-    Unless `tracks_fields`, nobody keeps account of who wrote which field.
+    Unless `tracks_fields`, nobody keeps account of who wrote which field. If `extender_binds`, pods
+    for which kube-scheduler would have nothing else to do get the name that it does not serve.
     """
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict()
-    operations = _operations(pod, policy, scheduler_name)
+    for_scheduler = not extender_binds or binder.reserved(
+        pod.volume_sources, pod.resource_claims, is_grouped=pod.is_grouped
+    )
+    name = scheduler_name if for_scheduler else names.binder(scheduler_name)
+    operations = _operations(pod, policy, name)
     if tracks_fields:
         return Verdict(patch=tuple(operations))
     return Verdict(patch=(*operations, *_untracked(pod)))
@@ -132,6 +142,7 @@ def admit(
     scheduler_name: str = names.SCHEDULER_NAME,
     *,
     tracks_fields: bool = True,
+    extender_binds: bool = False,
 ) -> Verdict:
     """Do both in one call: return everything that is wrong with the pod, else hand it to Slurm.
 
@@ -143,7 +154,9 @@ def admit(
         return Verdict(faults=faults)
     if faults:
         return Verdict(faults=faults, warnings=_warned(pod))
-    handed_over = mutate(pod, policy, scheduler_name, tracks_fields=tracks_fields)
+    handed_over = mutate(
+        pod, policy, scheduler_name, tracks_fields=tracks_fields, extender_binds=extender_binds
+    )
     return replace(handed_over, warnings=_warned(pod))
 
 
@@ -166,7 +179,8 @@ def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
         not pod.node_name
         and MIRROR_ANNOTATION not in pod.annotations
         and not {"DaemonSet", "Node"} & set(pod.owner_kinds)
-        and pod.scheduler_name in ("", names.DEFAULT_SCHEDULER_NAME, scheduler_name)
+        and pod.scheduler_name
+        in ("", names.DEFAULT_SCHEDULER_NAME, *names.schedulers(scheduler_name))
     )
 
 

@@ -109,7 +109,7 @@ def not_handed_over(pod: Marks, scheduler_name: str = names.SCHEDULER_NAME) -> s
 
 
 def _lacking(pod: Marks, scheduler_name: str) -> Iterator[str]:
-    if pod.scheduler_name != scheduler_name:
+    if pod.scheduler_name not in names.schedulers(scheduler_name):
         yield f"spec.schedulerName {scheduler_name}"
     if names.GATE not in pod.gates:
         yield f"the gate {names.GATE}"

@@ -179,7 +179,7 @@ def _placed(pod: Pod) -> Diagnosis:
     return Diagnosis(
         stage=Stage.STARTS,
         state="is being bound",
-        why=message or f"kube-scheduler has not bound it to {pod.assigned_node} yet",
+        why=message or f"{pod.bound_by} has not bound it to {pod.assigned_node} yet",
         next_step="" if not message else "it is returned to Slurm at the bind deadline",
     )
 

@@ -205,7 +205,18 @@ class Pod:
 
     def is_ours(self, scheduler_name: str) -> bool:
         """Check whether the webhook has handed it to us, or it asks for our scheduler."""
-        return self.has_our_finalizer or self.is_gated or self.scheduler_name == scheduler_name
+        asks_for_us = self.scheduler_name in names.schedulers(scheduler_name)
+        return asks_for_us or self.has_our_finalizer or self.is_gated
+
+    @property
+    def is_for_binder(self) -> bool:
+        """True if no kube-scheduler looks at it: the extender's leader binds it itself."""
+        return names.is_binder(self.scheduler_name)
+
+    @property
+    def bound_by(self) -> str:
+        """Who binds it, for people."""
+        return "slurm-bridge's extender" if self.is_for_binder else "kube-scheduler"
 
     @property
     def is_deleting(self) -> bool:

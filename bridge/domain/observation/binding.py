@@ -8,12 +8,9 @@ time. Only its own word about this very pod makes a deadline run.
 
 from dataclasses import dataclass
 
+from bridge.domain import names
 from bridge.domain.ids import PodUid
 from bridge.domain.model.pods import Pod
-
-SCHEDULED = "PodScheduled"
-UNSCHEDULABLE = "Unschedulable"
-_ERROR = "SchedulerError"
 
 _LULL_S = 30.0
 """If no pod has been bound for this long, nobody may be binding. kube-scheduler tries again after
@@ -47,15 +44,15 @@ class Bindings:
         None if it has not said so, or if an error may concern every pod: then nobody else is bound
         either.
         """
-        said = pod.condition(SCHEDULED)
+        said = pod.condition(names.POD_SCHEDULED)
         reason = said.reason if said is not None and said.status == "False" else ""
-        if reason not in (UNSCHEDULABLE, _ERROR):
+        if reason not in (names.UNSCHEDULABLE, names.SCHEDULER_ERROR):
             self.forget(pod.uid)
             return None
         known = self._failures.get(pod.uid)
         if known is None or known.reason != reason:
             known = self._failures[pod.uid] = _Failure(reason, now)
-        if reason == UNSCHEDULABLE:
+        if reason == names.UNSCHEDULABLE:
             return known.since
         if self._steadily_since is None or not self._is_steady(now):
             return None

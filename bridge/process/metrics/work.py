@@ -11,6 +11,7 @@ class WorkMetrics:
     """Work queues, what is set aside, and who leads."""
 
     def __init__(self, registry: Registry) -> None:
+        self._depths: dict[str, list[Callable[[], int]]] = {}
         self._queue_depth = registry.gauge("queue_depth", "Keys waiting for a worker.", "queue")
         self._reconciles = registry.counter(
             "reconciles",
@@ -38,8 +39,13 @@ class WorkMetrics:
         self._leader = registry.gauge("leader", "1 while this process leads, else 0.", "lease")
 
     def watch_queue(self, queue: str, depth: Callable[[], int]) -> None:
-        """Call `depth` for a queue's depth at every scrape."""
-        self._queue_depth.labels(queue).set_function(depth)
+        """Call `depth` for a queue's depth at every scrape.
+
+        Queues of the same name, of a process that leads for two programs, are added up.
+        """
+        depths = self._depths.setdefault(queue, [])
+        depths.append(depth)
+        self._queue_depth.labels(queue).set_function(lambda: sum(each() for each in depths))
 
     def reconciled(self, queue: str, outcome: str, seconds: float) -> None:
         """Record that a worker is done with a key."""

@@ -37,9 +37,24 @@ request.userInfo.username in {{ include "slurm-bridge.podCreators" . }} ||
 object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false)).map(o, o.uid).join('')
 {{- end }}
 
+{{/* Both names by which a pod asks for us: of kube-scheduler's profile, and of pods that the extender binds itself, even if it does so no more. */}}
+{{- define "slurm-bridge.cel.schedulers" -}}
+{{ include "slurm-bridge.cel.list" (list .Values.config.scheduler_name (include "slurm-bridge.binderName" .)) }}
+{{- end }}
+
+{{/*
+The extender may bind the pod itself: kube-scheduler would have neither volumes nor claims nor a group to see to. The volumes are listed
+and not the others, so that a kind that Kubernetes adds is kube-scheduler's. bridge/domain/admission/binder.py says the same, and the tests compare the two.
+*/}}
+{{- define "slurm-bridge.cel.extenderMayBind" -}}
+object.spec.?resourceClaims.orValue([]).size() == 0 &&
+!object.spec.?schedulingGroup.hasValue() && !object.spec.?workloadRef.hasValue() &&
+object.spec.?volumes.orValue([]).all(v, {{ range $n, $kind := list "configMap" "downwardAPI" "emptyDir" "hostPath" "projected" "secret" }}{{ if $n }} || {{ end }}has(v.{{ $kind }}){{ end }})
+{{- end }}
+
 {{/* The pod is ours: it asks for our scheduler or carries our finalizer. (dict "root" $ "pod" "object") */}}
 {{- define "slurm-bridge.cel.isOurs" -}}
-({{ .pod }}.spec.?schedulerName.orValue('') == '{{ .root.Values.config.scheduler_name }}' ||
+({{ .pod }}.spec.?schedulerName.orValue('') in {{ include "slurm-bridge.cel.schedulers" .root }} ||
 {{ .pod }}.metadata.?finalizers.orValue([]).exists(f, f == '{{ include "slurm-bridge.finalizer" .root }}'))
 {{- end }}
 

@@ -3,6 +3,9 @@
 {{- define "slurm-bridge.gate" -}}slurm-bridge.dev/placement{{- end }}
 {{- define "slurm-bridge.finalizer" -}}slurm-bridge.dev/placeholder{{- end }}
 {{- define "slurm-bridge.bridgedLabel" -}}slurm-bridge.dev/bridged{{- end }}
+{{/* The name that pods have which the extender binds itself: no kube-scheduler serves it. */}}
+{{- define "slurm-bridge.binderName" -}}{{ .Values.config.scheduler_name }}-binder{{- end }}
+{{- define "slurm-bridge.extenderBinds" -}}{{ eq (dig "placement" "binder" "kube-scheduler" .Values.config) "extender" | ternary "true" "" }}{{- end }}
 {{- define "slurm-bridge.jobIdLabel" -}}scheduler.slinky.slurm.net/slurm-jobid{{- end }}
 {{- define "slurm-bridge.nodeAnnotation" -}}slinky.slurm.net/slurm-node{{- end }}
 {{/* Annotations that only we write, and only after CREATE; when-lost is an operator's word. */}}
@@ -79,6 +82,32 @@ app.kubernetes.io/component: {{ .component }}
 {{/* The user name of a component's service account: "slurm-bridge.user" (dict "root" $ "component" "extender") */}}
 {{- define "slurm-bridge.user" -}}
 system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "slurm-bridge.name" .root }}-{{ .component }}
+{{- end }}
+
+{{/*
+Who does the controllers' work: their own account and, where the extender's pods do it (workloads.together), the extender's. Their own
+keeps its rights then: during an upgrade its last pods end in order, and after one back its first ones start with them. JSON.
+*/}}
+{{- define "slurm-bridge.controllersComponents" -}}
+{{- list "controllers" | concat (ternary (list "extender") list .Values.workloads.together) | toJson }}
+{{- end }}
+
+{{/* The same as subjects of a binding. JSON. */}}
+{{- define "slurm-bridge.controllersSubjects" -}}
+{{- $subjects := list }}
+{{- range $component := include "slurm-bridge.controllersComponents" . | fromJsonArray }}
+{{- $subjects = append $subjects (dict "kind" "ServiceAccount" "name" (printf "%s-%s" (include "slurm-bridge.name" $) $component) "namespace" $.Release.Namespace) }}
+{{- end }}
+{{- $subjects | toJson }}
+{{- end }}
+
+{{/* The same as user names. JSON. */}}
+{{- define "slurm-bridge.controllersUsers" -}}
+{{- $users := list }}
+{{- range $component := include "slurm-bridge.controllersComponents" . | fromJsonArray }}
+{{- $users = append $users (include "slurm-bridge.user" (dict "root" $ "component" $component)) }}
+{{- end }}
+{{- $users | toJson }}
 {{- end }}
 
 {{- define "slurm-bridge.serviceHost" -}}

@@ -42,7 +42,7 @@ capabilities: {drop: [ALL]}
 
 {{/*
 Deployment of one of our three programs. (dict "root" $ "component" "extender" "kubernetes" true "slurm" true "serves" true):
-whether it talks to Kubernetes, to Slurm, and whether somebody calls it by TLS.
+whether it talks to Kubernetes, to Slurm, and whether somebody calls it by TLS. "program": what runs in it, if that has another name.
 */}}
 {{- define "slurm-bridge.program" -}}
 {{- $values := get .root.Values .component }}
@@ -73,7 +73,7 @@ spec:
         image: {{ include "slurm-bridge.image" (dict "image" .root.Values.image "tag" .root.Chart.AppVersion) }}
         imagePullPolicy: {{ .root.Values.image.pullPolicy }}
         args:
-        - {{ .component }}
+        - {{ .program | default .component }}
         - --config
         - /etc/slurm-bridge/config/config.yaml
         {{- range $values.extraArgs }}
@@ -157,7 +157,7 @@ spec:
       {{- end }}
 {{- end }}
 
-{{/* How slurmctld's script reaches a program, from outside the cluster: (dict "root" $ "component" "extender") */}}
+{{/* How slurmctld's script reaches a program, from outside the cluster: (dict "root" $ "component" "extender"); "servedBy": another's pods */}}
 {{- define "slurm-bridge.escrowService" -}}
 {{- $service := .root.Values.escrow.service -}}
 apiVersion: v1
@@ -174,7 +174,7 @@ spec:
   {{- with $service.sourceRanges }}
   loadBalancerSourceRanges: {{- toYaml . | nindent 2 }}
   {{- end }}
-  selector: {{- include "slurm-bridge.selector" . | nindent 4 }}
+  selector: {{- include "slurm-bridge.selector" (dict "root" .root "component" (.servedBy | default .component)) | nindent 4 }}
   ports:
   - {name: escrow, port: 9443, targetPort: escrow}
 {{- end }}

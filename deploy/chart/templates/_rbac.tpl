@@ -8,7 +8,10 @@ metadata:
   labels: {{- include "slurm-bridge.labels" . | nindent 4 }}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ $name }}}
 subjects:
+{{- if eq .component "controllers" }} {{ include "slurm-bridge.controllersSubjects" .root }}
+{{- else }}
 - {kind: ServiceAccount, name: {{ $name }}, namespace: {{ .root.Release.Namespace }}}
+{{- end }}
 {{- end }}
 
 {{/* One lease, and nothing else of that kind: (dict "root" $ "component" "extender" "lease" "name" "creates" true) */}}
@@ -39,5 +42,8 @@ metadata:
   labels: {{- include "slurm-bridge.labels" . | nindent 4 }}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ $name }}-lease}
 subjects:
+{{- if eq .component "controllers" }} {{ include "slurm-bridge.controllersSubjects" .root }}
+{{- else }}
 - {kind: ServiceAccount, name: {{ $name }}, namespace: {{ .root.Release.Namespace }}}
+{{- end }}
 {{- end }}

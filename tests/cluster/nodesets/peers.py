@@ -4,6 +4,7 @@ import asyncio
 import copy
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,14 +15,16 @@ from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
+from bridge.kube.wire import rfc3339
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
-from bridge.slurm.errors import LostReply, Unavailable
+from bridge.slurm.errors import LostReply, Rejected, Unavailable
 from cluster.nodesets.actuator import WorkerActuator
-from cluster.nodesets.belongings import NodeSetBelongings
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
+from cluster.nodesets.owned.belongings import NodeSetBelongings
+from cluster.nodesets.owned.revisions import NodeSetRevisions
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.slurm_view import WorkerView
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
@@ -62,20 +65,25 @@ def worker_pod(of: NodeSetObject, number: int) -> dict[str, Any] | Refused:
     """The least that makes a worker; one that cannot be made has a wrong image."""
     if "image" not in (of.spec.slurmd or {}):
         return Refused((Fault("spec.slurmd.image", "expected an image"),))
-    return {"spec": {"hostname": f"{of.node_prefix}{number}"}}
+    image = of.spec.slurmd["image"] if of.spec.slurmd else ""
+    return {"spec": {"hostname": f"{of.node_prefix}{number}", "containers": [{"image": image}]}}
 
 
 class Cluster(ApplyingServer):
     """Creates pods, too, and stores what it is told of NodeSets."""
 
+    unstartable: frozenset[str] = frozenset()
+    """Images whose workers do not become ready."""
+
     @override
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
-        if method == "POST" and path.endswith("/pods"):
+        if method == "POST" and path.endswith(("/pods", "/controllerrevisions")):
             where = f"{path}/{body['metadata']['name']}"
             if where in self.objects:
                 raise self._conflict(method, where, 409, "AlreadyExists")
             made = copy.deepcopy(body)
-            made["metadata"]["uid"] = f"pod-{self._version}"
+            made["metadata"]["uid"] = f"made-{self._version}"
+            made["metadata"]["creationTimestamp"] = rfc3339(self._clock.now())
             return msgspec.json.encode(self._store(where, made))
         if method == "DELETE" and "/pods/" not in path:
             found = self._find(method, path)
@@ -83,6 +91,12 @@ class Cluster(ApplyingServer):
             self._tell(self.objects.pop(path), is_gone=True)
             return b"{}"
         return super()._write(method, path, body, content_type)
+
+    @override
+    def _read(self, method: str, path: str) -> Manifest:
+        if path.endswith("/controllerrevisions"):
+            return self._page(list(self.of("ControllerRevision").values()))
+        return super()._read(method, path)
 
     def put(self, manifest: Manifest) -> None:
         """Take in a NodeSet as a user wrote it, or a pod, or a node."""
@@ -114,7 +128,7 @@ class Cluster(ApplyingServer):
             if "deletionTimestamp" in pod["metadata"]:
                 slurm.nodes.by_name.pop(pod["spec"]["hostname"], None)
                 self.remove("Pod", name)
-            elif start and "status" not in pod:
+            elif start and "status" not in pod and not self._is_stuck(pod):
                 slurm.register(pod["spec"]["hostname"])
                 self.change(
                     "Pod",
@@ -122,6 +136,9 @@ class Cluster(ApplyingServer):
                     spec={"nodeName": f"machine-{name}"},
                     status={"phase": "Running", "conditions": [READY]},
                 )
+
+    def _is_stuck(self, pod: Manifest) -> bool:
+        return pod["spec"]["containers"][0]["image"] in self.unstartable
 
     def status(self, name: str) -> Manifest:
         """What a NodeSet was told."""
@@ -146,8 +163,18 @@ class Workers(Slurm):
         if not late_s:
             change()
             return
-        asyncio.get_running_loop().call_later(late_s, change)
+
+        def change_at_last() -> None:
+            with suppress(Rejected):  # the node is gone, and nobody waits for the answer
+                change()
+
+        asyncio.get_running_loop().call_later(late_s, change_at_last)
         raise LostReply(operation, "no answer")
+
+    def end_all_on(self, name: str) -> None:
+        """End the jobs of a node."""
+        for each in self._running_on(name):
+            del self.jobs[each.id]
 
     def register(self, name: str) -> None:
         if name not in self.nodes.by_name:
@@ -205,6 +232,7 @@ class Operator:
                 recent=RecentWrites(self.clock.monotonic),
             ),
             belongings=NodeSetBelongings(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
+            revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,
             controller="slurm/site",
             queue=queue,

@@ -1,6 +1,7 @@
 """Random histories over the whole loop: whatever happens, no worker is deleted while it has a job, and all comes right."""
 
 import asyncio
+import os
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -8,12 +9,16 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from bridge.kube import errors
 from cluster.objects.labels import PROTECTED_LABEL
 from tests.cluster.nodesets.peers import READY, Cluster, Operator, Workers, job, names_of, node_set
 from tests.virtual_time import VirtualClock, run
 
 MOST = 4
 STEPS = 60
+HISTORIES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "40"))
+AT_ONCE = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": MOST}}
+"""In the end: somebody may have more machines cordoned than may be away otherwise."""
 
 
 class Watched(Cluster):
@@ -21,10 +26,17 @@ class Watched(Cluster):
 
     slurm: Workers
     lost: list[str]
+    is_away = False
+
+    @override
+    async def request(self, method: str, path: str, **sent: Any) -> bytes:
+        if self.is_away:
+            raise errors.Unavailable(method, path, message="connection refused")
+        return await super().request(method, path, **sent)
 
     @override
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
-        if method == "DELETE":
+        if method == "DELETE" and "/pods/" in path:
             node = self._find(method, path)["spec"]["hostname"]
             if busy := self.slurm._running_on(node):
                 self.lost.append(f"{node} with job {busy[0].id}")
@@ -50,6 +62,7 @@ class History:
             }
             self.api.create({"kind": "Node", "metadata": meta, "spec": {}})
         self.next_job = 1
+        self.versions = 0
         self.evicted = 0
         self.told: list[str] = []
 
@@ -60,6 +73,10 @@ class History:
             self.scale: 4,
             self.cordon: 3,
             self.evict: 4,
+            self.update: 3,
+            self.change_strategy: 1,
+            self.kill: 1,
+            self.lose_the_api: 1,
             self.lose_a_reply: 3,
             self.go_away: 1,
             self.come_back: 2,
@@ -93,6 +110,29 @@ class History:
             meta = {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
             self.api.change("Pod", name, metadata=meta)
 
+    def update(self) -> None:
+        """Another template, which may not work, or an old one again."""
+        self.versions += 1
+        image = f"slurmd:{self.rng.randrange(self.versions + 1)}"
+        self.api.unstartable = frozenset({image} if self.rng.random() < 0.3 else ())
+        self.api.change("NodeSet", "gpu", spec={"slurmd": {"image": image}})
+
+    def change_strategy(self) -> None:
+        kind = self.rng.choice(["RollingUpdate", "OnDelete"])
+        self.api.change("NodeSet", "gpu", spec={"updateStrategy": {"type": kind}})
+
+    def kill(self) -> None:
+        """A worker really dies, and its jobs with it."""
+        there = names_of(self.api.pods)
+        started = [name for name in there if "status" in self.api.pods[name]]
+        if started:
+            name = self.rng.choice(started)
+            self.slurm.end_all_on(self.api.pods[name]["spec"]["hostname"])
+            self.api.change("Pod", name, status={"phase": "Failed", "conditions": []})
+
+    def lose_the_api(self) -> None:
+        self.api.is_away = True
+
     def start_job(self) -> None:
         """On a worker that is ready, as slurmctld would."""
         free = [
@@ -117,7 +157,7 @@ class History:
         self.slurm.is_away = True
 
     def come_back(self) -> None:
-        self.slurm.is_away = False
+        self.slurm.is_away = self.api.is_away = False
 
     async def play(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -139,11 +179,13 @@ class History:
     async def settle(self) -> None:
         """Nothing else goes wrong, and all jobs end."""
         self.slurm.is_away, self.slurm.late_s = False, 0.0
+        self.api.is_away, self.api.unstartable = False, frozenset()
         self.slurm.jobs.clear()
-        await self.operator.lead(for_s=200)
+        self.api.change("NodeSet", "gpu", spec={"updateStrategy": AT_ONCE})
+        await self.operator.lead(for_s=300)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(HISTORIES))
 def test_no_history_costs_a_job(seed: int) -> None:
     async def main(clock: VirtualClock) -> None:
         history = History(clock, Random(seed))  # noqa: S311  # histories, not secrets
@@ -153,6 +195,7 @@ def test_no_history_costs_a_job(seed: int) -> None:
         api = history.api
         assert len(names_of(api.pods)) == len(api.pods) == history.wanted, history.told
         assert history.wanted == api.status("gpu").get("readyReplicas", 0), history.told
+        assert history.wanted == api.status("gpu").get("updatedReplicas", 0), history.told
         for name, pod in api.pods.items():
             machine = api.of("Node")[pod["spec"]["nodeName"]]["spec"]
             reason = history.slurm.nodes.by_name[name].reason

@@ -3,6 +3,7 @@
 import base64
 from typing import Any
 
+import msgspec
 import pytest
 
 from bridge.domain.faults import Refused
@@ -45,6 +46,17 @@ def test_all_belong_to_their_object_and_are_the_same_each_time(kind: str) -> Non
         )
         assert "site" == meta["labels"]["app.kubernetes.io/instance"]
         assert "slurm-bridge" == meta["labels"]["app.kubernetes.io/managed-by"]
+
+
+@pytest.mark.parametrize("kind", MADE_FOR)
+def test_labels_and_annotations_of_an_object_stay_with_it(kind: str) -> None:
+    """Or any change of them would restart daemons."""
+    plain = given(kind)
+    more = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "argocd/tracking-id": "a:b"}
+    metadata = msgspec.structs.replace(plain.metadata, annotations=more, labels={"team": "a"})
+    marked = msgspec.structs.replace(plain, metadata=metadata)
+
+    assert [each.body for each in rendered(plain)] == [each.body for each in rendered(marked)]
 
 
 @pytest.mark.parametrize("kind", WITH_PODS)

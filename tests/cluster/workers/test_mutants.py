@@ -91,6 +91,48 @@ MUTANTS = [
         before="max(len(ordered) - wanted, 0)",
         after="max(len(ordered) - wanted + 1, 0)",
     ),
+    WorkerMutant(
+        name="does not count workers that are missing",
+        file="updating.py",
+        before="room = most_away - missing - len(renewed)",
+        after="room = most_away - len(renewed)",
+    ),
+    WorkerMutant(
+        name="does not count new workers that do not serve yet",
+        file="updating.py",
+        before="room = most_away - missing - len(renewed)",
+        after="room = most_away - missing",
+    ),
+    WorkerMutant(
+        name="does not count those that are drained for the update",
+        file="updating.py",
+        before="- len(chosen) - ",
+        after="- ",
+    ),
+    WorkerMutant(
+        name="does not count those of which it knows nothing",
+        file="updating.py",
+        before=" - (len(started) - len(known))",
+        after="",
+    ),
+    WorkerMutant(
+        name="forgets whom it has chosen",
+        file="updating.py",
+        before="        *chosen,\n",
+        after="",
+    ),
+    WorkerMutant(
+        name="never replaces a worker that serves",
+        file="updating.py",
+        before="*serving[: max(room - len(broken), 0)]",
+        after="*serving[:0]",
+    ),
+    WorkerMutant(
+        name="never replaces a worker that does not work",
+        file="updating.py",
+        before="*broken[: max(room, 0)]",
+        after="*broken[:0]",
+    ),
 ]
 
 
@@ -99,8 +141,13 @@ def test_the_histories_find_a_machine_that(mutant: WorkerMutant, tmp_path: Path)
     change = Changed(
         file=f"cluster/workers/{mutant.file}", before=mutant.before, after=mutant.after
     )
-    histories = f"for seed in range({HISTORIES}): play(seed)"
-    program = f"from tests.cluster.workers.world import play\n{histories}"
+    both = "play(seed); play(seed, has_updates=True)"
+    histories = f"for seed in range({HISTORIES}): {both}; play_update(seed)"
+    players = (
+        "from tests.cluster.workers.update_world import play_update\n"
+        "from tests.cluster.workers.world import play\n"
+    )
+    program = f"{players}{histories}"
 
     hunt = hunted(change, tmp_path, "-c", program, package="cluster")
 

@@ -2,6 +2,7 @@
 
 import os
 
+from tests.cluster.workers.update_world import play_update
 from tests.cluster.workers.world import play
 
 HISTORIES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "150"))
@@ -10,3 +11,9 @@ HISTORIES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "150"))
 def test_what_must_hold_holds_in_every_history() -> None:
     for seed in range(HISTORIES):
         play(seed)
+        play(seed, has_updates=True)
+
+
+def test_an_update_takes_no_more_workers_away_than_it_may_and_comes_to_its_end() -> None:
+    for seed in range(HISTORIES):
+        play_update(seed)

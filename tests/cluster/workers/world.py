@@ -2,12 +2,10 @@
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from random import Random
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
-from cluster.workers import choosing, table
+from cluster.workers import choosing, table, updating
 from cluster.workers.actions import (
     CreateWorker,
     DeleteWorker,
@@ -17,7 +15,7 @@ from cluster.workers.actions import (
     UndrainWorker,
     WorkerAction,
 )
-from cluster.workers.choosing import SCALED_IN, LeavingWorker
+from cluster.workers.choosing import REPLACED, SCALED_IN, LeavingWorker
 from cluster.workers.readings import WorkerReading, WorkerReadings
 from cluster.workers.situation import (
     REASON_PREFIX,
@@ -26,31 +24,25 @@ from cluster.workers.situation import (
     WorkerPod,
     WorkerPolicy,
 )
+from cluster.workers.updating import RolledWorker
+from tests.cluster.workers.slurm_node import Node
 
 LOST_REPLY_S = 10.0
 POLICY = WorkerPolicy()
 CORDON = "cordoned in Kubernetes"
 MOST = 4
+MOST_AWAY = 2
 
 
 class Died(Exception):
     """The leader is no more."""
 
 
-@dataclass(slots=True)
-class Node:
-    """A worker's record in Slurm."""
-
-    reason: str = ""
-    jobs: set[int] = field(default_factory=set)
-
-    def facts(self, name: str, *, jobs: frozenset[int]) -> SlurmNodeFacts:
-        states = {"ALLOCATED" if jobs else "IDLE"} | ({"DRAIN"} if self.reason else set())
-        return SlurmNodeFacts(name=SlurmNode(name), states=frozenset(states), reason=self.reason)
-
-
 class World:
     """One history."""
+
+    has_updates = False
+    """Templates change."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -67,11 +59,19 @@ class World:
         """Nodes that somebody else has drained."""
         self.lifted: set[int] = set()
         """Nodes of which somebody has lifted a drain just now: a job may start before anybody can know."""
+        self.lifted_at_s: dict[int, float] = {}
+        self.last_began_s = self.proof_from_s = 0.0
+        """When the last reading began, and the one before: two prove that a node has no jobs."""
         self.late: list[tuple[float, int, str]] = []
         """Requests whose reply was lost, and that still take effect: when, where, which reason."""
         self.readings = WorkerReadings(lost_reply_s=LOST_REPLY_S)
         self.under_way: WorkerReading | None = None
         self.is_calm = False
+        self.template = 1
+        self.made_from: dict[str, int] = {}
+        """Pods' templates, by uid."""
+        self.broken: set[int] = set()
+        """Templates whose workers never become ready."""
         self.history: list[str] = []
 
     # -- what happens -----------------------------------------------------------------------------
@@ -94,6 +94,8 @@ class World:
             self.die: 1,
             self.wait_long: 1,
         }
+        if self.has_updates:
+            steps[self.change_template] = 2
         (chosen,) = self.rng.choices(list(steps), list(steps.values()))
         self.pass_time(self.rng.random())
         self.history.append(chosen.__name__)
@@ -111,6 +113,11 @@ class World:
     def scale(self) -> None:
         self.wanted = self.rng.randrange(MOST + 1)
 
+    def change_template(self) -> None:
+        """There is another one, which may not work; or one comes back."""
+        self.template = self.rng.randrange(1, 4)
+        self.broken = {self.template} if self.rng.random() < 0.3 else set()
+
     def cordon(self) -> None:
         self.cordoned ^= {self.rng.randrange(MOST)}
 
@@ -122,6 +129,7 @@ class World:
             return
         self.foreign ^= {number}
         self.lifted.add(number)
+        self.lifted_at_s[number] = self.now_s
         node.reason = "broken fan" if number in self.foreign else ""
 
     def evict(self) -> None:
@@ -140,7 +148,7 @@ class World:
         pod = self.pods[number]
         if pod.stage is PodStage.UNSTARTED:
             self.store(number, replace(pod, stage=PodStage.STARTING))
-        elif pod.stage is PodStage.STARTING:
+        elif pod.stage is PodStage.STARTING and self.made_from[pod.uid] not in self.broken:
             self.slurm.setdefault(number, Node())
             self.store(number, replace(pod, stage=PodStage.READY))
         elif pod.stage is PodStage.TERMINATING:
@@ -178,6 +186,7 @@ class World:
         if self.under_way is None:
             self.under_way = self.reading()
         if self.is_calm or self.rng.random() < 0.7:
+            self.proof_from_s, self.last_began_s = self.last_began_s, self.under_way.began_s
             self.readings.read(self.under_way)
             self.under_way = None
         self.pass_time(0.01)
@@ -231,17 +240,33 @@ class World:
             for number, pod in sorted(self.cached.items())
         ]
         gone = choosing.to_go(candidates, self.wanted)
+        why = dict.fromkeys(gone, SCALED_IN)
+        why |= dict.fromkeys(self.replaced(candidates, gone), REPLACED)
         coming = choosing.to_come(self.cached, self.wanted)
         return [
             WorkerFacts(
                 name=name(number),
                 pod=self.cached.get(number),
                 seen=self.readings.seen(name(number)),
-                goes=SCALED_IN if name(number) in gone else "",
+                goes=why.get(name(number), ""),
                 cordoned=CORDON if number in self.cordoned else "",
             )
             for number in sorted({*self.cached, *coming})
         ]
+
+    def replaced(self, candidates: list[LeavingWorker], gone: frozenset[str]) -> frozenset[str]:
+        rolled = [
+            RolledWorker(
+                worker=each,
+                is_current=self.made_from[each.pod.uid] == self.template,
+                is_available=each.pod.stage is PodStage.READY,
+            )
+            for each in candidates
+            if each.name not in gone
+        ]
+        return updating.to_replace(
+            rolled, missing=max(self.wanted - len(rolled), 0), most_away=MOST_AWAY
+        )
 
     def carry_out(  # noqa: C901  # one case for each action
         self, number: int, facts: WorkerFacts, action: WorkerAction
@@ -252,10 +277,12 @@ class World:
         match action:
             case CreateWorker():
                 if number not in self.pods:
+                    uid = f"u{next(self.numbers)}"
+                    self.made_from[uid] = self.template
                     self.store(
                         number,
                         WorkerPod(
-                            uid=f"u{next(self.numbers)}",
+                            uid=uid,
                             resource_version="",
                             stage=PodStage.UNSTARTED,
                             is_protected=True,
@@ -276,7 +303,10 @@ class World:
                 if pod is not None and (pod.uid, pod.resource_version) == (uid, version):
                     node = self.slurm.get(number)
                     is_over = pod.stage is PodStage.OVER
-                    assert is_over or node is None or not node.jobs, "it deleted a worker with jobs"
+                    # What a worker does before its end waits for jobs that come by a drain lifted just now.
+                    was_lifted = self.lifted_at_s.get(number, -1.0) >= self.proof_from_s
+                    is_free = node is None or not node.jobs or was_lifted
+                    assert is_over or is_free, "it deleted a worker with jobs"
                     assert facts.pod is not None
                     self.store(number, replace(pod, stage=PodStage.TERMINATING))
             case DrainWorker(reason=reason):
@@ -286,6 +316,10 @@ class World:
                 seen = facts.seen.node
                 assert seen is not None, "it undrains what it does not see"
                 assert seen.reason.startswith(REASON_PREFIX), "it lifts somebody's drain"
+                known = [each for each in (facts.pod, self.pods.get(number)) if each]
+                assert any(each.is_protected for each in known), (
+                    "evictions may have what comes back"
+                )
                 self.ask(number, "")
 
     def ask(self, number: int, reason: str) -> None:
@@ -315,6 +349,7 @@ class World:
         """Nothing else goes wrong and jobs end: everything becomes as it should be."""
         self.is_calm = True
         self.under_way = None
+        self.broken = set()
         self.wait_long()
         for _ in range(150):
             self.pass_time(1)
@@ -326,6 +361,9 @@ class World:
         ready = [pod for pod in self.pods.values() if pod.stage is PodStage.READY]
         assert len(ready) == len(self.pods) == self.wanted, "it has not as many workers as wanted"
         for number, pod in self.pods.items():
+            is_current = self.made_from[pod.uid] == self.template
+            waits = len(self.cordoned | self.foreign) >= MOST_AWAY
+            assert is_current or waits, "it has another template"
             released = number in self.cordoned
             assert pod.is_protected != released, "evictions wait, or may have what is in service"
             reason, cordoned = self.slurm[number].reason, number in self.cordoned
@@ -340,9 +378,10 @@ def name(number: int) -> str:
     return f"gpu-{number}"
 
 
-def play(seed: int, steps: int = 120) -> None:
+def play(seed: int, steps: int = 120, *, has_updates: bool = False) -> None:
     """Play one history; the same seed gives the same."""
     world = World(Random(seed))  # noqa: S311  # histories, not secrets
+    world.has_updates = has_updates
     try:
         for _ in range(steps):
             world.step()

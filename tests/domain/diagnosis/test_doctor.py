@@ -43,6 +43,7 @@ KUBE = KubeFacts(
     denied=(),
     selected_namespaces=2,
     kept_off=(),
+    key_holders={},
 )
 CONTROLLER = Host(
     setting="slurm.controller_host",
@@ -363,6 +364,7 @@ def test_takes_nothing_for_well_that_nobody_looked_at() -> None:
         denied=None,
         selected_namespaces=None,
         kept_off=None,
+        key_holders=None,
         has_profiles=True,
     )
     blind_slurm = SlurmFacts(trouble=Trouble.NOT_SET, now=NOW)

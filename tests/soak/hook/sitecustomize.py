@@ -8,7 +8,7 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-_SERVICES = {"webhook", "extender", "controllers"}
+_SERVICES = {"webhook", "extender", "controllers", "leader"}
 _AHEAD = Path("clock-is-ahead-s")
 
 

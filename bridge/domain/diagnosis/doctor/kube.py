@@ -71,6 +71,8 @@ class KubeFacts:
     lease_ages: Mapping[str, float | None] | None = None
     """Per program, the seconds since its leader renewed, beyond the lease's duration; None if
     there is no leader."""
+    is_one_process: bool = False
+    """One process leads all programs (`workloads.together`)."""
     denied: Sequence[str] | None = None
     """Rights that a service account needs but lacks: `controllers: delete pods`."""
     selected_namespaces: int | None = None
@@ -79,6 +81,8 @@ class KubeFacts:
     kept_off: Sequence[str] | None = None
     """DaemonSets, as `namespace/name`, that tolerate the managed-node taint and whose new pods
     policy `direct` refuses."""
+    key_holders: Mapping[str, Sequence[str]] | None = None
+    """Who besides administrators may have the keys of Slurm clusters in pods, in words, by their namespaces."""
 
 
 def _version(facts: KubeFacts) -> Said:
@@ -144,6 +148,9 @@ def _profile_faults(facts: KubeFacts) -> Sequence[str]:
     mine = [one for one in profiles if one.get("schedulerName") == facts.scheduler_name]
     if not mine:
         return [f"kube-scheduler has no profile {facts.scheduler_name}"]
+    ours = names.binder(facts.scheduler_name)
+    if any(one.get("schedulerName") == ours for one in profiles):
+        return [f"kube-scheduler has a profile {ours}: only the extender binds pods of that name"]
     disabled = {
         plugin.get("name")
         for point in (mine[0].get("plugins") or {}).values()
@@ -220,6 +227,8 @@ def _leaders(facts: KubeFacts) -> Said:
     if words:
         logs = f"kubectl -n {facts.release} get pods; kubectl -n {facts.release} logs deploy/slurm-bridge-{{}}"
         return fault("; ".join(words), logs.format([*silent, *stale][0]))
+    if facts.is_one_process:
+        return ok("one process leads extender and controllers")
     return ok("extender and controllers each have a leader")
 
 
@@ -260,6 +269,25 @@ def _daemon_sets(facts: KubeFacts) -> Said:
     return ok("no DaemonSet is refused that tolerates the taint of Slurm's nodes")
 
 
+def _keys(facts: KubeFacts) -> Said:
+    if facts.key_holders is None:
+        return not_checked("Controllers, roles or role bindings may not be read")
+    if not facts.key_holders:
+        return ok("there is no Slurm in pods")
+    open_to = {namespace: who for namespace, who in facts.key_holders.items() if who}
+    if open_to:
+        said = "; ".join(f"{namespace}: {', '.join(who)}" for namespace, who in open_to.items())
+        return warning(
+            f"whoever may have the keys of a Slurm in pods is root in it. They may, by namespace: {said}",
+            "if they do not administer that Slurm, give them another namespace and take these rights "
+            "away; then have new keys (docs/security.md)",
+        )
+    return ok(
+        "nobody but administrators may have the keys of a Slurm in pods; namespaces: "
+        f"{', '.join(facts.key_holders)}"
+    )
+
+
 CHECKS: Sequence[Check[KubeFacts]] = (
     Check("Kubernetes", _version),
     Check("Kubernetes clock", _clock),
@@ -273,4 +301,5 @@ CHECKS: Sequence[Check[KubeFacts]] = (
     Check("device profiles", _device_profiles),
     Check("namespaces", _namespaces),
     Check("DaemonSets", _daemon_sets),
+    Check("keys of Slurm in pods", _keys),
 )

@@ -11,7 +11,6 @@ from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.limits import at_its_limit, limit_of
 from bridge.domain.model.pods import Pod
-from bridge.domain.observation import binding
 
 _CORRECTED_AFTER = timedelta(seconds=5)
 """Delay before a stale "waiting" condition is corrected: avoids a burst of writes when many pods
@@ -41,7 +40,7 @@ def await_binding(case: JobCase) -> Decision:
         return _await_scheduler(case)
     remaining = case.policy.bind_deadline - (case.facts.now - failing_since)
     if remaining > timedelta(0):
-        return wait("kube-scheduler has yet to bind it", retry=remaining)
+        return wait(f"{case.pod.bound_by} has yet to bind it", retry=remaining)
     text = (
         f"not bound to {case.pod.assigned_node} within {seconds(case.policy.bind_deadline)} "
         f"although Slurm job {case.job.id} holds it{_scheduler_says(case.pod)}"
@@ -53,11 +52,11 @@ def _await_scheduler(case: JobCase) -> Decision:
     """Keep the pod: with kube-scheduler away, or busy, every pod that Slurm starts would go."""
     remaining = case.policy.bind_deadline - case.dwelt
     if remaining > timedelta(0):
-        return wait("kube-scheduler has yet to bind it", retry=remaining)
+        return wait(f"{case.pod.bound_by} has yet to bind it", retry=remaining)
+    ours = "" if case.pod.is_for_binder else "kube-scheduler and "
     text = (
-        f"Slurm job {case.job.id} holds {case.pod.assigned_node}, but kube-scheduler has not bound "
-        "the pod, and does not say that it cannot: look at kube-scheduler and slurm-bridge's "
-        "extender"
+        f"Slurm job {case.job.id} holds {case.pod.assigned_node}, but {case.pod.bound_by} has not "
+        f"bound the pod, and does not say that it cannot: look at {ours}slurm-bridge's extender"
     )
     return say(case, "BindingStalled", text, retry=_STALLED_RETRY)
 
@@ -162,7 +161,7 @@ def _move(case: JobCase) -> Decision:
 
 
 def _scheduler_says(pod: Pod) -> str:
-    scheduled = pod.condition(binding.SCHEDULED)
+    scheduled = pod.condition(names.POD_SCHEDULED)
     return f": {scheduled.message}" if scheduled is not None and scheduled.message else ""
 
 

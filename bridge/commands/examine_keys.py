@@ -1,0 +1,83 @@
+"""Gather for `doctor` who may have the keys of Slurm clusters in pods."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bridge.domain.diagnosis.doctor import keys
+from bridge.domain.diagnosis.doctor.keys import RoleGrant
+from bridge.kube import paths
+from bridge.kube.client import KubeClient
+from bridge.kube.errors import NotFound
+
+Json = Mapping[str, Any]
+
+_RBAC = "rbac.authorization.k8s.io/v1"
+_CONTROLLERS = "slinky.slurm.net/v1beta1"
+_KEYS = ("slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef")
+
+
+async def holders(client: KubeClient, *, release: str) -> Mapping[str, Sequence[str]]:
+    """Return who may have the keys, by the namespaces of Controllers.
+
+    Args:
+        client: the API server.
+        release: the namespace of our own programs.
+
+    Raises:
+        KubeError: something was not read.
+    """
+    try:
+        controllers = await _items(client, _CONTROLLERS, "controllers")
+    except NotFound:  # slurm-operator is not installed
+        return {}
+    secrets: dict[str, set[str]] = defaultdict(set)
+    for each in controllers:
+        secrets[each["metadata"]["namespace"]].update(_named(each["spec"]))
+    if not secrets:
+        return {}
+    clusters = {
+        each["metadata"]["name"]: each.get("rules") or ()
+        for each in await _items(client, _RBAC, "clusterroles")
+    }
+    everywhere = [
+        _grant(each, clusters) for each in await _items(client, _RBAC, "clusterrolebindings")
+    ]
+    found: dict[str, Sequence[str]] = {}
+    for namespace, names in sorted(secrets.items()):
+        own = {
+            each["metadata"]["name"]: each.get("rules") or ()
+            for each in await _items(client, _RBAC, "roles", namespace)
+        }
+        here = [
+            _grant(each, clusters if each["roleRef"]["kind"] == "ClusterRole" else own)
+            for each in await _items(client, _RBAC, "rolebindings", namespace)
+        ]
+        found[namespace] = list(keys.holders([*here, *everywhere], secrets=names, ours=(release,)))
+    return found
+
+
+def _named(spec: Json) -> Iterator[str]:
+    return (spec[each]["name"] for each in _KEYS if spec.get(each))
+
+
+def _grant(binding: Json, roles: Mapping[str, Sequence[Json]]) -> RoleGrant:
+    is_clusters = "namespace" not in binding["metadata"]
+    role = binding["roleRef"]["name"]
+    return RoleGrant(
+        binding=f"{'Cluster' if is_clusters else ''}RoleBinding {binding['metadata']['name']}",
+        role=role,
+        is_clusters=is_clusters,
+        subjects=binding.get("subjects") or (),
+        rules=roles.get(role, ()),
+    )
+
+
+async def _items(
+    client: KubeClient, group: str, plural: str, namespace: str = ""
+) -> Sequence[Json]:
+    path = paths.collection(group, plural, namespace)
+    found: Sequence[Json] = msgspec.json.decode(await client.request("GET", path))["items"]
+    return found

@@ -1,0 +1,104 @@
+"""What the extender's leader binds itself, and when: it stands where kube-scheduler would.
+
+Slurm has chosen the node, and what kube-scheduler's filters would check has been checked before the
+pin (`bridge.domain.request.fit`). So where kube-scheduler would have nothing else to do, our own
+Binding ends the wait. It has more to do for pods with volumes that must be bound or attached, with
+resource claims, or with others that are scheduled together.
+"""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from bridge.domain.admission.binding import refuse_binding
+from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.lifecycle.decision import Fit
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
+from bridge.domain.request.fit import FitResult
+
+PLAIN_VOLUMES = frozenset(
+    ("configMap", "downwardAPI", "emptyDir", "hostPath", "projected", "secret")
+)
+"""Kinds of volumes that every node has: kube-scheduler looks at none of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What is known of a pod that may be bound now."""
+
+    pod: Pod
+    job: SlurmJob | None
+    """The placeholder that its label names; None if none is known by that id."""
+    slurm_node: SlurmNode | None
+    """Slurm's name of the node that the pod was assigned."""
+    fit: FitResult | None
+    """None if there was nothing to compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Create the Binding."""
+
+    kube_node: KubeNode
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Say on the pod that it cannot be bound, as kube-scheduler would, and look again."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Do nothing, and look again: what is missing may be about to be known."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abstain:
+    """Do nothing until the pod changes."""
+
+    reason: str
+
+
+BindingDecision: TypeAlias = Bind | Say | Await | Abstain
+
+
+def reserved(volume_sources: AbstractSet[str], resource_claims: int, *, is_grouped: bool) -> str:
+    """Return why kube-scheduler has to bind such a pod; "" if the extender may."""
+    if others := sorted(volume_sources - PLAIN_VOLUMES):
+        return f"kube-scheduler must see to its volumes ({', '.join(others)})"
+    if resource_claims:
+        return "kube-scheduler must see to its resource claims"
+    return "kube-scheduler must see to its group" if is_grouped else ""
+
+
+def decide(known: Bound) -> BindingDecision:
+    """Bind a pod exactly where a running placeholder of its own holds the node, and it fits there."""
+    pod, job = known.pod, known.job
+    if pod.is_bound or pod.is_terminal or pod.has_foreign_gate or pod.assigned_node is None:
+        return Abstain("it has its node, has ended, or has not been assigned one")
+    if refusal := refuse_binding(pod, pod.assigned_node):
+        return Abstain(refusal)
+    if why := _reserved(pod):
+        return Say(f"{why}, and it names a scheduler that is not kube-scheduler")
+    if job is None or not job.is_named(pod.job_id, pod.sluid):
+        return Await(f"Slurm job {pod.job_id} is not known")
+    if job.identity.key != pod.workload:
+        return Await(f"Slurm job {job.id} is another workload's")
+    if job.phase is not JobPhase.RUNNING or known.slurm_node not in job.nodes:
+        return Await(f"Slurm job {job.id} does not hold {pod.assigned_node} now")
+    if known.fit is None:
+        return Await(f"node {pod.assigned_node} has not been looked at")
+    if known.fit.fit is not Fit.FITS:
+        return Say(f"0/1 nodes are available: {known.fit.text}")
+    return Bind(pod.assigned_node)
+
+
+def _reserved(pod: Pod) -> str:
+    """Ask again of the pod as it was created, as far as it is remembered."""
+    volumes = frozenset(("persistentVolumeClaim",)) if pod.claims else frozenset[str]()
+    return reserved(volumes, len(pod.resource_claims), is_grouped=bool(pod.scheduling_group))

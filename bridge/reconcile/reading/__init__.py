@@ -1,0 +1,1 @@
+"""Reading Slurm in turn, for one side of a leader or for both."""

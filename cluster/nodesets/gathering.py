@@ -1,0 +1,165 @@
+"""Everything that a decision about one NodeSet depends on, from the caches and from the readings of Slurm."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from bridge.domain.faults import Fault, Refused
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.kube.cache import Cache
+from bridge.process.clock import Clock
+from cluster.nodesets import names, planning
+from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.nodesets.planning import NodeSetSituation
+from cluster.nodesets.slurm_view import Interest, WorkerView
+from cluster.nodesets.status import Refusal
+from cluster.nodesets.worker_pods import WorkerPodObject
+from cluster.objects.nodeset import NodeSetObject
+from cluster.workers.situation import SeenWorker
+
+WorkerTemplates = Callable[[NodeSetObject, int], Mapping[str, Any] | Refused]
+"""Makes the pod of a NodeSet's worker with this number, or says why there is none."""
+
+NOT_SERVED: Final = "NotServed"
+"""Reason of a refusal after which nothing is touched: its pods may not be what a plan takes them for."""
+_UNSURE: Final = SeenWorker(is_sure=False)
+
+
+class NodeSetGathering:
+    """Gathers for one leader."""
+
+    def __init__(
+        self,
+        *,
+        node_sets: Cache[WatchedNodeSet],
+        pods: Cache[WorkerPodObject],
+        kube_nodes: Cache[KubeNodeFacts],
+        view: WorkerView,
+        templates: WorkerTemplates,
+        controller: str,
+        clock: Clock,
+    ) -> None:
+        """controller: `namespace/name` of the Controller whose Slurm `view` reads."""
+        self._kube_nodes = kube_nodes
+        self._view = view
+        self._templates = templates
+        self._controller = controller
+        self._clock = clock
+        self._by_owner = pods.index(lambda pod: [pod.metadata.controller_uid])
+        self._by_prefix = node_sets.index(_prefixes)
+
+    def pods(self, uid: str) -> tuple[WorkerPodObject, ...]:
+        """Return the pods that a NodeSet owns."""
+        return tuple(self._by_owner.get(uid))
+
+    def same_names(self, found: WatchedNodeSet) -> list[str]:
+        """Return the uids of all NodeSets whose workers would have the same names."""
+        return [
+            other.metadata.uid
+            for prefix in _prefixes(found)
+            for other in self._by_prefix.get(prefix)
+        ]
+
+    def situation(
+        self,
+        node_set: NodeSetObject,
+        pods: tuple[WorkerPodObject, ...],
+        *,
+        revision: str,
+        may_replace: bool,
+    ) -> NodeSetSituation:
+        """Gather, and tell the view what matters from now on.
+
+        Args:
+            node_set: whose workers.
+            pods: all that it owns.
+            revision: the hash of its template.
+            may_replace: workers could be made of its template.
+        """
+        situation = NodeSetSituation(
+            node_set=node_set,
+            pods=pods,
+            seen=lambda _: _UNSURE,
+            cordons={pod.kube_node: why for pod in pods if (why := self._cordon(pod.kube_node))},
+            revision=revision,
+            may_replace=may_replace,
+            now=self._clock.now(),
+        )
+        if not self.is_ours(node_set):
+            return situation
+        if planning.is_outdated(situation) and isinstance(self._templates(node_set, 0), Refused):
+            situation = replace(situation, may_replace=False)
+        jobs = planning.needs_jobs(situation, self._view.states)
+        self._view.follow(
+            node_set.metadata.uid,
+            Interest(nodes=frozenset(pod.slurm_node for pod in pods), jobs=jobs),
+        )
+        return replace(
+            situation,
+            seen=lambda node: self._view.seen(node, jobs=jobs),
+            free_at=self._view.free_at,
+        )
+
+    def trouble(self, node_set: NodeSetObject) -> str | None:
+        """Return why Slurm is not known of this NodeSet; "" if it is, None if nobody has tried yet."""
+        if self.is_ours(node_set):
+            return self._view.trouble
+        return f"this operator has the Slurm of Controller {self._controller or 'none'} only"
+
+    def is_ours(self, node_set: NodeSetObject) -> bool:
+        """Check whether our Slurm is this NodeSet's: of another one, nothing is known."""
+        of = f"{node_set.metadata.namespace}/{node_set.spec.controller_ref.name}"
+        return of == self._controller
+
+    def refusal(self, node_set: NodeSetObject) -> Refusal | None:
+        """Return why a NodeSet gets no workers."""
+        spec = node_set.spec
+        found = []
+        if spec.scaling_mode != "StatefulSet":
+            found.append(Fault("spec.scalingMode", "only StatefulSet is served yet"))
+        if spec.volume_claim_templates:
+            found.append(Fault("spec.volumeClaimTemplates", "volumes are not served yet"))
+        if found:
+            return Refusal(reason=NOT_SERVED, text=Refused(tuple(found)).text)
+        if other := self._namesake(node_set):
+            text = (
+                f"its Slurm nodes would have the names of those of NodeSet {other}: give one of "
+                "them another spec.template.spec.hostname"
+            )
+            return Refusal(reason="BadInput", text=text)
+        return None
+
+    def _namesake(self, node_set: NodeSetObject) -> str:
+        """Return the NodeSet of the same cluster that had the same names first, or ""."""
+        mine = node_set.metadata
+        others = [
+            other.metadata
+            for prefix in _prefixes_of(node_set)
+            for other in self._by_prefix.get(prefix)
+            if other.metadata.uid != mine.uid
+        ]
+        return next(
+            (
+                other.name
+                for other in others
+                if (str(other.creation_timestamp), other.uid)
+                < (str(mine.creation_timestamp), mine.uid)
+            ),
+            "",
+        )
+
+    def _cordon(self, kube_node: str) -> str:
+        found = self._kube_nodes.get(kube_node) if kube_node else None
+        if found is None or not found.is_unschedulable:
+            return ""
+        said = found.annotations.get(names.CORDON_REASON_ANNOTATION, "")
+        return said or f"Kubernetes has node {found.name} cordoned"
+
+
+def _prefixes(found: WatchedNodeSet) -> list[str]:
+    return _prefixes_of(found.node_set) if found.node_set else []
+
+
+def _prefixes_of(node_set: NodeSetObject) -> list[str]:
+    of = f"{node_set.metadata.namespace}/{node_set.spec.controller_ref.name}"
+    return [f"{of}/{node_set.node_prefix}"]

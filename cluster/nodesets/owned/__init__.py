@@ -1,0 +1,1 @@
+"""What NodeSets own besides their workers: budgets, configuration, and the templates they have had."""

@@ -1,0 +1,155 @@
+"""slurm-operator as a part: a process of this host with the definitions, rights and settings that its chart gives it."""
+
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sandbox import chart, identity, probes, services
+from sandbox.errors import SandboxError
+from sandbox.instance import Instance, make_folder
+from sandbox.operator import images
+from sandbox.part import Part
+from sandbox.realnodes import box
+
+CHART = chart.CHART.parent / "operator" / "chart"
+CLUSTER_CHART = chart.CHART.parent / "slurm" / "chart"
+CONTROLLER = "slurm/slurm"
+"""The cluster whose workers the operator drains: what `helm install slurm … --namespace slurm` makes."""
+SLURM_CONF = """\
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/linux
+"""
+CGROUP_CONF = "CgroupPlugin=disabled\n"
+"""Containers of real nodes have no cgroups of their own mounted (docs/development.md)."""
+_NAME = "operator"
+_APPLIED = {
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "Role",
+    "RoleBinding",
+    "ServiceAccount",
+}
+"""Of the chart; the rest is the Deployment's, whose part this process plays."""
+
+
+def cluster_file(instance: Instance) -> Path:
+    """Return the values for `deploy/slurm/chart` that a cluster in this sandbox needs besides its user's."""
+    return instance.root / "cluster.yaml"
+
+
+def prepare(instance: Instance, helm: Path) -> None:
+    """Write the operator's manifests and settings, and the values of its clusters; give the nodes Slurm's images.
+
+    Raises:
+        SandboxError: an image is missing, helm failed, or there is no chart.
+    """
+    if not CHART.is_dir():
+        raise SandboxError(f"no chart in {CHART}: run the sandbox from a checkout of the project")
+    if not (instance.bin / "helm").exists():
+        (instance.bin / "helm").symlink_to(helm)
+    folder = make_folder(instance.bridge / _NAME, identity.caller())
+    found = images.ready()
+    for image in found:
+        shutil.copyfile(image.archive, box.image_folder(instance) / image.archive.name)
+    where = ("--namespace", chart.NAMESPACE)
+    rendered = chart.run(instance, "helm", "template", "slurm-operator", str(CHART), *where)
+    objects = [document for document in yaml.safe_load_all(rendered) if document]
+    applied = [each for each in objects if each["kind"] in _APPLIED]
+    (folder / "manifests.yaml").write_text(yaml.safe_dump_all(applied))
+    (configured,) = (each["data"] for each in objects if each["kind"] == "ConfigMap")
+    settings = yaml.safe_load(configured["config.yaml"])
+    (folder / "config.yaml").write_text(
+        yaml.safe_dump(_here(instance, settings, images.pattern(found)))
+    )
+    cluster_file(instance).write_text(yaml.safe_dump(_cluster_values(), sort_keys=False))
+
+
+def parts(instance: Instance) -> tuple[Part, ...]:
+    """Return the operator, and its way to slurmrestd."""
+    folder = instance.bridge / _NAME
+    environment = {"PYTHONPATH": services.module_path(), "PYTHONUNBUFFERED": "1"}
+    controller = yaml.safe_load((folder / "config.yaml").read_text())["operator"]["controller"]
+    port = instance.ports["operator-slurm"]
+    kubectl = str(instance.bin / "kubectl")
+    way = (kubectl, controller, str(port), str(folder / "slurm-token"))
+    return (
+        Part(
+            name=_NAME,
+            argv=(sys.executable, "-m", "cluster", "--config", str(folder / "config.yaml")),
+            env=environment,
+            identity=identity.caller(),
+            folder=folder,
+            port=instance.ports["operator-health"],
+            answers=partial(probes.says_yes, f"{instance.url('operator-health')}/readyz"),
+            needs=("apiserver", "controller-manager"),
+            prepare=partial(_install, instance),
+            restarts=True,
+        ),
+        Part(
+            name="operator-slurm",
+            argv=(sys.executable, "-m", "sandbox.operator.way", *way),
+            env={**environment, "KUBECONFIG": str(instance.kubeconfig)},
+            identity=identity.caller(),
+            folder=folder,
+            port=port,
+            answers=_at_once,
+            needs=("apiserver",),
+            restarts=True,
+        ),
+    )
+
+
+def _at_once() -> bool:
+    """There is no Slurm to be reached until somebody makes one."""
+    return True
+
+
+def _here(instance: Instance, settings: dict[str, Any], image: str) -> dict[str, Any]:
+    """Return the chart's settings with the paths and addresses that would be the pod's own."""
+    folder = instance.bridge / _NAME
+    local: dict[str, dict[str, Any]] = {
+        "kubernetes": {"kubeconfig": str(folder / "kubeconfig")},
+        "slurm": {
+            "url": [instance.url("operator-slurm")],
+            "token_file": str(folder / "slurm-token"),
+        },
+        "operator": {"image": image, "controller": CONTROLLER},
+        "health": {"listen": f"127.0.0.1:{instance.ports['operator-health']}"},
+    }
+    found = {
+        **settings,
+        **{key: {**settings.get(key, {}), **here} for key, here in local.items()},
+    }
+    chart.set_values(found, instance.options.settings)
+    return found
+
+
+def _install(instance: Instance) -> None:
+    """Apply what the chart has besides the program, and get the program's credentials, unless that is done."""
+    folder = instance.bridge / _NAME
+    done = folder / "applied"
+    if done.exists():
+        return
+    manifests = str(folder / "manifests.yaml")
+    chart.make_namespace(instance)
+    chart.run(instance, "kubectl", "apply", "--server-side", "--filename", manifests)
+    definitions = ("wait", "crd", "--all", "--for=condition=Established", "--timeout=30s")
+    chart.run(instance, "kubectl", *definitions)
+    chart.credentials(instance, _NAME)
+    done.touch()
+
+
+def _cluster_values() -> dict[str, Any]:
+    return {
+        "configFiles": {"cgroup.conf": CGROUP_CONF},
+        "controller": {
+            "persistence": {"enabled": False},  # nobody provides volumes here
+            "extraConf": SLURM_CONF,
+        },
+    }

@@ -1,0 +1,31 @@
+"""What the doctor says of a kube-scheduler that serves pods which only the extender is to bind."""
+
+from dataclasses import replace
+
+import pytest
+
+from bridge.domain import names
+from bridge.domain.diagnosis.doctor import findings, kube
+from bridge.domain.diagnosis.doctor.findings import Severity
+from bridge.domain.diagnosis.doctor.kube import KubeFacts
+
+OURS = {"schedulerName": names.SCHEDULER_NAME}
+KUBE = KubeFacts(version=(1, 36), skew_s=0.0, release="slurm-bridge", settings_faults=())
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "verdict"),
+    [
+        (names.binder(names.SCHEDULER_NAME), Severity.FAULT),
+        (names.binder("another-release"), Severity.OK),
+    ],
+)
+def test_two_must_not_bind_the_same_pods(scheduler: str, verdict: Severity) -> None:
+    profiles = [OURS, {"schedulerName": scheduler}]
+    extender = {"filterVerb": "filter", "bindVerb": "bind"}
+    facts = replace(KUBE, scheduler={"profiles": profiles, "extenders": [extender]})
+
+    report = findings.report(kube.CHECKS, facts)
+    (found,) = (each for each in report if each.check == "scheduler profile")
+
+    assert verdict is found.verdict

@@ -1,0 +1,17 @@
+"""The body of a term of the extender's, as its program runs it."""
+
+import asyncio
+
+from bridge.leading.lease import Accession
+from bridge.process.policy_file import PolicyFile
+from bridge.reconcile.informers import Mirror
+from bridge.reconcile.program import Program
+from bridge.settings.configuration import Sources
+from extender.__main__ import place
+
+
+async def placing(
+    program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession
+) -> None:
+    policy = PolicyFile(Sources(config=None, secrets_dir=None), program.settings, program.metrics)
+    await place(program, mirror, policy, stop, accession)
