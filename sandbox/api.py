@@ -70,10 +70,10 @@ class Api:
         """
         content = None if body is None else json.dumps(body)
         headers = {} if body is None else {"Content-Type": content_type}
+        # Given any parameters, even none, httpx would drop those in the path.
+        url = httpx.URL(path).copy_merge_params(params or {})
         try:
-            answer = self._http.request(
-                method, path, content=content, headers=headers, params=params
-            )
+            answer = self._http.request(method, url, content=content, headers=headers)
         except httpx.TransportError as error:
             raise ApiError(method, path, 0, str(error)) from error
         if not answer.is_success:

@@ -61,6 +61,8 @@ class News:
         while True:
             liveness.turned(None)
             await self._bell.wait()
+            # Also when nobody is followed any more: waiting for a bell that rings gives way to nobody.
+            self._bell.clear()
             pause_s = _FIRST_PAUSE_S
             while self._starting:
                 self._bell.clear()

@@ -257,21 +257,23 @@ def _hand_to_slurm(instance: Instance, name: str) -> None:
     """Label a node for Slurm once it is Ready and has told its size, devices included.
 
     Raises:
-        SandboxError: it does not become Ready.
+        SandboxError: something of that is still lacking in the end.
     """
-    gpus, dra = instance.options.real_gpus, instance.options.real_dra
-    hybrid = instance.options.hybrid
+    options = instance.options
+    hybrid = options.hybrid
     label = names.HYBRID_NODE_LABEL if hybrid else names.EXTERNAL_NODE_LABEL
     deadline_s = time.monotonic() + _READY_TIMEOUT_S
     with Api(instance.kubeconfig) as api:
-        while not any(
-            kubernetes.takes_pods(node) and _gpus(node) == gpus
-            for node in _nodes(api)
-            if node["metadata"]["name"] == name
-        ) or (dra and _sliced(api, name) != dra):
+        while wanting := lacking(
+            next((node for node in _nodes(api) if node["metadata"]["name"] == name), None),
+            _sliced(api, name) if options.real_dra else 0,
+            gpus=options.real_gpus,
+            dra=options.real_dra,
+        ):
             if time.monotonic() > deadline_s:
                 raise SandboxError(
-                    f"{name} is not Ready: see {home(instance, name)}/disk/log/kubelet.log"
+                    f"{name} still lacks {wanting} after {_READY_TIMEOUT_S} s:"
+                    f" see the logs in {home(instance, name)}/disk/log"
                 )
             time.sleep(_POLL_S)
         api.patch(
@@ -285,14 +287,36 @@ def _hand_to_slurm(instance: Instance, name: str) -> None:
         )
 
 
+def lacking(node: Mapping[str, Any] | None, sliced: int, *, gpus: int, dra: int) -> str:
+    """Return what a node still lacks before Slurm may have it; "" if nothing.
+
+    Args:
+        node: as the API server has it, if it does.
+        sliced: how many devices its driver has published.
+        gpus: how many its device plugin shall offer.
+        dra: how many its driver shall publish.
+    """
+    if node is None:
+        return "its Node object"
+    if not kubernetes.takes_pods(node):
+        return "readiness: it is not Ready, or has the taints of a new node"
+    if _gpus(node) != gpus:
+        return f"devices: its plugin offers {_gpus(node)}, expected {gpus}"
+    if sliced != dra:
+        return f"devices: its ResourceSlices have {sliced}, expected {dra}"
+    return ""
+
+
 def _gpus(node: Mapping[str, Any]) -> int:
     return int(node["status"].get("allocatable", {}).get(GPU_RESOURCE, 0))
 
 
 def _sliced(api: Api, node: str) -> int:
     """Return how many devices the DRA driver has published for a node."""
-    path = f"/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName={node}"
-    return sum(len(each["spec"].get("devices", ())) for each in api.get(path)["items"])
+    slices = api.get(
+        "/apis/resource.k8s.io/v1/resourceslices", fieldSelector=f"spec.nodeName={node}"
+    )
+    return sum(len(each["spec"].get("devices", ())) for each in slices["items"])
 
 
 def _nodes(api: Api) -> list[dict[str, Any]]:

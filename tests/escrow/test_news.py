@@ -1,6 +1,7 @@
 """What a leader makes of slurmctld's hints; time is virtual."""
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable
 
 from bridge.domain.ids import JobId
@@ -124,6 +125,31 @@ def test_an_outage_of_slurm_is_survived() -> None:
         leader.slurm.jobs[OURS].state = "RUNNING"
 
     assert 1 == len(played(play).read)
+
+
+def test_a_hint_beside_another_one_holds_nobody_up() -> None:
+    """Both starts are seen at one look. A loop that spins from then on would never end: the alarm reports it."""
+
+    def spins(*_: object) -> None:
+        raise AssertionError("the loop does not give way to any other")
+
+    async def play(leader: Leader) -> None:
+        leader.slurm.jobs[OURS].state = "RUNNING"
+        leader.slurm.jobs[STRANGE] = Job(id=STRANGE, comment="", state="RUNNING", nodes="k1")
+        leader.news.started(OURS)
+        await leader.clock.sleep(0.005)
+        leader.news.started(STRANGE)
+        await leader.clock.sleep(1)
+        assert not leader.news._starting
+
+    before = signal.signal(signal.SIGALRM, spins)
+    signal.alarm(10)
+    try:
+        leader = played(play)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert 1 == len(leader.read)
 
 
 def test_of_a_flood_only_so_many_are_followed() -> None:

@@ -162,10 +162,12 @@ class DeviceField:
                 *("sacct", "-X", "-n", "-P", "-j", wanted, "-o", "JobID,State,ExitCode")
             )
             ends = {line.split("|")[0]: line.split("|")[1:] for line in told.splitlines()}
+            preempted = lives.preempted(self._sandbox.instance.log("slurmctld").read_text())
             for life in open_ones:
                 state, code = ends.get(life.job_id, ("RUNNING", ""))
                 if state not in ("PENDING", "RUNNING", "COMPLETING"):
-                    life.end = lives.end_of(state, code)
+                    is_preempted = life.job_id in preempted
+                    life.end = lives.end_of(state, code, is_preempted=is_preempted)
             time.sleep(_LOOKS_EVERY_S)
 
 

@@ -2,6 +2,7 @@
 
 import enum
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -131,7 +132,17 @@ def _is_excused(life: DeviceLife) -> bool:
     return life.kind is not Kind.URGENT and life.end == PREEMPTED
 
 
-def end_of(state: str, code: str) -> str:
+def preempted(log: str) -> frozenset[str]:
+    """Return the jobs that slurmctld says to have preempted.
+
+    To its accounts, one that was preempted while CONFIGURING was cancelled by root.
+    """
+    return frozenset(re.findall(r"preempted JobId=(\d+) has been killed", log))
+
+
+def end_of(state: str, code: str, *, is_preempted: bool = False) -> str:
     """Return how a job ended, in one word if that was Slurm's doing: a signal may reach its code or not."""
     word = state.split(maxsplit=1)[0]
+    if word == CANCELLED and is_preempted:
+        return PREEMPTED
     return word if word in (CANCELLED, PREEMPTED) else f"{word} {code}"

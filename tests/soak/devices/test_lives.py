@@ -74,6 +74,16 @@ def test_what_slurm_ends_has_no_exit_code() -> None:
     assert "FAILED 3:0" == lives.end_of("FAILED", "3:0")
 
 
+def test_slurmctld_tells_of_preempted_jobs_that_its_accounts_call_cancelled() -> None:
+    log = """\
+[2026-11-24T14:08:48.030] sched: Allocate JobId=542 NodeList=real-3 #CPUs=1 Partition=slurm-bridge
+[2026-11-24T14:08:49.931] preempted JobId=542 has been killed to reclaim resources for JobId=557
+"""
+    assert {"542"} == lives.preempted(log)
+    assert "PREEMPTED" == lives.end_of("CANCELLED by 0", "0:0", is_preempted=True)
+    assert "FAILED 3:0" == lives.end_of("FAILED", "3:0", is_preempted=True)
+
+
 def test_the_same_seed_draws_the_same_lives_of_every_kind() -> None:
     drawn = lives.draw(1, 200)
 
