@@ -257,6 +257,51 @@ def test_kubectl_drain_waits_for_the_job_of_a_worker_and_then_ends(in_pods: InPo
     )
 
 
+def test_another_template_waits_for_jobs_and_a_broken_one_is_told_and_taken_back(
+    in_pods: InPods,
+) -> None:
+    """After the test above: one worker is left."""
+    sandbox, (worker,) = in_pods.sandbox, in_pods.workers()
+    where = f"/api/v1/namespaces/{NAMESPACE}/pods/{worker}"
+    path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/nodesets/workers"
+    uid = sandbox.admin.get(where)["metadata"]["uid"]
+    image = (sandbox.admin.get(path)["spec"].get("slurmd") or {}).get("image")
+
+    def is_updated() -> bool:
+        of_all = [in_pods.condition("nodesets", "workers", each) for each in ("Updated", "Ready")]
+        return {"True"} == {status for status, _ in of_all} and not in_pods.drained()
+
+    wait_until(is_updated, STARTS_S, sandbox=sandbox)
+    job = submit(in_pods, worker)
+    wait_until(lambda: in_pods.state(job) == "RUNNING", STARTS_S, sandbox=sandbox)
+    template = {"metadata": {"annotations": {"example.test/rack": "7"}}}
+    sandbox.admin.patch(path, {"spec": {"template": template}})
+    wait_until(lambda: worker in in_pods.drained(), LEAVES_S, sandbox=sandbox)
+    assert "to be replaced" in in_pods.run("sinfo", "-h", "-R", "-o", "%E")
+    assert ("RUNNING", uid) == (in_pods.state(job), sandbox.admin.get(where)["metadata"]["uid"])
+    wait_until(
+        lambda: in_pods.run("sinfo", "-h", "-o", "%t") == "idle\n" and is_updated(),
+        LEAVES_S,
+        sandbox=sandbox,
+    )
+    assert "COMPLETED" == in_pods.state(job)
+    metadata = sandbox.admin.get(where)["metadata"]
+    assert ("7", False) == (metadata["annotations"]["example.test/rack"], metadata["uid"] == uid)
+
+    sandbox.admin.patch(path, {"spec": {"slurmd": {"image": "example.test/slurmd:typo"}}})
+    wait_until(
+        lambda: "typo" in in_pods.condition("nodesets", "workers", "Ready")[1],
+        LEAVES_S,
+        sandbox=sandbox,
+    )
+    sandbox.admin.patch(path, {"spec": {"slurmd": {"image": image}}})
+    wait_until(is_updated, LEAVES_S, sandbox=sandbox)
+    wait_until(lambda: in_pods.run("srun", "hostname").strip() == worker, STARTS_S, sandbox=sandbox)
+    selected = ("-l", "app.kubernetes.io/name=slurmd", "-o", "name")
+    kept = sandbox.kubectl("-n", NAMESPACE, "get", "controllerrevisions", *selected)
+    assert 1 == len(kept.split())
+
+
 def submit(in_pods: InPods, worker: str) -> str:
     """Submit a batch job to a worker; return its id."""
     command = ("--parsable", "--output=/dev/null", "-w", worker, "--wrap", f"sleep {JOB_S}")
