@@ -260,7 +260,7 @@ def test_kubectl_drain_waits_for_the_job_of_a_worker_and_then_ends(in_pods: InPo
 def test_another_template_waits_for_jobs_and_a_broken_one_is_told_and_taken_back(
     in_pods: InPods,
 ) -> None:
-    """After the test above: one worker is left."""
+    """After the test above: one worker is left; Slurm keeps the node of the one that went, drained."""
     sandbox, (worker,) = in_pods.sandbox, in_pods.workers()
     where = f"/api/v1/namespaces/{NAMESPACE}/pods/{worker}"
     path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/nodesets/workers"
@@ -269,7 +269,7 @@ def test_another_template_waits_for_jobs_and_a_broken_one_is_told_and_taken_back
 
     def is_updated() -> bool:
         of_all = [in_pods.condition("nodesets", "workers", each) for each in ("Updated", "Ready")]
-        return {"True"} == {status for status, _ in of_all} and not in_pods.drained()
+        return {"True"} == {status for status, _ in of_all} and worker not in in_pods.drained()
 
     wait_until(is_updated, STARTS_S, sandbox=sandbox)
     job = submit(in_pods, worker)
@@ -280,7 +280,7 @@ def test_another_template_waits_for_jobs_and_a_broken_one_is_told_and_taken_back
     assert "to be replaced" in in_pods.run("sinfo", "-h", "-R", "-o", "%E")
     assert ("RUNNING", uid) == (in_pods.state(job), sandbox.admin.get(where)["metadata"]["uid"])
     wait_until(
-        lambda: in_pods.run("sinfo", "-h", "-o", "%t") == "idle\n" and is_updated(),
+        lambda: in_pods.run("sinfo", "-h", "-n", worker, "-o", "%t") == "idle\n" and is_updated(),
         LEAVES_S,
         sandbox=sandbox,
     )
