@@ -9,6 +9,7 @@ from dataclasses import dataclass
 DEFAULTS, FASTEST = "defaults", "fastest"
 COLUMNS = (DEFAULTS, FASTEST)
 _ALSO = " + "
+_BINDER, _TOGETHER = "config.placement.binder", "workloads.together"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,8 @@ class Switch:
 SWITCHES = (
     Switch(name="config.slurm.kick", default="false", fast="true"),
     Switch(name="admission.calls", default="two", fast="one"),
+    Switch(name=_BINDER, default="kube-scheduler", fast="extender"),
+    Switch(name=_TOGETHER, default="false", fast="true"),
 )
 """What the columns differ in. `admission.mutate: policy` is none: it excludes `admission.calls: one`."""
 
@@ -57,3 +60,13 @@ def column(name: str, also: Iterable[str] = ()) -> Column:
             for switch in SWITCHES
         ),
     )
+
+
+def is_together(values: Iterable[str]) -> bool:
+    """Check whether one process is extender and controllers: the sandbox runs what the chart would."""
+    return f"{_TOGETHER}=true" in values
+
+
+def filters(values: Iterable[str]) -> bool:
+    """Check whether kube-scheduler asks the extender about these pods, which the extender could bind itself."""
+    return f"{_BINDER}=extender" not in values

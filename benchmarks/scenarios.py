@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from benchmarks import meter
+from benchmarks import columns, meter
 from benchmarks.load import Moment, Pods
 from benchmarks.meter import Meter, Reading
 from benchmarks.results import Phase, Shape, Spread
@@ -48,6 +48,7 @@ def options(shape: Shape) -> Options:
         node_cpus=max(_NODE_CPUS, math.ceil(shape.pods / shape.nodes)),
         hurried=False,
         values=shape.values,
+        together=columns.is_together(shape.values),
     )
 
 

@@ -19,7 +19,7 @@ from bridge.kube.wire import rfc3339
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
-from bridge.slurm.errors import LostReply, Rejected, Unavailable
+from bridge.slurm.errors import LostReply, Rejected
 from cluster.nodesets.actuator import WorkerActuator
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
@@ -152,7 +152,6 @@ class Cluster(ApplyingServer):
 class Workers(Slurm):
     """Lists jobs with their nodes; may be away."""
 
-    is_away = False
     late_s = 0.0
     """So long after its reply was lost the next change of a node takes effect; 0: there is a reply."""
 
@@ -182,8 +181,6 @@ class Workers(Slurm):
 
     @override
     def _read(self, operation: str, path: str) -> dict[str, Any]:
-        if self.is_away:
-            raise Unavailable(operation, "connection refused")
         if path == "/jobs/":
             return {"jobs": [job.wired() for job in self.jobs.values()]}
         return super()._read(operation, path)
