@@ -12,6 +12,7 @@ import pytest
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.image.slurm import SlurmImage
+from sandbox.operator.serving import SLURM_CONF
 from sandbox.options import Options
 from tests.realnodes import slurm_objects
 from tests.realnodes.installed import surroundings
@@ -33,6 +34,7 @@ OPTIONS = Options(
 NAMESPACE = "slurm"
 STARTS_S = 120.0
 LEAVES_S = 120.0
+REACHES_S = 240.0
 JOB_S = 20
 ROOTS = {"slurmd", "login"}
 CONFINED = {
@@ -300,6 +302,44 @@ def test_another_template_waits_for_jobs_and_a_broken_one_is_told_and_taken_back
     selected = ("-l", "app.kubernetes.io/name=slurmd", "-o", "name")
     kept = sandbox.kubectl("-n", NAMESPACE, "get", "controllerrevisions", *selected)
     assert 1 == len(kept.split())
+
+
+def test_a_file_that_slurmctld_refuses_costs_nothing(in_pods: InPods) -> None:
+    """slurm-operator does not know which plugins an image has, so only slurmctld can refuse this one."""
+    sandbox, worker = in_pods.sandbox, in_pods.workers()[0]
+    path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/controllers/site"
+    files = f"/api/v1/namespaces/{NAMESPACE}/configmaps/site-config"
+    pod = f"/api/v1/namespaces/{NAMESPACE}/pods/site-controller-0"
+
+    def daemons() -> tuple[str, set[str]]:
+        found = sandbox.admin.get(pod)
+        ids = {each["containerID"] for each in found["status"]["containerStatuses"]}
+        return found["metadata"]["uid"], ids
+
+    def set_besides(extra: str) -> None:
+        sandbox.admin.patch(path, {"spec": {"extraConf": SLURM_CONF + extra}})
+        wait_until(lambda: extra in sandbox.admin.get(files)["data"]["slurm.conf"], STARTS_S)
+        # Else the kubelet would bring them within two minutes; a changed pod is looked at now.
+        sandbox.admin.patch(pod, {"metadata": {"annotations": {"example.test/files": extra}}})
+
+    def refusals() -> str:
+        return sandbox.kubectl("-n", NAMESPACE, "logs", "site-controller-0", "-c", "reconfigure")
+
+    before = daemons()
+    job = wait_until(lambda: submit(in_pods, worker), STARTS_S, sandbox=sandbox)
+    wait_until(lambda: in_pods.state(job) == "RUNNING", STARTS_S, sandbox=sandbox)
+    set_besides("PriorityType=priority/typo\n")
+    wait_until(refusals, REACHES_S, sandbox=sandbox)
+    after = submit(in_pods, worker)
+    wait_until(lambda: in_pods.state(after) == "COMPLETED", LEAVES_S, sandbox=sandbox)
+    set_besides("MaxArraySize=77\n")
+    wait_until(
+        lambda: "MaxArraySize            = 77" in in_pods.run("scontrol", "show", "config"),
+        REACHES_S,
+        sandbox=sandbox,
+    )
+    assert "COMPLETED" == in_pods.state(job)
+    assert before == daemons()
 
 
 def submit(in_pods: InPods, worker: str) -> str:
