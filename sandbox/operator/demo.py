@@ -21,7 +21,7 @@ from sandbox.operator import images
 from sandbox.operator.serving import CLUSTER_CHART, cluster_file
 from sandbox.options import OPERATED_NODES, Options
 
-CLUSTER = CLUSTER_CHART.parents[1] / "examples" / "slurm-cluster.yaml"
+CLUSTER = CLUSTER_CHART.parent / "example.yaml"
 NAMESPACE = "slurm"
 SHAPE = Options(
     slurm=False,

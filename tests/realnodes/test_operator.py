@@ -12,6 +12,7 @@ import pytest
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.image.slurm import SlurmImage
+from sandbox.operator.serving import SLURM_CONF
 from sandbox.options import Options
 from tests.realnodes import slurm_objects
 from tests.realnodes.installed import surroundings
@@ -33,6 +34,7 @@ OPTIONS = Options(
 NAMESPACE = "slurm"
 STARTS_S = 120.0
 LEAVES_S = 120.0
+REACHES_S = 240.0
 JOB_S = 20
 ROOTS = {"slurmd", "login"}
 CONFINED = {
@@ -255,6 +257,89 @@ def test_kubectl_drain_waits_for_the_job_of_a_worker_and_then_ends(in_pods: InPo
         LEAVES_S,
         sandbox=sandbox,
     )
+
+
+def test_another_template_waits_for_jobs_and_a_broken_one_is_told_and_taken_back(
+    in_pods: InPods,
+) -> None:
+    """After the test above: one worker is left; Slurm keeps the node of the one that went, drained."""
+    sandbox, (worker,) = in_pods.sandbox, in_pods.workers()
+    where = f"/api/v1/namespaces/{NAMESPACE}/pods/{worker}"
+    path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/nodesets/workers"
+    uid = sandbox.admin.get(where)["metadata"]["uid"]
+    image = (sandbox.admin.get(path)["spec"].get("slurmd") or {}).get("image")
+
+    def is_updated() -> bool:
+        of_all = [in_pods.condition("nodesets", "workers", each) for each in ("Updated", "Ready")]
+        return {"True"} == {status for status, _ in of_all} and worker not in in_pods.drained()
+
+    wait_until(is_updated, STARTS_S, sandbox=sandbox)
+    job = submit(in_pods, worker)
+    wait_until(lambda: in_pods.state(job) == "RUNNING", STARTS_S, sandbox=sandbox)
+    template = {"metadata": {"annotations": {"example.test/rack": "7"}}}
+    sandbox.admin.patch(path, {"spec": {"template": template}})
+    wait_until(lambda: worker in in_pods.drained(), LEAVES_S, sandbox=sandbox)
+    assert "to be replaced" in in_pods.run("sinfo", "-h", "-R", "-o", "%E")
+    assert ("RUNNING", uid) == (in_pods.state(job), sandbox.admin.get(where)["metadata"]["uid"])
+    wait_until(
+        lambda: in_pods.run("sinfo", "-h", "-n", worker, "-o", "%t") == "idle\n" and is_updated(),
+        LEAVES_S,
+        sandbox=sandbox,
+    )
+    assert "COMPLETED" == in_pods.state(job)
+    metadata = sandbox.admin.get(where)["metadata"]
+    assert ("7", False) == (metadata["annotations"]["example.test/rack"], metadata["uid"] == uid)
+
+    sandbox.admin.patch(path, {"spec": {"slurmd": {"image": "example.test/slurmd:typo"}}})
+    wait_until(
+        lambda: "typo" in in_pods.condition("nodesets", "workers", "Ready")[1],
+        LEAVES_S,
+        sandbox=sandbox,
+    )
+    sandbox.admin.patch(path, {"spec": {"slurmd": {"image": image}}})
+    wait_until(is_updated, LEAVES_S, sandbox=sandbox)
+    wait_until(lambda: in_pods.run("srun", "hostname").strip() == worker, STARTS_S, sandbox=sandbox)
+    selected = ("-l", "app.kubernetes.io/name=slurmd", "-o", "name")
+    kept = sandbox.kubectl("-n", NAMESPACE, "get", "controllerrevisions", *selected)
+    assert 1 == len(kept.split())
+
+
+def test_a_file_that_slurmctld_refuses_costs_nothing(in_pods: InPods) -> None:
+    """slurm-operator does not know which plugins an image has, so only slurmctld can refuse this one."""
+    sandbox, worker = in_pods.sandbox, in_pods.workers()[0]
+    path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/controllers/site"
+    files = f"/api/v1/namespaces/{NAMESPACE}/configmaps/site-config"
+    pod = f"/api/v1/namespaces/{NAMESPACE}/pods/site-controller-0"
+
+    def daemons() -> tuple[str, set[str]]:
+        found = sandbox.admin.get(pod)
+        ids = {each["containerID"] for each in found["status"]["containerStatuses"]}
+        return found["metadata"]["uid"], ids
+
+    def set_besides(extra: str) -> None:
+        sandbox.admin.patch(path, {"spec": {"extraConf": SLURM_CONF + extra}})
+        wait_until(lambda: extra in sandbox.admin.get(files)["data"]["slurm.conf"], STARTS_S)
+        # Else the kubelet would bring them within two minutes; a changed pod is looked at now.
+        sandbox.admin.patch(pod, {"metadata": {"annotations": {"example.test/files": extra}}})
+
+    def refusals() -> str:
+        return sandbox.kubectl("-n", NAMESPACE, "logs", "site-controller-0", "-c", "reconfigure")
+
+    before = daemons()
+    job = wait_until(lambda: submit(in_pods, worker), STARTS_S, sandbox=sandbox)
+    wait_until(lambda: in_pods.state(job) == "RUNNING", STARTS_S, sandbox=sandbox)
+    set_besides("PriorityType=priority/typo\n")
+    wait_until(refusals, REACHES_S, sandbox=sandbox)
+    after = submit(in_pods, worker)
+    wait_until(lambda: in_pods.state(after) == "COMPLETED", LEAVES_S, sandbox=sandbox)
+    set_besides("MaxArraySize=77\n")
+    wait_until(
+        lambda: "MaxArraySize            = 77" in in_pods.run("scontrol", "show", "config"),
+        REACHES_S,
+        sandbox=sandbox,
+    )
+    assert "COMPLETED" == in_pods.state(job)
+    assert before == daemons()
 
 
 def submit(in_pods: InPods, worker: str) -> str:
