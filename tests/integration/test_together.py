@@ -177,7 +177,9 @@ def test_slurm_is_read_once_and_each_kind_is_watched_once(
         pair = counted(worlds, "two", (extender, controllers))
     print(f"one process: {alone}, two: {pair}")  # noqa: T201  # figures for whoever runs it with -s
 
-    assert alone["WATCH pods"] == alone["LIST pods"] == 3, "ours, those for the binder, and those that have a node"
+    assert alone["WATCH pods"] == alone["LIST pods"] == 3, (
+        "ours, those for the binder, and those that have a node"
+    )
     assert alone["WATCH nodes"] == alone["LIST nodes"] == 1
     assert {kind: 2 * alone[kind] for kind in LISTS} == {kind: pair[kind] for kind in LISTS}
     # Each process looks at each job once, and again at few.
