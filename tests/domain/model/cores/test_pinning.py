@@ -12,9 +12,9 @@ from bridge.domain.model.cores.pinning import Unpinned
 FOUR = (0, 2, 1, 3)
 
 
-def plan(**told: str) -> dict[str, frozenset[int] | Unpinned]:
+def plan(**told: str) -> dict[str, object]:
     pods = {PodUid(uid): text for uid, text in told.items()}
-    return {str(uid): each for uid, each in pinning.plan(pods, FOUR, range(4)).items()}
+    return {str(uid): own for uid, own in pinning.plan(pods, FOUR, range(4)).items()}
 
 
 def test_each_gets_the_processors_behind_its_cpus() -> None:
