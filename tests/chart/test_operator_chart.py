@@ -104,7 +104,7 @@ def test_what_is_wrong_is_refused(helm: Path) -> None:
         ({"config": {"webhook": {}}}, "/config"),
         ({"config": {"slurm": {"token_file": "/x"}}}, "/config/slurm"),
         ({"image": {"digest": "latest"}}, "/image/digest"),
-        ({"slurmToken": {"existingSecret": ""}}, "/slurmToken/existingSecret"),
+        ({"slurmToken": {"key": ""}}, "/slurmToken/key"),
     ):
         with pytest.raises(HelmError, match=place):
             template(helm, values)
