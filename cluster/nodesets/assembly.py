@@ -16,6 +16,7 @@ from cluster.nodesets.gathering import WorkerTemplates
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.nodesets.owned.belongings import NodeSetBelongings
+from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import NodeSetRevisions
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.views import WorkerViews
@@ -57,6 +58,7 @@ class NodeSets:
             await cache.synced.wait()
         queue: WorkQueue[str] = WorkQueue(rng=program.rng)
         views = WorkerViews(program.slurm_of, clock=program.clock, wake=queue.add)
+        claims = WorkerClaims(program.kube)
         loop = NodeSetLoop(
             kube=program.kube,
             node_sets=self._node_sets,
@@ -65,11 +67,13 @@ class NodeSets:
             views=views,
             actuator=WorkerActuator(
                 kube=program.kube,
+                claims=claims,
                 pods=self._pods,
                 views=views,
                 recent=RecentWrites(program.clock.monotonic),
             ),
             belongings=NodeSetBelongings(program.kube, program.clock.monotonic),
+            claims=claims,
             revisions=NodeSetRevisions(program.kube, program.clock.monotonic),
             templates=self._templates,
             queue=queue,
