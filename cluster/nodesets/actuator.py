@@ -17,6 +17,7 @@ from bridge.slurm import nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply
 from cluster.nodesets import worker_pods
+from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.planning import PlannedWorker
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.slurm_view import WorkerView
@@ -62,12 +63,14 @@ class WorkerActuator:
         *,
         kube: KubeClient,
         slurm: SlurmClient,
+        claims: WorkerClaims,
         pods: Cache[WorkerPodObject],
         view: WorkerView,
         recent: RecentWrites,
     ) -> None:
         self._kube = kube
         self._slurm = slurm
+        self._claims = claims
         self._pods = pods
         self._view = view
         self._recent = recent
@@ -79,18 +82,19 @@ class WorkerActuator:
         for some in _chunks(there, _AT_ONCE):
             failures += await _together(self._one(*each) for each in some)
         missing = [each for each, decision in decided if CreateWorker() in decision.actions]
-        bodies: list[tuple[str, Mapping[str, Any]]] = []
+        bodies: list[tuple[int, str, Mapping[str, Any]]] = []
         for each in missing:
             made = make(each.ordinal)
             if isinstance(made, Refused):
                 return Acted(failures=tuple(failures), refused=made)
-            bodies.append((f"{node_set.metadata.namespace}/{made['metadata']['name']}", made))
-        new = [each for each in bodies if not self._recent.is_awaited(each[0], "")]
+            name = f"{node_set.metadata.namespace}/{made['metadata']['name']}"
+            bodies.append((each.ordinal, name, made))
+        new = [each for each in bodies if not self._recent.is_awaited(each[1], "")]
         failures += await self._create(node_set, new)
         return Acted(failures=tuple(failures), is_waiting=len(new) < len(bodies))
 
     async def _create(
-        self, node_set: NodeSetObject, bodies: list[tuple[str, Mapping[str, Any]]]
+        self, node_set: NodeSetObject, bodies: list[tuple[int, str, Mapping[str, Any]]]
     ) -> list[PeerError]:
         """Create pods, ever more at a time: what fails for all of them is tried once, not a thousand times."""
         at_once = 1
@@ -103,8 +107,9 @@ class WorkerActuator:
         return []
 
     async def _create_one(
-        self, node_set: NodeSetObject, name: str, body: Mapping[str, Any]
+        self, node_set: NodeSetObject, number: int, name: str, body: Mapping[str, Any]
     ) -> None:
+        await self._claims.make(node_set, number)
         namespace = node_set.metadata.namespace
         await worker_pods.create(self._kube, namespace, body, owner_uid=node_set.metadata.uid)
         self._recent.wrote(name, "")

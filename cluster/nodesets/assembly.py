@@ -16,6 +16,7 @@ from cluster.nodesets.gathering import WorkerTemplates
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.nodesets.owned.belongings import NodeSetBelongings
+from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import NodeSetRevisions
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.slurm_view import WorkerView
@@ -56,6 +57,7 @@ class NodeSets:
         for cache in self._watched:
             await cache.synced.wait()
         queue: WorkQueue[str] = WorkQueue(rng=program.rng)
+        claims = WorkerClaims(program.kube)
         view = WorkerView(program.slurm, clock=program.clock, wake=queue.add)
         loop = NodeSetLoop(
             kube=program.kube,
@@ -66,11 +68,13 @@ class NodeSets:
             actuator=WorkerActuator(
                 kube=program.kube,
                 slurm=program.slurm,
+                claims=claims,
                 pods=self._pods,
                 view=view,
                 recent=RecentWrites(program.clock.monotonic),
             ),
             belongings=NodeSetBelongings(program.kube, program.clock.monotonic),
+            claims=claims,
             revisions=NodeSetRevisions(program.kube, program.clock.monotonic),
             templates=self._templates,
             controller=program.settings.operator.controller,

@@ -117,8 +117,12 @@ class NodeSetGathering:
         found = []
         if spec.scaling_mode != "StatefulSet":
             found.append(Fault("spec.scalingMode", "only StatefulSet is served yet"))
-        if spec.volume_claim_templates:
-            found.append(Fault("spec.volumeClaimTemplates", "volumes are not served yet"))
+        fate = spec.persistent_volume_claim_retention_policy
+        if spec.volume_claim_templates and fate and fate.when_scaled != "Retain":
+            path = "spec.persistentVolumeClaimRetentionPolicy.whenScaled"
+            found.append(
+                Fault(path, "only Retain is served yet: volumes stay for workers of their numbers")
+            )
         if found:
             return Refusal(reason=NOT_SERVED, text=Refused(tuple(found)).text)
         if other := self._namesake(node_set):

@@ -26,6 +26,7 @@ from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
 from cluster.nodesets.gathering import NOT_SERVED, NodeSetGathering, WorkerTemplates
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
+from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
@@ -55,6 +56,7 @@ class NodeSetLoop:
         view: WorkerView,
         actuator: WorkerActuator,
         belongings: NodeSetBelongings,
+        claims: WorkerClaims,
         revisions: NodeSetRevisions,
         templates: WorkerTemplates,
         controller: str,
@@ -73,6 +75,7 @@ class NodeSetLoop:
             view: readings of Slurm.
             actuator: carries decisions out.
             belongings: keeps what a NodeSet has besides its workers.
+            claims: makes and deletes the claims of workers' volumes.
             revisions: keeps the templates that a NodeSet has had.
             templates: makes pods.
             controller: `namespace/name` of the Controller whose Slurm `view` reads.
@@ -97,6 +100,7 @@ class NodeSetLoop:
         )
         self._actuator = actuator
         self._belongings = belongings
+        self._claims = claims
         self._revisions = revisions
         self._templates = templates
         self._queue = queue
@@ -163,6 +167,7 @@ class NodeSetLoop:
         if is_leaving and (names.WORKERS_FINALIZER not in finalizers or _ORPHANING in finalizers):
             return None
         if is_leaving and not pods:
+            await self._claims.delete_all(node_set)
             await nodeset.remove_finalizer(self._kube, found)
             return None
         refusal = None if is_leaving else self._gathering.refusal(node_set)

@@ -24,6 +24,7 @@ from cluster.nodesets.actuator import WorkerActuator
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.nodesets.owned.belongings import NodeSetBelongings
+from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import NodeSetRevisions
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.slurm_view import WorkerView
@@ -40,6 +41,8 @@ from tests.virtual_time import VirtualClock
 READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T00:00:00Z"}
 
 
+_CREATED = ("/pods", "/controllerrevisions", "/persistentvolumeclaims")
+"""Collections into which objects are posted; others are applied."""
 SETTLED_S = 40.0
 """Longer than anything takes that does not wait for a job."""
 
@@ -77,7 +80,7 @@ class Cluster(ApplyingServer):
 
     @override
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
-        if method == "POST" and path.endswith(("/pods", "/controllerrevisions")):
+        if method == "POST" and path.endswith(_CREATED):
             where = f"{path}/{body['metadata']['name']}"
             if where in self.objects:
                 raise self._conflict(method, where, 409, "AlreadyExists")
@@ -96,6 +99,8 @@ class Cluster(ApplyingServer):
     def _read(self, method: str, path: str) -> Manifest:
         if path.endswith("/controllerrevisions"):
             return self._page(list(self.of("ControllerRevision").values()))
+        if path.endswith("/persistentvolumeclaims"):
+            return self._page(list(self.of("PersistentVolumeClaim").values()))
         return super()._read(method, path)
 
     def put(self, manifest: Manifest) -> None:
@@ -215,6 +220,7 @@ class Operator:
         node_sets, pods, kube_nodes = self.caches()
         queue: WorkQueue[str] = WorkQueue(rng=random.Random(1))  # noqa: S311  # jitter
         view = WorkerView(self.slurm, clock=self.clock, wake=queue.add)  # type: ignore[arg-type]  # all it calls
+        claims = WorkerClaims(self.api)  # type: ignore[arg-type]  # all it calls
         loop = NodeSetLoop(
             kube=self.api,  # type: ignore[arg-type]  # all it calls
             node_sets=node_sets,
@@ -223,12 +229,14 @@ class Operator:
             view=view,
             actuator=WorkerActuator(
                 kube=self.api,  # type: ignore[arg-type]  # all it calls
+                claims=claims,
                 slurm=self.slurm,  # type: ignore[arg-type]  # all it calls
                 pods=pods,
                 view=view,
                 recent=RecentWrites(self.clock.monotonic),
             ),
             belongings=NodeSetBelongings(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
+            claims=claims,
             revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,
             controller="slurm/site",
