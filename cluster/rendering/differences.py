@@ -37,6 +37,13 @@ BODY_DIFFERENCES: Final = (
         reason="they say who made an object",
     ),
     Difference(
+        file="slurmctld, slurmrestd, slurmd",
+        where="the startup probe",
+        theirs="looks six times, every ten seconds",
+        ours="looks sixty times, every second",
+        reason="a daemon that is not there at the first look would be taken for ready ten seconds later",
+    ),
+    Difference(
         file="slurmctld",
         where="the Service for clients",
         theirs="selects the label `controller.slinky.slurm.net/active`",

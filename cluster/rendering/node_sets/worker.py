@@ -160,7 +160,7 @@ def _slurmd(node_set: NodeSetObject, controller: ControllerObject, image: str) -
             {"name": "POD_MEMORY", "valueFrom": _limit("limits.memory", "1Mi")},
         ],
         "ports": ports,
-        "startupProbe": pods.http_probe("/livez", WORKER_APP, failures=6),
+        "startupProbe": pods.starting(pods.http_probe("/livez", WORKER_APP)),
         "livenessProbe": pods.http_probe("/livez", WORKER_APP, failures=6),
         "readinessProbe": pods.http_probe("/readyz", WORKER_APP),
         "lifecycle": {
