@@ -80,6 +80,7 @@ def _watched() -> list[dict[str, Any]]:
 def _others() -> list[dict[str, Any]]:
     return [
         _rule("", ["pods"], ["get", "list", "watch", "create", "patch", "delete"]),
+        _rule("", ["persistentvolumeclaims"], ["get", "list", "create", "patch", "delete"]),
         _rule("apps", ["controllerrevisions"], ["get", "list", "create", "patch", "delete"]),
         _rule("", ["nodes"], ["list", "watch"]),
         {**_rule("", ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},

@@ -11,8 +11,9 @@ from bridge.process.clock import Clock
 from cluster.nodesets import names, planning
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.nodesets.planning import NodeSetSituation
-from cluster.nodesets.slurm_view import Interest, WorkerView
+from cluster.nodesets.slurm_view import Interest
 from cluster.nodesets.status import Refusal
+from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
 from cluster.workers.situation import SeenWorker
@@ -34,16 +35,13 @@ class NodeSetGathering:
         node_sets: Cache[WatchedNodeSet],
         pods: Cache[WorkerPodObject],
         kube_nodes: Cache[KubeNodeFacts],
-        view: WorkerView,
+        views: WorkerViews,
         templates: WorkerTemplates,
-        controller: str,
         clock: Clock,
     ) -> None:
-        """controller: `namespace/name` of the Controller whose Slurm `view` reads."""
         self._kube_nodes = kube_nodes
-        self._view = view
+        self._views = views
         self._templates = templates
-        self._controller = controller
         self._clock = clock
         self._by_owner = pods.index(lambda pod: [pod.metadata.controller_uid])
         self._by_prefix = node_sets.index(_prefixes)
@@ -85,31 +83,27 @@ class NodeSetGathering:
             may_replace=may_replace,
             now=self._clock.now(),
         )
-        if not self.is_ours(node_set):
-            return situation
         if planning.is_outdated(situation) and isinstance(self._templates(node_set, 0), Refused):
             situation = replace(situation, may_replace=False)
-        jobs = planning.needs_jobs(situation, self._view.states)
-        self._view.follow(
-            node_set.metadata.uid,
-            Interest(nodes=frozenset(pod.slurm_node for pod in pods), jobs=jobs),
-        )
+        view = self._views.of(node_set.controller)
+        jobs = planning.needs_jobs(situation, self.states(node_set))
+        interest = Interest(nodes=frozenset(pod.slurm_node for pod in pods), jobs=jobs)
+        self._views.follow(node_set.controller, node_set.metadata.uid, interest)
+        if view is None:
+            return situation
         return replace(
-            situation,
-            seen=lambda node: self._view.seen(node, jobs=jobs),
-            free_at=self._view.free_at,
+            situation, seen=lambda node: view.seen(node, jobs=jobs), free_at=view.free_at
         )
+
+    def states(self, node_set: NodeSetObject) -> Callable[[str], frozenset[str] | None]:
+        """Return what tells the states of a node of its Slurm by the last reading."""
+        view = self._views.of(node_set.controller)
+        return view.states if view is not None else lambda _: None
 
     def trouble(self, node_set: NodeSetObject) -> str | None:
         """Return why Slurm is not known of this NodeSet; "" if it is, None if nobody has tried yet."""
-        if self.is_ours(node_set):
-            return self._view.trouble
-        return f"this operator has the Slurm of Controller {self._controller or 'none'} only"
-
-    def is_ours(self, node_set: NodeSetObject) -> bool:
-        """Check whether our Slurm is this NodeSet's: of another one, nothing is known."""
-        of = f"{node_set.metadata.namespace}/{node_set.spec.controller_ref.name}"
-        return of == self._controller
+        view = self._views.of(node_set.controller)
+        return view.trouble if view is not None else None
 
     def refusal(self, node_set: NodeSetObject) -> Refusal | None:
         """Return why a NodeSet gets no workers."""
@@ -117,8 +111,12 @@ class NodeSetGathering:
         found = []
         if spec.scaling_mode != "StatefulSet":
             found.append(Fault("spec.scalingMode", "only StatefulSet is served yet"))
-        if spec.volume_claim_templates:
-            found.append(Fault("spec.volumeClaimTemplates", "volumes are not served yet"))
+        fate = spec.persistent_volume_claim_retention_policy
+        if spec.volume_claim_templates and fate and fate.when_scaled != "Retain":
+            path = "spec.persistentVolumeClaimRetentionPolicy.whenScaled"
+            found.append(
+                Fault(path, "only Retain is served yet: volumes stay for workers of their numbers")
+            )
         if found:
             return Refusal(reason=NOT_SERVED, text=Refused(tuple(found)).text)
         if other := self._namesake(node_set):
@@ -161,5 +159,4 @@ def _prefixes(found: WatchedNodeSet) -> list[str]:
 
 
 def _prefixes_of(node_set: NodeSetObject) -> list[str]:
-    of = f"{node_set.metadata.namespace}/{node_set.spec.controller_ref.name}"
-    return [f"{of}/{node_set.node_prefix}"]
+    return [f"{node_set.controller}/{node_set.node_prefix}"]

@@ -26,11 +26,12 @@ from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
 from cluster.nodesets.gathering import NOT_SERVED, NodeSetGathering, WorkerTemplates
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
+from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
-from cluster.nodesets.slurm_view import WorkerView
 from cluster.nodesets.status import Refusal, StatusFacts
+from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
 from cluster.workers import table
@@ -52,12 +53,12 @@ class NodeSetLoop:
         node_sets: Cache[WatchedNodeSet],
         pods: Cache[WorkerPodObject],
         kube_nodes: Cache[KubeNodeFacts],
-        view: WorkerView,
+        views: WorkerViews,
         actuator: WorkerActuator,
         belongings: NodeSetBelongings,
+        claims: WorkerClaims,
         revisions: NodeSetRevisions,
         templates: WorkerTemplates,
-        controller: str,
         queue: WorkQueue[str],
         clock: Clock,
         metrics: Metrics,
@@ -70,12 +71,12 @@ class NodeSetLoop:
             node_sets: all of them, by uid.
             pods: those of workers, by uid.
             kube_nodes: all of them, by name.
-            view: readings of Slurm.
+            views: readings of all Slurms.
             actuator: carries decisions out.
             belongings: keeps what a NodeSet has besides its workers.
+            claims: makes and deletes the claims of workers' volumes.
             revisions: keeps the templates that a NodeSet has had.
             templates: makes pods.
-            controller: `namespace/name` of the Controller whose Slurm `view` reads.
             queue: of NodeSets' uids.
             clock: of the process.
             metrics: counts.
@@ -85,18 +86,18 @@ class NodeSetLoop:
         self._node_sets = node_sets
         self._pods = pods
         self._kube_nodes = kube_nodes
-        self._view = view
+        self._views = views
         self._gathering = NodeSetGathering(
             node_sets=node_sets,
             pods=pods,
             kube_nodes=kube_nodes,
-            view=view,
+            views=views,
             templates=templates,
-            controller=controller,
             clock=clock,
         )
         self._actuator = actuator
         self._belongings = belongings
+        self._claims = claims
         self._revisions = revisions
         self._templates = templates
         self._queue = queue
@@ -132,7 +133,7 @@ class NodeSetLoop:
         """
         found = self._node_sets.get(key)
         if found is None:
-            self._view.forget(key)
+            self._views.forget(key)
             self._belongings.forget(key)
             self._revisions.forget(key)
             return None
@@ -163,6 +164,7 @@ class NodeSetLoop:
         if is_leaving and (names.WORKERS_FINALIZER not in finalizers or _ORPHANING in finalizers):
             return None
         if is_leaving and not pods:
+            await self._claims.delete_all(node_set)
             await nodeset.remove_finalizer(self._kube, found)
             return None
         refusal = None if is_leaving else self._gathering.refusal(node_set)
@@ -246,7 +248,7 @@ class NodeSetLoop:
             generation=node_set.metadata.generation,
             desired=situation.wanted,
             workers=decided,
-            states=self._view.states,
+            states=self._gathering.states(node_set),
             trouble=self._gathering.trouble(node_set),
             refusal=refusal,
             failures=tuple(_to_be_told(situation, acted)),

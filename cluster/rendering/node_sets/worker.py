@@ -17,6 +17,7 @@ from cluster.objects.parts import KeyOfObject
 from cluster.rendering import pods, ssh
 from cluster.rendering.body import BodyOwner
 from cluster.rendering.node_sets import leaving
+from cluster.rendering.node_sets.claims import claim_faults, with_claims
 from cluster.rendering.overlay import laid_over
 from cluster.rendering.site import (
     ControlSite,
@@ -58,7 +59,11 @@ def worker_pod(
         "metadata": pods.template(
             owner, {}, template, labels={CLUSTER_LABEL: controller.metadata.name}
         )["metadata"],
-        "spec": laid_over(ours, {key: each for key, each in given.items() if key not in _OURS}),
+        "spec": with_claims(
+            node_set,
+            number,
+            laid_over(ours, {key: each for key, each in given.items() if key not in _OURS}),
+        ),
     }
 
 
@@ -72,6 +77,7 @@ def _faults(
 ) -> Iterator[Fault]:
     """Find what would make it no worker."""
     yield from controller_faults(node_set.spec.controller_ref.name, controller)
+    yield from claim_faults(node_set)
     template = node_set.spec.template
     given = (template.spec or {}) if template else {}
     host = _host(node_set, number)

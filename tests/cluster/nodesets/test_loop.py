@@ -190,7 +190,27 @@ def test_another_controllers_workers_are_not_judged_by_our_slurm() -> None:
 
         assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
         assert not any("slurm" in each for each in operator.trouble.writes if "/node/" in each)
-        assert "slurm/site only" in operator.api.condition("gpu", "SlurmKnown")["message"]
+        assert "no RestApi" in operator.api.condition("gpu", "SlurmKnown")["message"]
+
+    run(main)
+
+
+def test_a_slurm_that_is_away_costs_only_its_own_node_sets_and_is_left_with_the_last() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set("gpu", replicas=2))
+        operator.api.put(node_set("far", replicas=2, controllerRef={"name": "other"}))
+
+        def scale() -> None:
+            for name in ("gpu", "far"):
+                operator.api.change("NodeSet", name, spec={"replicas": 0})
+
+        await operator.lead(for_s=2 * SETTLED_S, then={SETTLED_S: scale})
+
+        assert ["far-0", "far-1"] == names_of(operator.api.pods)
+        assert "True" == operator.api.condition("gpu", "SlurmKnown")["status"]
+        assert "Unknown" == operator.api.condition("far", "SlurmKnown")["status"]
+        assert ["slurm/other", "slurm/site"] == sorted(operator.opened)
 
     run(main)
 
