@@ -56,6 +56,7 @@ def _objects() -> list[dict[str, Any]]:
         _rule(GROUP, [*parts, "nodesets"], ["list", "watch"]),
         _rule(GROUP, [*(f"{each}/status" for each in parts), "nodesets/status"], ["patch"]),
         _rule(GROUP, ["nodesets"], ["patch"]),  # its finalizer
+        _rule(GROUP, ["controllers"], ["get"]),  # which key signs tokens of its Slurm
     ]
 
 
@@ -78,6 +79,7 @@ def _watched() -> list[dict[str, Any]]:
 def _others() -> list[dict[str, Any]]:
     return [
         _rule("", ["pods"], ["get", "list", "watch", "create", "patch", "delete"]),
+        _rule("", ["persistentvolumeclaims"], ["get", "list", "create", "patch", "delete"]),
         _rule("apps", ["controllerrevisions"], ["get", "list", "create", "patch", "delete"]),
         _rule("", ["nodes"], ["list", "watch"]),
         {**_rule("", ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},

@@ -268,6 +268,7 @@ def giver_of(term: Leadership) -> Devices | None:
         kube_nodes=mirror.kube_nodes,
         profiles=known,
         clock=program.clock,
+        wake=term.wake,
     )
 
 

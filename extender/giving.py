@@ -13,14 +13,14 @@ pinned before we have decided on it, too. And each write holds only for the clai
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
 import structlog
 
 from bridge.domain.faults import Refused
 from bridge.domain.gang import seating
-from bridge.domain.ids import KubeNode
+from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import asking, giving, inventory
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
@@ -43,6 +43,9 @@ from bridge.slurm.client import SlurmClient
 
 _log = structlog.get_logger(__name__)
 
+_MOST_WAITING = 4096
+"""Pods that are woken by news of their node's devices; those beyond wait for their back-off."""
+
 
 class Devices:
     """Reads what was asked and what Slurm gave, and writes the claims."""
@@ -57,8 +60,9 @@ class Devices:
         kube_nodes: Cache[KubeNodeFacts],
         profiles: Profiles,
         clock: Clock,
+        wake: Callable[[PodUid], None],
     ) -> None:
-        """everyone: all claims of the cluster, whose devices are taken."""
+        """everyone: all claims of the cluster, whose devices are taken; wake: requests a look at a pod."""
         self._claims = claims
         self._slurm = slurm
         self._everyone = everyone
@@ -68,10 +72,14 @@ class Devices:
         self._kube_nodes = kube_nodes
         self._profiles = profiles
         self._clock = clock
+        self._wake = wake
+        self._waiting: dict[PodUid, KubeNode] = {}
+        """Pods that could not be given devices, and where; looked at again when slices change there."""
         self._reserved = Reservations()
         self._listing = asyncio.Lock()
         self._has_listed = False
         everyone.subscribe(self._changed)
+        slices.subscribe(self._published)
 
     async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
         """Give a pod's claims the devices that its job has on its node.
@@ -86,7 +94,10 @@ class Devices:
             todo = [gift for gift in gifts if not giving.is_done(gift, pod.uid, action.kube_node)]
             self._reserve(gifts)
         except CannotGive as error:
+            if len(self._waiting) < _MOST_WAITING:
+                self._waiting[pod.uid] = action.kube_node
             raise NotGiven(str(error)) from error
+        self._waiting.pop(pod.uid, None)
         unwritten = [gift.claim.uid for gift in todo]
         try:
             for gift in todo:
@@ -203,6 +214,17 @@ class Devices:
             self._reserved.shown(new)
         elif old is not None:
             self._reserved.release(old.uid)
+
+    def _published(self, _old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        """Wake the pods that wait for devices of a node whose driver has published some.
+
+        A kubelet that starts deletes its node's slices for half a minute, in which back-offs grow.
+        """
+        if new is None:
+            return
+        for uid in [uid for uid, node in self._waiting.items() if node == new.node]:
+            del self._waiting[uid]
+            self._wake(uid)
 
     async def _read(self, pod: Pod) -> tuple[Sequence[ResourceClaim], Mapping[str, DeviceClass]]:
         try:

@@ -36,6 +36,20 @@ while sleep 5 & wait $!; do
 done
 """
 """Only the pod sees when its kubelet has brought the new files. What was seen outlives this container, not the pod."""
+_WAITS_FOR_SLURMDBD: Final = f"""\
+trap 'exit 1' TERM
+said() {{ sed -n "s/^$1=//p" {ETC}/slurm.conf; }}
+port=$(said AccountingStoragePort)
+echo "slurmctld starts for the first time, which takes slurmdbd: waiting for it at $(said AccountingStorageHost):$port"
+while [ ! -e "$STATE/last_tres" ]; do
+  for host in $(said AccountingStorageHost) $(said AccountingStorageBackupHost); do
+    timeout 5 bash -c ': < "/dev/tcp/$0/$1"' "$host" "$port" 2> /dev/null && exit 0
+  done
+  sleep 2 & wait $!
+done
+"""
+"""Without slurmdbd, slurmctld gives up unless it finds in its state what slurmdbd last told it: `last_tres`
+(src/slurmctld/controller.c). Later it does without slurmdbd, and must not wait."""
 
 
 def controller_bodies(
@@ -148,6 +162,7 @@ def _specification(
         **pods.NO_TOKEN,
         "securityContext": {**pods.AS_SLURM, "fsGroup": SLURM_USER_ID},
         "initContainers": [
+            *([] if spec.accounting_ref is None else [_slurmdbd_waiter(controller, image)]),
             _reconfigure(controller, image),
             pods.log_reader(image, "slurmctld.log", spec.logfile),
         ],
@@ -173,23 +188,37 @@ def _files(controller: ControllerObject) -> dict[str, Any]:
 def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
     # A standby is never ready by /readyz, and a StatefulSet goes on only when its pods are ready.
     ready = "/readyz" if controller.replicas == 1 else "/livez"
-    state = {"name": _STATE_VOLUME, "mountPath": f"{STATE}/{controller.cluster_name}"}
     ours = {
         "image": image,
         "ports": [{"name": _APP, "containerPort": SLURMCTLD_PORT, "protocol": "TCP"}],
-        "startupProbe": pods.http_probe("/livez", _APP, failures=6),
+        "startupProbe": pods.starting(pods.http_probe("/livez", _APP)),
         "livenessProbe": pods.http_probe("/livez", _APP, failures=6),
         "readinessProbe": pods.http_probe(ready, _APP),
         "securityContext": dict(pods.AS_SLURM),
         "volumeMounts": [
             dict(pods.ETC_MOUNT),
             dict(_RUN_MOUNT),
-            state,
+            _state_mount(controller),
             dict(_SOCKET_MOUNT),
             dict(pods.LOG_MOUNT),
         ],
     }
     return pods.container(_APP, ours, controller.spec.slurmctld)
+
+
+def _state_mount(controller: ControllerObject) -> dict[str, Any]:
+    return {"name": _STATE_VOLUME, "mountPath": f"{STATE}/{controller.cluster_name}"}
+
+
+def _slurmdbd_waiter(controller: ControllerObject, image: str) -> dict[str, Any]:
+    state = _state_mount(controller)
+    return {
+        "name": "slurmdbd",
+        "image": image,
+        "command": ["bash", "-c", _WAITS_FOR_SLURMDBD],
+        "env": [{"name": "STATE", "value": state["mountPath"]}],
+        "volumeMounts": [dict(pods.ETC_MOUNT), {**state, "readOnly": True}],
+    }
 
 
 def _reconfigure(controller: ControllerObject, image: str) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from bridge.slurm.client import SlurmClient
 from cluster.nodesets import program
 from cluster.objects.definitions import definitions
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.workers import WorkerKey, host_name
+from cluster.rendering.node_sets.claims import with_claims
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, manifest, path
@@ -85,9 +87,10 @@ async def operator(kube: Sandbox, slurm: Sandbox, controller: str) -> AsyncItera
             stop.set()
 
 
-def worker_pod(of: NodeSetObject, number: int) -> Mapping[str, Any]:
+def worker_pod(of: NodeSetObject, key: WorkerKey) -> Mapping[str, Any]:
     container = {"name": "slurmd", "image": "example.test/slurmd"}
-    return {"spec": {"hostname": f"{of.node_prefix}{number}", "containers": [container]}}
+    spec = {"hostname": host_name(of, key), "containers": [container]}
+    return {"spec": with_claims(of, key, spec)}
 
 
 @asynccontextmanager
@@ -175,3 +178,62 @@ async def test_idle_workers_go_at_once_and_a_busy_one_when_its_job_has_ended(
         kube.admin.delete(f"{nodesets}/gpu")
         await until(lambda: not exists(kube.admin, f"{nodesets}/gpu"), DEADLINE_S, sandbox=kube)
         assert [] == workers(kube, namespace)
+
+
+async def test_a_volume_that_is_not_bound_is_told_and_outlives_a_scale_in(
+    control_plane: Sandbox, slurm: Sandbox, namespace: str, nodesets: str
+) -> None:
+    kube, prefix = control_plane, f"{namespace}-"
+    storage = {
+        "storageClassName": "",
+        "volumeName": f"{namespace}-0",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    made = manifest(
+        "NodeSet",
+        "gpu",
+        volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": storage}],
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"},
+        template={"spec": {"hostname": prefix}},
+        replicas=1,
+    )
+    made["metadata"]["namespace"] = namespace
+    volume = {
+        "metadata": {"name": f"{namespace}-0"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "hostPath": {"path": f"/var/lib/{namespace}-0"},
+            "persistentVolumeReclaimPolicy": "Retain",
+        },
+    }
+    claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/data-gpu-0"
+
+    def status() -> dict[str, Any]:
+        return dict(kube.admin.get(f"{nodesets}/gpu").get("status") or {})
+
+    async with (
+        SlurmClient.open(slurm.slurmrestd_url, token_file=slurm.token_file) as client,
+        registered(client, [f"{prefix}0"]),
+        operator(kube, slurm, f"{namespace}/site"),
+    ):
+        kube.admin.create(nodesets, made)
+        await until(
+            lambda: "unbound immediate PersistentVolumeClaims" in str(status().get("conditions")),
+            DEADLINE_S,
+            sandbox=kube,
+        )
+        kube.admin.create("/api/v1/persistentvolumes", volume)
+        await until(lambda: status().get("readyReplicas") == 1, DEADLINE_S, sandbox=kube)
+        uid = kube.admin.get(claim)["metadata"]["uid"]
+        kube.kubectl("scale", "nodeset/gpu", "--replicas=0", "--namespace", namespace)
+        await until(lambda: not workers(kube, namespace), DEADLINE_S, sandbox=kube)
+        assert uid == kube.admin.get(claim)["metadata"]["uid"]
+        kube.kubectl("scale", "nodeset/gpu", "--replicas=1", "--namespace", namespace)
+        await until(lambda: status().get("readyReplicas") == 1, DEADLINE_S, sandbox=kube)
+        kube.admin.delete(f"{nodesets}/gpu")
+        await until(lambda: not exists(kube.admin, claim), DEADLINE_S, sandbox=kube)
+        assert not exists(kube.admin, f"{nodesets}/gpu") or not workers(kube, namespace)
+        await until(lambda: not exists(kube.admin, f"{nodesets}/gpu"), DEADLINE_S, sandbox=kube)
+    kube.admin.delete(f"/api/v1/persistentvolumes/{namespace}-0")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bridge.domain import names
-from bridge.domain.ids import JobId, KubeNode, SlurmNode
+from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import profiles, reservations
 from bridge.domain.model.claims.values import ResourceClaim
@@ -36,7 +36,8 @@ class Stage:
 
     def __init__(self, clock: VirtualClock, trouble: Trouble, *there: Manifest) -> None:
         self.clock = clock
-        slices = Cache(SLICES)
+        self.slices = slices = Cache(SLICES)
+        self.woken: list[PodUid] = []
         self.everyone = Cache(CLAIMS)
         self.api = ApiServer(clock, trouble, slices)
         for manifest in (device_class(), device_slice(devices=1), *there):
@@ -56,6 +57,7 @@ class Stage:
             kube_nodes=self.kube_nodes,
             profiles=profiles.read(PROFILES),
             clock=clock,
+            wake=self.woken.append,
         )
 
     def pod(self, name: str) -> Pod:
@@ -247,3 +249,29 @@ def test_a_node_that_became_hybrid_meanwhile_gives_only_devices_whose_order_is_k
         assert ([] if told else ["one"]) == stage.given()
 
     staged(one, claim("one"))
+
+
+def test_a_pod_that_waits_for_its_nodes_slices_is_woken_when_they_are_back() -> None:
+    """Each look without them makes the back-off longer; one that got its devices is left alone."""
+
+    async def back(stage: Stage) -> None:
+        slices = list(stage.slices.values())
+        for each in slices:
+            stage.slices.remove(each.name)
+        with pytest.raises(NotGiven, match="ResourceSlices have 0"):
+            await stage.give("one", 1)
+        assert [] == stage.woken
+
+        for each in slices:
+            stage.slices.put(replace(each, name="elsewhere", node="s2"))
+        assert [] == stage.woken
+        for each in slices:
+            stage.slices.put(replace(each, resource_version="3"))
+        assert [stage.pod("one").uid] == stage.woken
+
+        await stage.give("one", 1)
+        for each in slices:
+            stage.slices.put(replace(each, resource_version="4"))
+        assert [stage.pod("one").uid] == stage.woken
+
+    staged(back, claim("one"))

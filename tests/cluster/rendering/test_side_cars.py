@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,13 +34,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def running(name: str, folder: Path) -> Iterator[None]:
+def running(name: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a side-car of slurmctld, without its long pauses."""
     container = named(pod(rendered(given("Controller")))["spec"]["initContainers"], name)
     shell, option, script = container["command"]
     for path in ("/etc/slurm", "/run/"):
         script = script.replace(path, f"{folder}{path}")
-    for pause in ("sleep 55", "sleep 5"):
+    for pause in ("sleep 55", "sleep 5", "sleep 2"):
         script = script.replace(pause, "sleep 0.05")
     environment = {each["name"]: f"{folder}{each['value']}" for each in container.get("env", ())}
     with (folder / "printed").open("w") as printed:
@@ -50,9 +51,10 @@ def running(name: str, folder: Path) -> Iterator[None]:
             start_new_session=True,
         )
         try:
-            yield
+            yield process
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
@@ -88,3 +90,32 @@ def test_the_log_is_printed_whoever_writes_it(folder: Path) -> None:
             subprocess.run(["sh", "-c", 'echo "$1" 1<>"$0"', log, line], check=True)  # noqa: S607
             printed.append(line)
             wait_until(lambda: printed == lines(folder / "printed"), DEADLINE_S)
+
+
+def test_a_first_start_waits_for_slurmdbd(folder: Path) -> None:
+    (folder / "var/spool/slurmctld/site").mkdir(parents=True)
+    with socket.socket() as slurmdbd:
+        slurmdbd.bind(("127.0.0.1", 0))  # nobody listens yet
+        conf = (
+            f"AccountingStorageHost=127.0.0.1\nAccountingStoragePort={slurmdbd.getsockname()[1]}\n"
+        )
+        (folder / "etc/slurm/slurm.conf").write_text(conf)
+        with running("slurmdbd", folder) as waiter:
+            with pytest.raises(subprocess.TimeoutExpired):
+                waiter.wait(1)
+            slurmdbd.listen()
+            assert 0 == waiter.wait(DEADLINE_S)
+
+
+def test_with_a_state_it_waits_for_nothing(folder: Path) -> None:
+    (folder / "etc/slurm/slurm.conf").write_text("AccountingStorageHost=127.0.0.1\n")
+    state = folder / "var/spool/slurmctld/site"
+    state.mkdir(parents=True)
+    (state / "last_tres").touch()
+    with running("slurmdbd", folder) as waiter:
+        assert 0 == waiter.wait(DEADLINE_S)
+
+
+def test_without_slurmdbd_nothing_waits() -> None:
+    spec = pod(rendered(given("Controller", accountingRef=...)))["spec"]
+    assert "slurmdbd" not in {each["name"] for each in spec["initContainers"]}

@@ -104,7 +104,10 @@ THEIR_SIDECARS = {
     "LoginSet": {"initconf"},
     "NodeSet": {"logfile"},
 }
-EXPLAINED_SIDECARS = {"reconfigure": "container `reconfigure`"}
+EXPLAINED_SIDECARS = {
+    "reconfigure": "container `reconfigure`",
+    "slurmdbd": "init container `slurmdbd`",
+}
 
 
 def template(kind: str) -> Any:

@@ -1,0 +1,130 @@
+"""Volumes of workers: there before them, used again by their numbers, and never deleted while a worker may need them."""
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.nodesets.peers import SETTLED_S, Operator, names_of, node_set
+from tests.make.trouble import Fault, Trouble
+from tests.virtual_time import VirtualClock, run
+
+TEMPLATE = {
+    "metadata": {"name": "data", "labels": {"example.test/tier": "fast"}},
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    },
+}
+GOES = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+
+
+def with_volumes(**changes: Any) -> dict[str, Any]:
+    return node_set(**{"replicas": 2, "volumeClaimTemplates": [TEMPLATE], **changes})
+
+
+def uids(operator: Operator) -> dict[str, str]:
+    found = operator.api.of("PersistentVolumeClaim")
+    return {name: each["metadata"]["uid"] for name, each in found.items()}
+
+
+def delete(operator: Operator) -> None:
+    meta = operator.api.of("NodeSet")["gpu"]["metadata"]
+    operator.api.change(
+        "NodeSet", "gpu", metadata={**meta, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    )
+
+
+def test_claims_are_there_before_their_worker() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(with_volumes())
+        await operator.lead(for_s=SETTLED_S)
+
+        assert ["data-gpu-0", "data-gpu-1"] == sorted(uids(operator))
+        made = [w.rsplit("/", 1)[1] for w in operator.trouble.writes if w.startswith("POST")]
+        assert made.index("persistentvolumeclaims") < made.index("pods")
+        labels = operator.api.of("PersistentVolumeClaim")["data-gpu-0"]["metadata"]["labels"]
+        assert ("fast", "gpu") == (
+            labels["example.test/tier"],
+            labels["app.kubernetes.io/instance"],
+        )
+
+    run(main)
+
+
+def test_scaling_in_an_update_and_a_cordon_cost_no_volume() -> None:
+    """SchedMD's operator deletes volumes of workers that are only updated or cordoned (D16)."""
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(with_volumes(persistentVolumeClaimRetentionPolicy=GOES))
+        await operator.lead(for_s=SETTLED_S)
+        before = uids(operator)
+        for spec in ({"replicas": 1}, {"replicas": 2}, {"slurmd": {"image": "slurmd:2"}}):
+            operator.api.change("NodeSet", "gpu", spec=spec)
+            await operator.lead(for_s=3 * SETTLED_S)
+            assert before == uids(operator)
+        assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [(None, 2), ({"whenDeleted": "Retain", "whenScaled": "Retain"}, 2), (GOES, 0)],
+)
+def test_a_deleted_node_set_leaves_its_volumes_unless_it_says_otherwise(
+    policy: Any, left: int
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(with_volumes(persistentVolumeClaimRetentionPolicy=policy))
+        await operator.lead(for_s=SETTLED_S)
+        delete(operator)
+        await operator.lead(for_s=2 * SETTLED_S)
+        assert {} == operator.api.of("NodeSet")
+        assert left == len(uids(operator))
+
+    run(main)
+
+
+def test_a_new_node_set_of_the_name_uses_what_was_left_and_deletes_only_what_it_has_used() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(with_volumes())
+        await operator.lead(for_s=SETTLED_S)
+        delete(operator)
+        await operator.lead(for_s=2 * SETTLED_S)
+        for kind in ("PodDisruptionBudget", "ConfigMap", "ControllerRevision"):
+            for name in operator.api.of(kind):
+                operator.api.remove(kind, name)  # as the garbage collector does
+        before = uids(operator)
+        again = with_volumes(replicas=1, persistentVolumeClaimRetentionPolicy=GOES)
+        again["metadata"]["uid"] = "uid-again"
+        operator.api.put(again)
+        await operator.lead(for_s=SETTLED_S)
+        assert before == uids(operator)
+        delete(operator)
+        await operator.lead(for_s=2 * SETTLED_S)
+        assert ["data-gpu-1"] == sorted(uids(operator))
+
+    run(main)
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("at", range(1, 17))
+def test_whatever_write_fails_there_is_one_claim_for_each_worker_and_none_is_left(
+    fault: Fault, at: int
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock, Trouble(fault, at=at))
+        operator.api.put(with_volumes(persistentVolumeClaimRetentionPolicy=GOES))
+        await operator.lead(for_s=2 * SETTLED_S)
+        assert ["data-gpu-0", "data-gpu-1"] == sorted(uids(operator))
+        assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
+        delete(operator)
+        await operator.lead(for_s=3 * SETTLED_S)
+        assert (0, 0) == (len(operator.api.of("NodeSet")), len(uids(operator)))
+        assert len(operator.trouble.writes) >= 16, "there are writes at which none failed"
+
+    run(main)
