@@ -60,7 +60,12 @@ async def find(client: KubeClient, body: Mapping[str, Any]) -> FoundMetadata | N
 
 
 async def apply(
-    client: KubeClient, body: Mapping[str, Any], *, manager: str, uid: str = "", yields: bool = False
+    client: KubeClient,
+    body: Mapping[str, Any],
+    *,
+    manager: str,
+    uid: str = "",
+    yields: bool = False,
 ) -> FoundMetadata:
     """Apply a body with its digest.
 
