@@ -9,7 +9,7 @@ from bridge.domain import names
 from bridge.kube.applying.writes import PLURALS
 from cluster.controlplane.part import PLURALS as PARTS
 from cluster.controlplane.workload import WORKLOADS
-from cluster.objects import slurm_cluster
+from cluster.objects.own import slurm_cluster
 from cluster.objects.parts import GROUP
 
 NAME: Final = "slurm-bridge-operator"

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from bridge.crd.fields import ObjectStruct
-from cluster.objects import slurm_cluster
 from cluster.objects.accounting import ACCOUNTING_RULES, AccountingObject, AccountingSpec
 from cluster.objects.controller import CONTROLLER_RULES, ControllerObject, ControllerSpec
 from cluster.objects.loginset import LOGIN_SET_RULES, LoginSetObject, LoginSetSpec, LoginSetStatus
 from cluster.objects.nodeset import NODE_SET_RULES, NodeSetObject, NodeSetSpec, NodeSetStatus
-from cluster.objects.parts import GROUP, VERSION, ConditionsOnly
-from cluster.objects.restapi import REST_API_RULES, RestApiObject, RestApiSpec
-from cluster.objects.slurm_cluster import (
+from cluster.objects.own import slurm_cluster
+from cluster.objects.own.slurm_cluster import (
     SLURM_CLUSTER_RULES,
     SlurmClusterObject,
     SlurmClusterSpec,
     SlurmClusterStatus,
 )
+from cluster.objects.parts import GROUP, VERSION, ConditionsOnly
+from cluster.objects.restapi import REST_API_RULES, RestApiObject, RestApiSpec
 from cluster.objects.token import TOKEN_RULES, TokenObject, TokenSpec, TokenStatus
 
 Column = tuple[str, str, str, int]

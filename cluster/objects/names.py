@@ -6,7 +6,7 @@ from typing import Final
 
 from bridge.crd.fields import rule
 from bridge.domain.faults import Fault
-from cluster.objects import slurm_cluster
+from cluster.objects.own import slurm_cluster
 from cluster.objects.parts import MOST_REPLICAS
 
 _DNS: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bridge.crd.metadata import ObjectMetadata
-from cluster.objects import slurm_cluster
-from cluster.objects.parts import API_VERSION
-from cluster.objects.slurm_cluster import (
+from cluster.objects.own import slurm_cluster
+from cluster.objects.own.slurm_cluster import (
     ClusterNodes,
     ClusterPartition,
     SlurmClusterObject,
     SlurmClusterSpec,
 )
+from cluster.objects.parts import API_VERSION
 
 MADE_FOR_LABEL: Final = "slurm-bridge.dev/cluster"
 """On what is made for a SlurmCluster: its name."""

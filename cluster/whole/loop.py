@@ -24,8 +24,8 @@ from bridge.process.metrics import Metrics
 from cluster.controlplane.part import WatchedPart
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.labels import TAKE_OVER_ANNOTATION
+from cluster.objects.own.slurm_cluster import SlurmClusterObject
 from cluster.objects.parts import API_VERSION
-from cluster.objects.slurm_cluster import SlurmClusterObject
 from cluster.whole import expanding, slurm_cluster, summary, yielding
 from cluster.whole.slurm_cluster import FINALIZER, WatchedCluster
 from cluster.whole.summary import ClusterFacts, PartState

@@ -9,7 +9,7 @@ from bridge.crd.metadata import ObjectMetadata
 from bridge.kube import paths
 from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind, malformed
-from cluster.objects.slurm_cluster import (
+from cluster.objects.own.slurm_cluster import (
     API_VERSION,
     KIND,
     PLURAL,

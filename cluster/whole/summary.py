@@ -8,7 +8,7 @@ from typing import Final, Literal
 from bridge.crd.conditions import ObjectCondition
 from bridge.domain import faults
 from cluster.objects.nodeset import NodeSetStatus
-from cluster.objects.slurm_cluster import SlurmClusterStatus
+from cluster.objects.own.slurm_cluster import SlurmClusterStatus
 
 _LONGEST_MESSAGE: Final = 2048
 _MOST_SAID: Final = 3

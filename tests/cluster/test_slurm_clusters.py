@@ -20,7 +20,7 @@ from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.objects.definitions import definition
 from cluster.objects.kinds import SLURM_CLUSTER
 from cluster.objects.labels import TAKE_OVER_ANNOTATION
-from cluster.objects.slurm_cluster import API_VERSION, KIND, PLURAL
+from cluster.objects.own.slurm_cluster import API_VERSION, KIND, PLURAL
 from cluster.whole.loop import ClusterLoop
 from cluster.whole.slurm_cluster import SLURM_CLUSTERS, WatchedCluster
 from sandbox.api import Api, ApiError

@@ -13,7 +13,7 @@ from bridge.domain.faults import Refused
 from cluster.configuration import rendering
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.objects.kinds import KINDS
-from cluster.objects.slurm_cluster import API_VERSION, KIND, SlurmClusterObject
+from cluster.objects.own.slurm_cluster import API_VERSION, KIND, SlurmClusterObject
 from cluster.whole.expanding import expanded
 
 TYPES = {each.kind: each.object_type for each in KINDS}

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.crd.conditions import ObjectCondition
 from cluster.objects.nodeset import NodeSetStatus
-from cluster.objects.slurm_cluster import SlurmClusterStatus
+from cluster.objects.own.slurm_cluster import SlurmClusterStatus
 from cluster.whole.summary import ClusterFacts, PartState, status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
