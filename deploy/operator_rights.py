@@ -56,6 +56,7 @@ def _objects() -> list[dict[str, Any]]:
         _rule(GROUP, [*parts, "nodesets"], ["list", "watch"]),
         _rule(GROUP, [*(f"{each}/status" for each in parts), "nodesets/status"], ["patch"]),
         _rule(GROUP, ["nodesets"], ["patch"]),  # its finalizer
+        _rule(GROUP, ["controllers"], ["get"]),  # which key signs tokens of its Slurm
     ]
 
 

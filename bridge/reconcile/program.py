@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from bridge import __version__
 from bridge.domain import backoff
@@ -34,15 +35,25 @@ from bridge.process.metrics import Metrics
 from bridge.process.serve import bind
 from bridge.process.token_watch import TokenWatch
 from bridge.reconcile.completion import Completer
+from bridge.reconcile.reaching.finding import ControllerName
+from bridge.reconcile.reaching.objects import ControllerObjects
+from bridge.reconcile.reaching.signing import SignedToken
+from bridge.reconcile.reaching.transport import FoundTransport
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
 from slurmclient import Tls
+from slurmclient.transport.failover import Transport
 
 _CONNECTIONS = 64
 _LEASE_CONNECTIONS = 2
 """One for the hanging call, one for the next."""
+
+_TO_EACH_SLURM = 2
+"""Connections to the Slurm of each Controller object."""
+_LONGEST_ANSWER = 128 << 20
+"""Bytes; 60 000 jobs or 80 000 nodes. Who runs that Slurm may not be who runs this process."""
 
 _ATTEMPTS = 10
 _FIRST_PAUSE = timedelta(seconds=0.5)
@@ -125,6 +136,42 @@ class Program:
             clock=self.clock,
         )
         return Service(name="token", run=watch.run)
+
+    @asynccontextmanager
+    async def slurm_of(self, controller: str) -> AsyncIterator[SlurmClient]:
+        """Open the client of the Slurm of a Controller object, `namespace/name`; nothing is sent yet.
+
+        Its address and its key come from its objects, but for `operator.controller`: that is `slurm.url`'s.
+        """
+        if controller == self.settings.operator.controller:
+            yield self.slurm
+            return
+        slurm = self.settings.slurm
+        objects = ControllerObjects(self.kube)
+        of = ControllerName.parse(controller)
+        token = SignedToken(partial(objects.signing_key, of), self.clock)
+
+        def opens(urls: tuple[str, ...]) -> Transport:
+            return Transport(
+                urls,
+                token,
+                self.slurm_tls,
+                connections=_TO_EACH_SLURM,
+                timeout_s=slurm.request_timeout_s,
+                user_agent="slurm-bridge",
+                most_bytes=_LONGEST_ANSWER,
+            )
+
+        transport = FoundTransport(partial(objects.urls, of), opens, self.clock)
+        try:
+            yield SlurmClient(
+                transport,
+                token=token,
+                connections=_TO_EACH_SLURM,
+                on_call=_sign_of_life(self.metrics.slurm.call),
+            )
+        finally:
+            await transport.close()
 
     def as_side(self, name: str) -> "Program":
         """Return this process as one of the sides it leads: Events name the side."""

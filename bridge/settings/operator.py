@@ -11,8 +11,8 @@ class OperatorSection(Section):
     controller: str = Field(
         "",
         pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
-        description="The Controller, as namespace/name, whose slurmrestd slurm.url is; of the workers of other "
-        "Controllers it is not known what Slurm says.",
+        description="A Controller, as namespace/name, whose slurmrestd is slurm.url, asked with slurm.token_file; for a Slurm "
+        "whose key of tokens is not here. Of all others, the RestApi and the key say where and with what.",
     )
     image: str = Field(
         "",

@@ -7,8 +7,9 @@ its errors into the bridge's, and reports calls under the bridge's names.
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -18,7 +19,8 @@ from slurmclient import Dialect, Tls, TokenFile
 from slurmclient.api.operation import Value
 from slurmclient.calls import answers
 from slurmclient.calls.caller import Caller
-from slurmclient.transport.failover import Transport
+from slurmclient.transport.failover import Sender, Transport
+from slurmclient.transport.tokens import TokenSource
 from slurmclient.wire.reading import Answer
 
 VERSIONS: Final = (45, 44, 43)
@@ -31,6 +33,15 @@ outcome (`ok`, an error's `outcome`, `cancelled`)."""
 A = TypeVar("A", bound=Answer)
 
 
+class ExpiringToken(TokenSource, Protocol):
+    """A source of tokens that knows when the current one ends."""
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it ends; None if that is not known, or there is no token."""
+        ...
+
+
 class SlurmClient:
     """Client of slurmrestd, or of several for the same Slurm.
 
@@ -39,7 +50,7 @@ class SlurmClient:
     """
 
     def __init__(
-        self, transport: Transport, *, token: TokenFile, connections: int, on_call: OnCall
+        self, transport: Sender, *, token: ExpiringToken, connections: int, on_call: OnCall
     ) -> None:
         self.token = token
         """The token, for callers that talk to slurmctld directly."""

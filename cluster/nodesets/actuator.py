@@ -14,15 +14,16 @@ from bridge.domain.ids import SlurmNode
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.slurm import nodes
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply
 from cluster.nodesets import worker_pods
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.planning import PlannedWorker
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.slurm_view import WorkerView
+from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.workers import WorkerKey
 from cluster.workers.actions import (
     CreateWorker,
     DeleteWorker,
@@ -39,8 +40,8 @@ _log = structlog.get_logger(__name__)
 _AT_ONCE: Final = 16
 """Workers that are acted on at the same time."""
 
-Template = Callable[[int], Mapping[str, Any] | Refused]
-"""Makes the pod of the worker with this number, or says why there is none."""
+Template = Callable[[WorkerKey], Mapping[str, Any] | Refused]
+"""Makes the pod of this worker, or says why there is none."""
 Decided = Sequence[tuple[PlannedWorker, WorkerDecision]]
 
 
@@ -62,39 +63,38 @@ class WorkerActuator:
         self,
         *,
         kube: KubeClient,
-        slurm: SlurmClient,
         claims: WorkerClaims,
         pods: Cache[WorkerPodObject],
-        view: WorkerView,
+        views: WorkerViews,
         recent: RecentWrites,
     ) -> None:
         self._kube = kube
-        self._slurm = slurm
         self._claims = claims
         self._pods = pods
-        self._view = view
+        self._views = views
         self._recent = recent
 
     async def carry_out(self, node_set: NodeSetObject, decided: Decided, make: Template) -> Acted:
         """Carry out the actions of all workers; one that fails costs only itself."""
         failures: list[PeerError] = []
         there = [each for each in decided if each[0].pod is not None]
+        view = self._views.of(node_set.controller)
         for some in _chunks(there, _AT_ONCE):
-            failures += await _together(self._one(*each) for each in some)
+            failures += await _together(self._one(*each, view=view) for each in some)
         missing = [each for each, decision in decided if CreateWorker() in decision.actions]
-        bodies: list[tuple[int, str, Mapping[str, Any]]] = []
+        bodies: list[tuple[WorkerKey, str, Mapping[str, Any]]] = []
         for each in missing:
-            made = make(each.ordinal)
+            made = make(each.key)
             if isinstance(made, Refused):
                 return Acted(failures=tuple(failures), refused=made)
             name = f"{node_set.metadata.namespace}/{made['metadata']['name']}"
-            bodies.append((each.ordinal, name, made))
+            bodies.append((each.key, name, made))
         new = [each for each in bodies if not self._recent.is_awaited(each[1], "")]
         failures += await self._create(node_set, new)
         return Acted(failures=tuple(failures), is_waiting=len(new) < len(bodies))
 
     async def _create(
-        self, node_set: NodeSetObject, bodies: list[tuple[int, str, Mapping[str, Any]]]
+        self, node_set: NodeSetObject, bodies: list[tuple[WorkerKey, str, Mapping[str, Any]]]
     ) -> list[PeerError]:
         """Create pods, ever more at a time: what fails for all of them is tried once, not a thousand times."""
         at_once = 1
@@ -107,21 +107,23 @@ class WorkerActuator:
         return []
 
     async def _create_one(
-        self, node_set: NodeSetObject, number: int, name: str, body: Mapping[str, Any]
+        self, node_set: NodeSetObject, key: WorkerKey, name: str, body: Mapping[str, Any]
     ) -> None:
-        await self._claims.make(node_set, number)
+        await self._claims.make(node_set, key)
         namespace = node_set.metadata.namespace
         await worker_pods.create(self._kube, namespace, body, owner_uid=node_set.metadata.uid)
         self._recent.wrote(name, "")
         _log.info("worker.created", pod=name)
 
-    async def _one(self, worker: PlannedWorker, decision: WorkerDecision) -> None:
+    async def _one(
+        self, worker: PlannedWorker, decision: WorkerDecision, *, view: WorkerView | None
+    ) -> None:
         """Carry out one worker's actions in order, stopping at the first that fails."""
         pod = worker.pod
         if pod is None or self._is_awaited(pod):
             return
         for action in decision.actions:
-            await self._act(worker, pod, action)
+            await self._act(worker, pod, action, view)
             _log.info(
                 "worker.acted",
                 action=type(action).__name__,
@@ -129,7 +131,13 @@ class WorkerActuator:
                 reason=decision.reason,
             )
 
-    async def _act(self, worker: PlannedWorker, pod: WorkerPodObject, action: WorkerAction) -> None:
+    async def _act(
+        self,
+        worker: PlannedWorker,
+        pod: WorkerPodObject,
+        action: WorkerAction,
+        view: WorkerView | None,
+    ) -> None:
         match action:
             case CreateWorker():
                 pass  # `_create` does, for all that are missing
@@ -143,17 +151,17 @@ class WorkerActuator:
                 await worker_pods.delete(self._kube, pod, uid=uid, version=version)
                 self._recent.wrote(pod.metadata.full_name, version)
             case DrainWorker(reason=reason):
-                await self._tell_slurm(
-                    worker.node, nodes.drain(self._slurm, SlurmNode(worker.node), reason)
-                )
+                if view is not None:
+                    change = nodes.drain(view.slurm, SlurmNode(worker.node), reason)
+                    await self._tell_slurm(view, worker.node, change)
             case UndrainWorker():
-                await self._tell_slurm(
-                    worker.node, nodes.undrain(self._slurm, [SlurmNode(worker.node)])
-                )
+                if view is not None:
+                    change = nodes.undrain(view.slurm, [SlurmNode(worker.node)])
+                    await self._tell_slurm(view, worker.node, change)
             case _:
                 assert_never(action)
 
-    async def _tell_slurm(self, node: str, request: Any) -> None:
+    async def _tell_slurm(self, view: WorkerView, node: str, request: Any) -> None:
         """Send a request; whatever becomes of it, nothing is known of the node until it is read again."""
         is_lost = True
         try:
@@ -165,7 +173,7 @@ class WorkerActuator:
             is_lost = False
             raise
         finally:
-            self._view.wrote(node, is_lost=is_lost)
+            view.wrote(node, is_lost=is_lost)
 
     def _is_awaited(self, pod: WorkerPodObject) -> bool:
         return self._recent.is_awaited(pod.metadata.full_name, pod.metadata.resource_version)

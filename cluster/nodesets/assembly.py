@@ -19,7 +19,7 @@ from cluster.nodesets.owned.belongings import NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import NodeSetRevisions
 from cluster.nodesets.recent_writes import RecentWrites
-from cluster.nodesets.slurm_view import WorkerView
+from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 
 _WORKERS: Final = 4
@@ -57,32 +57,30 @@ class NodeSets:
         for cache in self._watched:
             await cache.synced.wait()
         queue: WorkQueue[str] = WorkQueue(rng=program.rng)
+        views = WorkerViews(program.slurm_of, clock=program.clock, wake=queue.add)
         claims = WorkerClaims(program.kube)
-        view = WorkerView(program.slurm, clock=program.clock, wake=queue.add)
         loop = NodeSetLoop(
             kube=program.kube,
             node_sets=self._node_sets,
             pods=self._pods,
             kube_nodes=self._kube_nodes,
-            view=view,
+            views=views,
             actuator=WorkerActuator(
                 kube=program.kube,
-                slurm=program.slurm,
                 claims=claims,
                 pods=self._pods,
-                view=view,
+                views=views,
                 recent=RecentWrites(program.clock.monotonic),
             ),
             belongings=NodeSetBelongings(program.kube, program.clock.monotonic),
             claims=claims,
             revisions=NodeSetRevisions(program.kube, program.clock.monotonic),
             templates=self._templates,
-            controller=program.settings.operator.controller,
             queue=queue,
             clock=program.clock,
             metrics=program.metrics,
             set_aside=program.set_aside,
         )
         async with asyncio.TaskGroup() as group:
-            group.create_task(view.run(stop))
+            group.create_task(views.run(stop))
             group.create_task(loop.run(stop, workers=_WORKERS))

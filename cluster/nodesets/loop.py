@@ -30,11 +30,13 @@ from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
-from cluster.nodesets.slurm_view import WorkerView
 from cluster.nodesets.status import Refusal, StatusFacts
+from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
+from cluster.objects.workers import WorkerKey
 from cluster.workers import table
+from cluster.workers.placing import HOST_ANNOTATION
 from cluster.workers.situation import WorkerPolicy
 
 _log = structlog.get_logger(__name__)
@@ -53,13 +55,12 @@ class NodeSetLoop:
         node_sets: Cache[WatchedNodeSet],
         pods: Cache[WorkerPodObject],
         kube_nodes: Cache[KubeNodeFacts],
-        view: WorkerView,
+        views: WorkerViews,
         actuator: WorkerActuator,
         belongings: NodeSetBelongings,
         claims: WorkerClaims,
         revisions: NodeSetRevisions,
         templates: WorkerTemplates,
-        controller: str,
         queue: WorkQueue[str],
         clock: Clock,
         metrics: Metrics,
@@ -72,13 +73,12 @@ class NodeSetLoop:
             node_sets: all of them, by uid.
             pods: those of workers, by uid.
             kube_nodes: all of them, by name.
-            view: readings of Slurm.
+            views: readings of all Slurms.
             actuator: carries decisions out.
             belongings: keeps what a NodeSet has besides its workers.
             claims: makes and deletes the claims of workers' volumes.
             revisions: keeps the templates that a NodeSet has had.
             templates: makes pods.
-            controller: `namespace/name` of the Controller whose Slurm `view` reads.
             queue: of NodeSets' uids.
             clock: of the process.
             metrics: counts.
@@ -88,14 +88,13 @@ class NodeSetLoop:
         self._node_sets = node_sets
         self._pods = pods
         self._kube_nodes = kube_nodes
-        self._view = view
+        self._views = views
         self._gathering = NodeSetGathering(
             node_sets=node_sets,
             pods=pods,
             kube_nodes=kube_nodes,
-            view=view,
+            views=views,
             templates=templates,
-            controller=controller,
             clock=clock,
         )
         self._actuator = actuator
@@ -136,7 +135,7 @@ class NodeSetLoop:
         """
         found = self._node_sets.get(key)
         if found is None:
-            self._view.forget(key)
+            self._views.forget(key)
             self._belongings.forget(key)
             self._revisions.forget(key)
             return None
@@ -226,13 +225,13 @@ class NodeSetLoop:
     ) -> Acted:
         node_set = situation.node_set
 
-        def make(number: int) -> Mapping[str, Any] | Refused:
+        def make(key: WorkerKey) -> Mapping[str, Any] | Refused:
             if refusal is not None:
                 return Refused((Fault("spec", refusal.text),))
-            body = self._templates(node_set, number)
+            body = self._templates(node_set, key)
             if isinstance(body, Refused):
                 return body
-            return planning.stamped(node_set, number, body, digest=situation.revision)
+            return planning.stamped(node_set, key, body, digest=situation.revision)
 
         acted = await self._actuator.carry_out(node_set, decided, make)
         return replace(acted, refused=None) if refusal is not None else acted
@@ -251,7 +250,7 @@ class NodeSetLoop:
             generation=node_set.metadata.generation,
             desired=situation.wanted,
             workers=decided,
-            states=self._view.states,
+            states=self._gathering.states(node_set),
             trouble=self._gathering.trouble(node_set),
             refusal=refusal,
             failures=tuple(_to_be_told(situation, acted)),
@@ -290,6 +289,9 @@ class NodeSetLoop:
                 self._queue.add(each.metadata.controller_uid)
 
     def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
+        if old is None or new is None or _placing_of(old) != _placing_of(new):
+            for uid in self._gathering.on_nodes():
+                self._queue.add(uid)
         if old and new and _cordon_of(old) == _cordon_of(new):
             return
         for each in {node.name for node in (old, new) if node is not None}:
@@ -305,11 +307,18 @@ def _cordon_of(node: KubeNodeFacts) -> tuple[bool, str | None]:
     return node.is_unschedulable, node.annotations.get(names.CORDON_REASON_ANNOTATION)
 
 
+def _placing_of(node: KubeNodeFacts) -> tuple[object, ...]:
+    """Return what says whether it gets a worker."""
+    host = node.annotations.get(HOST_ANNOTATION)
+    return node.labels, node.taints, node.is_unschedulable, node.is_deleting, host
+
+
 def _to_be_told(situation: NodeSetSituation, acted: Acted) -> Iterator[str]:
     """Yield what a person has to see to; what passes by itself is tried again and logged."""
     yield from dict.fromkeys(str(each) for each in acted.failures if not each.transient)
     for name in planning.strays(situation):
         yield f"pod {name} is owned by it and has no number: delete it"
+    yield from situation.on_nodes.faults if situation.on_nodes else ()
 
 
 def _raise_first(acted: Acted) -> None:

@@ -47,7 +47,7 @@ class WorkerView:
 
     def __init__(self, slurm: SlurmClient, *, clock: Clock, wake: Callable[[str], None]) -> None:
         """wake: called with the key of a NodeSet that has news."""
-        self._slurm = slurm
+        self.slurm = slurm
         self._clock = clock
         self._wake = wake
         self._sure_from_s = clock.monotonic() + LOST_REPLY_S
@@ -112,8 +112,8 @@ class WorkerView:
         jobs = any(each.jobs for each in self._interests.values())
         try:
             # Counters may change without a change of the list: a proof takes a list that is new.
-            listing = await nodes.renewed(self._slurm, None if jobs else self._listing)
-            occupancy = await queue.occupied(self._slurm) if jobs else None
+            listing = await nodes.renewed(self.slurm, None if jobs else self._listing)
+            occupancy = await queue.occupied(self.slurm) if jobs else None
         except SlurmError as error:
             _log.warning("workers.not_read", error=str(error))
             self._readings.failed()

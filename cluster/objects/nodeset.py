@@ -245,6 +245,11 @@ class NodeSetObject(ObjectStruct, frozen=True):
     status: NodeSetStatus = NodeSetStatus()
 
     @property
+    def controller(self) -> str:
+        """Its Controller, as `namespace/name`."""
+        return f"{self.metadata.namespace}/{self.spec.controller_ref.name}"
+
+    @property
     def slurm_name(self) -> str:
         """What the NodeSet, its feature and its partition are called in Slurm."""
         return self._hostname.rstrip("-") or self.metadata.name

@@ -191,7 +191,7 @@ def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
     ours = {
         "image": image,
         "ports": [{"name": _APP, "containerPort": SLURMCTLD_PORT, "protocol": "TCP"}],
-        "startupProbe": pods.http_probe("/livez", _APP, failures=6),
+        "startupProbe": pods.starting(pods.http_probe("/livez", _APP)),
         "livenessProbe": pods.http_probe("/livez", _APP, failures=6),
         "readinessProbe": pods.http_probe(ready, _APP),
         "securityContext": dict(pods.AS_SLURM),

@@ -37,6 +37,13 @@ BODY_DIFFERENCES: Final = (
         reason="they say who made an object",
     ),
     Difference(
+        file="slurmctld, slurmrestd, slurmd",
+        where="the startup probe",
+        theirs="looks six times, every ten seconds",
+        ours="looks sixty times, every second",
+        reason="a daemon that is not there at the first look would be taken for ready ten seconds later",
+    ),
+    Difference(
         file="slurmctld",
         where="the Service for clients",
         theirs="selects the label `controller.slinky.slurm.net/active`",
@@ -112,6 +119,13 @@ BODY_DIFFERENCES: Final = (
         theirs="`NAME-ssh-config`",
         ours="`NAME-workers-ssh-config`",
         reason="a LoginSet of the same name has that one",
+    ),
+    Difference(
+        file="slurmd",
+        where="the pods' names if `scalingMode` is DaemonSet",
+        theirs="generated",
+        ours="`NODESET-NODE`",
+        reason="after a lost reply there would be two workers for one node",
     ),
     Difference(
         file="slurmd",

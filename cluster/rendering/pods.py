@@ -103,6 +103,14 @@ def tcp_probe(port: str, *, failures: int = 3, period_s: int = 10) -> dict[str, 
     }
 
 
+def starting(probe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a probe for a start: as patient as theirs, a minute, but it looks every second.
+
+    A daemon that is not there at the first look would wait ten seconds for the next one, and so would all who need it.
+    """
+    return {**probe, "failureThreshold": 60, "periodSeconds": 1}
+
+
 def projected(name: str, mode: int, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a volume of files from several objects."""
     return {

@@ -97,7 +97,7 @@ def _slurmrestd(
             {"name": "SLURMRESTD_SECURITY", "value": "disable_unshare_files,disable_unshare_sysv"},
         ],
         "ports": [{"name": _APP, "containerPort": SLURMRESTD_PORT, "protocol": "TCP"}],
-        "startupProbe": pods.tcp_probe(_APP, failures=6),
+        "startupProbe": pods.starting(pods.tcp_probe(_APP)),
         "livenessProbe": pods.tcp_probe(_APP, failures=6),
         "readinessProbe": pods.tcp_probe(_APP),
         "securityContext": dict(_NOBODY),

@@ -93,7 +93,10 @@ def test_the_program_takes_its_settings(
     (container,) = spec["containers"]
     mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
     assert ["cluster", "--config", f"{mounts['config']}/config.yaml"] == container["args"]
-    assert mounts["token"] == str(Path(settings.slurm.token_file).parent)
+    if values:
+        assert mounts["token"] == str(Path(settings.slurm.token_file).parent)
+    else:
+        assert "token" not in mounts
     assert settings.health.listen == f"0.0.0.0:{container['ports'][0]['containerPort']}"
 
 
@@ -123,10 +126,10 @@ def test_what_is_wrong_is_refused(helm: Path) -> None:
         ({"config": {"webhook": {}}}, "/config"),
         ({"config": {"slurm": {"token_file": "/x"}}}, "/config/slurm"),
         ({"image": {"digest": "latest"}}, "/image/digest"),
-        ({"slurmToken": {"existingSecret": ""}}, "/slurmToken/existingSecret"),
         ({"policies": {"slurmNamespaces": {"actions": ["deny"]}}}, "/slurmNamespaces/actions"),
         ({"policies": {"slurmNamespaces": {"actions": ["Warn", "Deny"]}}}, "/actions"),
         ({"policies": {"slurmNamespaces": {"label": "a b"}}}, "/slurmNamespaces/label"),
+        ({"slurmToken": {"key": ""}}, "/slurmToken/key"),
     ):
         with pytest.raises(HelmError, match=place):
             template(helm, values)

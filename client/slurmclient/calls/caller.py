@@ -16,7 +16,7 @@ from slurmclient.calls.dialect import Dialect, negotiate
 from slurmclient.calls.observing import Observe
 from slurmclient.errors import LostReply, Malformed, TooOld, Unavailable
 from slurmclient.transport.exchange import NOT_MODIFIED, OK, Reply, Request
-from slurmclient.transport.failover import Transport
+from slurmclient.transport.failover import Sender
 from slurmclient.wire.reading import Answer
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Caller:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Sender,
         *,
         connections: int,
         attempts: int,

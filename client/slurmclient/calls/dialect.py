@@ -11,7 +11,7 @@ from slurmclient.calls import answers
 from slurmclient.calls.answers import A
 from slurmclient.errors import Malformed, TooOld, Unavailable
 from slurmclient.transport.exchange import Reply, Request
-from slurmclient.transport.failover import Transport
+from slurmclient.transport.failover import Sender
 from slurmclient.wire.reading import Answer
 
 
@@ -52,7 +52,7 @@ class _Paths(Answer, frozen=True, kw_only=True):
     paths: dict[str, Raw]
 
 
-async def negotiate(transport: Transport, versions: Sequence[int]) -> Dialect:
+async def negotiate(transport: Sender, versions: Sequence[int]) -> Dialect:
     """Return the first of these versions that slurmrestd answers a ping in.
 
     Args:
@@ -84,7 +84,7 @@ async def negotiate(transport: Transport, versions: Sequence[int]) -> Dialect:
     )
 
 
-async def _offered(transport: Transport) -> set[str]:
+async def _offered(transport: Sender) -> set[str]:
     """Return the API versions in slurmrestd's own specification."""
     question = Request(operation="openapi", method="GET", path="/openapi/v3", is_resent=True)
     reply = await transport.exchange(question)
@@ -92,7 +92,7 @@ async def _offered(transport: Transport) -> set[str]:
     return {path.split("/")[2] for path in paths if path.startswith("/slurm/v")}
 
 
-def _answer(transport: Transport, operation: str, reply: Reply, kind: type[A]) -> A:
+def _answer(transport: Sender, operation: str, reply: Reply, kind: type[A]) -> A:
     try:
         return answers.read(operation, reply, kind)
     except (Unavailable, Malformed):

@@ -25,6 +25,11 @@ class FakeCluster:
         self._next_id = 1
         self._submitted = 0
 
+    def register(self, name: str) -> None:
+        """Register a node, as its slurmd does; one that is known already stays as it is."""
+        self._nodes.setdefault(name, self._node(name))
+        self._schedule()
+
     def end(self, job_id: int, state: str = "COMPLETED", *, exit_code: int = 0) -> None:
         """End a job in a state, with an exit code."""
         job = self._jobs[job_id]

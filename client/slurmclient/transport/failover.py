@@ -1,8 +1,8 @@
 """Sending requests to the first of several servers that can be reached, with a token."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final, TypeVar
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Final, Protocol, TypeVar
 
 import aiohttp
 
@@ -19,6 +19,34 @@ REFUSED_TOKEN: Final = (401, 511)
 
 MOST_BYTES: Final = 1 << 30
 """The longest answer to take: 200 000 jobs with all their fields."""
+
+
+class Sender(Protocol):
+    """What a `Transport` does for those who call operations."""
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+    async def user(self) -> str:
+        """Return the user of the token."""
+        ...
+
+    async def exchange(self, request: Request) -> Reply:
+        """Send a request and read its answer."""
+        ...
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Send a request; the block reads the answer piece by piece."""
+        ...
+
+    async def rest(self, operation: str, response: aiohttp.ClientResponse) -> bytes:
+        """Read all of an opened answer."""
+        ...
+
+    def avoid(self, server: int) -> None:
+        """Send the next requests to another server."""
+        ...
 
 
 class Transport:

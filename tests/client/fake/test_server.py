@@ -40,6 +40,15 @@ async def client(fake: FakeSlurm) -> AsyncIterator[Client]:
         yield opened
 
 
+async def test_a_node_registers_and_takes_what_waits(fake: FakeSlurm, client: Client) -> None:
+    await client.jobs.submit(name="runs")
+    waits = await client.jobs.submit(name="waits")
+    fake.register("late")
+    assert "RUNNING" in (await client.jobs.get(waits.job_id)).job_state
+    fake.register("late")
+    assert ["late", "node-0"] == sorted(each.name for each in await client.nodes.list())
+
+
 async def test_a_job_ends_as_requested(fake: FakeSlurm, client: Client) -> None:
     job = await client.jobs.submit(name="fails")
     waits = await client.jobs.submit(name="waits")

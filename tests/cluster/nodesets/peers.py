@@ -3,8 +3,8 @@
 import asyncio
 import copy
 import random
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -19,17 +19,19 @@ from bridge.kube.wire import rfc3339
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
-from bridge.slurm.errors import LostReply, Rejected
+from bridge.slurm.errors import LostReply, Rejected, Unavailable
 from cluster.nodesets.actuator import WorkerActuator
 from cluster.nodesets.loop import NodeSetLoop
+from cluster.nodesets.names import KUBE_NODE_ANNOTATION
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.nodesets.owned.belongings import NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import NodeSetRevisions
 from cluster.nodesets.recent_writes import RecentWrites
-from cluster.nodesets.slurm_view import WorkerView
+from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.workers import WorkerKey, host_name
 from tests.cluster.examples import manifest
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer
@@ -64,12 +66,12 @@ def node_set(name: str = "gpu", *, replicas: int, **changes: Any) -> Manifest:
     return made
 
 
-def worker_pod(of: NodeSetObject, number: int) -> dict[str, Any] | Refused:
+def worker_pod(of: NodeSetObject, key: WorkerKey) -> dict[str, Any] | Refused:
     """The least that makes a worker; one that cannot be made has a wrong image."""
     if "image" not in (of.spec.slurmd or {}):
         return Refused((Fault("spec.slurmd.image", "expected an image"),))
     image = of.spec.slurmd["image"] if of.spec.slurmd else ""
-    return {"spec": {"hostname": f"{of.node_prefix}{number}", "containers": [{"image": image}]}}
+    return {"spec": {"hostname": host_name(of, key), "containers": [{"image": image}]}}
 
 
 class Cluster(ApplyingServer):
@@ -135,10 +137,11 @@ class Cluster(ApplyingServer):
                 self.remove("Pod", name)
             elif start and "status" not in pod and not self._is_stuck(pod):
                 slurm.register(pod["spec"]["hostname"])
+                own = pod["metadata"].get("annotations", {}).get(KUBE_NODE_ANNOTATION)
                 self.change(
                     "Pod",
                     name,
-                    spec={"nodeName": f"machine-{name}"},
+                    spec={"nodeName": own or f"machine-{name}"},
                     status={"phase": "Running", "conditions": [READY]},
                 )
 
@@ -191,6 +194,16 @@ class Workers(Slurm):
         return super()._read(operation, path)
 
 
+class Away:
+    """A Slurm that does not answer."""
+
+    async def call(self, label: str, *_: Any, **__: Any) -> Any:
+        raise Unavailable(label, "Controller has no RestApi with replicas")
+
+
+AWAY = Away()
+
+
 class Operator:
     """One leader after another over the same peers."""
 
@@ -200,6 +213,7 @@ class Operator:
         self.slurm = Workers(self.trouble, ())
         self.api = Cluster(clock, self.trouble)
         self.metrics = Metrics("operator")
+        self.opened: list[str] = []
 
     def caches(self) -> tuple[Cache[WatchedNodeSet], Cache[WorkerPodObject], Cache[KubeNodeFacts]]:
         """Caches as a new process fills them."""
@@ -210,6 +224,12 @@ class Operator:
                 cache.put_listed(cache.kind.read(msgspec.json.encode(found)))
         return made
 
+    @asynccontextmanager
+    async def _slurm_of(self, controller: str) -> AsyncIterator[Any]:
+        """One Slurm, and others that are away."""
+        self.opened.append(controller)
+        yield self.slurm if controller == "slurm/site" else AWAY
+
     async def lead(
         self, *, for_s: float, kubelet: bool = True, then: Mapping[float, Callable[[], None]] = {}
     ) -> None:
@@ -219,27 +239,25 @@ class Operator:
         """
         node_sets, pods, kube_nodes = self.caches()
         queue: WorkQueue[str] = WorkQueue(rng=random.Random(1))  # noqa: S311  # jitter
-        view = WorkerView(self.slurm, clock=self.clock, wake=queue.add)  # type: ignore[arg-type]  # all it calls
+        views = WorkerViews(self._slurm_of, clock=self.clock, wake=queue.add)
         claims = WorkerClaims(self.api)  # type: ignore[arg-type]  # all it calls
         loop = NodeSetLoop(
             kube=self.api,  # type: ignore[arg-type]  # all it calls
             node_sets=node_sets,
             pods=pods,
             kube_nodes=kube_nodes,
-            view=view,
+            views=views,
             actuator=WorkerActuator(
                 kube=self.api,  # type: ignore[arg-type]  # all it calls
                 claims=claims,
-                slurm=self.slurm,  # type: ignore[arg-type]  # all it calls
                 pods=pods,
-                view=view,
+                views=views,
                 recent=RecentWrites(self.clock.monotonic),
             ),
             belongings=NodeSetBelongings(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             claims=claims,
             revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,
-            controller="slurm/site",
             queue=queue,
             clock=self.clock,
             metrics=self.metrics,
@@ -249,7 +267,7 @@ class Operator:
         async with asyncio.TaskGroup() as group:
             for at_s, do in then.items():
                 asyncio.get_running_loop().call_later(at_s, do)
-            group.create_task(view.run(stop))
+            group.create_task(views.run(stop))
             group.create_task(loop.run(stop, workers=2))
             end_s = self.clock.monotonic() + for_s
             while self.clock.monotonic() < end_s:

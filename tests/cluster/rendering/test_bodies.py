@@ -78,6 +78,16 @@ def test_selectors_find_the_pods_and_volumes_are_there(kind: str) -> None:
         assert container["image"]
 
 
+@pytest.mark.parametrize("kind", ["Controller", "RestApi"])
+def test_a_daemon_that_answers_a_moment_later_is_not_missed_for_long(kind: str) -> None:
+    (daemon, *_) = pod(rendered(given(kind)))["spec"]["containers"]
+
+    assert (60, 1) == (
+        daemon["startupProbe"]["failureThreshold"],
+        daemon["startupProbe"]["periodSeconds"],
+    )
+
+
 def test_clients_find_slurmctld_whoever_runs_and_whatever_port_the_service_has_besides() -> None:
     service = one(rendered(given("Controller")), "Service", "site-controller")["spec"]
     assert {"app.kubernetes.io/name": "slurmctld", "app.kubernetes.io/instance": "site"} == service[

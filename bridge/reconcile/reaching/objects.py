@@ -1,0 +1,78 @@
+"""Read from the API server what it takes to reach a Controller's Slurm."""
+
+import base64
+import binascii
+from typing import Final
+
+import msgspec
+
+from bridge.crd.fields import ObjectStruct
+from bridge.domain.faults import Fault, Refused
+from bridge.kube import decode, errors, paths
+from bridge.kube.client import KubeClient
+from bridge.reconcile.reaching import finding
+from bridge.reconcile.reaching.finding import ControllerName, FoundController, FoundRestApi
+
+_GROUP: Final = "slinky.slurm.net/v1beta1"
+
+
+class _RestApis(ObjectStruct, frozen=True):
+    items: list[FoundRestApi]
+
+
+class _Secret(ObjectStruct, frozen=True):
+    data: dict[str, str] | None = None
+
+
+_controller = msgspec.json.Decoder(FoundController)
+_rest_apis = msgspec.json.Decoder(_RestApis)
+_secret = msgspec.json.Decoder(_Secret)
+
+
+class ControllerObjects:
+    """Reads the objects of Controllers, each time anew: they are asked for rarely."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def urls(self, of: ControllerName) -> tuple[str, ...] | Refused:
+        """Return where a Controller's slurmrestd is, or why it is nowhere.
+
+        Raises:
+            KubeError: it was not read.
+        """
+        path = paths.collection(_GROUP, "restapis", of.namespace)
+        answer = await self._kube.request("GET", path)
+        found = decode.decoded(_rest_apis, f"RestApis of {of.namespace}", answer)
+        return finding.urls(of, found.items)
+
+    async def signing_key(self, of: ControllerName) -> bytes | Refused:
+        """Return the key that signs tokens of a Controller's Slurm, or why there is none.
+
+        Raises:
+            KubeError: it was not read.
+        """
+        path = paths.collection(_GROUP, "controllers", of.namespace) + paths.of(of.name)
+        try:
+            answer = await self._kube.request("GET", path)
+        except errors.NotFound:
+            return Refused((Fault("Controller", f"there is no {of}: create it"),))
+        controller = decode.decoded(_controller, f"Controller {of}", answer)
+        named = finding.signing_key(of, controller)
+        if isinstance(named, Refused):
+            return named
+        where = paths.collection("v1", "secrets", of.namespace) + paths.of(named.name)
+        try:
+            answer = await self._kube.request("GET", where)
+        except errors.NotFound:
+            text = f"Secret {of.namespace}/{named.name} is missing: the Controller's slurmctld has its key"
+            return Refused((Fault("spec.jwtKeyRef.name", text),))
+        data = decode.decoded(_secret, f"Secret {of.namespace}/{named.name}", answer).data or {}
+        try:
+            key = base64.b64decode(data.get(named.key, ""), validate=True)
+        except binascii.Error:
+            key = b""
+        if not key:
+            text = f"Secret {of.namespace}/{named.name} has no {named.key}: expected slurmctld's jwt_key"
+            return Refused((Fault("spec.jwtKeyRef.key", text),))
+        return key
