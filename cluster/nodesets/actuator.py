@@ -23,6 +23,7 @@ from cluster.nodesets.slurm_view import WorkerView
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.workers import WorkerKey
 from cluster.workers.actions import (
     CreateWorker,
     DeleteWorker,
@@ -39,8 +40,8 @@ _log = structlog.get_logger(__name__)
 _AT_ONCE: Final = 16
 """Workers that are acted on at the same time."""
 
-Template = Callable[[int], Mapping[str, Any] | Refused]
-"""Makes the pod of the worker with this number, or says why there is none."""
+Template = Callable[[WorkerKey], Mapping[str, Any] | Refused]
+"""Makes the pod of this worker, or says why there is none."""
 Decided = Sequence[tuple[PlannedWorker, WorkerDecision]]
 
 
@@ -81,19 +82,19 @@ class WorkerActuator:
         for some in _chunks(there, _AT_ONCE):
             failures += await _together(self._one(*each, view=view) for each in some)
         missing = [each for each, decision in decided if CreateWorker() in decision.actions]
-        bodies: list[tuple[int, str, Mapping[str, Any]]] = []
+        bodies: list[tuple[WorkerKey, str, Mapping[str, Any]]] = []
         for each in missing:
-            made = make(each.ordinal)
+            made = make(each.key)
             if isinstance(made, Refused):
                 return Acted(failures=tuple(failures), refused=made)
             name = f"{node_set.metadata.namespace}/{made['metadata']['name']}"
-            bodies.append((each.ordinal, name, made))
+            bodies.append((each.key, name, made))
         new = [each for each in bodies if not self._recent.is_awaited(each[1], "")]
         failures += await self._create(node_set, new)
         return Acted(failures=tuple(failures), is_waiting=len(new) < len(bodies))
 
     async def _create(
-        self, node_set: NodeSetObject, bodies: list[tuple[int, str, Mapping[str, Any]]]
+        self, node_set: NodeSetObject, bodies: list[tuple[WorkerKey, str, Mapping[str, Any]]]
     ) -> list[PeerError]:
         """Create pods, ever more at a time: what fails for all of them is tried once, not a thousand times."""
         at_once = 1
@@ -106,9 +107,9 @@ class WorkerActuator:
         return []
 
     async def _create_one(
-        self, node_set: NodeSetObject, number: int, name: str, body: Mapping[str, Any]
+        self, node_set: NodeSetObject, key: WorkerKey, name: str, body: Mapping[str, Any]
     ) -> None:
-        await self._claims.make(node_set, number)
+        await self._claims.make(node_set, key)
         namespace = node_set.metadata.namespace
         await worker_pods.create(self._kube, namespace, body, owner_uid=node_set.metadata.uid)
         self._recent.wrote(name, "")

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.request.selection import Selector
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
 from cluster.nodesets import names, planning
@@ -16,10 +17,16 @@ from cluster.nodesets.status import Refusal
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.placing import PodPlacing
+from cluster.objects.placing import placing as read_placing
+from cluster.objects.workers import OnNode, WorkerKey, is_on_nodes
+from cluster.rendering.node_sets.worker import worker_tolerations
+from cluster.workers import placing
+from cluster.workers.placing import NodePlan
 from cluster.workers.situation import SeenWorker
 
-WorkerTemplates = Callable[[NodeSetObject, int], Mapping[str, Any] | Refused]
-"""Makes the pod of a NodeSet's worker with this number, or says why there is none."""
+WorkerTemplates = Callable[[NodeSetObject, WorkerKey], Mapping[str, Any] | Refused]
+"""Makes the pod of one of a NodeSet's workers, or says why there is none."""
 
 NOT_SERVED: Final = "NotServed"
 """Reason of a refusal after which nothing is touched: its pods may not be what a plan takes them for."""
@@ -45,6 +52,10 @@ class NodeSetGathering:
         self._clock = clock
         self._by_owner = pods.index(lambda pod: [pod.metadata.controller_uid])
         self._by_prefix = node_sets.index(_prefixes)
+        self._by_mode = node_sets.index(
+            lambda each: [each.node_set.spec.scaling_mode] if each.node_set else []
+        )
+        self._by_host = pods.index(lambda pod: [f"{pod.metadata.namespace}/{pod.slurm_node}"])
 
     def pods(self, uid: str) -> tuple[WorkerPodObject, ...]:
         """Return the pods that a NodeSet owns."""
@@ -80,6 +91,7 @@ class NodeSetGathering:
             seen=lambda _: _UNSURE,
             cordons={pod.kube_node: why for pod in pods if (why := self._cordon(pod.kube_node))},
             revision=revision,
+            on_nodes=self._plan_nodes(node_set, pods),
             may_replace=may_replace,
             now=self._clock.now(),
         )
@@ -109,8 +121,6 @@ class NodeSetGathering:
         """Return why a NodeSet gets no workers."""
         spec = node_set.spec
         found = []
-        if spec.scaling_mode != "StatefulSet":
-            found.append(Fault("spec.scalingMode", "only StatefulSet is served yet"))
         fate = spec.persistent_volume_claim_retention_policy
         if spec.volume_claim_templates and fate and fate.when_scaled != "Retain":
             path = "spec.persistentVolumeClaimRetentionPolicy.whenScaled"
@@ -119,6 +129,8 @@ class NodeSetGathering:
             )
         if found:
             return Refusal(reason=NOT_SERVED, text=Refused(tuple(found)).text)
+        if isinstance(read := _placing(node_set), Refused):
+            return Refusal(reason="BadInput", text=read.text)
         if other := self._namesake(node_set):
             text = (
                 f"its Slurm nodes would have the names of those of NodeSet {other}: give one of "
@@ -146,6 +158,36 @@ class NodeSetGathering:
             "",
         )
 
+    def on_nodes(self) -> list[str]:
+        """Return the uids of all NodeSets that have one worker on each Kubernetes node that fits."""
+        return [each.metadata.uid for each in self._by_mode.get("DaemonSet")]
+
+    def _plan_nodes(
+        self, node_set: NodeSetObject, pods: tuple[WorkerPodObject, ...]
+    ) -> NodePlan | None:
+        if not is_on_nodes(node_set):
+            return None
+        keys = (planning.worker_key(node_set, pod) for pod in pods)
+        there = {key.kube_node: key.host for key in keys if isinstance(key, OnNode)}
+        found = _placing(node_set)
+        if isinstance(found, Refused):  # those that are there stay where they are
+            return NodePlan(hosts=there, leaving={})
+        return placing.plan(
+            self._kube_nodes.values(),
+            there,
+            selector=Selector(found.node_terms, found.node_selector),
+            tolerations=found.tolerations,
+            taken=lambda host: self._taken(node_set, host),
+        )
+
+    def _taken(self, node_set: NodeSetObject, host: str) -> str:
+        """Return the worker of another NodeSet that has this name in Slurm, or ""."""
+        mine = node_set.metadata
+        others = self._by_host.get(f"{mine.namespace}/{host}")
+        return next(
+            (each.metadata.name for each in others if each.metadata.controller_uid != mine.uid), ""
+        )
+
     def _cordon(self, kube_node: str) -> str:
         found = self._kube_nodes.get(kube_node) if kube_node else None
         if found is None or not found.is_unschedulable:
@@ -154,9 +196,22 @@ class NodeSetGathering:
         return said or f"Kubernetes has node {found.name} cordoned"
 
 
+def _placing(node_set: NodeSetObject) -> PodPlacing | Refused:
+    """Return where its workers may go, or why that cannot be read."""
+    template = node_set.spec.template
+    given = (template.spec or {}) if template else {}
+    found = read_placing(given)
+    ours = read_placing({"tolerations": worker_tolerations(node_set)})
+    if isinstance(found, Refused) or isinstance(ours, Refused):
+        return found
+    return replace(found, tolerations=(*ours.tolerations, *found.tolerations))
+
+
 def _prefixes(found: WatchedNodeSet) -> list[str]:
     return _prefixes_of(found.node_set) if found.node_set else []
 
 
 def _prefixes_of(node_set: NodeSetObject) -> list[str]:
+    if is_on_nodes(node_set):
+        return []
     return [f"{node_set.controller}/{node_set.node_prefix}"]

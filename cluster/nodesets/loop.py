@@ -34,7 +34,9 @@ from cluster.nodesets.status import Refusal, StatusFacts
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
+from cluster.objects.workers import WorkerKey
 from cluster.workers import table
+from cluster.workers.placing import HOST_ANNOTATION
 from cluster.workers.situation import WorkerPolicy
 
 _log = structlog.get_logger(__name__)
@@ -223,13 +225,13 @@ class NodeSetLoop:
     ) -> Acted:
         node_set = situation.node_set
 
-        def make(number: int) -> Mapping[str, Any] | Refused:
+        def make(key: WorkerKey) -> Mapping[str, Any] | Refused:
             if refusal is not None:
                 return Refused((Fault("spec", refusal.text),))
-            body = self._templates(node_set, number)
+            body = self._templates(node_set, key)
             if isinstance(body, Refused):
                 return body
-            return planning.stamped(node_set, number, body, digest=situation.revision)
+            return planning.stamped(node_set, key, body, digest=situation.revision)
 
         acted = await self._actuator.carry_out(node_set, decided, make)
         return replace(acted, refused=None) if refusal is not None else acted
@@ -287,6 +289,9 @@ class NodeSetLoop:
                 self._queue.add(each.metadata.controller_uid)
 
     def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
+        if old is None or new is None or _placing_of(old) != _placing_of(new):
+            for uid in self._gathering.on_nodes():
+                self._queue.add(uid)
         if old and new and _cordon_of(old) == _cordon_of(new):
             return
         for each in {node.name for node in (old, new) if node is not None}:
@@ -302,11 +307,18 @@ def _cordon_of(node: KubeNodeFacts) -> tuple[bool, str | None]:
     return node.is_unschedulable, node.annotations.get(names.CORDON_REASON_ANNOTATION)
 
 
+def _placing_of(node: KubeNodeFacts) -> tuple[object, ...]:
+    """Return what says whether it gets a worker."""
+    host = node.annotations.get(HOST_ANNOTATION)
+    return node.labels, node.taints, node.is_unschedulable, node.is_deleting, host
+
+
 def _to_be_told(situation: NodeSetSituation, acted: Acted) -> Iterator[str]:
     """Yield what a person has to see to; what passes by itself is tried again and logged."""
     yield from dict.fromkeys(str(each) for each in acted.failures if not each.transient)
     for name in planning.strays(situation):
         yield f"pod {name} is owned by it and has no number: delete it"
+    yield from situation.on_nodes.faults if situation.on_nodes else ()
 
 
 def _raise_first(acted: Acted) -> None:

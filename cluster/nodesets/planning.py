@@ -12,12 +12,15 @@ from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.labels import PROTECTED_LABEL, WORKER_APP, selecting
 from cluster.objects.nodeset import NodeSetObject, RollingSteps, UpdateStrategy
 from cluster.objects.parts import API_VERSION
+from cluster.objects.workers import OnNode, WorkerKey, host_name, pod_name
 from cluster.workers import choosing, updating
 from cluster.workers.choosing import REPLACED, SCALED_IN, LeavingWorker
+from cluster.workers.placing import NodePlan
 from cluster.workers.situation import BUSY, PodStage, SeenWorker, WorkerFacts
 from cluster.workers.updating import RolledWorker
 
 DELETED: Final = "its NodeSet is deleted"
+OTHER_MODE: Final = "its NodeSet has another scalingMode"
 _LONGEST_REASON: Final = 200
 _UNFIT: Final = re.compile(r"[^ -~]|[\"'\\]")
 """What a reason in Slurm may not hold, or not as it was written."""
@@ -27,7 +30,7 @@ _UNFIT: Final = re.compile(r"[^ -~]|[\"'\\]")
 class PlannedWorker:
     """A worker that is there, or is to be."""
 
-    ordinal: int
+    key: WorkerKey
     pod: WorkerPodObject | None
     facts: WorkerFacts
 
@@ -50,6 +53,8 @@ class NodeSetSituation:
     """Kubernetes nodes that are cordoned, and why."""
     revision: str
     """The hash of its template."""
+    on_nodes: NodePlan | None = None
+    """Where there are to be workers; None if they have numbers."""
     may_replace: bool
     """Workers can be made of its template: without that, none that has another one goes for it."""
     now: datetime
@@ -57,7 +62,9 @@ class NodeSetSituation:
     @property
     def wanted(self) -> int:
         """How many workers there are to be."""
-        return 0 if self.is_leaving else self.node_set.spec.replicas
+        if self.is_leaving:
+            return 0
+        return len(self.on_nodes.hosts) if self.on_nodes else self.node_set.spec.replicas
 
     @property
     def is_leaving(self) -> bool:
@@ -85,27 +92,57 @@ def is_outdated(situation: NodeSetSituation) -> bool:
 
 
 def workers(situation: NodeSetSituation) -> tuple[PlannedWorker, ...]:
-    """Return the workers that are there or missing, by number."""
+    """Return the workers that are there or missing, in order."""
     there = [
-        (number, pod)
+        (key, pod)
         for pod in situation.pods
-        if (number := ordinal(situation.node_set, pod)) is not None
+        if (key := worker_key(situation.node_set, pod)) is not None
     ]
-    there.sort(key=lambda each: (each[0], each[1].metadata.name))
-    gone = choosing.to_go((_candidate(situation, *each) for each in there), situation.wanted)
-    staying = [each for each in there if each[1].metadata.name not in gone]
-    why = dict.fromkeys(gone, DELETED if situation.is_leaving else SCALED_IN)
+    there.sort(key=lambda each: _by_key(each[0]))
+    why = _leaving(situation, there)
+    staying = [each for each in there if each[1].metadata.name not in why]
     why |= dict.fromkeys(_to_replace(situation, staying), REPLACED)
-    planned = [_kept_or_going(situation, number, pod, why) for number, pod in there]
-    coming = choosing.to_come((number for number, _ in there), situation.wanted)
-    planned += [
-        _missing(situation, number) for number in coming[: max(situation.wanted - len(there), 0)]
-    ]
-    return tuple(sorted(planned, key=lambda each: each.ordinal))
+    planned = [_kept_or_going(situation, key, pod, why) for key, pod in there]
+    planned += [_missing(situation, key) for key in _coming(situation, [key for key, _ in there])]
+    return tuple(sorted(planned, key=lambda each: _by_key(each.key)))
+
+
+def _leaving(
+    situation: NodeSetSituation, there: Sequence[tuple[WorkerKey, WorkerPodObject]]
+) -> dict[str, str]:
+    """Return the names of the pods that are to go, whatever their template, and why."""
+    if situation.is_leaving:
+        return {pod.metadata.name: DELETED for _, pod in there}
+    plan = situation.on_nodes
+    others = [pod for key, pod in there if isinstance(key, OnNode) is (plan is None)]
+    why = {pod.metadata.name: OTHER_MODE for pod in others}
+    if plan is not None:
+        on_nodes = [(key, pod) for key, pod in there if isinstance(key, OnNode)]
+        return why | {
+            pod.metadata.name: _clean(plan.leaving[key.kube_node])
+            for key, pod in on_nodes
+            if key.kube_node in plan.leaving
+        }
+    numbered = (_candidate(situation, key, pod) for key, pod in there if isinstance(key, int))
+    return why | dict.fromkeys(choosing.to_go(numbered, situation.wanted), SCALED_IN)
+
+
+def _coming(situation: NodeSetSituation, there: Sequence[WorkerKey]) -> tuple[WorkerKey, ...]:
+    """Return the workers that are missing."""
+    if situation.on_nodes is not None and not situation.is_leaving:
+        taken = {key.kube_node for key in there if isinstance(key, OnNode)}
+        hosts = situation.on_nodes.hosts.items()
+        return tuple(OnNode(kube_node=name, host=host) for name, host in hosts if name not in taken)
+    numbers_there = [key for key in there if isinstance(key, int)]
+    return choosing.to_come(numbers_there, situation.wanted)
+
+
+def _by_key(key: WorkerKey) -> tuple[int, str]:
+    return (key, "") if isinstance(key, int) else (0, key.kube_node)
 
 
 def _to_replace(
-    situation: NodeSetSituation, staying: Sequence[tuple[int, WorkerPodObject]]
+    situation: NodeSetSituation, staying: Sequence[tuple[WorkerKey, WorkerPodObject]]
 ) -> frozenset[str]:
     if not is_outdated(situation):
         return frozenset()
@@ -114,11 +151,11 @@ def _to_replace(
     min_ready = timedelta(seconds=spec.min_ready_seconds)
     rolled = [
         RolledWorker(
-            worker=_candidate(situation, number, pod),
+            worker=_candidate(situation, key, pod),
             is_current=is_current(pod, situation.revision),
             is_available=is_available(pod, min_ready, situation.now),
         )
-        for number, pod in staying
+        for key, pod in staying
     ]
     return updating.to_replace(
         rolled,
@@ -139,9 +176,14 @@ def needs_jobs(situation: NodeSetSituation, states: Callable[[str], frozenset[st
 
     states: a node's by the last reading; None if there was none.
     """
-    there = len(situation.pods) - sum(1 for _ in strays(situation))
+    there = [
+        (key, pod)
+        for pod in situation.pods
+        if (key := worker_key(situation.node_set, pod)) is not None
+    ]
     return (
-        there > situation.wanted
+        len(there) > situation.wanted
+        or bool(_leaving(situation, there))
         or is_outdated(situation)
         or any(
             pod.facts.is_protected
@@ -154,8 +196,10 @@ def needs_jobs(situation: NodeSetSituation, states: Callable[[str], frozenset[st
     )
 
 
-def ordinal(node_set: NodeSetObject, pod: WorkerPodObject) -> int | None:
-    """Return a worker's number; None if its name is not one of ours."""
+def worker_key(node_set: NodeSetObject, pod: WorkerPodObject) -> WorkerKey | None:
+    """Return which worker a pod is; None if its name is not one of ours."""
+    if kube_node := pod.metadata.annotations.get(names.KUBE_NODE_ANNOTATION):
+        return OnNode(kube_node=kube_node, host=pod.slurm_node)
     prefix, _, number = pod.metadata.name.rpartition("-")
     if prefix != node_set.metadata.name or not number.isascii():
         return None
@@ -163,7 +207,7 @@ def ordinal(node_set: NodeSetObject, pod: WorkerPodObject) -> int | None:
 
 
 def stamped(
-    node_set: NodeSetObject, number: int, body: Mapping[str, Any], *, digest: str
+    node_set: NodeSetObject, key: WorkerKey, body: Mapping[str, Any], *, digest: str
 ) -> dict[str, Any]:
     """Return a worker's pod with what makes it this NodeSet's worker, whatever its template says."""
     meta = node_set.metadata
@@ -185,23 +229,27 @@ def stamped(
     }
     metadata = {
         **given,
-        "name": f"{meta.name}-{node_set.numbered(number)}",
+        "name": pod_name(node_set, key),
         "namespace": meta.namespace,
         "labels": labels,
         "ownerReferences": [owner],
     }
+    if isinstance(key, OnNode):
+        mark = {names.KUBE_NODE_ANNOTATION: key.kube_node}
+        metadata["annotations"] = {**(given.get("annotations") or {}), **mark}
     return {"apiVersion": "v1", "kind": "Pod", **body, "metadata": metadata}
 
 
 def strays(situation: NodeSetSituation) -> Iterable[str]:
-    """Return the names of pods that it owns and that are not numbered; they are left alone."""
-    return (pod.metadata.name for pod in situation.pods if ordinal(situation.node_set, pod) is None)
+    """Return the names of pods that it owns and that are none of its workers; they are left alone."""
+    node_set = situation.node_set
+    return (pod.metadata.name for pod in situation.pods if worker_key(node_set, pod) is None)
 
 
-def _candidate(situation: NodeSetSituation, number: int, pod: WorkerPodObject) -> LeavingWorker:
+def _candidate(situation: NodeSetSituation, key: WorkerKey, pod: WorkerPodObject) -> LeavingWorker:
     return LeavingWorker(
         name=pod.metadata.name,
-        ordinal=number,
+        ordinal=key if isinstance(key, int) else 0,
         pod=pod.facts,
         seen=situation.seen(pod.slurm_node),
         deletion_cost=_cost(pod),
@@ -211,10 +259,10 @@ def _candidate(situation: NodeSetSituation, number: int, pod: WorkerPodObject) -
 
 
 def _kept_or_going(
-    situation: NodeSetSituation, number: int, pod: WorkerPodObject, why: Mapping[str, str]
+    situation: NodeSetSituation, key: WorkerKey, pod: WorkerPodObject, why: Mapping[str, str]
 ) -> PlannedWorker:
     return PlannedWorker(
-        ordinal=number,
+        key=key,
         pod=pod,
         facts=WorkerFacts(
             name=pod.slurm_node,
@@ -227,11 +275,10 @@ def _kept_or_going(
     )
 
 
-def _missing(situation: NodeSetSituation, number: int) -> PlannedWorker:
-    node_set = situation.node_set
-    node = f"{node_set.node_prefix}{node_set.numbered(number)}"
+def _missing(situation: NodeSetSituation, key: WorkerKey) -> PlannedWorker:
+    node = host_name(situation.node_set, key)
     facts = WorkerFacts(name=node, pod=None, seen=situation.seen(node))
-    return PlannedWorker(ordinal=number, pod=None, facts=facts)
+    return PlannedWorker(key=key, pod=None, facts=facts)
 
 
 def _cordoned(situation: NodeSetSituation, pod: WorkerPodObject) -> str:

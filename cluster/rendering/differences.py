@@ -122,6 +122,13 @@ BODY_DIFFERENCES: Final = (
     ),
     Difference(
         file="slurmd",
+        where="the pods' names if `scalingMode` is DaemonSet",
+        theirs="generated",
+        ours="`NODESET-NODE`",
+        reason="after a lost reply there would be two workers for one node",
+    ),
+    Difference(
+        file="slurmd",
         where="`--conf`",
         theirs="with `Topology` from an annotation of the pod",
         ours="without",

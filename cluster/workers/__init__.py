@@ -1,6 +1,6 @@
 """What happens to the workers of a NodeSet: one pure table, and what it is fed with.
 
 `situation` is what one decision depends on, `actions` what it may ask for, `rules` are the cells of `table`. `readings`
-remembers how often Slurm has surely shown a node without jobs, and `choosing` says which workers go when there are too
-many. docs/nodeset-lifecycle.md is generated from the table.
+remembers how often Slurm has surely shown a node without jobs, `choosing` says which workers go when there are too
+many, and `placing` which Kubernetes nodes have one if there is one on each. docs/nodeset-lifecycle.md is generated from the table.
 """

@@ -20,6 +20,7 @@ from bridge.slurm.client import SlurmClient
 from cluster.nodesets import program
 from cluster.objects.definitions import definitions
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.workers import WorkerKey, host_name
 from cluster.rendering.node_sets.claims import with_claims
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
@@ -86,10 +87,10 @@ async def operator(kube: Sandbox, slurm: Sandbox, controller: str) -> AsyncItera
             stop.set()
 
 
-def worker_pod(of: NodeSetObject, number: int) -> Mapping[str, Any]:
+def worker_pod(of: NodeSetObject, key: WorkerKey) -> Mapping[str, Any]:
     container = {"name": "slurmd", "image": "example.test/slurmd"}
-    spec = {"hostname": f"{of.node_prefix}{number}", "containers": [container]}
-    return {"spec": with_claims(of, number, spec)}
+    spec = {"hostname": host_name(of, key), "containers": [container]}
+    return {"spec": with_claims(of, key, spec)}
 
 
 @asynccontextmanager

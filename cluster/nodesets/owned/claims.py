@@ -15,6 +15,7 @@ from bridge.kube.decode import ResourceKind
 from cluster.nodesets import names
 from cluster.objects.labels import MADE_BY_US
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.workers import WorkerKey
 from cluster.rendering.node_sets.claims import NODE_SET_UID_ANNOTATION, claim_bodies
 
 _log = structlog.get_logger(__name__)
@@ -64,7 +65,7 @@ class WorkerClaims:
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
 
-    async def make(self, node_set: NodeSetObject, number: int) -> None:
+    async def make(self, node_set: NodeSetObject, key: WorkerKey) -> None:
         """See to it that all claims of a worker are there, before its pod is created.
 
         Raises:
@@ -72,7 +73,7 @@ class WorkerClaims:
             Rejected: one belongs to another object.
             KubeError: one was not made, or nobody knows.
         """
-        for body in claim_bodies(node_set, number):
+        for body in claim_bodies(node_set, key):
             await self._make_one(node_set, body)
 
     async def _make_one(self, node_set: NodeSetObject, body: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from bridge.domain.faults import Fault
 from cluster.objects.labels import WORKER_APP, standard
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.workers import WorkerKey, volumes_of
 
 NODE_SET_UID_ANNOTATION: Final = "slurm-bridge.dev/node-set-uid"
 """On a claim that we made: for which NodeSet."""
@@ -31,20 +32,18 @@ def claim_faults(node_set: NodeSetObject) -> Iterator[Fault]:
             yield Fault(f"{path}.spec", "expected the specification of a PersistentVolumeClaim")
 
 
-def claim_name(template: str, node_set: str, number: int) -> str:
-    """Return the name of a worker's claim; it does not depend on `ordinalPadding`, which may change."""
-    return f"{template}-{node_set}-{number}"
+def claim_name(template: str, node_set: str, key: WorkerKey) -> str:
+    """Return the name of a worker's claim."""
+    return f"{template}-{node_set}-{volumes_of(key)}"
 
 
-def claim_bodies(node_set: NodeSetObject, number: int) -> tuple[dict[str, Any], ...]:
+def claim_bodies(node_set: NodeSetObject, key: WorkerKey) -> tuple[dict[str, Any], ...]:
     """Return the claims of one worker. They have no owner: what becomes of them is decided when the NodeSet goes."""
-    return tuple(
-        _body(node_set, each, number) for each in node_set.spec.volume_claim_templates or ()
-    )
+    return tuple(_body(node_set, each, key) for each in node_set.spec.volume_claim_templates or ())
 
 
 def with_claims(
-    node_set: NodeSetObject, number: int, specification: Mapping[str, Any]
+    node_set: NodeSetObject, key: WorkerKey, specification: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a pod's specification with the worker's claims, instead of other volumes of their names."""
     names = [_name(each) for each in node_set.spec.volume_claim_templates or ()]
@@ -52,19 +51,17 @@ def with_claims(
     claimed = [
         {
             "name": name,
-            "persistentVolumeClaim": {
-                "claimName": claim_name(name, node_set.metadata.name, number)
-            },
+            "persistentVolumeClaim": {"claimName": claim_name(name, node_set.metadata.name, key)},
         }
         for name in names
     ]
     return {**specification, "volumes": [*others, *claimed]}
 
 
-def _body(node_set: NodeSetObject, template: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _body(node_set: NodeSetObject, template: Mapping[str, Any], key: WorkerKey) -> dict[str, Any]:
     meta, given = node_set.metadata, template.get("metadata") or {}
     metadata = {
-        "name": claim_name(_name(template), meta.name, number),
+        "name": claim_name(_name(template), meta.name, key),
         "namespace": meta.namespace,
         "labels": {**(given.get("labels") or {}), **standard(WORKER_APP, meta.name)},
         "annotations": {**(given.get("annotations") or {}), NODE_SET_UID_ANNOTATION: meta.uid},

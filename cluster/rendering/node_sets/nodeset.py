@@ -7,6 +7,7 @@ from bridge.domain.faults import Refused
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import PROTECTED_LABEL, WORKER_APP
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.workers import WorkerKey
 from cluster.rendering import ssh
 from cluster.rendering.body import Body, BodyOwner, made
 from cluster.rendering.node_sets.worker import ssh_config_map, worker_pod
@@ -18,7 +19,7 @@ ALL_OF_THEM: Final = 2**31 - 1
 
 def worker_templates(
     controllers: Callable[[str, str], ControllerObject | None], site: ControlSite
-) -> Callable[[NodeSetObject, int], Mapping[str, Any] | Refused]:
+) -> Callable[[NodeSetObject, WorkerKey], Mapping[str, Any] | Refused]:
     """Return what makes the pods of workers, as the controller of NodeSets wants it.
 
     Args:
@@ -26,9 +27,9 @@ def worker_templates(
         site: what holds for all clusters.
     """
 
-    def template(node_set: NodeSetObject, number: int) -> Mapping[str, Any] | Refused:
+    def template(node_set: NodeSetObject, key: WorkerKey) -> Mapping[str, Any] | Refused:
         controller = controllers(node_set.metadata.namespace, node_set.spec.controller_ref.name)
-        return worker_pod(node_set, number, controller, site)
+        return worker_pod(node_set, key, controller, site)
 
     return template
 

@@ -4,7 +4,7 @@ What the pod needs of its node: <https://slurm.schedmd.com/slurmd.html>, `-Z` an
 SchedMD's containers: arguments go to the entry point, `POD_CPUS` and `POD_MEMORY` become what slurmd leaves to Slurm.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bridge.domain.faults import Fault, Refused, bounded
@@ -14,6 +14,7 @@ from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL, WORKER_APP
 from cluster.objects.names import LONGEST_HOST
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.parts import KeyOfObject
+from cluster.objects.workers import OnNode, WorkerKey, host_name, is_on_nodes
 from cluster.rendering import pods, ssh
 from cluster.rendering.body import BodyOwner
 from cluster.rendering.node_sets import leaving
@@ -37,33 +38,45 @@ _TOLERATION: Final = {
 }
 
 
+_OF_ONE_ON_EACH_NODE: Final = (
+    {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
+    {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
+    {"key": "node.kubernetes.io/disk-pressure", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node.kubernetes.io/pid-pressure", "operator": "Exists", "effect": "NoSchedule"},
+)
+"""As the pods of a DaemonSet, but not a cordon: a worker on a cordoned node would keep `kubectl drain` from its end."""
+
+
+def worker_tolerations(node_set: NodeSetObject) -> tuple[Mapping[str, str], ...]:
+    """Return our own part of the workers' tolerations."""
+    return (_TOLERATION, *(_OF_ONE_ON_EACH_NODE if is_on_nodes(node_set) else ()))
+
+
 def worker_pod(
-    node_set: NodeSetObject, number: int, controller: ControllerObject | None, site: ControlSite
+    node_set: NodeSetObject, key: WorkerKey, controller: ControllerObject | None, site: ControlSite
 ) -> dict[str, Any] | Refused:
     """Return the pod of a worker without its name and owner, or all that is wrong with its template.
 
     Args:
         node_set: its NodeSet.
-        number: which of its workers.
+        key: which of its workers.
         controller: the one that the NodeSet names; None if there is none.
         site: what holds for all clusters.
     """
-    found = bounded(_faults(node_set, number, controller))
-    if found or controller is None or (key := controller.spec.slurm_key_ref) is None:
+    found = bounded(_faults(node_set, key, controller))
+    if found or controller is None or (slurm_key := controller.spec.slurm_key_ref) is None:
         return Refused(found)
     template = node_set.spec.template
     given = (template.spec or {}) if template else {}
-    ours = _specification(node_set, number, controller, key, site)
+    ours = _specification(node_set, key, controller, slurm_key, site)
+    theirs = {field: each for field, each in given.items() if field not in _OURS}
     owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
     return {
         "metadata": pods.template(
             owner, {}, template, labels={CLUSTER_LABEL: controller.metadata.name}
         )["metadata"],
-        "spec": with_claims(
-            node_set,
-            number,
-            laid_over(ours, {key: each for key, each in given.items() if key not in _OURS}),
-        ),
+        "spec": with_claims(node_set, key, _pinned(key, laid_over(ours, theirs))),
     }
 
 
@@ -73,18 +86,18 @@ def ssh_config_map(node_set: str) -> str:
 
 
 def _faults(
-    node_set: NodeSetObject, number: int, controller: ControllerObject | None
+    node_set: NodeSetObject, key: WorkerKey, controller: ControllerObject | None
 ) -> Iterator[Fault]:
     """Find what would make it no worker."""
     yield from controller_faults(node_set.spec.controller_ref.name, controller)
     yield from claim_faults(node_set)
     template = node_set.spec.template
     given = (template.spec or {}) if template else {}
-    host = _host(node_set, number)
+    host = host_name(node_set, key)
     if len(host) > LONGEST_HOST or "." in host:
         yield Fault(
             "spec.template.spec.hostname",
-            f"worker {number} would have the host name {host}: expected a prefix without dots, with"
+            f"worker {key} would have the host name {host}: expected a prefix without dots, with"
             f" which it has at most {LONGEST_HOST} characters",
         )
     if given.get("restartPolicy") not in (None, "Always"):
@@ -105,21 +118,34 @@ def _faults(
         )
 
 
-def _host(node_set: NodeSetObject, number: int) -> str:
-    return f"{node_set.node_prefix}{node_set.numbered(number)}"
+def _pinned(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]:
+    """Return it with the one node that it may go to, as the pods of a DaemonSet have it.
+
+    What the user requires of nodes has been judged already; the node selector is judged once more by the scheduler.
+    """
+    if not isinstance(key, OnNode):
+        return specification
+    affinity = specification.get("affinity") or {}
+    only = {"key": "metadata.name", "operator": "In", "values": [key.kube_node]}
+    required = {"nodeSelectorTerms": [{"matchFields": [only]}]}
+    of_nodes = {
+        **(affinity.get("nodeAffinity") or {}),
+        "requiredDuringSchedulingIgnoredDuringExecution": required,
+    }
+    return {**specification, "affinity": {**affinity, "nodeAffinity": of_nodes}}
 
 
 def _specification(
     node_set: NodeSetObject,
-    number: int,
+    key: WorkerKey,
     controller: ControllerObject,
-    key: KeyOfObject,
+    slurm_key: KeyOfObject,
     site: ControlSite,
 ) -> dict[str, Any]:
     spec = node_set.spec
     image = str((spec.slurmd or {}).get("image") or site.images.slurmd)
     volumes = [
-        pods.projected(pods.ETC_VOLUME, 0o600, [pods.secret_file(key, "slurm.key")]),
+        pods.projected(pods.ETC_VOLUME, 0o600, [pods.secret_file(slurm_key, "slurm.key")]),
         dict(pods.LOG),
     ]
     if spec.ssh and spec.ssh.enabled and (sssd := spec.ssh.sssd_conf_ref) is not None:
@@ -127,7 +153,7 @@ def _specification(
         volumes.append(ssh.sssd_volume(sssd))
     return {
         **pods.NO_TOKEN,
-        "hostname": _host(node_set, number),
+        "hostname": host_name(node_set, key),
         "subdomain": workers_service(controller.metadata.name),
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": leaving.GRACE_S,
@@ -135,7 +161,7 @@ def _specification(
         "initContainers": [pods.log_reader(image, "slurmd.log", spec.logfile)],
         "containers": [_slurmd(node_set, controller, image)],
         "volumes": volumes,
-        "tolerations": [dict(_TOLERATION)],
+        "tolerations": [dict(each) for each in worker_tolerations(node_set)],
         **({} if spec.oversubscribe_node else {"affinity": _one_per_node()}),
     }
 

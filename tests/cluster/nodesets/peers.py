@@ -22,6 +22,7 @@ from bridge.reconcile.set_aside import SetAside
 from bridge.slurm.errors import LostReply, Rejected, Unavailable
 from cluster.nodesets.actuator import WorkerActuator
 from cluster.nodesets.loop import NodeSetLoop
+from cluster.nodesets.names import KUBE_NODE_ANNOTATION
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.nodesets.owned.belongings import NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
@@ -30,6 +31,7 @@ from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.workers import WorkerKey, host_name
 from tests.cluster.examples import manifest
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer
@@ -64,12 +66,12 @@ def node_set(name: str = "gpu", *, replicas: int, **changes: Any) -> Manifest:
     return made
 
 
-def worker_pod(of: NodeSetObject, number: int) -> dict[str, Any] | Refused:
+def worker_pod(of: NodeSetObject, key: WorkerKey) -> dict[str, Any] | Refused:
     """The least that makes a worker; one that cannot be made has a wrong image."""
     if "image" not in (of.spec.slurmd or {}):
         return Refused((Fault("spec.slurmd.image", "expected an image"),))
     image = of.spec.slurmd["image"] if of.spec.slurmd else ""
-    return {"spec": {"hostname": f"{of.node_prefix}{number}", "containers": [{"image": image}]}}
+    return {"spec": {"hostname": host_name(of, key), "containers": [{"image": image}]}}
 
 
 class Cluster(ApplyingServer):
@@ -135,10 +137,11 @@ class Cluster(ApplyingServer):
                 self.remove("Pod", name)
             elif start and "status" not in pod and not self._is_stuck(pod):
                 slurm.register(pod["spec"]["hostname"])
+                own = pod["metadata"].get("annotations", {}).get(KUBE_NODE_ANNOTATION)
                 self.change(
                     "Pod",
                     name,
-                    spec={"nodeName": f"machine-{name}"},
+                    spec={"nodeName": own or f"machine-{name}"},
                     status={"phase": "Running", "conditions": [READY]},
                 )
 

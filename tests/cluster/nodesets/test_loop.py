@@ -283,7 +283,16 @@ def test_a_nodeset_that_cannot_be_served_costs_only_itself() -> None:
         odd = node_set("odd", replicas=2)
         odd["spec"]["replicas"] = -1
         operator.api.put(odd)
-        operator.api.put(node_set("daemons", replicas=2, scalingMode="DaemonSet"))
+        unserved = {"whenScaled": "Delete"}
+        volumes = [{"metadata": {"name": "data"}, "spec": {}}]
+        operator.api.put(
+            node_set(
+                "volumes",
+                replicas=2,
+                volumeClaimTemplates=volumes,
+                persistentVolumeClaimRetentionPolicy=unserved,
+            )
+        )
         operator.api.put(node_set("bare", replicas=2, slurmd={}))
         named = {"spec": {"hostname": "gpu-"}}
         later = node_set("namesake", replicas=2, template=named)
@@ -295,12 +304,12 @@ def test_a_nodeset_that_cannot_be_served_costs_only_itself() -> None:
         assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
         said = {
             name: operator.api.condition(name, "Accepted")
-            for name in ("odd", "daemons", "bare", "namesake", "gpu")
+            for name in ("odd", "volumes", "bare", "namesake", "gpu")
         }
         assert "True" == said.pop("gpu")["status"]
         assert {"False"} == {each["status"] for each in said.values()}
         assert "replicas" in said["odd"]["message"]
-        assert "NotServed" == said["daemons"]["reason"]
+        assert "NotServed" == said["volumes"]["reason"]
         assert "spec.slurmd.image: expected an image" == said["bare"]["message"]
         assert "NodeSet gpu" in said["namesake"]["message"]
 
@@ -330,9 +339,13 @@ def test_a_nodeset_that_cannot_be_read_any_more_can_be_deleted() -> None:
 def test_a_nodeset_that_is_not_served_any_more_keeps_its_workers() -> None:
     async def main(clock: VirtualClock) -> None:
         operator = Operator(clock)
-        operator.api.put(node_set(replicas=2))
+        volumes = [{"metadata": {"name": "data"}, "spec": {}}]
+        operator.api.put(node_set(replicas=2, volumeClaimTemplates=volumes))
         await operator.lead(for_s=SETTLED_S)
-        operator.api.change("NodeSet", "gpu", spec={"scalingMode": "DaemonSet", "replicas": 0})
+        unserved = {"whenScaled": "Delete"}
+        operator.api.change(
+            "NodeSet", "gpu", spec={"persistentVolumeClaimRetentionPolicy": unserved, "replicas": 0}
+        )
         before = len(operator.trouble.writes)
         await operator.lead(for_s=SETTLED_S)
 

@@ -4,6 +4,7 @@ import shlex
 from typing import Any
 
 from bridge.domain.faults import Refused
+from cluster.objects.workers import OnNode
 from cluster.rendering.node_sets.nodeset import worker_templates
 from cluster.rendering.node_sets.worker import worker_pod
 from tests.cluster.rendering.given import SITE, given, named
@@ -55,6 +56,27 @@ def test_what_it_says_of_its_node_is_one_argument() -> None:
 def test_two_workers_share_no_node_unless_somebody_wants_it() -> None:
     assert "podAntiAffinity" in made()["affinity"]
     assert "affinity" not in made(oversubscribeNode=True)
+
+
+def test_the_worker_of_a_node_goes_to_that_node_only_and_stays_on_it() -> None:
+    mine = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}
+    template = {"spec": {"affinity": {"nodeAffinity": mine}, "nodeSelector": {"gpu": "yes"}}}
+    of = node_set(scalingMode="DaemonSet", template=template)
+    found = worker_pod(of, OnNode(kube_node="a.example", host="a"), CONTROLLER, SITE)
+
+    assert not isinstance(found, Refused)
+    spec = found["spec"]
+    affinity = spec["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [{"key": "metadata.name", "operator": "In", "values": ["a.example"]}] == term[
+        "matchFields"
+    ]
+    assert mine.items() <= affinity.items()
+    assert "podAntiAffinity" in spec["affinity"]
+    assert ("a", {"gpu": "yes"}) == (spec["hostname"], spec["nodeSelector"])
+    tolerated = {each["key"] for each in spec["tolerations"]}
+    assert "node.kubernetes.io/unreachable" in tolerated
+    assert "node.kubernetes.io/unschedulable" not in tolerated
 
 
 def test_its_part_of_the_pod_is_laid_over_ours() -> None:

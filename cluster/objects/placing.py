@@ -1,0 +1,92 @@
+"""Where the pods of a template may go, as its user says: read here, because no API server has judged a template."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from bridge.crd.fields import ObjectStruct
+from bridge.domain.faults import Fault, Refused
+from bridge.domain.model.pods import NodeTerm, Requirement, Toleration
+
+
+class _Requirement(ObjectStruct, frozen=True):
+    key: str
+    operator: str
+    values: tuple[str, ...] | None = None
+
+
+class _Term(ObjectStruct, frozen=True):
+    match_expressions: tuple[_Requirement, ...] | None = None
+    match_fields: tuple[_Requirement, ...] | None = None
+
+
+class _Required(ObjectStruct, frozen=True):
+    node_selector_terms: tuple[_Term, ...] | None = None
+
+
+class _NodeAffinity(ObjectStruct, frozen=True):
+    required_during_scheduling_ignored_during_execution: _Required | None = None
+
+
+class _Affinity(ObjectStruct, frozen=True):
+    node_affinity: _NodeAffinity | None = None
+
+
+class _Toleration(ObjectStruct, frozen=True):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class _Spec(ObjectStruct, frozen=True):
+    node_selector: dict[str, str] | None = None
+    affinity: _Affinity | None = None
+    tolerations: tuple[_Toleration, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodPlacing:
+    """The part of a pod's specification that limits its nodes."""
+
+    node_selector: Mapping[str, str]
+    node_terms: tuple[NodeTerm, ...]
+    tolerations: tuple[Toleration, ...]
+
+
+def placing(spec: Mapping[str, Any]) -> PodPlacing | Refused:
+    """Read it from a pod's specification, or say which field has another type than Kubernetes wants."""
+    try:
+        found = msgspec.convert(spec, _Spec)
+    except msgspec.ValidationError as error:
+        return Refused((Fault("spec.template.spec", str(error)),))
+    affinity = found.affinity.node_affinity if found.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    return PodPlacing(
+        node_selector=found.node_selector or {},
+        node_terms=tuple(
+            NodeTerm(
+                match_labels=_requirements(each.match_expressions or ()),
+                match_fields=_requirements(each.match_fields or ()),
+            )
+            for each in (required.node_selector_terms if required else None) or ()
+        ),
+        tolerations=tuple(
+            Toleration(
+                key=each.key or "",
+                operator=each.operator or "Equal",
+                value=each.value or "",
+                effect=each.effect or "",
+            )
+            for each in found.tolerations or ()
+        ),
+    )
+
+
+def _requirements(given: Iterable[_Requirement]) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(key=each.key, operator=each.operator, values=each.values or ())
+        for each in given
+    )

@@ -1,0 +1,100 @@
+"""On which Kubernetes nodes there is to be a worker, if there is one on each that fits: as for a DaemonSet, with two differences.
+
+A cordoned node gets no new worker, or `kubectl drain` would never come to its end. And whoever is to go is drained first, and
+waits for its jobs: that is the table's.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.pods import Toleration
+from bridge.domain.request.selection import Selector, hard_taints, untolerated
+
+HOST_ANNOTATION: Final = "nodeset.slinky.slurm.net/hostname-override"
+"""On a Kubernetes node: what its worker is called in Slurm, instead of the first part of the node's name."""
+_HOST: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePlan:
+    """Where there are to be workers."""
+
+    hosts: Mapping[str, str]
+    """Kubernetes nodes that are to have one, and what it is called."""
+    leaving: Mapping[str, str]
+    """Kubernetes nodes whose worker is to go, and why."""
+    faults: tuple[str, ...] = ()
+    """Kubernetes nodes that fit and get none, and why."""
+
+
+def plan(
+    kube_nodes: Iterable[KubeNodeFacts],
+    there: Mapping[str, str],
+    *,
+    selector: Selector,
+    tolerations: Iterable[Toleration],
+    taken: Callable[[str], str],
+) -> NodePlan:
+    """Return where there are to be workers.
+
+    Args:
+        kube_nodes: all of them.
+        there: the nodes that have a worker, or are to get the one that was made for them, and what it is called.
+        selector: of the workers.
+        tolerations: of the workers.
+        taken: says which worker of another NodeSet has a name, or "".
+    """
+    tolerated, by_name = tuple(tolerations), {str(each.name): each for each in kube_nodes}
+    leaving = {
+        name: why
+        for name in there
+        if (why := _why_not_there(name, by_name.get(name), selector, tolerated))
+    }
+    hosts: dict[str, str] = {}
+    faults: list[str] = []
+    held = {host: name for name, host in there.items()}
+    for name, node in sorted(by_name.items()):
+        if name in there:
+            if name not in leaving:
+                hosts[name] = there[name]
+            continue
+        is_fit = selector.selects(node) and not untolerated(hard_taints(node), tolerated)
+        if node.is_deleting or not is_fit:
+            continue
+        host = node.annotations.get(HOST_ANNOTATION) or name.partition(".")[0]
+        if fault := _fault(name, host, held, taken):
+            faults.append(fault)
+            continue
+        hosts[name], held[host] = host, name
+    return NodePlan(hosts=hosts, leaving=leaving, faults=tuple(faults))
+
+
+def _why_not_there(
+    name: str,
+    node: KubeNodeFacts | None,
+    selector: Selector,
+    tolerations: tuple[Toleration, ...],
+) -> str:
+    """Return why the worker of a node is to go; a cordon and a NoSchedule taint leave it where it is."""
+    if node is None or node.is_deleting:
+        return f"Kubernetes has no node {name} any more"
+    if not selector.selects(node):
+        return f"node {name} is not selected any more"
+    evicting = [each for each in node.taints if each.effect == "NoExecute"]
+    if taint := untolerated(evicting, tolerations):
+        return f"node {name} has the taint {taint.key}"
+    return ""
+
+
+def _fault(name: str, host: str, held: Mapping[str, str], taken: Callable[[str], str]) -> str:
+    advice = f"give the node another name in its annotation {HOST_ANNOTATION}"
+    if not _HOST.fullmatch(host):
+        return f"node {name}: expected a host name of at most 63 small letters, digits and hyphens, found {host[:80]!r}; {advice}"
+    if other := held.get(host):
+        return f"node {name}: its worker would be called {host}, as that of node {other}; {advice}"
+    if other := taken(host):
+        return f"node {name}: its worker would be called {host}, as pod {other}; {advice}"
+    return ""
