@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -103,7 +104,7 @@ def test_a_service_has_the_address_of_a_pod_that_is_ready() -> None:
         {"addresses": ["10.0.0.1"], "conditions": {"ready": False}},
         {"addresses": ["10.0.0.2"], "conditions": {"ready": True}},
     ]
-    slices = [
+    slices: list[dict[str, Any]] = [
         {"metadata": {"namespace": "a", "labels": labels}, "endpoints": endpoints},
         {"metadata": {"namespace": "b", "labels": labels}, "endpoints": endpoints[:1]},
         {"metadata": {"namespace": "c"}, "endpoints": None},
