@@ -1,4 +1,4 @@
-"""What a cluster has and this host lacks: the names of Services, for a process beside the nodes.
+"""What a cluster has and this host lacks: the names of Services, for processes beside the nodes.
 
     python -m sandbox.operator.names KUBECONFIG HOSTS-FILE
 
@@ -15,6 +15,7 @@ from typing import Any
 
 from sandbox.api import Api
 from sandbox.errors import SandboxError
+from sandbox.instance import Instance
 
 SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
 _PAUSE_S = 1.0
@@ -29,6 +30,17 @@ def main() -> None:
             with suppress(SandboxError):  # the API server is away: what was known stays
                 write(file, hosts(api.get(SLICES)["items"]))
             time.sleep(_PAUSE_S)
+
+
+def hosts_file(instance: Instance) -> Path:
+    """Return where the file is."""
+    return instance.bridge / "operator" / "hosts"
+
+
+def with_hosts(hosts: Path) -> tuple[str, ...]:
+    """Return what runs a command with this file as its /etc/hosts; real nodes need root, too."""
+    mount = 'mount --bind "$0" /etc/hosts && exec "$@"'
+    return ("/usr/bin/unshare", "--mount", "/bin/sh", "-c", mount, str(hosts))
 
 
 def write(file: Path, text: str) -> None:

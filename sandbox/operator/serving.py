@@ -72,13 +72,13 @@ def parts(instance: Instance) -> tuple[Part, ...]:
     """Return the operator, and what gives it the names of Services."""
     folder = instance.bridge / _NAME
     environment = {"PYTHONPATH": services.module_path(), "PYTHONUNBUFFERED": "1"}
-    hosts = folder / "hosts"
+    hosts = names.hosts_file(instance)
     names.write(hosts, names.hosts())
     return (
         Part(
             name=_NAME,
             argv=(
-                *_with_hosts(hosts),
+                *names.with_hosts(hosts),
                 *(sys.executable, "-m", "cluster", "--config", str(folder / "config.yaml")),
             ),
             env=environment,
@@ -105,12 +105,6 @@ def parts(instance: Instance) -> tuple[Part, ...]:
             restarts=True,
         ),
     )
-
-
-def _with_hosts(hosts: Path) -> tuple[str, ...]:
-    """Return what runs a command with this file as its /etc/hosts; real nodes need root, too."""
-    mount = 'mount --bind "$0" /etc/hosts && exec "$@"'
-    return ("/usr/bin/unshare", "--mount", "/bin/sh", "-c", mount, str(hosts))
 
 
 def _at_once() -> bool:
