@@ -5,20 +5,20 @@ Allocations do not depend on the machine, and CPU time follows them.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from benchmarks import meter
 from benchmarks.load import MERGE_PATCH, Moment, Pods, at_once
 from benchmarks.results import ApiWork, Idle, Spread
-from benchmarks.scenarios import Stage
+from benchmarks.scenarios import API_PODS, Stage
 from bridge.kube.client import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 from sandbox.errors import SandboxError
 
 PLAIN, BRIDGED = "kube-scheduler alone", "through us"
 CREATE, UPDATE, STATUS, DELETE = "CREATE", "an annotation", "a status", "DELETE"
-_PODS = 100
+LIFE = "whole life"
 _SINGLES = 20
 _REST_S = 2.0
 _EFFECTIVE_S = 15.0
@@ -30,22 +30,25 @@ _OURS = {"labelSelector": "app.kubernetes.io/name=slurm-bridge"}
 
 async def lives(stage: Stage) -> dict[str, ApiWork]:
     """Measure whole lives, DELETE included, of pods in an ordinary and in a bridged namespace."""
-    found: dict[str, ApiWork] = {}
-    for title, is_bridged in ((PLAIN, False), (BRIDGED, True)):
-        ended = Moment.RELEASED if is_bridged else Moment.ENDED
-        namespace = f"bench-api-{'bridged' if is_bridged else 'plain'}"
-        async with Pods.watched(stage.kube, namespace, is_bridged=is_bridged) as pods:
+    return {
+        PLAIN: await _life(stage, "bench-api-plain", is_bridged=False),
+        BRIDGED: await _life(stage, "bench-api-bridged", is_bridged=True),
+    }
 
-            async def live(pods: Pods = pods, ended: Moment = ended) -> None:
-                named = await pods.create("live", _PODS)
-                await pods.reached(Moment.BOUND, named, stage.deadline_s)
-                await asyncio.sleep(_REST_S)
-                await pods.end(named)
-                await pods.reached(ended, named, stage.deadline_s)
-                await pods.delete()
 
-            found[title] = await _worked(stage, live)
-    return found
+async def _life(stage: Stage, namespace: str, *, is_bridged: bool) -> ApiWork:
+    ended = Moment.RELEASED if is_bridged else Moment.ENDED
+    async with Pods.watched(stage.kube, namespace, is_bridged=is_bridged) as pods:
+
+        async def live() -> None:
+            named = await pods.create("live", API_PODS)
+            await pods.reached(Moment.BOUND, named, stage.deadline_s)
+            await asyncio.sleep(_REST_S)
+            await pods.end(named)
+            await pods.reached(ended, named, stage.deadline_s)
+            await pods.delete()
+
+        return await _worked(stage, live)
 
 
 async def singles(stage: Stage) -> Spread:
@@ -71,18 +74,20 @@ async def after_rest(stage: Stage, minutes: float) -> Idle:
 
 
 async def strangers(stage: Stage) -> dict[str, tuple[ApiWork, ApiWork]]:
-    """Measure each write of a pod that is not ours: without our policies, and with them.
+    """Measure the whole life, and each write, of a pod that is not ours: without our policies, and with them.
+
+    A life is what a pod in an ordinary namespace goes through: kube-scheduler and a kubelet write, too.
 
     Afterwards the policies are in force again.
     """
-    with_ours = await _writes(stage, "bench-tax-with")
+    with_ours = await _life_and_writes(stage, "bench-tax-with")
     kube = stage.kube
     bindings = msgspec.json.decode(await kube.request("GET", _BINDINGS, params=_OURS))["items"]
     for binding in bindings:
         await kube.request("DELETE", f"{_BINDINGS}/{binding['metadata']['name']}")
     try:
         await asyncio.sleep(_EFFECTIVE_S)
-        without = await _writes(stage, "bench-tax-without")
+        without = await _life_and_writes(stage, "bench-tax-without")
     finally:
         for binding in bindings:
             kept = {key: binding["metadata"][key] for key in ("name", "labels")}
@@ -90,11 +95,16 @@ async def strangers(stage: Stage) -> dict[str, tuple[ApiWork, ApiWork]]:
     return {title: (without[title], work) for title, work in with_ours.items()}
 
 
+async def _life_and_writes(stage: Stage, namespace: str) -> dict[str, ApiWork]:
+    life = await _life(stage, f"{namespace}-life", is_bridged=False)
+    return {LIFE: life, **await _writes(stage, namespace)}
+
+
 async def _writes(stage: Stage, namespace: str) -> dict[str, ApiWork]:
     kube, path = stage.kube, f"/api/v1/namespaces/{namespace}/pods"
     container = {"name": "main", "image": "example.test/image"}
     spec = {"schedulerName": "nobody", "containers": [container]}
-    named = [f"strange-{number}" for number in range(_PODS)]
+    named = [f"strange-{number}" for number in range(API_PODS)]
 
     async def create(name: str) -> None:
         await kube.request("POST", path, body={"metadata": {"name": name}, "spec": spec})
@@ -129,7 +139,7 @@ async def _worked(stage: Stage, do: Callable[[], Awaitable[None]]) -> ApiWork:
     idle = found.took_s - at_rest.took_s
     per_s = at_rest.allocations / at_rest.took_s
     return ApiWork(
-        count=_PODS,
+        count=API_PODS,
         allocations=max(0.0, found.allocations - at_rest.allocations - idle * per_s),
         cpu_s=found.cpu_s,
         took_s=found.took_s,
@@ -144,7 +154,7 @@ async def _difference(stage: Stage, do: Callable[[], Awaitable[None]]) -> ApiWor
     await do()
     took_s, used_s = time.perf_counter() - began, meter.cpu_s(pid) - cpu_s
     after = await _allocated(stage.kube)
-    return ApiWork(count=_PODS, allocations=after - before, cpu_s=used_s, took_s=took_s)
+    return ApiWork(count=API_PODS, allocations=after - before, cpu_s=used_s, took_s=took_s)
 
 
 async def _allocated(kube: KubeClient) -> float:
@@ -153,9 +163,3 @@ async def _allocated(kube: KubeClient) -> float:
     if found is None:
         raise SandboxError(f"the API server's metrics lack {_COUNTER.strip()}")
     return float(found.split()[1])
-
-
-def whole(found: Mapping[str, tuple[ApiWork, ApiWork]]) -> tuple[float, float]:
-    """Return the allocations of all writes together: without our policies, and with them."""
-    without = sum(before.allocations for before, _ in found.values())
-    return without, sum(now.allocations for _, now in found.values())

@@ -91,7 +91,8 @@ def goals(run: Run, before: Run | None = None) -> Iterator[Goal]:
     )
     yield from _freed_goals(run.shape, freed)
     yield from _memory_goals(run.phases.values())
-    yield from _micro_goals(run)
+    if run.micro:
+        yield from _micro_goals(run)
     yield from _api_goals(run)
     if run.single:
         for name, found, limit in (
@@ -140,10 +141,13 @@ def _api_goals(run: Run) -> Iterator[Goal]:
             unit="",
         )
     if run.strangers:
-        yield _tax("whole life", *apiserver.whole(run.strangers), limit=_TAX_PERCENT)
-        for write in (apiserver.UPDATE, apiserver.STATUS):
-            without, now = run.strangers[write]
-            yield _tax(write, without.allocations, now.allocations, limit=_WRITE_TAX_PERCENT)
+        for what, limit in (
+            (apiserver.LIFE, _TAX_PERCENT),
+            (apiserver.UPDATE, _WRITE_TAX_PERCENT),
+            (apiserver.STATUS, _WRITE_TAX_PERCENT),
+        ):
+            without, now = run.strangers[what]
+            yield _tax(what, without.allocations, now.allocations, limit=limit)
 
 
 def _tax(what: str, without: float, now: float, *, limit: float) -> Goal:

@@ -38,18 +38,21 @@ async def profiled(sandbox: Sandbox, folder: Path, stretch: str) -> AsyncIterato
     """Save what each service did inside the block as `STRETCH-SERVICE.pyisession`."""
     _toggle(sandbox)
     yield
-    _toggle(sandbox)
+    running = _toggle(sandbox)
     async with asyncio.timeout(_WRITTEN_AFTER_S):
-        for service in SERVICES:
+        for service in running:
             saved = sandbox.instance.bridge / service / "profile.pyisession"
             while not _moved(saved, folder / f"{stretch}-{service}.pyisession"):  # noqa: ASYNC110  # by another process
                 await asyncio.sleep(_POLL_S)
 
 
-def _toggle(sandbox: Sandbox) -> None:
+def _toggle(sandbox: Sandbox) -> list[str]:
+    """Begin or end the profile of each service that runs: two of them may be one process."""
     parts = sandbox.status()
-    for pid in filter(None, (parts[service].pid for service in SERVICES)):
+    pids = {service: pid for service in SERVICES if (pid := parts[service].pid) is not None}
+    for pid in pids.values():
         os.kill(pid, signal.SIGUSR2)
+    return list(pids)
 
 
 def _moved(source: Path, target: Path) -> bool:

@@ -33,6 +33,8 @@ FREED = "freed"
 
 MANY_FREED = 200
 """The pod for which the freed stretch has a goal, however many wait."""
+API_PODS = 100
+"""Of each kind, however few the other stretches have: what the API server does for them is counted."""
 _WARM_UP_PODS = 20
 _NODE_CPUS = 8
 _POLL_S = 0.5
@@ -42,10 +44,11 @@ _SETTLE_S = 2.0
 
 def options(shape: Shape) -> Options:
     """Return a sandbox in which all benchmark pods fit at once, on either kind of nodes."""
+    at_once = max(shape.pods, API_PODS)
     return Options(
         nodes=shape.nodes,
         plain_nodes=shape.nodes,
-        node_cpus=max(_NODE_CPUS, math.ceil(shape.pods / shape.nodes)),
+        node_cpus=max(_NODE_CPUS, math.ceil(at_once / shape.nodes)),
         hurried=False,
         values=shape.values,
         together=columns.is_together(shape.values),

@@ -117,6 +117,10 @@ async def place(
     bridged = bridged_of(term)
     owners = Owners(Objects(program.kube), program.clock)
     kicker = kicker_of(term) if program.settings.slurm.kick else None
+    if (
+        kicker
+    ):  # the controllers' side may end jobs in this process; a process of its own tells nobody
+        term.common.hear_completions(kicker.completed)
     submitter = submitter_of(
         term, policy_file, owners, bridged, on_submitted=kicker.submitted if kicker else nothing
     )

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-_SERVICES = {"webhook", "extender", "controllers"}
+_SERVICES = {"webhook", "extender", "controllers", "leader"}
 
 
 def _profile() -> None:

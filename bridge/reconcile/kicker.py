@@ -73,6 +73,10 @@ class Kicker:
         self._wanted = self._wanted.at(self._clock.monotonic())
         self._bell.set()
 
+    def completed(self) -> None:
+        """Note that this process has told Slurm of an end: there is room now."""
+        self.submitted()
+
     def freed(self) -> None:
         """Note that a pod's containers have ended: the controllers are about to tell Slurm."""
         now = self._clock.monotonic()

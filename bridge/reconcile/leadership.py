@@ -40,6 +40,10 @@ controllers' pods wait to be released, many at once.
 """
 
 
+def nothing() -> None:
+    """Do nothing."""
+
+
 class Common:
     """What a leader does once, for one side or for both: it reads Slurm, and says what is set aside."""
 
@@ -78,6 +82,15 @@ class Common:
             metrics=program.metrics,
         )
         program.health.register("slurm", self.readings.health)
+        self._on_completed: Callable[[], None] = nothing
+
+    def hear_completions(self, told: Callable[[], None]) -> None:
+        """Have this called after each end that Slurm has taken from this process."""
+        self._on_completed = told
+
+    def completed(self) -> None:
+        """Tell of an end that Slurm has taken."""
+        self._on_completed()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Send Events about objects that are set aside, until told to stop."""
@@ -136,6 +149,8 @@ class Leadership:
                 batch=batch,
             )
         self._own = own
+        self.common = common
+        """What the other side of this process has a part in, too, if it leads both."""
         self.discovery = common.readings.discovery
         self.placeholders = Placeholders(
             self.discovery,
@@ -179,6 +194,7 @@ class Leadership:
                     submit=submit,
                     resize=resize,
                     restore=restore,
+                    on_completed=self.common.completed,
                 ),
                 placeholders=self.placeholders,
                 pods=self.mirror.pods,

@@ -59,6 +59,8 @@ class PlaceholderWrites:
     submit: SubmitFor
     resize: ResizeFor
     restore: RestoreFor
+    on_completed: Callable[[], None]
+    """Called after Slurm has taken an end."""
 
     def of(self, workload: WorkloadKey) -> "WorkloadWrites":
         """Return the writes about one workload's placeholder."""
@@ -132,6 +134,7 @@ class WorkloadWrites:
                 await jobs.cancel(self._slurm, job.sluid or job.id)
             else:
                 await self._leader.completer.complete(job, how)
+            self._leader.on_completed()
 
     async def _worst(self, job: SlurmJob, how: Outcome) -> Outcome:
         """Include the recorded outcomes of members that ended earlier.

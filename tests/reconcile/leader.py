@@ -79,6 +79,7 @@ class Leader:
                 submit=self._submit,
                 resize=self._resize,
                 restore=self._restore,
+                on_completed=lambda: None,
             ),
             placeholders=self._placeholders,
             pods=cache,

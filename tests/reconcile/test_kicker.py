@@ -93,6 +93,16 @@ def test_an_end_is_followed_by_two_kicks_once_slurm_knows_of_it() -> None:
     assert [0.1, 1.0] == played(Slurm(), play).kicked
 
 
+def test_an_end_that_slurm_has_taken_is_followed_by_a_kick_at_once() -> None:
+    async def play(kicker: Kicker) -> None:
+        kicker.freed()
+        await asyncio.sleep(0.03)
+        kicker.completed()
+        await asyncio.sleep(10)
+
+    assert [0.03, 1.0] == played(Slurm(), play).kicked
+
+
 def test_a_thousand_submits_and_ends_are_kicked_twenty_times_a_second() -> None:
     async def play(kicker: Kicker) -> None:
         for _ in range(1000):
