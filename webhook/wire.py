@@ -3,12 +3,13 @@
 Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/>.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from bridge.domain import caps
+from bridge.domain.admission import by_class
 from bridge.domain.admission.review import Draft, PodAffinityTerm
 from bridge.domain.caps import Sizes
 from bridge.domain.model import demand
@@ -82,6 +83,7 @@ class _Metadata(_Struct):
 class _Resources(_Struct):
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
+    claims: list[msgspec.Raw] = []
 
 
 class _Port(_Struct):
@@ -272,6 +274,9 @@ def _draft(pod: _Pod, review: Review) -> Draft:
             has_terms=required is not None,
         ),
         resource_claims=len(spec.resource_claims),
+        class_askers=by_class.askers(
+            containers=_claiming(spec.containers), initContainers=_claiming(spec.init_containers)
+        ),
         volume_sources=frozenset(key for volume in spec.volumes for key in volume) - {"name"},
         is_grouped=_is_given(spec.scheduling_group) or _is_given(spec.workload_ref),
         hard_spreads=tuple(
@@ -329,6 +334,10 @@ def _resources(container: _Container) -> demand.Resources:
     return demand.Resources(
         resources.requests, resources.limits, container.restart_policy == "Always"
     )
+
+
+def _claiming(containers: Sequence[_Container]) -> list[tuple[demand.Resources, bool]]:
+    return [(_resources(each), bool(each.resources.claims)) for each in containers]
 
 
 def _pod_terms(kind: str, terms: _PodTerms) -> Iterator[PodAffinityTerm]:
