@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from bridge.commands import plugin
 from bridge.domain import names
 from sandbox.api import ApiError
-from sandbox.client import Sandbox, SandboxError
+from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
 from sandbox.options import Options
 from tests.commands import sowing
 from tests.servers import fresh_namespace, running_sandbox, wait_until
