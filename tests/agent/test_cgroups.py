@@ -6,17 +6,9 @@ import pytest
 
 from agent.cgroups import Cgroups
 from bridge.domain.ids import PodUid
+from tests.agent.groups import v1
 
 UID = PodUid("1b-2c")
-
-
-def v1(root: Path, group: str, *containers: str) -> Path:
-    """Make a pod's group with containers, all with processors 0-3."""
-    made = root / "cpuset" / group
-    for path in (made.parent, made, *(made / name for name in containers)):
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "cpuset.cpus").write_text("0-3\n")
-    return made
 
 
 def v2(root: Path, group: str) -> Path:

@@ -10,7 +10,7 @@ from bridge.domain import names
 from bridge.domain.model.objects import KubeObject
 from bridge.kube.cache import Cache
 from bridge.process.metrics import Metrics
-from tests.agent.test_cgroups import v1
+from tests.agent.groups import v1
 
 
 class Node:
