@@ -19,6 +19,7 @@ from cluster.keys import host_keys
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.assembly import NodeSets
 from cluster.objects.controller import ControllerObject
+from cluster.objects.serving import ServedNamespaces
 from cluster.rendering.node_sets.nodeset import worker_templates
 from cluster.rendering.site import ControlSite, SlurmImages
 
@@ -49,6 +50,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
             random_bytes=secrets.token_bytes,
             make_host_keys=host_keys.generated,
             tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
+            served=ServedNamespaces(frozenset(operator.namespaces)),
         )
 
         async def lead(until: asyncio.Event, _accession: Accession) -> None:

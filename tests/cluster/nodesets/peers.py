@@ -31,6 +31,7 @@ from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.serving import ServedNamespaces
 from cluster.objects.workers import WorkerKey, host_name
 from tests.cluster.examples import manifest
 from tests.make.apiserver import Manifest
@@ -214,6 +215,7 @@ class Operator:
         self.api = Cluster(clock, self.trouble)
         self.metrics = Metrics("operator")
         self.opened: list[str] = []
+        self.served = ServedNamespaces()
 
     def caches(self) -> tuple[Cache[WatchedNodeSet], Cache[WorkerPodObject], Cache[KubeNodeFacts]]:
         """Caches as a new process fills them."""
@@ -258,6 +260,7 @@ class Operator:
             claims=claims,
             revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,
+            served=self.served,
             queue=queue,
             clock=self.clock,
             metrics=self.metrics,
