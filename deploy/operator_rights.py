@@ -11,6 +11,7 @@ from typing import Any, Final
 from bridge.kube.applying.writes import PLURALS
 from cluster.controlplane.part import PLURALS as PARTS
 from cluster.controlplane.workload import WORKLOADS
+from cluster.objects.own import slurm_cluster
 from cluster.objects.parts import GROUP
 
 NAME: Final = "slurm-bridge-operator"
@@ -81,8 +82,11 @@ def _objects() -> list[dict[str, Any]]:
     return [
         _rule(GROUP, [*parts, "nodesets"], ["list", "watch"]),
         _rule(GROUP, [*(f"{each}/status" for each in parts), "nodesets/status"], ["patch"]),
-        _rule(GROUP, ["nodesets"], ["patch"]),  # its finalizer
-        _rule(GROUP, ["controllers"], ["get"]),  # which key signs tokens of its Slurm
+        _rule(
+            GROUP, ["nodesets"], ["patch"]
+        ),  # its finalizer, where it is not served any more, too
+        _rule(slurm_cluster.GROUP, [slurm_cluster.PLURAL], ["list", "watch", "patch"]),
+        _rule(slurm_cluster.GROUP, [f"{slurm_cluster.PLURAL}/status"], ["patch"]),
     ]
 
 

@@ -18,7 +18,7 @@ from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import MADE_BY_US
-from cluster.objects.serving import ServedNamespaces
+from cluster.rendering.site import ServedNamespaces
 
 _WORKERS: Final = 2
 
@@ -62,6 +62,11 @@ class ControlPlane:
             kind: Cache(watched, program.set_aside) for kind, watched in WATCHED_WORKLOADS.items()
         }
         self._controllers = self._parts["Controller"].index(lambda each: [each.metadata.full_name])
+
+    @property
+    def watched(self) -> dict[str, Cache[WatchedPart]]:
+        """All objects of the control plane, by kind and uid; `parts` keeps them up to date."""
+        return self._parts
 
     def controller(self, namespace: str, name: str) -> ControllerObject | None:
         """Return the Controller of this name; None if there is none, or it cannot be read."""

@@ -40,9 +40,9 @@ from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
 from cluster.objects.loginset import LoginSetObject
-from cluster.objects.serving import ELSEWHERE, ServedNamespaces
 from cluster.rendering.leftovers import leftovers
 from cluster.rendering.loginset import LOGIN_APP, host_keys_body, host_keys_secret
+from cluster.rendering.site import ELSEWHERE, ServedNamespaces
 from cluster.rendering.ssh import HOST_KEY_FILES
 
 _log = structlog.get_logger(__name__)

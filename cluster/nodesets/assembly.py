@@ -21,7 +21,7 @@ from cluster.nodesets.owned.revisions import NodeSetRevisions
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
-from cluster.objects.serving import ServedNamespaces
+from cluster.rendering.site import ServedNamespaces
 
 _WORKERS: Final = 4
 

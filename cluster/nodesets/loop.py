@@ -34,8 +34,8 @@ from cluster.nodesets.status import Refusal, StatusFacts
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
-from cluster.objects.serving import ELSEWHERE, ServedNamespaces
 from cluster.objects.workers import WorkerKey
+from cluster.rendering.site import ELSEWHERE, ServedNamespaces
 from cluster.workers import table
 from cluster.workers.placing import HOST_ANNOTATION
 from cluster.workers.situation import WorkerPolicy

@@ -10,6 +10,8 @@ import yaml
 from bridge.settings import sources
 from bridge.settings.schema import Settings
 from cluster.objects.kinds import KINDS
+from cluster.objects.own import slurm_cluster
+from cluster.objects.parts import GROUP
 from deploy import manifests
 from deploy.operator_rights import NAME, rights
 from sandbox.client import Sandbox
@@ -113,8 +115,11 @@ def test_who_may_have_a_slurm_where_is_told_refused_or_left_open(helm: Path) -> 
     ):
         made = objects(helm, values)
         policy = only(made, "ValidatingAdmissionPolicy")
-        (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
-        assert sorted(each.plural for each in KINDS) == rule["resources"]
+        rules = policy["spec"]["matchConstraints"]["resourceRules"]
+        assert {each["apiGroups"][0]: each["resources"] for each in rules} == {
+            GROUP: sorted(each.plural for each in KINDS if each.plural != slurm_cluster.PLURAL),
+            slurm_cluster.GROUP: [slurm_cluster.PLURAL],
+        }
         binding = only(made, "ValidatingAdmissionPolicyBinding")["spec"]
         assert binding["policyName"] == policy["metadata"]["name"]
         assert binding["validationActions"] == actions

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -302,11 +303,8 @@ async def test_where_it_does_not_serve_it_says_so_and_has_no_right_to_secrets(
             group.create_task(program.run(settings, stop))
             try:
                 for where in plural.values():
-                    await until(
-                        lambda: "NotServed" in str(admin.get(where)),
-                        DEADLINE_S,
-                        sandbox=served,  # noqa: B023  # awaited here
-                    )
+                    told = partial(lambda at: "NotServed" in str(admin.get(at)), where)
+                    await until(told, DEADLINE_S, sandbox=served)
             finally:
                 stop.set()
         there = f"/api/v1/namespaces/{other}"

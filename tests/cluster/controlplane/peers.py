@@ -22,7 +22,7 @@ from cluster.controlplane.workload import WATCHED_WORKLOADS
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import NODE_SETS
 from cluster.objects.parts import API_VERSION
-from cluster.objects.serving import ServedNamespaces
+from cluster.rendering.site import ServedNamespaces
 from cluster.rendering.ssh import HOST_KEY_FILES
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.rendering.given import SITE

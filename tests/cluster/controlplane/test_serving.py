@@ -1,6 +1,6 @@
 """An operator that serves some namespaces: of the others' objects it says so, and touches nothing."""
 
-from cluster.objects.serving import ServedNamespaces
+from cluster.rendering.site import ServedNamespaces
 from tests.cluster.controlplane.peers import Leaders, controller
 from tests.virtual_time import VirtualClock, run
 

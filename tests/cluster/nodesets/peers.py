@@ -31,8 +31,8 @@ from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
-from cluster.objects.serving import ServedNamespaces
 from cluster.objects.workers import WorkerKey, host_name
+from cluster.rendering.site import ServedNamespaces
 from tests.cluster.examples import manifest
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer

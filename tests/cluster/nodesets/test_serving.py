@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from cluster.objects.serving import ServedNamespaces
+from cluster.rendering.site import ServedNamespaces
 from tests.cluster.nodesets.peers import SETTLED_S, Operator, names_of, node_set
 from tests.virtual_time import VirtualClock, run
 
