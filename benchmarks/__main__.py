@@ -49,6 +49,10 @@ def main(
     idle_minutes: Annotated[
         float, typer.Option(help="Rest so long, then time the first pod; 0: do not.", min=0)
     ] = 0,
+    short: Annotated[
+        bool,
+        typer.Option("--short", help="Leave out what does not depend on --pods: half the time."),
+    ] = False,
     output: Annotated[
         Path | None, typer.Option(help="Write the figures to this file, as JSON.")
     ] = None,
@@ -76,7 +80,7 @@ def main(
             values=chosen.values,
         )
         before = _earlier(compare, shape, across_columns=across_columns)
-        run = _measure(shape, idle_minutes, profile, console)
+        run = _measure(shape, idle_minutes, profile, console, is_short=short)
     except (SandboxError, KubeError, ValueError) as error:
         console.print(f"error: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
@@ -103,7 +107,9 @@ def _earlier(path: Path | None, shape: Shape, *, across_columns: bool) -> Run | 
     return run
 
 
-def _measure(shape: Shape, idle_minutes: float, profile: Path | None, console: Console) -> Run:
+def _measure(
+    shape: Shape, idle_minutes: float, profile: Path | None, console: Console, *, is_short: bool
+) -> Run:
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
     folder.chmod(0o755)  # the servers' accounts must be able to enter
 
@@ -116,7 +122,10 @@ def _measure(shape: Shape, idle_minutes: float, profile: Path | None, console: C
             sandbox = Sandbox.up(folder, scenarios.options(shape), progress=say)
         with sandbox, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                return runner.run(_stretches(sandbox, shape, idle_minutes, profile, say))
+                stretches = _stretches(
+                    sandbox, shape, idle_minutes, profile, say, is_short=is_short
+                )
+                return runner.run(stretches)
             except SandboxError as error:
                 raise SandboxError(f"{error}\n{sandbox.log_tails()}") from error
     finally:
@@ -129,8 +138,10 @@ async def _stretches(
     idle_minutes: float,
     profile: Path | None,
     say: Callable[[str], None],
+    *,
+    is_short: bool,
 ) -> Run:
-    """Measure everything, one stretch after another."""
+    """Measure everything, one stretch after another; is_short: only what depends on the number of pods."""
     machine, began_at = _machine(), SystemClock().now().isoformat(timespec="seconds")
 
     def profiled(stretch: str) -> AbstractAsyncContextManager[None]:
@@ -155,21 +166,25 @@ async def _stretches(
         phases = await scenarios.plain(stage)
         say(f"{shape.pods} pods through the bridge, ending all at once")
         lives, sample = await scenarios.life(stage)
-        say("the webhook, filter and the caches alone")
-        alone = {
-            micro.WEBHOOK: await micro.webhook(sandbox),
-            micro.FILTER: await micro.filter_nodes(sandbox, sample),
-            micro.CACHES: micro.caches(sample),
-        }
-        say("pods one by one")
-        single = await apiserver.singles(stage)
-        idle = None
+        alone, single, idle = {}, None, None
+        if not is_short:
+            say("the webhook, filter and the caches alone")
+            alone = {
+                micro.WEBHOOK: await micro.webhook(sandbox),
+                micro.FILTER: await micro.filter_nodes(sandbox, sample),
+                micro.CACHES: micro.caches(sample),
+            }
+            say("pods one by one")
+            single = await apiserver.singles(stage)
         if idle_minutes:
             say(f"a pod after {idle_minutes:g} minutes without any")
             idle = await apiserver.after_rest(stage, idle_minutes)
         say(f"a full cluster, and {shape.pods} pods that wait")
         queued = await scenarios.queue(stage)
-        say("what the API server does for pods, ours and others")
+        per_pod, strangers = {}, {}
+        if not is_short:
+            say("what the API server does for pods, ours and others")
+            per_pod, strangers = await apiserver.lives(stage), await apiserver.strangers(stage)
         return Run(
             commit=_commit(),
             began_at=began_at,
@@ -177,8 +192,8 @@ async def _stretches(
             shape=shape,
             phases={**phases, **lives, **queued},
             micro=alone,
-            lives=await apiserver.lives(stage),
-            strangers=await apiserver.strangers(stage),
+            lives=per_pod,
+            strangers=strangers,
             single=single,
             idle=idle,
         )

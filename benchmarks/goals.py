@@ -91,7 +91,8 @@ def goals(run: Run, before: Run | None = None) -> Iterator[Goal]:
     )
     yield from _freed_goals(run.shape, freed)
     yield from _memory_goals(run.phases.values())
-    yield from _micro_goals(run)
+    if run.micro:
+        yield from _micro_goals(run)
     yield from _api_goals(run)
     if run.single:
         for name, found, limit in (

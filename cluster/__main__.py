@@ -21,6 +21,7 @@ from cluster.nodesets.assembly import NodeSets
 from cluster.objects.controller import ControllerObject
 from cluster.rendering.node_sets.nodeset import worker_templates
 from cluster.rendering.site import ControlSite, SlurmImages
+from cluster.whole.assembly import SlurmClusters
 
 
 def main() -> int:
@@ -51,12 +52,15 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
             tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
         )
 
+        clusters = SlurmClusters(program, control_plane.watched, node_sets.watched)
+
         async def lead(until: asyncio.Event, _accession: Accession) -> None:
             if not await _comes_first(rivals.alone, until):
                 return
             async with asyncio.TaskGroup() as group:
                 group.create_task(control_plane.control(until))
                 group.create_task(node_sets.control(until))
+                group.create_task(clusters.control(until))
 
         await lifetime.run_parts(
             program.health_part(),
@@ -64,6 +68,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
             Service(name="other operators", run=rivals.run),
             *node_sets.parts(),
             *control_plane.parts(),
+            *clusters.parts(),
             program.leader_part(lead),
             stop=stop,
         )

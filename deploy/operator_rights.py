@@ -9,6 +9,7 @@ from bridge.domain import names
 from bridge.kube.applying.writes import PLURALS
 from cluster.controlplane.part import PLURALS as PARTS
 from cluster.controlplane.workload import WORKLOADS
+from cluster.objects.own import slurm_cluster
 from cluster.objects.parts import GROUP
 
 NAME: Final = "slurm-bridge-operator"
@@ -55,8 +56,8 @@ def _objects() -> list[dict[str, Any]]:
     return [
         _rule(GROUP, [*parts, "nodesets"], ["list", "watch"]),
         _rule(GROUP, [*(f"{each}/status" for each in parts), "nodesets/status"], ["patch"]),
-        _rule(GROUP, ["nodesets"], ["patch"]),  # its finalizer
-        _rule(GROUP, ["controllers"], ["get"]),  # which key signs tokens of its Slurm
+        _rule(slurm_cluster.GROUP, [slurm_cluster.PLURAL], ["list", "watch", "patch"]),
+        _rule(slurm_cluster.GROUP, [f"{slurm_cluster.PLURAL}/status"], ["patch"]),
     ]
 
 

@@ -18,6 +18,8 @@ class Planned:
     nodes: int
     round: int
     idle_minutes: float = 0.0
+    is_short: bool = False
+    """Only what depends on the number of pods: the smaller runs tell the rest."""
 
     @property
     def name(self) -> str:
@@ -31,6 +33,7 @@ class Planned:
             f"--pods={self.pods}",
             f"--nodes={self.nodes}",
             f"--idle-minutes={self.idle_minutes:g}",
+            *(["--short"] if self.is_short else []),
         )
 
 
@@ -52,6 +55,7 @@ def planned(
                     nodes=nodes,
                     round=number,
                     idle_minutes=idle_minutes if rests else 0.0,
+                    is_short=index > 0,
                 )
 
 

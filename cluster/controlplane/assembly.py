@@ -59,6 +59,11 @@ class ControlPlane:
         }
         self._controllers = self._parts["Controller"].index(lambda each: [each.metadata.full_name])
 
+    @property
+    def watched(self) -> dict[str, Cache[WatchedPart]]:
+        """All objects of the control plane, by kind and uid; `parts` keeps them up to date."""
+        return self._parts
+
     def controller(self, namespace: str, name: str) -> ControllerObject | None:
         """Return the Controller of this name; None if there is none, or it cannot be read."""
         found = next(iter(self._controllers.get(f"{namespace}/{name}")), None)

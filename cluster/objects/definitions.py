@@ -1,17 +1,16 @@
-"""The CustomResourceDefinitions of the six kinds, made from their types."""
+"""The CustomResourceDefinitions of the six kinds and of SlurmCluster, made from their types."""
 
 from typing import Any
 
 from bridge.crd.fields import RULES
 from bridge.crd.schema import Schema, structural
 from cluster.objects import names
-from cluster.objects.kinds import KINDS, ClusterKind
-from cluster.objects.parts import GROUP, VERSION
+from cluster.objects.kinds import KINDS, SLURM_CLUSTER, ClusterKind
 
 
 def definitions() -> tuple[dict[str, Any], ...]:
     """Return all definitions, in the order of the kinds."""
-    return tuple(definition(kind) for kind in KINDS)
+    return tuple(definition(kind) for kind in (*KINDS, SLURM_CLUSTER))
 
 
 def definition(kind: ClusterKind) -> dict[str, Any]:
@@ -28,7 +27,7 @@ def definition(kind: ClusterKind) -> dict[str, Any]:
         "kind": "CustomResourceDefinition",
         "metadata": {"name": kind.definition_name},
         "spec": {
-            "group": GROUP,
+            "group": kind.group,
             "scope": "Namespaced",
             "names": {
                 "kind": kind.kind,
@@ -40,7 +39,7 @@ def definition(kind: ClusterKind) -> dict[str, Any]:
             },
             "versions": [
                 {
-                    "name": VERSION,
+                    "name": kind.version,
                     "served": True,
                     "storage": True,
                     "subresources": subresources,

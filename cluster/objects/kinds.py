@@ -1,4 +1,4 @@
-"""The six kinds: what they are called, and which types their objects have."""
+"""The six kinds and SlurmCluster: what they are called, and which types their objects have."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,14 @@ from cluster.objects.accounting import ACCOUNTING_RULES, AccountingObject, Accou
 from cluster.objects.controller import CONTROLLER_RULES, ControllerObject, ControllerSpec
 from cluster.objects.loginset import LOGIN_SET_RULES, LoginSetObject, LoginSetSpec, LoginSetStatus
 from cluster.objects.nodeset import NODE_SET_RULES, NodeSetObject, NodeSetSpec, NodeSetStatus
-from cluster.objects.parts import GROUP, ConditionsOnly
+from cluster.objects.own import slurm_cluster
+from cluster.objects.own.slurm_cluster import (
+    SLURM_CLUSTER_RULES,
+    SlurmClusterObject,
+    SlurmClusterSpec,
+    SlurmClusterStatus,
+)
+from cluster.objects.parts import GROUP, VERSION, ConditionsOnly
 from cluster.objects.restapi import REST_API_RULES, RestApiObject, RestApiSpec
 from cluster.objects.token import TOKEN_RULES, TokenObject, TokenSpec, TokenStatus
 
@@ -33,11 +40,13 @@ class ClusterKind:
     rules: Sequence[Mapping[str, str]]
     columns: tuple[Column, ...]
     is_scaled: bool = False
+    group: str = GROUP
+    version: str = VERSION
 
     @property
     def definition_name(self) -> str:
         """The name of its CustomResourceDefinition."""
-        return f"{self.plural}.{GROUP}"
+        return f"{self.plural}.{self.group}"
 
 
 KINDS: Final = (
@@ -118,3 +127,24 @@ KINDS: Final = (
         ),
     ),
 )
+
+SLURM_CLUSTER: Final = ClusterKind(
+    kind=slurm_cluster.KIND,
+    plural=slurm_cluster.PLURAL,
+    short_names=("sc",),
+    object_type=SlurmClusterObject,
+    spec=SlurmClusterSpec,
+    status=SlurmClusterStatus,
+    rules=SLURM_CLUSTER_RULES,
+    columns=(
+        _READY,
+        ("Workers", "integer", ".status.workers", 0),
+        ("Ready", "integer", ".status.readyWorkers", 0),
+        ("Idle", "integer", ".status.idle", 1),
+        ("Allocated", "integer", ".status.allocated", 1),
+        _AGE,
+    ),
+    group=slurm_cluster.GROUP,
+    version=slurm_cluster.VERSION,
+)
+"""Our own kind, from which objects of the six are made."""

@@ -6,6 +6,7 @@ from typing import Final
 
 from bridge.crd.fields import rule
 from bridge.domain.faults import Fault
+from cluster.objects.own import slurm_cluster
 from cluster.objects.parts import MOST_REPLICAS
 
 _DNS: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
@@ -45,6 +46,8 @@ def name_rules(kind: str) -> tuple[Mapping[str, str], ...]:
     """Return what an API server checks of an object's name; nothing for other kinds."""
     if kind == "NodeSet":
         return _WORKER_RULES
+    if kind == slurm_cluster.KIND:
+        return slurm_cluster.NAME_RULES
     longest = LONGEST.get(kind)
     if longest is None:
         return ()

@@ -18,10 +18,9 @@ from sandbox.client import Sandbox
 from sandbox.demo_screen import Screen, Source
 from sandbox.errors import SandboxError
 from sandbox.operator import images
-from sandbox.operator.serving import CLUSTER_CHART, cluster_file
+from sandbox.operator.serving import CLUSTER, cluster_file
 from sandbox.options import OPERATED_NODES, Options
 
-CLUSTER = CLUSTER_CHART.parent / "example.yaml"
 NAMESPACE = "slurm"
 SHAPE = Options(
     slurm=False,
@@ -38,7 +37,7 @@ DRAIN_S = 120.0
 _SRUN_S = 20
 _JOB_S = 20
 _WORKERS = "nodeset/slurm-worker-cpu"
-_LOGIN = ("kubectl", "-n", NAMESPACE, "exec", "deploy/slurm-login-main", "-c", "login", "--")
+_LOGIN = ("kubectl", "-n", NAMESPACE, "exec", "deploy/slurm-login", "-c", "login", "--")
 _QUEUE = ("squeue", "--states=all", "--format=%.5i %.10j %.10T %.5M %N")
 
 
@@ -99,19 +98,21 @@ class _OperatorStory:
         self._screen.chapter("A Slurm cluster is six lines")
         self._screen.command(f"cat {CLUSTER.name}", CLUSTER.read_text())
         own = str(cluster_file(self._sandbox.instance))
-        where = ("--namespace", NAMESPACE, "--create-namespace")
-        install = ("install", "slurm", str(CLUSTER_CHART), *where, "--values", str(CLUSTER))
+        merge = ("patch", "--local", "-f", str(CLUSTER), "--type=merge", "--patch-file", own)
+        apply = ("-n", NAMESPACE, "apply", "--server-side", "-f", "-")
+        self._do("kubectl", "create", "namespace", NAMESPACE)
         began_s = time.monotonic()
-        self._sandbox.run("helm", *install, "--values", own)
-        self._screen.command(
-            f"helm install slurm deploy/slurm/chart {' '.join(where)} --values {CLUSTER.name} --values {own}"
-        )
+        whole = self._sandbox.kubectl(*merge, "-o", "yaml")
+        self._sandbox.kubectl(*apply, stdin=whole)
+        self._screen.command(f"kubectl {' '.join(merge)} -o yaml | kubectl {' '.join(apply)}")
         return self._await_workers(2, began_s)
 
     def _grow(self) -> str:
         self._screen.chapter("Two more workers")
         began_s = time.monotonic()
-        self._do("kubectl", "-n", NAMESPACE, "scale", _WORKERS, "--replicas=4")
+        four = '{"spec":{"nodes":[{"name":"cpu","replicas":4}]}}'
+        where = ("-n", NAMESPACE, "patch", "slurmcluster", "slurm")
+        self._do("kubectl", *where, "--type=merge", "-p", four)
         return self._await_workers(4, began_s)
 
     def _drain(self) -> str:

@@ -16,9 +16,9 @@ from sandbox.part import Part
 from sandbox.realnodes import box
 
 CHART = chart.CHART.parent / "operator" / "chart"
-CLUSTER_CHART = chart.CHART.parent / "slurm" / "chart"
+CLUSTER = chart.CHART.parent / "slurm" / "cluster.yaml"
 CONTROLLER = "slurm/slurm"
-"""The cluster whose workers the operator drains: what `helm install slurm … --namespace slurm` makes."""
+"""The cluster whose workers the operator drains: the SlurmCluster `slurm` in the namespace `slurm`."""
 SLURM_CONF = """\
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -39,12 +39,12 @@ _APPLIED = {
 
 
 def cluster_file(instance: Instance) -> Path:
-    """Return the values for `deploy/slurm/chart` that a cluster in this sandbox needs besides its user's."""
+    """Return what a SlurmCluster in this sandbox needs besides what its user says: a merge patch."""
     return instance.root / "cluster.yaml"
 
 
 def prepare(instance: Instance, helm: Path) -> None:
-    """Write the operator's manifests and settings, and the values of its clusters; give the nodes Slurm's images.
+    """Write the operator's manifests and settings, and what its clusters need; give the nodes Slurm's images.
 
     Raises:
         SandboxError: an image is missing, helm failed, or there is no chart.
@@ -67,7 +67,7 @@ def prepare(instance: Instance, helm: Path) -> None:
     (folder / "config.yaml").write_text(
         yaml.safe_dump(_here(instance, settings, images.pattern(found)))
     )
-    cluster_file(instance).write_text(yaml.safe_dump(_cluster_values(), sort_keys=False))
+    cluster_file(instance).write_text(yaml.safe_dump(_cluster_patch(), sort_keys=False))
 
 
 def parts(instance: Instance) -> tuple[Part, ...]:
@@ -145,11 +145,11 @@ def _install(instance: Instance) -> None:
     done.touch()
 
 
-def _cluster_values() -> dict[str, Any]:
+def _cluster_patch() -> dict[str, Any]:
     return {
-        "configFiles": {"cgroup.conf": CGROUP_CONF},
-        "controller": {
-            "persistence": {"enabled": False},  # nobody provides volumes here
-            "extraConf": SLURM_CONF,
-        },
+        "spec": {
+            "config": dict(line.split("=", 1) for line in SLURM_CONF.splitlines()),
+            "configFiles": {"cgroup.conf": CGROUP_CONF},
+            "state": {"persistent": False},  # nobody provides volumes here
+        }
     }

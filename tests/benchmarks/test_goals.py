@@ -199,3 +199,11 @@ def test_so_does_the_api_server(changed: dict[str, object], missed: str) -> None
     run = msgspec.structs.replace(RUN, **changed)
 
     assert [missed] == [goal.name for goal in goals(run) if not goal.is_reached]
+
+
+def test_a_short_run_is_judged_by_what_it_measured() -> None:
+    short = msgspec.structs.replace(RUN, micro={}, lives={}, strangers={}, single=None, idle=None)
+    names = {goal.name for goal in goals(short)}
+
+    assert "all bound ÷ kube-scheduler alone" in names
+    assert not {name for name in names if "webhook at" in name or "API server" in name}

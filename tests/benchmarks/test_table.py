@@ -142,6 +142,12 @@ def test_each_column_rests_once() -> None:
     assert rested == ["200-pods-100-nodes-defaults-1", "200-pods-100-nodes-fastest-1"]
 
 
+def test_only_the_smallest_size_tells_what_does_not_depend_on_the_size() -> None:
+    whole = {one.pods for one in plan.planned(3, 10) if "--short" not in one.arguments()}
+
+    assert whole == {200}
+
+
 @pytest.mark.parametrize("text", ["", "200", "x", "200x", "0x100", "-1x3", "1x2x3"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="such as 200x100"):

@@ -9,6 +9,7 @@ import yaml
 
 from bridge.settings import sources
 from bridge.settings.schema import Settings
+from cluster.objects.kinds import KINDS
 from deploy import manifests
 from deploy.operator_rights import NAME, rights
 from sandbox.client import Sandbox
@@ -27,6 +28,7 @@ ALL: Mapping[str, Any] = {
     },
     "slurmToken": {"existingSecret": "its-token", "key": "jwt"},
     "crds": {"enabled": False},
+    "policies": {"slurmNamespaces": {"label": "example.test/slurm", "actions": ["Deny"]}},
     "replicas": 3,
     "priorityClassName": "system-cluster-critical",
     "nodeSelector": {"kubernetes.io/os": "linux"},
@@ -98,12 +100,35 @@ def test_the_program_takes_its_settings(
     assert settings.health.listen == f"0.0.0.0:{container['ports'][0]['containerPort']}"
 
 
+def test_who_may_have_a_slurm_where_is_told_refused_or_left_open(helm: Path) -> None:
+    for values, label, actions in (
+        ({}, "slurm-bridge.dev/slurm-clusters", ["Warn", "Audit"]),
+        (ALL, "example.test/slurm", ["Deny"]),
+    ):
+        made = objects(helm, values)
+        policy = only(made, "ValidatingAdmissionPolicy")
+        (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+        assert sorted(each.plural for each in KINDS) == rule["resources"]
+        binding = only(made, "ValidatingAdmissionPolicyBinding")["spec"]
+        assert binding["policyName"] == policy["metadata"]["name"]
+        assert binding["validationActions"] == actions
+        (other,) = binding["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert other == {"key": label, "operator": "NotIn", "values": ["true"]}
+    kinds = {
+        each["kind"] for each in objects(helm, {"policies": {"slurmNamespaces": {"actions": []}}})
+    }
+    assert not {each for each in kinds if "Admission" in each}
+
+
 def test_what_is_wrong_is_refused(helm: Path) -> None:
     for values, place in (
         ({"replica": 2}, "replica"),
         ({"config": {"webhook": {}}}, "/config"),
         ({"config": {"slurm": {"token_file": "/x"}}}, "/config/slurm"),
         ({"image": {"digest": "latest"}}, "/image/digest"),
+        ({"policies": {"slurmNamespaces": {"actions": ["deny"]}}}, "/slurmNamespaces/actions"),
+        ({"policies": {"slurmNamespaces": {"actions": ["Warn", "Deny"]}}}, "/actions"),
+        ({"policies": {"slurmNamespaces": {"label": "a b"}}}, "/slurmNamespaces/label"),
         ({"slurmToken": {"key": ""}}, "/slurmToken/key"),
     ):
         with pytest.raises(HelmError, match=place):

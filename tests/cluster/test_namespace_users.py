@@ -1,53 +1,21 @@
 """What people with Kubernetes' role `edit` can do to a Slurm in pods: everything in its own namespace, nothing from another one."""
 
 import base64
-import contextlib
-import uuid
-from collections.abc import Iterator
 
 import pytest
 
 from bridge.commands import examine_keys
 from bridge.kube.client import KubeClient
-from sandbox.api import Api, ApiError
+from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from slurmclient.transport import jwt
 from tests.cluster.examples import BY_NAME, manifest, path
+from tests.cluster.people import editor
 from tests.cluster.served import PLAIN, World, world
 from tests.servers import fresh_namespace
 
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-API = "rbac.authorization.k8s.io/v1"
 FORBIDDEN = 403
 ASKED_FOR = ("Token", "LoginSet", "NodeSet", "RestApi")
-
-
-@contextlib.contextmanager
-def editor(served: Sandbox, namespace: str, *, also: tuple[str, ...] = ()) -> Iterator[Api]:
-    """Somebody with the role `edit` in a namespace, who may also create objects of these kinds there."""
-    user = f"eve-{uuid.uuid4().hex[:8]}"
-    where = f"{RBAC}/namespaces/{namespace}"
-    plurals = [BY_NAME[kind].plural for kind in also]
-    rules = (
-        [{"apiGroups": ["slinky.slurm.net"], "resources": plurals, "verbs": ["*"]}] if also else []
-    )
-    extra = {"apiVersion": API, "kind": "Role", "metadata": {"name": user}, "rules": rules}
-    served.admin.create(f"{where}/roles", extra)
-    for kind, role in (("ClusterRole", "edit"), ("Role", user)):
-        served.admin.create(
-            f"{where}/rolebindings",
-            {
-                "apiVersion": API,
-                "kind": "RoleBinding",
-                "metadata": {"name": f"{user}-{role}"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
-                "subjects": [
-                    {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
-                ],
-            },
-        )
-    with Api(served.user_kubeconfig(user)) as api:
-        yield api
 
 
 async def found_by_the_doctor(served: Sandbox, namespace: str) -> list[str]:

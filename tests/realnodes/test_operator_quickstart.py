@@ -1,5 +1,6 @@
 """`docs/operator-quickstart.md`, walked: every command, in order, on real kubelets."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import pytest
 
 from sandbox.image.slurm import SlurmImage
 from sandbox.operator import demo
+from sandbox.operator.serving import CLUSTER
 from tests import pages
 from tests.pages import Reader
 from tests.servers import running_sandbox, wait_until
@@ -25,7 +27,11 @@ SHOWN = {
     "srun -N2 hostname": ["cpu-0", "cpu-1"],
     "srun -N4 hostname": ["cpu-0", "cpu-1", "cpu-2", "cpu-3"],
 }
+GETS = "kubectl -n slurm get slurmclusters,controllers,nodesets,restapis,loginsets"
 GOES_S = 120.0
+DELETES = "kubectl -n slurm delete slurmcluster slurm --timeout=120s"
+WAITS_S = 5.0
+"""At least, of the 20 s that the job runs which the page starts before."""
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +46,23 @@ def reader(
 
 def test_every_command_does_what_the_page_says(reader: Reader) -> None:
     said: dict[str, str] = {}
+    took_s: dict[str, float] = {}
     for block in pages.blocks(PAGE):
         for command in block.commands() if block.language == "sh" else ():
             typed = command.split("  #")[0].strip()
             if typed not in NOT_RUN:
+                began_s = time.monotonic()
                 said[typed] = reader.types(typed)
+                took_s[typed] = time.monotonic() - began_s
 
     for part, nodes in SHOWN.items():
         (answer,) = (text for typed, text in said.items() if part in typed)
         assert nodes == sorted(answer.split())
+    assert "slurmcluster.slurm-bridge.dev/slurm" in said[GETS]
     (queue,) = (text for typed, text in said.items() if "squeue --states=all" in typed)
     (waited_for,) = (line for line in queue.splitlines() if " wrap " in line)
     assert waited_for.split()[4] == "CD", "kubectl drain came back before the job had ended"
+    assert took_s[DELETES] >= WAITS_S, "kubectl delete came back before the job had ended"
     left = "kubectl -n slurm get statefulsets,deployments,pods -o name"
     wait_until(lambda: not reader.types(left), GOES_S)
     assert "secret/slurm-auth-slurm" in reader.types("kubectl -n slurm get secrets -o name")
@@ -60,5 +71,5 @@ def test_every_command_does_what_the_page_says(reader: Reader) -> None:
 def test_the_page_shows_the_file_that_it_installs() -> None:
     (shown,) = (block.text for block in pages.blocks(PAGE) if block.language == "yaml")
 
-    assert demo.CLUSTER.read_text() == shown
+    assert CLUSTER.read_text() == shown
     assert len(shown.splitlines()) == 6

@@ -22,6 +22,12 @@ PLURALS: Final[Mapping[tuple[str, str], str]] = {
     ("apps/v1", "StatefulSet"): "statefulsets",
     ("policy/v1", "PodDisruptionBudget"): "poddisruptionbudgets",
     ("monitoring.coreos.com/v1", "ServiceMonitor"): "servicemonitors",
+    ("slinky.slurm.net/v1beta1", "Accounting"): "accountings",
+    ("slinky.slurm.net/v1beta1", "Controller"): "controllers",
+    ("slinky.slurm.net/v1beta1", "LoginSet"): "loginsets",
+    ("slinky.slurm.net/v1beta1", "NodeSet"): "nodesets",
+    ("slinky.slurm.net/v1beta1", "RestApi"): "restapis",
+    ("slinky.slurm.net/v1beta1", "Token"): "tokens",
 }
 """The kinds that we apply, by apiVersion and kind."""
 OPTIONAL: Final = frozenset({("monitoring.coreos.com/v1", "ServiceMonitor")})
@@ -54,7 +60,12 @@ async def find(client: KubeClient, body: Mapping[str, Any]) -> FoundMetadata | N
 
 
 async def apply(
-    client: KubeClient, body: Mapping[str, Any], *, manager: str, uid: str = ""
+    client: KubeClient,
+    body: Mapping[str, Any],
+    *,
+    manager: str,
+    uid: str = "",
+    yields: bool = False,
 ) -> FoundMetadata:
     """Apply a body with its digest.
 
@@ -66,9 +77,10 @@ async def apply(
         manager: our field manager.
         uid: of the object that was found; its fields become ours. "" if there was none: then
             nothing of an object that somebody else has created meanwhile is overwritten.
+        yields: whether fields that others have given another value stay theirs, too: then nothing is applied.
 
     Raises:
-        Conflict: another object has the name now: read again.
+        Conflict: another object has the name now, or fields are those of others (`fields`): read again.
         Rejected: the API server does not accept the body, or failed in a way that it does not
             explain (500).
         KubeError: it was not applied, or nobody knows.
@@ -79,7 +91,7 @@ async def apply(
     params = {
         "fieldManager": manager,
         "fieldValidation": "Strict",
-        "force": "true" if uid else "false",
+        "force": "true" if uid and not yields else "false",
     }
     try:
         answer = await client.request(

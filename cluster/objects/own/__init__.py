@@ -1,0 +1,1 @@
+"""Our own kind, which SchedMD's slurm-operator does not have."""

@@ -1,0 +1,297 @@
+"""The reconcile loop over SlurmClusters: expand, apply, take away, tell."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+import structlog
+from structlog.contextvars import bind_contextvars
+
+from bridge.domain.errors import PeerError
+from bridge.domain.oddities import Oddities
+from bridge.kube import errors
+from bridge.kube.applying import standing, writes
+from bridge.kube.applying.belongings import Possessor, withdraw
+from bridge.kube.applying.standing import Standing
+from bridge.kube.cache import Cache, Index
+from bridge.kube.client import KubeClient
+from bridge.leading import worker
+from bridge.leading.worker import Aside
+from bridge.leading.workqueue import WorkQueue
+from bridge.process.clock import Clock
+from bridge.process.metrics import Metrics
+from cluster.controlplane.part import WatchedPart
+from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.objects.labels import TAKE_OVER_ANNOTATION
+from cluster.objects.own.slurm_cluster import SlurmClusterObject
+from cluster.objects.parts import API_VERSION
+from cluster.whole import expanding, slurm_cluster, summary, yielding
+from cluster.whole.slurm_cluster import FINALIZER, WatchedCluster
+from cluster.whole.summary import ClusterFacts, PartState
+
+_log = structlog.get_logger(__name__)
+
+MANAGER: Final = "slurm-bridge-cluster"
+"""Our field manager on what is made for SlurmClusters."""
+_ORPHANING: Final = "orphan"
+"""Finalizer of an object whose parts are to stay: the garbage collector takes it off when they are free."""
+_SETTLED: Final = timedelta(seconds=60)
+_WAITING: Final = timedelta(seconds=5)
+
+_Child = WatchedPart | WatchedNodeSet
+
+
+class ClusterLoop:
+    """Reconciles SlurmClusters during one term of leadership."""
+
+    def __init__(
+        self,
+        *,
+        kube: KubeClient,
+        clusters: Cache[WatchedCluster],
+        parts: Mapping[str, Cache[WatchedPart]],
+        node_sets: Cache[WatchedNodeSet],
+        queue: WorkQueue[str],
+        clock: Clock,
+        metrics: Metrics,
+        set_aside: Oddities,
+    ) -> None:
+        """Prepare the loop.
+
+        Args:
+            kube: the API server.
+            clusters: all SlurmClusters, by uid.
+            parts: objects of the control plane, by kind and uid.
+            node_sets: all of them, by uid.
+            queue: of SlurmClusters' uids.
+            clock: of the process.
+            metrics: counts.
+            set_aside: told of crashes.
+        """
+        self._kube = kube
+        self._clusters = clusters
+        self._parts = parts
+        self._node_sets = node_sets
+        self._queue = queue
+        self._clock = clock
+        self._metrics = metrics
+        self._set_aside = set_aside
+        self._children: dict[str, Index[WatchedPart] | Index[WatchedNodeSet]] = {
+            **{kind: cache.index(_owner_of) for kind, cache in parts.items()},
+            "NodeSet": node_sets.index(_owner_of),
+        }
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Reconcile SlurmClusters until told to stop."""
+        self._clusters.subscribe(self._changed)
+        for cache in self._parts.values():
+            cache.subscribe(self._child_changed)
+        self._node_sets.subscribe(self._child_changed)
+        await worker.run(
+            self._queue,
+            self.reconcile,
+            name="clusters",
+            count=1,
+            stop=stop,
+            metrics=self._metrics,
+            aside=Aside(self._set_aside, "workload"),
+        )
+
+    async def reconcile(self, key: str) -> timedelta | None:
+        """Look at one SlurmCluster and do what is needed.
+
+        Return the delay until the next look if no event comes first.
+
+        Raises:
+            PeerError: try again after a back-off.
+        """
+        found = self._clusters.get(key)
+        if found is None:
+            return None
+        bind_contextvars(slurm_cluster=found.metadata.full_name)
+        try:
+            if found.metadata.deletion_timestamp is not None:
+                return await self._let_go(found)
+            if found.cluster is None:
+                await self._tell(found, ClusterFacts(accepted=found.fault))
+                return None
+            if FINALIZER not in (found.metadata.finalizers or ()):
+                after = await slurm_cluster.add_finalizer(self._kube, found)
+                self._clusters.observe(after, base=found.metadata.resource_version)
+                found = after
+            return await self._see_to(found, found.cluster) if found.cluster else None
+        except errors.NotFound:
+            _log.debug("cluster.gone_already")
+            return None
+
+    async def _see_to(self, found: WatchedCluster, cluster: SlurmClusterObject) -> timedelta:
+        wanted = expanding.expanded(cluster)
+        left: list[str] = []
+        failure: PeerError | None = None
+        for body in wanted:
+            try:
+                foreign = await self._keep(body, _possessor(found), left)
+            except PeerError as error:
+                failure = error
+                break
+            if foreign:
+                hint = f"delete it, choose another name for the SlurmCluster, or annotate the SlurmCluster with {TAKE_OVER_ANNOTATION}=true to take over what nobody else controls"
+                text = f"{foreign}; {hint}"
+                await self._tell(found, ClusterFacts(accepted=text, accepted_reason="NotOurs"))
+                return _WAITING
+        if failure is None:
+            unwanted = tuple(self._unwanted(found, wanted))
+            failure = await withdraw(self._kube, unwanted, _possessor(found))
+        facts = ClusterFacts(
+            left=tuple(left),
+            failures=() if failure is None or failure.transient else (str(failure),),
+            parts=tuple(self._states(found, wanted)),
+        )
+        await self._tell(found, facts)
+        if failure is not None:
+            raise failure
+        return _SETTLED if summary.is_ready(facts) else _WAITING
+
+    async def _keep(self, body: Mapping[str, Any], of: Possessor, left: list[str]) -> str:
+        """Bring one object to what is wanted; return why it is not ours, "" if it is.
+
+        left: takes what is left to others, in words.
+        """
+        there = await writes.find(self._kube, body)
+        yielded = yielding.Yielded(body, ())
+        if not of.takes_over:
+            yielded = yielding.to_owners(body, there, of.manager)
+        verdict = standing.judge(
+            there,
+            yielded.body,
+            owner_uid=of.uid,
+            manager=of.manager,
+            takes_over=of.takes_over,
+        )
+        if verdict.standing is Standing.NOT_OURS:
+            return verdict.reason
+        if verdict.standing is Standing.LEAVING:
+            raise errors.Conflict("PATCH", writes.path(body), message=verdict.reason)
+        if verdict.standing is not Standing.IN_FORCE:
+            yielded = await self._apply(yielded, there.uid if there else "", of)
+        if yielded.left:
+            what = f"{body['kind']} {body['metadata']['name']}"
+            fields = ", ".join(yielded.left)
+            left.append(f"{what}: {fields} is left to who has set it")
+        return ""
+
+    async def _apply(self, yielded: yielding.Yielded, uid: str, of: Possessor) -> yielding.Yielded:
+        """Apply a body; a field that somebody has taken just now is left to them."""
+
+        async def applied(body: Mapping[str, Any]) -> None:
+            yields = not of.takes_over
+            await writes.apply(self._kube, body, manager=of.manager, uid=uid, yields=yields)
+
+        try:
+            await applied(yielded.body)
+        except errors.Conflict as error:
+            less = yielding.without(yielded.body, error.fields)
+            if not less.left:
+                raise
+            await applied(less.body)
+            yielded = yielding.Yielded(less.body, (*yielded.left, *less.left))
+        _log.info("cluster.applied", applied=yielded.body["kind"])
+        return yielded
+
+    async def _let_go(self, found: WatchedCluster) -> timedelta | None:
+        """Delete the workers of a deleted cluster, and keep all else until they are gone."""
+        finalizers = found.metadata.finalizers or ()
+        if FINALIZER not in finalizers or _ORPHANING in finalizers:
+            return None
+        node_sets = self._made("NodeSet", found.metadata.uid)
+        bodies = [_named("NodeSet", each) for each in node_sets]
+        failure = await withdraw(self._kube, bodies, _possessor(found))
+        if failure is not None:
+            raise failure
+        if not node_sets:
+            await slurm_cluster.remove_finalizer(self._kube, found)
+            return None
+        names = ", ".join(sorted(each.metadata.name for each in node_sets))
+        waits = f"it is deleted, and waits for the jobs on the workers of NodeSet {names}"
+        await self._tell(found, ClusterFacts(waits=waits))
+        return _WAITING
+
+    # -- what there is ----------------------------------------------------------------------------
+
+    def _made(self, kind: str, uid: str) -> list[_Child]:
+        return [*self._children[kind].get(uid)]
+
+    def _unwanted(
+        self, found: WatchedCluster, wanted: tuple[Mapping[str, Any], ...]
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield what we may have made and want no more."""
+        kept = {(each["kind"], each["metadata"]["name"]) for each in wanted}
+        for kind in self._children:
+            for each in self._made(kind, found.metadata.uid):
+                if (kind, each.metadata.name) not in kept:
+                    yield _named(kind, each)
+        for extra in expanding.extras(found.metadata):
+            if (extra["kind"], extra["metadata"]["name"]) not in kept:
+                yield extra
+
+    def _states(
+        self, found: WatchedCluster, wanted: tuple[Mapping[str, Any], ...]
+    ) -> Iterator[PartState]:
+        for body in wanted:
+            kind, name = body["kind"], body["metadata"]["name"]
+            if kind not in self._children:
+                continue
+            of_kind = self._made(kind, found.metadata.uid)
+            child = next((each for each in of_kind if each.metadata.name == name), None)
+            if child is None:
+                yield PartState(name=f"{kind} {name}")
+                continue
+            yield PartState(
+                name=f"{kind} {name}",
+                generation=child.metadata.generation,
+                conditions=child.status.conditions,
+                workers=child.status if isinstance(child, WatchedNodeSet) else None,
+            )
+
+    async def _tell(self, found: WatchedCluster, facts: ClusterFacts) -> None:
+        now, generation = self._clock.now(), found.metadata.generation
+        after = summary.status(found.status, facts, generation=generation, now=now)
+        if after == found.status:
+            return
+        written = await slurm_cluster.write_status(self._kube, found, after)
+        self._clusters.observe(written, base=found.metadata.resource_version)
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def _changed(self, old: WatchedCluster | None, new: WatchedCluster | None) -> None:
+        if old is not None and new is not None and _asked(old) == _asked(new):
+            return
+        for each in (old, new):
+            if each is not None:
+                self._queue.add(each.metadata.uid)
+
+    def _child_changed(self, old: _Child | None, new: _Child | None) -> None:
+        for each in (old, new):
+            if each is not None and self._clusters.get(each.metadata.controller_uid) is not None:
+                self._queue.add(each.metadata.controller_uid)
+
+
+def _owner_of(child: _Child) -> list[str]:
+    return [child.metadata.controller_uid] if child.metadata.controller_uid else []
+
+
+def _possessor(found: WatchedCluster) -> Possessor:
+    takes_over = found.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true"
+    return Possessor(uid=found.metadata.uid, manager=MANAGER, takes_over=takes_over)
+
+
+def _named(kind: str, child: _Child) -> Mapping[str, Any]:
+    metadata = {"name": child.metadata.name, "namespace": child.metadata.namespace}
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata}
+
+
+def _asked(found: WatchedCluster) -> tuple[object, ...]:
+    """Return what changes when somebody wants something else; not what we say."""
+    meta = found.metadata
+    return meta.generation, meta.annotations, meta.deletion_timestamp, meta.finalizers
