@@ -32,7 +32,7 @@ from bridge.kube.errors import Malformed
 from bridge.leading.lanes import Lanes
 from tests.make import gangs, lives, placing
 from tests.make import members as groups
-from webhook import wire
+from webhook import answers, wire
 
 Work = Callable[[], object]
 Manifest = dict[str, Any]
@@ -87,9 +87,9 @@ def _review(fields: Manifest) -> Work:
     def _answered(judge: Callable[[review.Draft], review.Verdict]) -> None:
         request = wire.read(body)
         try:
-            wire.answer(request.uid, judge(wire.draft(request)))
+            answers.answer(request.uid, judge(wire.draft(request)))
         except wire.MalformedObjectError as error:
-            wire.refusal(request.uid, str(error))
+            answers.refusal(request.uid, str(error))
 
     return both
 

@@ -14,6 +14,7 @@ from bridge.domain.model.pods import Pod
 from bridge.escrow import service as escrow
 from bridge.escrow.news import News
 from bridge.kube.claims.resource_claims import ResourceClaims
+from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.objects import Objects
 from bridge.kube.volumes import Volumes
 from bridge.leading.lease import Accession
@@ -251,7 +252,10 @@ def asker_of(term: Leadership) -> ClaimAsker | None:
     """Return what reads resource claims; None without device profiles."""
     program = term.program
     known = profiles.read(program.settings.controllers.device_profiles)
-    return ClaimAsker(ResourceClaims(program.kube), term.mirror.pods, known) if known else None
+    if not known:
+        return None
+    kube = program.kube
+    return ClaimAsker(ResourceClaims(kube), ClaimTemplates(kube), term.mirror.pods, known)
 
 
 def giver_of(term: Leadership) -> Devices | None:

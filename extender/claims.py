@@ -14,6 +14,7 @@ from bridge.domain.workloads.workload import Workload
 from bridge.kube import errors
 from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
+from bridge.kube.claims.templates import ClaimTemplates
 from extender.giving import device_class
 from slurmclient.watching.in_turn import in_turn
 
@@ -27,18 +28,26 @@ Claimed = tuple[tuple[Pod, ...], Workload | None, tuple[Fault, ...]]
 class ClaimAsker:
     """Adds the devices of a pod's claims to what it asks for."""
 
-    def __init__(self, claims: ResourceClaims, pods: Cache[Pod], profiles: Profiles) -> None:
+    def __init__(
+        self,
+        claims: ResourceClaims,
+        templates: ClaimTemplates,
+        pods: Cache[Pod],
+        profiles: Profiles,
+    ) -> None:
         self._claims = claims
+        self._templates = templates
         self._users = pods.index(_named)
         self._profiles = profiles
 
     async def counted(self, members: tuple[Pod, ...], gang: Workload | None) -> Claimed:
         """Return the pods as if devices of claims were extended resources.
 
-        What an earlier job gave them is taken back first: others may have it by now.
+        What an earlier job gave them is taken back first: others may have it by now. Templates that
+        admission has named for devices of a class are created where they are missing.
 
         Raises:
-            KubeError: a claim, template or class could not be read, or was changed meanwhile.
+            KubeError: a claim, template or class could not be read or written, or was changed meanwhile.
         """
         if not any(member.resource_claims for member in members):
             return members, gang, ()
@@ -113,12 +122,13 @@ class ClaimAsker:
             return _unreadable(pod.namespace, entry.claim, error)
 
     async def _template(self, named: tuple[str, str]) -> ClaimSpec | None:
-        """Read a template by its namespace and its name."""
+        """Read a template by its namespace and its name, or create it."""
         try:
-            return await self._claims.template(*named)
+            return await self._templates.get_or_create(*named)
         except errors.NotFound:
             return None
-        except errors.Malformed as error:
+        # A quota or a policy may keep it from being created: the pod is told.
+        except (errors.Forbidden, errors.Rejected, errors.Malformed) as error:
             return ClaimSpec(unreadable=error.message)
 
 

@@ -19,7 +19,7 @@ import yaml
 
 from bridge.domain import names
 from sandbox import identity, kubeconfig, kubernetes, nss, pki, slurm_conf
-from sandbox.api import Api
+from sandbox.api import Api, ApiError
 from sandbox.errors import SandboxError
 from sandbox.identity import Identity
 from sandbox.instance import Instance, make_folder, write_private
@@ -30,6 +30,7 @@ RELEASE = "slurm-bridge"
 BATCH_USER = nss.PEOPLE[0]
 """Whose the administrator's SlurmJobs are in a sandbox with compute nodes."""
 _TIMEOUT_S = 60
+_CONFLICT = 409
 _KNOWS_BACKOFF_GATE = 33
 """The minor version of Kubernetes from which on kube-scheduler starts with the chart's gate."""
 _HURRIED: dict[str, dict[str, float]] = {
@@ -107,19 +108,26 @@ def apply(instance: Instance) -> None:
     done = instance.bridge / "applied"
     if done.exists():
         return
-    make_namespace(instance)
+    manifests = yaml.safe_load_all(_manifests(instance).read_text())
+    roles = [each["metadata"] for each in manifests if each and each["kind"] == "Role"]
+    for namespace in {NAMESPACE, *(each["namespace"] for each in roles)}:
+        make_namespace(instance, namespace)
     run(instance, "kubectl", "apply", "--server-side", "--filename", str(_manifests(instance)))
     done.touch()
 
 
-def make_namespace(instance: Instance) -> None:
-    """Create the namespace that our programs have in a cluster.
+def make_namespace(instance: Instance, name: str = NAMESPACE) -> None:
+    """Create a namespace unless it is there; by default, that which our programs have in a cluster.
 
     Raises:
         SandboxError: the API server refused.
     """
     with Api(instance.kubeconfig) as api:
-        api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        try:
+            api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        except ApiError as error:
+            if error.status != _CONFLICT:
+                raise
 
 
 def credentials(instance: Instance, component: str) -> Path:
@@ -189,6 +197,9 @@ def _values(instance: Instance, user: Identity, kube_version: str) -> dict[str, 
         values["config"].update(_batch(instance, user))
     settings = (f"config.{setting}" for setting in instance.options.settings)
     set_values(values, (*settings, *instance.options.values))
+    if values["config"]["slurm"].get("controller"):
+        for of_this_host in ("url", "controller_host", "controller_port", "kick", "account"):
+            values["config"]["slurm"].pop(of_this_host, None)
     return values
 
 

@@ -56,7 +56,12 @@ def up(
     ] = _SHAPE.node_memory_mib,
     node_gpus: Annotated[int, typer.Option(help="GPUs per node for Slurm.")] = _SHAPE.node_gpus,
     accounting: Annotated[bool, typer.Option(help="slurmdbd and mariadb: sacct, limits.")] = False,
-    bridge: Annotated[bool, typer.Option(help="Run the bridge's three services.")] = True,
+    bridge: Annotated[
+        bool | None,
+        typer.Option(
+            help="Run the bridge's three services.", show_default="yes, without --operator"
+        ),
+    ] = None,
     real_nodes: Annotated[
         int,
         typer.Option(min=0, max=MOST_NODES, help="Nodes with real containers; needs root."),
@@ -84,9 +89,7 @@ def up(
     ] = 0,
     operator: Annotated[
         bool,
-        typer.Option(
-            help="slurm-operator and four real nodes for a Slurm in pods, instead of the bridge; needs root."
-        ),
+        typer.Option(help="slurm-operator and four real nodes for a Slurm in pods; needs root."),
     ] = False,
     escrow: Annotated[
         bool, typer.Option(help="Hold native jobs back while containers stop: docs/escrow.md.")
@@ -124,6 +127,7 @@ def up(
 ) -> None:
     """Start a sandbox; return when everything answers (--detach), else run until Ctrl-C."""
     operator = operator and kubernetes
+    is_bridged = (not operator if bridge is None else bridge) and kubernetes and slurm
     real_nodes = real_nodes or (OPERATED_NODES if operator else 0)
     if dns and not real_nodes:
         raise typer.BadParameter(
@@ -131,13 +135,13 @@ def up(
         )
     options = Options(
         kubernetes=kubernetes,
-        slurm=slurm and (accounting or not operator),
+        slurm=slurm and (accounting or is_bridged or not operator),
         accounting=accounting and slurm,
-        bridge=bridge and kubernetes and slurm and not operator,
+        bridge=is_bridged,
         operator=operator,
         hybrid=hybrid and slurm,
         hybrid_gpus=hybrid_gpus,
-        escrow=escrow and bridge and kubernetes and slurm and not operator,
+        escrow=escrow and is_bridged,
         compute=compute if slurm else 0,
         real_nodes=real_nodes if kubernetes else 0,
         real_memory_mib=real_memory_mib,

@@ -48,7 +48,6 @@ PORTS = (
     "coredns",
     "coredns-ready",
     "operator-health",
-    "operator-slurm",
 )
 """Every port of a sandbox, by what listens there; a part's main port has the part's name. Compute nodes have one each
 beside these."""

@@ -13,6 +13,7 @@ import yaml
 from sandbox import chart, detours, escrow, identity, kubeconfig, kubernetes, probes, slurm_rest
 from sandbox.chart import Rendered
 from sandbox.instance import Instance
+from sandbox.operator import names as naming
 from sandbox.part import Part
 
 _ROOT = Path(__file__).parents[1]
@@ -38,6 +39,7 @@ def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[
     return Part(
         name=name,
         argv=(
+            *_names_of_services(instance),
             sys.executable,
             "-m",
             program,
@@ -53,6 +55,11 @@ def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[
         prepare=partial(_configure, instance, rendered, name),
         restarts=True,
     )
+
+
+def _names_of_services(instance: Instance) -> tuple[str, ...]:
+    """Return what lets a service find the Slurm in pods that slurm-operator makes."""
+    return naming.with_hosts(naming.hosts_file(instance)) if instance.options.operator else ()
 
 
 def module_path() -> str:
@@ -90,6 +97,8 @@ def _configure(instance: Instance, rendered: Rendered, name: str) -> None:
         },
         "health": {"listen": f"127.0.0.1:{instance.ports[f'{name}-health']}"},
     }
+    if rendered.settings["slurm"].get("controller"):
+        del local["slurm"]
     if instance.options.escrow and name in escrow.PROGRAMS:
         local["escrow"] = {
             **pair,

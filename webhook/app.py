@@ -19,7 +19,7 @@ from bridge.domain.admission.review import Draft, Verdict
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import POD, Policy
 from bridge.process.metrics import Metrics
-from webhook import wire
+from webhook import answers, wire
 from webhook.reviewing import Reviewed, Reviewer
 
 JSON = "application/json"
@@ -66,6 +66,7 @@ class PodReviewer:
             pod,
             self._rules(pod),
             self._scheduler_name,
+            takes_claims=self._defaults.takes_claims,
             tracks_fields=self._tracks_fields,
             extender_binds=self._extender_binds,
         )
@@ -135,26 +136,26 @@ def _review(
     if content_type.partition(";")[0].strip().lower() != JSON:
         code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
         why = f"expected content type {JSON}, found {content_type!r}"
-        return Response(wire.status(code, why), code, media_type=JSON), "malformed"
+        return Response(answers.status(code, why), code, media_type=JSON), "malformed"
     try:
         review = wire.read(body)
     except wire.NotAReviewError as error:
         code = HTTPStatus.BAD_REQUEST
         _log.warning("admission.malformed", error=str(error))
-        return Response(wire.status(code, str(error)), code, media_type=JSON), "malformed"
+        return Response(answers.status(code, str(error)), code, media_type=JSON), "malformed"
     reviewer = known.get(review.created)
     if reviewer is None:
-        return Response(wire.answer(review.uid, Verdict()), media_type=JSON), "passed"
+        return Response(answers.answer(review.uid, Verdict()), media_type=JSON), "passed"
     try:
         reviewed = step(reviewer)(review)
     except wire.MalformedObjectError as error:
         _log.warning("admission.malformed", namespace=review.namespace, error=str(error))
-        return Response(wire.refusal(review.uid, str(error)), media_type=JSON), "malformed"
+        return Response(answers.refusal(review.uid, str(error)), media_type=JSON), "malformed"
     verdict = reviewed.verdict
     if verdict.faults:
         paths = [fault.path for fault in verdict.faults]
         subject = {reviewer.called: reviewed.name}
         _log.info("admission.refused", faults=paths, **subject)
     outcome = "refused" if verdict.faults else "patched" if verdict.patch else "allowed"
-    answer = wire.answer(review.uid, verdict, reviewer.kind)
+    answer = answers.answer(review.uid, verdict, reviewer.kind)
     return Response(answer, media_type=JSON), outcome

@@ -1,21 +1,17 @@
-"""The admission API's JSON (`admission.k8s.io/v1 AdmissionReview`) to and from the domain.
+"""Reviews of the admission API (`admission.k8s.io/v1 AdmissionReview`) as values.
 
 Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/>.
-Unreadable input is answered so that kube-apiserver shows why: as a refusal if the request's uid is
-known, else as a `Status`.
 """
 
-import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 
 import msgspec
 
 from bridge.domain import caps
-from bridge.domain.admission.review import Draft, PodAffinityTerm, Verdict
+from bridge.domain.admission import by_class
+from bridge.domain.admission.review import Draft, PodAffinityTerm
 from bridge.domain.caps import Sizes
-from bridge.domain.faults import Fault, shortened, told
 from bridge.domain.model import demand
 from bridge.domain.model.pods import Toleration
 from bridge.domain.request import permit
@@ -87,6 +83,7 @@ class _Metadata(_Struct):
 class _Resources(_Struct):
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
+    claims: list[msgspec.Raw] = []
 
 
 class _Port(_Struct):
@@ -243,58 +240,6 @@ def draft(review: Review) -> Draft:
         raise MalformedObjectError(f"request.object is not a pod: {error}") from error
 
 
-def answer(uid: str, verdict: Verdict, kind: str = "Pod") -> bytes:
-    """Write the answer about an object of this kind.
-
-    Each fault is also a separate cause, which kubectl shows on a line of its own.
-    """
-    response: dict[str, object] = {"uid": uid, "allowed": verdict.is_allowed}
-    if verdict.patch:
-        response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(msgspec.json.encode(verdict.patch)).decode()
-    if verdict.warnings:
-        response["warnings"] = verdict.warnings
-    if verdict.faults:
-        response["status"] = _invalid(verdict.faults, kind)
-    return msgspec.json.encode(
-        {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
-    )
-
-
-def refusal(uid: str, why: str) -> bytes:
-    """Write a refusal of an unreadable object."""
-    response = {"uid": uid, "allowed": False, "status": _failure(HTTPStatus.BAD_REQUEST, why)}
-    return msgspec.json.encode(
-        {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
-    )
-
-
-def status(code: HTTPStatus, why: str) -> bytes:
-    """Write an error as the API's own `Status`, whose message kube-apiserver passes on."""
-    return msgspec.json.encode({"apiVersion": "v1", "kind": "Status"} | _failure(code, why))
-
-
-def _failure(code: HTTPStatus, why: str) -> dict[str, object]:
-    reason = code.phrase.replace(" ", "")
-    return {"status": "Failure", "code": code.value, "reason": reason, "message": shortened(why)}
-
-
-def _invalid(faults: Sequence[Fault], kind: str) -> dict[str, object]:
-    return {
-        "status": "Failure",
-        "code": HTTPStatus.UNPROCESSABLE_ENTITY.value,
-        "reason": "Invalid",
-        "message": told(faults),
-        "details": {
-            "kind": kind,
-            "causes": [
-                {"reason": "FieldValueInvalid", "field": fault.path, "message": fault.message}
-                for fault in faults
-            ],
-        },
-    }
-
-
 def _draft(pod: _Pod, review: Review) -> Draft:
     meta, spec = pod.metadata, pod.spec
     affinity = spec.affinity
@@ -329,6 +274,9 @@ def _draft(pod: _Pod, review: Review) -> Draft:
             has_terms=required is not None,
         ),
         resource_claims=len(spec.resource_claims),
+        class_askers=by_class.askers(
+            containers=_claiming(spec.containers), initContainers=_claiming(spec.init_containers)
+        ),
         volume_sources=frozenset(key for volume in spec.volumes for key in volume) - {"name"},
         is_grouped=_is_given(spec.scheduling_group) or _is_given(spec.workload_ref),
         hard_spreads=tuple(
@@ -386,6 +334,10 @@ def _resources(container: _Container) -> demand.Resources:
     return demand.Resources(
         resources.requests, resources.limits, container.restart_policy == "Always"
     )
+
+
+def _claiming(containers: Sequence[_Container]) -> list[tuple[demand.Resources, bool]]:
+    return [(_resources(each), bool(each.resources.claims)) for each in containers]
 
 
 def _pod_terms(kind: str, terms: _PodTerms) -> Iterator[PodAffinityTerm]:

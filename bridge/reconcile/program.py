@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 
 from bridge import __version__
 from bridge.domain import backoff
@@ -35,16 +34,13 @@ from bridge.process.metrics import Metrics
 from bridge.process.serve import bind
 from bridge.process.token_watch import TokenWatch
 from bridge.reconcile.completion import Completer
+from bridge.reconcile.reaching import opening
 from bridge.reconcile.reaching.finding import ControllerName
-from bridge.reconcile.reaching.objects import ControllerObjects
-from bridge.reconcile.reaching.signing import SignedToken
-from bridge.reconcile.reaching.transport import FoundTransport
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
 from slurmclient import Tls
-from slurmclient.transport.failover import Transport
 
 _CONNECTIONS = 64
 _LEASE_CONNECTIONS = 2
@@ -83,8 +79,11 @@ class Program:
 
     @property
     def controllers(self) -> ControllerHosts:
-        """Every slurmctld: `slurm.controller_host`."""
+        """Every slurmctld: `slurm.controller_host`, or the Service of `slurm.controller`."""
         slurm = self.settings.slurm
+        hosts = slurm.controller_host
+        if slurm.controller and "controller_host" not in slurm.model_fields_set:
+            hosts = (ControllerName.parse(slurm.controller).slurmctld_host,)
         return ControllerHosts(
             *(
                 Controller(
@@ -93,7 +92,7 @@ class Program:
                     timeout_s=slurm.request_timeout_s,
                     tls=self.slurm_tls if slurm.controller_tls else None,
                 )
-                for host in slurm.controller_host
+                for host in hosts
             )
         )
 
@@ -126,8 +125,10 @@ class Program:
         )
 
     def token_part(self) -> Service:
-        """Report when the Slurm token expires, and warn well in advance."""
+        """Report when the Slurm token expires, and warn well in advance; of one that we sign ourselves, nothing."""
         slurm = self.settings.slurm
+        if slurm.controller:
+            return Service(name="token", run=_until_stopped)
         self.metrics.slurm.watch_token(lambda: self.slurm.token.expires_at)
         watch = TokenWatch(
             lambda: self.slurm.token.expires_at,
@@ -146,32 +147,17 @@ class Program:
         if controller == self.settings.operator.controller:
             yield self.slurm
             return
-        slurm = self.settings.slurm
-        objects = ControllerObjects(self.kube)
-        of = ControllerName.parse(controller)
-        token = SignedToken(partial(objects.signing_key, of), self.clock)
-
-        def opens(urls: tuple[str, ...]) -> Transport:
-            return Transport(
-                urls,
-                token,
-                self.slurm_tls,
-                connections=_TO_EACH_SLURM,
-                timeout_s=slurm.request_timeout_s,
-                user_agent="slurm-bridge",
-                most_bytes=_LONGEST_ANSWER,
-            )
-
-        transport = FoundTransport(partial(objects.urls, of), opens, self.clock)
-        try:
-            yield SlurmClient(
-                transport,
-                token=token,
-                connections=_TO_EACH_SLURM,
-                on_call=_sign_of_life(self.metrics.slurm.call),
-            )
-        finally:
-            await transport.close()
+        async with opening.of_controller(
+            ControllerName.parse(controller),
+            self.kube,
+            self.clock,
+            tls=self.slurm_tls,
+            connections=_TO_EACH_SLURM,
+            timeout_s=self.settings.slurm.request_timeout_s,
+            most_bytes=_LONGEST_ANSWER,
+            on_call=_sign_of_life(self.metrics.slurm.call),
+        ) as slurm:
+            yield slurm
 
     def as_side(self, name: str) -> "Program":
         """Return this process as one of the sides it leads: Events name the side."""
@@ -241,19 +227,34 @@ async def opened(name: str, settings: Settings, *, sides: int = 1) -> AsyncItera
         cert_file=settings.slurm.cert_file,
         key_file=settings.slurm.key_file,
     )
-    slurm = SlurmClient.open(
-        settings.slurm.url,
-        token_file=settings.slurm.token_file,
-        tls=slurm_tls,
-        connections=settings.slurm.connections * sides,
-        request_timeout_s=settings.slurm.request_timeout_s,
-        on_call=_sign_of_life(metrics.slurm.call),
-    )
+
+    def to_slurm(kube: KubeClient) -> AbstractAsyncContextManager[SlurmClient]:
+        slurm = settings.slurm
+        connections, on_call = slurm.connections * sides, _sign_of_life(metrics.slurm.call)
+        if slurm.controller:
+            return opening.of_controller(
+                ControllerName.parse(slurm.controller),
+                kube,
+                clock,
+                tls=slurm_tls,
+                connections=connections,
+                timeout_s=slurm.request_timeout_s,
+                on_call=on_call,
+            )
+        return SlurmClient.open(
+            slurm.url,
+            token_file=slurm.token_file,
+            tls=slurm_tls,
+            connections=connections,
+            request_timeout_s=slurm.request_timeout_s,
+            on_call=on_call,
+        )
+
     alive = Liveness(clock.monotonic, bound_s=longest_silence_s(settings))
     async with (
         to_kube(_CONNECTIONS * sides) as kube_client,
         to_kube(_LEASE_CONNECTIONS * sides) as lease_kube,
-        slurm as slurm_client,
+        to_slurm(kube_client) as slurm_client,
     ):
         program = Program(
             name=name,
@@ -276,6 +277,10 @@ async def opened(name: str, settings: Settings, *, sides: int = 1) -> AsyncItera
         )
         with liveness.watching(alive):
             yield program
+
+
+async def _until_stopped(stop: asyncio.Event) -> None:
+    await stop.wait()
 
 
 def _controller(name: str) -> str:

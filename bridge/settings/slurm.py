@@ -17,6 +17,12 @@ class Slurm(Section):
         description="Base URL of slurmrestd; of several, the next is used when one cannot be "
         "reached or does not answer.",
     )
+    controller: str = Field(
+        "",
+        pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z]([-a-z0-9]*[a-z0-9])?)?$",
+        description="A Controller object of slurm-operator, as namespace/name, whose Slurm this is: its RestApi and its key of tokens "
+        "then take the place of url and token_file, and its Service that of controller_host, unless that is set.",
+    )
     insecure: bool = Field(
         default=False,
         description="Allow http to hosts outside the cluster: everyone on the way can read the "

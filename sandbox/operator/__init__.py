@@ -1,5 +1,5 @@
 """slurm-operator in a sandbox: it builds a Slurm in pods of real nodes.
 
-`images` has Slurm's images, `serving` the operator's process with the rights and settings that its chart gives it, `way`
-what a cluster has and this host lacks: the way to slurmrestd in its pod, and a token. `demo` shows it.
+`images` has Slurm's images, `serving` the operator's process with the rights and settings that its chart gives it, `names`
+what a cluster has and this host lacks: the names of Services. `demo` shows it.
 """

@@ -11,14 +11,12 @@ import yaml
 from sandbox import chart, identity, probes, services
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance, make_folder
-from sandbox.operator import images
+from sandbox.operator import images, names
 from sandbox.part import Part
 from sandbox.realnodes import box
 
 CHART = chart.CHART.parent / "operator" / "chart"
 CLUSTER = chart.CHART.parent / "slurm" / "cluster.yaml"
-CONTROLLER = "slurm/slurm"
-"""The cluster whose workers the operator drains: the SlurmCluster `slurm` in the namespace `slurm`."""
 SLURM_CONF = """\
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -71,17 +69,18 @@ def prepare(instance: Instance, helm: Path) -> None:
 
 
 def parts(instance: Instance) -> tuple[Part, ...]:
-    """Return the operator, and its way to slurmrestd."""
+    """Return the operator, and what gives it the names of Services."""
     folder = instance.bridge / _NAME
     environment = {"PYTHONPATH": services.module_path(), "PYTHONUNBUFFERED": "1"}
-    controller = yaml.safe_load((folder / "config.yaml").read_text())["operator"]["controller"]
-    port = instance.ports["operator-slurm"]
-    kubectl = str(instance.bin / "kubectl")
-    way = (kubectl, controller, str(port), str(folder / "slurm-token"))
+    hosts = names.hosts_file(instance)
+    names.write(hosts, names.hosts())
     return (
         Part(
             name=_NAME,
-            argv=(sys.executable, "-m", "cluster", "--config", str(folder / "config.yaml")),
+            argv=(
+                *names.with_hosts(hosts),
+                *(sys.executable, "-m", "cluster", "--config", str(folder / "config.yaml")),
+            ),
             env=environment,
             identity=identity.caller(),
             folder=folder,
@@ -92,12 +91,15 @@ def parts(instance: Instance) -> tuple[Part, ...]:
             restarts=True,
         ),
         Part(
-            name="operator-slurm",
-            argv=(sys.executable, "-m", "sandbox.operator.way", *way),
-            env={**environment, "KUBECONFIG": str(instance.kubeconfig)},
+            name="operator-names",
+            argv=(
+                *(sys.executable, "-m", "sandbox.operator.names"),
+                *(str(instance.kubeconfig), str(hosts)),
+            ),
+            env=environment,
             identity=identity.caller(),
             folder=folder,
-            port=port,
+            port=instance.ports["apiserver"],
             answers=_at_once,
             needs=("apiserver",),
             restarts=True,
@@ -106,7 +108,7 @@ def parts(instance: Instance) -> tuple[Part, ...]:
 
 
 def _at_once() -> bool:
-    """There is no Slurm to be reached until somebody makes one."""
+    """There is no Service to be named until somebody makes one."""
     return True
 
 
@@ -115,11 +117,7 @@ def _here(instance: Instance, settings: dict[str, Any], image: str) -> dict[str,
     folder = instance.bridge / _NAME
     local: dict[str, dict[str, Any]] = {
         "kubernetes": {"kubeconfig": str(folder / "kubeconfig")},
-        "slurm": {
-            "url": [instance.url("operator-slurm")],
-            "token_file": str(folder / "slurm-token"),
-        },
-        "operator": {"image": image, "controller": CONTROLLER},
+        "operator": {"image": image},
         "health": {"listen": f"127.0.0.1:{instance.ports['operator-health']}"},
     }
     found = {

@@ -6,8 +6,9 @@ import pytest
 
 from bridge.domain.workloads import kinds
 from tests.chart.conftest import Render
-from tests.chart.objects import OWN_WEBHOOKS, rights
+from tests.chart.objects import OWN_WEBHOOKS, pod_spec, rights
 from tests.chart.rendering import CHART, Rendered
+from tests.chart.value_sets import VALUES
 
 READ = ("get", "list", "watch")
 
@@ -69,6 +70,27 @@ def test_leader_may_write_one_lease_only(chart: Rendered, component: str) -> Non
     assert {(*leases, "get", name), (*leases, "update", name), (*leases, "create", "")} == rights(
         chart, "Role", f"{name}-lease"
     )
+
+
+def test_with_a_controller_who_speaks_to_slurm_may_read_its_address_and_its_key_only(
+    render: Render,
+) -> None:
+    chart = render(VALUES["slurm-in-pods"])
+    binding = chart.of_kind("RoleBinding")["slurm-bridge-slurm"]
+
+    assert {
+        ("slinky.slurm.net", "controllers", "get", "site"),
+        ("slinky.slurm.net", "restapis", "list", ""),
+        ("", "secrets", "get", "site-jwt"),
+    } == rights(chart, "Role", "slurm-bridge-slurm")
+    assert "slurm" == binding["metadata"]["namespace"]
+    assert ["slurm-bridge-extender", "slurm-bridge-controllers"] == [
+        each["name"] for each in binding["subjects"]
+    ]
+    for each in ("extender", "controllers"):
+        spec = pod_spec(chart, each)
+        assert "slurm" not in {volume["name"] for volume in spec["volumes"]}
+    assert "slurm-bridge-slurm" not in render({}).of_kind("Role")
 
 
 def test_the_schedulers_stock_role_lets_it_create_its_lease(chart: Rendered) -> None:

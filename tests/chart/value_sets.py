@@ -36,6 +36,10 @@ VALUES: Mapping[str, dict[str, Any]] = {
         "config": {"slurm_jobs": {"enabled": True}},
         "escrow": {"enabled": True, "hosts": ["escrow.example.test"]},
     },
+    "slurm-in-pods": {
+        "config": {"slurm": {"controller": "slurm/site"}},
+        "slurmController": {"keySecret": "site-jwt"},
+    },
     "no-taint": {"config": {"controllers": {"taint_effect": ""}}},
     "direct-warned": {"policies": {"direct": {"actions": ["Warn", "Audit"], "namespaces": []}}},
     "taint-denied": {"policies": {"managedTaint": {"actions": ["Deny", "Audit"]}}},

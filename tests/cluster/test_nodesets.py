@@ -22,6 +22,8 @@ from cluster.objects.definitions import definitions
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.workers import WorkerKey, host_name
 from cluster.rendering.node_sets.claims import with_claims
+from cluster.rendering.node_sets.worker import pinned
+from cluster.workers.placing import HOST_ANNOTATION
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, manifest, path
@@ -90,7 +92,7 @@ async def operator(kube: Sandbox, slurm: Sandbox, controller: str) -> AsyncItera
 def worker_pod(of: NodeSetObject, key: WorkerKey) -> Mapping[str, Any]:
     container = {"name": "slurmd", "image": "example.test/slurmd"}
     spec = {"hostname": host_name(of, key), "containers": [container]}
-    return {"spec": with_claims(of, key, spec)}
+    return {"spec": with_claims(of, key, pinned(key, spec))}
 
 
 @asynccontextmanager
@@ -237,3 +239,66 @@ async def test_a_volume_that_is_not_bound_is_told_and_outlives_a_scale_in(
         assert not exists(kube.admin, f"{nodesets}/gpu") or not workers(kube, namespace)
         await until(lambda: not exists(kube.admin, f"{nodesets}/gpu"), DEADLINE_S, sandbox=kube)
     kube.admin.delete(f"/api/v1/persistentvolumes/{namespace}-0")
+
+
+async def test_each_kubernetes_node_that_is_selected_has_a_worker_that_waits_for_its_job(
+    control_plane: Sandbox, slurm: Sandbox, namespace: str, nodesets: str
+) -> None:
+    kube, label = control_plane, f"{namespace}.example.test/gpu"
+    machines = [each["metadata"]["name"] for each in kube.admin.get("/api/v1/nodes")["items"]][:2]
+    made = manifest(
+        "NodeSet",
+        "gpu",
+        volumeClaimTemplates=...,
+        scalingMode="DaemonSet",
+        template={"spec": {"nodeSelector": {label: "yes"}}},
+    )
+    made["metadata"]["namespace"] = namespace
+    hosts = {name: f"{namespace}-{number}" for number, name in enumerate(machines)}
+    pods = {name: f"gpu-{name}" for name in machines}
+
+    def marked(name: str, value: str | None) -> None:
+        override = {HOST_ANNOTATION: hosts[name] if value else None}
+        changes = {"labels": {label: value}, "annotations": override}
+        kube.admin.patch(f"/api/v1/nodes/{name}", {"metadata": changes})
+
+    def status() -> dict[str, Any]:
+        return dict(kube.admin.get(f"{nodesets}/gpu").get("status") or {})
+
+    async def until_ready(count: int) -> None:
+        await until(
+            lambda: [count] * 2 == [status().get(key) for key in ("desired", "readyReplicas")],
+            DEADLINE_S,
+            sandbox=kube,
+        )
+
+    async with (
+        SlurmClient.open(slurm.slurmrestd_url, token_file=slurm.token_file) as client,
+        registered(client, list(hosts.values())),
+        operator(kube, slurm, f"{namespace}/site"),
+    ):
+        first, second = machines
+        marked(first, "yes")
+        kube.admin.create(nodesets, made)
+        await until_ready(1)
+        marked(second, "yes")
+        await until_ready(2)
+        for name in machines:
+            pod = kube.admin.get(f"/api/v1/namespaces/{namespace}/pods/{pods[name]}")
+            assert (name, hosts[name]) == (pod["spec"]["nodeName"], pod["spec"]["hostname"])
+
+        job = await jobs.submit(client, spec(constraints=hosts[first]))
+        await in_phase(client, job, JobPhase.RUNNING)
+        marked(first, None)
+        await until(
+            lambda: "when its jobs have ended" in str(status()["conditions"]),
+            DEADLINE_S,
+            sandbox=kube,
+        )
+        assert sorted(pods.values()) == workers(kube, namespace)
+        await jobs.cancel(client, job)
+        await until(lambda: [pods[second]] == workers(kube, namespace), DEADLINE_S, sandbox=kube)
+        await until_ready(1)
+        kube.admin.delete(f"{nodesets}/gpu")
+        await until(lambda: not exists(kube.admin, f"{nodesets}/gpu"), DEADLINE_S, sandbox=kube)
+        marked(second, None)

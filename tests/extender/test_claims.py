@@ -9,14 +9,15 @@ from typing_extensions import override
 
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode
+from bridge.kube import decode, errors
 from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
+from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.decode import PODS
 from extender.claims import ClaimAsker
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
-from tests.make.devices import PROFILES, claim, claiming, device_class
+from tests.make.devices import PROFILES, by_class, claim, claiming, device_class
 from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
 
@@ -30,6 +31,8 @@ class Slow(ApiServer):
     def __init__(self, clock: VirtualClock, *there: Manifest) -> None:
         super().__init__(clock, Trouble())
         self.asked: list[str] = []
+        self.refuses = ""
+        """Why nothing may be created."""
         for manifest in there:
             self.create(manifest)
 
@@ -37,6 +40,8 @@ class Slow(ApiServer):
     async def request(self, method: str, path: str, **said: Any) -> bytes:
         self.asked.append(path.rpartition("/")[2])
         await asyncio.sleep(ANSWER_S)
+        if method == "POST" and self.refuses:
+            raise errors.Forbidden(method, path, status=403, message=self.refuses)
         return await super().request(method, path, **said)
 
 
@@ -49,7 +54,9 @@ def asked(
         api = Slow(clock, device_class(), *pods, *there)
         members = tuple(decode.pod(msgspec.json.encode(each)) for each in api.pods.values())
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
-        await body(ClaimAsker(claims, Cache(PODS), profiles.read(PROFILES)), api, members)
+        templates = ClaimTemplates(api)  # type: ignore[arg-type]
+        asker = ClaimAsker(claims, templates, Cache(PODS), profiles.read(PROFILES))
+        await body(asker, api, members)
 
     virtual_time.run(main)
 
@@ -80,3 +87,55 @@ def test_a_claim_that_cannot_be_read_is_told() -> None:
         assert "cannot be read: expected at most 32 parameters" in fault.message
 
     asked([claiming("odd")], [odd], body)
+
+
+def test_a_template_that_admission_has_named_is_created_once_for_all_that_name_it() -> None:
+    async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
+        for _ in range(2):
+            counted, _, faults = await asker.counted(members, None)
+            assert not faults
+            assert [{"resource.k8s.io/gpu:example": 2}] * 2 == [
+                each.demand.extended for each in counted
+            ]
+        assert 1 == api.asked.count("resourceclaimtemplates")
+        (made,) = api.of("ResourceClaimTemplate").values()
+        exactly = {"deviceClassName": "gpu", "count": 2}
+        requests = [{"name": "devices", "exactly": exactly}]
+        assert {"spec": {"devices": {"requests": requests}}} == made["spec"]
+
+    asked([by_class("one", devices=2), by_class("two", devices=2)], [], body)
+
+
+def test_whoever_creates_the_template_first_wins() -> None:
+    async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
+        (one,) = members
+        found = await asyncio.gather(asker.counted((one,), None), asker.counted((one,), None))
+
+        assert [()] * 2 == [faults for _, _, faults in found]
+        assert 1 == len(api.conflicts)
+
+    asked([by_class("one")], [], body)
+
+
+def test_a_template_that_must_not_be_created_is_told() -> None:
+    async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
+        api.refuses = "exceeded quota: few"
+        (fault,) = (await asker.counted(members, None))[2]
+        assert "cannot be read: exceeded quota: few" == fault.message
+
+        api.refuses = ""
+        assert () == (await asker.counted(members, None))[2]
+
+    asked([by_class("one")], [], body)
+
+
+def test_a_template_of_another_name_is_not_created() -> None:
+    other = by_class("one")
+    other["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "mine"
+
+    async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
+        (fault,) = (await asker.counted(members, None))[2]
+        assert "there is no template mine" == fault.message
+        assert {} == api.of("ResourceClaimTemplate")
+
+    asked([other], [], body)

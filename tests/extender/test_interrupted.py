@@ -26,7 +26,7 @@ from bridge.kube.wire import rfc3339
 from bridge.process.metrics.pods import PodMetrics
 from tests.extender.placing import placing
 from tests.make.apiserver import Manifest
-from tests.make.devices import PROFILES, claim, claiming, device_class, device_slice
+from tests.make.devices import PROFILES, by_class, claim, claiming, device_class, device_slice
 from tests.make.leader import Outset
 from tests.make.manifests import CLUSTER, GATED, job, kube_node, member, pod, running
 from tests.make.situations import Situation, check_that_every_write_may_fail, lived_through
@@ -157,6 +157,20 @@ SITUATIONS: Mapping[Situation, set[type[Action]]] = {
             [of_alice(job(1, "a", ring=True, tasks=1))],
         ),
     ): {Enlist, Resize, Submit, Tell},
+    Situation(
+        "a new pod that asks for a device by its class, as no other has in its namespace",
+        lambda: outset(
+            [by_class("one")],
+            [],
+            device_class(),
+            device_slice(),
+            settings={
+                "placement": UNHURRIED,
+                "controllers": {"device_profiles": PROFILES},
+                **SOMEONE,
+            },
+        ),
+    ): {Submit, Tell},
     Situation(
         "a pod gets its node and the devices it claims",
         lambda: with_devices(running(gres="gpu:example:1(IDX:0)", memory_mib=1024), claim("one")),

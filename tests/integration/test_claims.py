@@ -15,6 +15,7 @@ from bridge.commands import plugin
 from bridge.domain import names
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
 from sandbox.options import Options
 from tests.commands import sowing
 from tests.servers import fresh_namespace, running_sandbox, wait_until
@@ -146,6 +147,31 @@ def claims_given(devices: Devices) -> list[dict[str, Any]]:
     ]
 
 
+def test_who_asks_by_a_class_gets_a_claim_of_the_devices_that_slurm_gave(devices: Devices) -> None:
+    """From the manifest as it is: no claim, no template, only a limit."""
+    for name in ("one", "another"):
+        body = claiming(name, CLASS_AS_RESOURCE, devices=2)
+        devices.sandbox.admin.create(f"/api/v1/namespaces/{devices.namespace}/pods", body)
+    for name in ("one", "another"):
+        results = devices.given(name)["allocation"]["devices"]["results"]
+        assert 2 == len(results)
+        assert {each["device"] for each in results} == devices.in_slurm(name)
+
+    path = f"{API}/namespaces/{devices.namespace}/resourceclaimtemplates"
+    templates = devices.sandbox.admin.get(path)["items"]
+    assert [f"slurm-bridge-2-of-{DRIVER}"] == [each["metadata"]["name"] for each in templates]
+
+
+def test_a_pod_that_asks_by_a_class_cannot_be_applied_twice(devices: Devices) -> None:
+    """As docs/claims.md says: what is stored has a claim, and no limit of that name."""
+    body = {"apiVersion": "v1", "kind": "Pod", **claiming("applied", CLASS_AS_RESOURCE)}
+    apply = ("-n", devices.namespace, "apply", "-f", "-")
+    devices.sandbox.kubectl(*apply, stdin=yaml.safe_dump(body))
+
+    with pytest.raises(SandboxError, match="pod updates may not change fields"):
+        devices.sandbox.kubectl(*apply, stdin=yaml.safe_dump(body))
+
+
 def test_what_slurm_cannot_honour_is_told_on_the_pod(devices: Devices) -> None:
     by_name = {"cel": {"expression": "device.attributes['gpu.example.com'].index == 3"}}
     devices.claim("third-one", selectors=[by_name])
@@ -214,11 +240,11 @@ def test_claims_of_others_at_the_same_instant_get_no_device_of_slurm_s_nodes(
     assert 8 == len({(one["pool"], one["device"]) for found in results for one in found})
 
 
-def claiming(name: str, form: str) -> dict[str, Any]:
-    """A pod that asks for a device: by a claim from template `mine`, or as a resource of that name."""
+def claiming(name: str, form: str, devices: int = 1) -> dict[str, Any]:
+    """A pod that asks for devices: by a claim from template `mine`, or as a resource of that name."""
     if form == "claim":
         return pod(name, resourceClaimTemplateName="mine")
-    container = {"name": "c", "image": "busybox", "resources": {"limits": {form: "1"}}}
+    container = {"name": "c", "image": "busybox", "resources": {"limits": {form: str(devices)}}}
     return {"metadata": {"name": name}, "spec": {"containers": [container]}}
 
 
@@ -247,6 +273,8 @@ def test_explain_and_why_know_claims(devices: Devices, tmp_path: Path) -> None:
         }
         asking = {"apiVersion": "v1", "kind": "Pod", **pod(name, resourceClaimTemplateName=name)}
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump_all([template, asking]))
+    by_class = {"apiVersion": "v1", "kind": "Pod", **claiming("by-class", CLASS_AS_RESOURCE)}
+    (tmp_path / "by-class.yaml").write_text(yaml.safe_dump(by_class))
 
     def run(*arguments: str) -> Any:
         given = (*arguments, "-n", devices.namespace, "-o", "json")
@@ -255,6 +283,8 @@ def test_explain_and_why_know_claims(devices: Devices, tmp_path: Path) -> None:
     (two_of_them,) = run("explain", str(tmp_path / "two.yaml"))
     assert [f"gpu/gpu: 2 of {DRIVER} = gpu:example"] == two_of_them["claims"]
     assert "gpu:example:2" in two_of_them["job"]["tres_per_node"]
+    (one_by_class,) = run("explain", str(tmp_path / "by-class.yaml"))
+    assert [f"slurm-bridge-0/devices: 1 of {DRIVER} = gpu:example"] == one_by_class["claims"]
     (refused,) = run("explain", str(tmp_path / "odd.yaml"))
     assert "there is no DeviceClass nobody-s" in str(refused["faults"])
     assert "gpu/odd: 1 of nobody-s = no GRES" in refused["claims"]

@@ -31,6 +31,7 @@ _COLLECTIONS = {
     "Node": "/api/v1/nodes",
     "Namespace": "/api/v1/namespaces",
     "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates",
     "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
     "MutatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
@@ -114,6 +115,8 @@ class ApiServer:
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
         if method == "POST" and path.endswith("/binding"):
             return self._bind(method, path, body)
+        if method == "POST" and path.endswith("/resourceclaimtemplates"):
+            return self._create(method, f"{path}/{body['metadata']['name']}", body)
         if method == "POST":
             self.said.append(body)
             return b"{}"
@@ -138,6 +141,11 @@ class ApiServer:
             else:
                 _merge(found, body)
         return msgspec.json.encode(self._store(path, found))
+
+    def _create(self, method: str, path: str, body: Any) -> bytes:
+        if path in self.objects:
+            raise self._conflict(method, path, 409, "it exists")
+        return msgspec.json.encode(self._store(path, body))
 
     def _bind(self, method: str, path: str, body: Any) -> bytes:
         """As the API server's `assignPod`: neither a gated nor a deleting nor a bound pod."""

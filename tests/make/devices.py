@@ -47,6 +47,13 @@ def claiming(name: str, *claims: str) -> Manifest:
     return pod(name, {**GATED, "resourceClaims": entries})
 
 
+def by_class(name: str, *, devices: int = 1) -> Manifest:
+    """A gated pod that asked for devices by their class, as it comes out of admission."""
+    template = f"slurm-bridge-{devices}-of-gpu"
+    entry = {"name": "slurm-bridge-0", "resourceClaimTemplateName": template}
+    return pod(name, {**GATED, "resourceClaims": [entry]})
+
+
 def _made(kind: str, name: str, spec: dict[str, Any]) -> Manifest:
     metadata = {
         "name": name,

@@ -11,14 +11,16 @@ def patched(document: Mapping[str, Any], patch: tuple[Operation, ...]) -> dict[s
     """RFC 6902, as far as the webhook uses it."""
     result = deepcopy(dict(document))
     for operation in patch:
-        assert "add" == operation["op"]
+        assert operation["op"] in ("add", "remove")
         *above, last = (
             step.replace("~1", "/") for step in str(operation["path"]).removeprefix("/").split("/")
         )
         target: Any = result
         for step in above:
-            target = target[step]
-        if last == "-":
+            target = target[int(step) if isinstance(target, list) else step]
+        if operation["op"] == "remove":
+            del target[last]
+        elif last == "-":
             target.append(operation["value"])
         else:
             target[last] = operation["value"]

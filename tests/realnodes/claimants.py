@@ -40,9 +40,9 @@ class Claimants:
         template = {"name": "devices", "resourceClaimTemplateName": f"devices-{count}"}
         self.pods.create(name, containers=[container], resourceClaims=[template])
 
-    def inside(self, name: str) -> set[str]:
+    def inside(self, name: str, container: str = "c0") -> set[str]:
         """The devices that a container has by its driver's word."""
-        log = self.sandbox.kubectl("-n", self.pods.namespace, "logs", name)
+        log = self.sandbox.kubectl("-n", self.pods.namespace, "logs", name, "-c", container)
         decoder, found, position = json.JSONDecoder(), set(), 0
         while position < len(log):
             document, position = decoder.raw_decode(log, position)

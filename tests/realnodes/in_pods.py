@@ -18,7 +18,6 @@ OPTIONS = Options(
     accounting=True,  # for its database
     bridge=False,
     operator=True,
-    settings=("operator.controller=slurm/site",),
     nodes=0,
     plain_nodes=0,
     real_nodes=2,

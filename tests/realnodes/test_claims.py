@@ -14,7 +14,17 @@ from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 NODE = "real-0"
 DEVICES = 4
-OPTIONS = Options(nodes=0, plain_nodes=0, real_nodes=1, real_dra=DEVICES, settings=(PROFILE,))
+OPTIONS = Options(
+    nodes=0,
+    plain_nodes=0,
+    real_nodes=1,
+    real_dra=DEVICES,
+    settings=(PROFILE,),
+    workloads=("coscheduling",),
+)
+BY_CLASS = f"deviceclass.resource.kubernetes.io/{claimants_of.CLASS}"
+GROUPS = "scheduling.x-k8s.io/v1alpha1"
+GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 ALL = {f"device-{index:02}" for index in range(DEVICES)}
 
 
@@ -99,3 +109,49 @@ def test_claims_outlive_restarts_of_kubelet_and_driver(
     real_devices.run("scancel", pods.job_of("lasting"))
     pods.ends("lasting")
     wait_until(lambda: claimants.holds("beside"), ENDS_S, sandbox=real_devices)
+
+
+def test_containers_that_ask_by_a_class_have_the_very_devices_that_slurm_gave(
+    claimants: Claimants,
+) -> None:
+    """A Job and a pod with a limit and no claim: the shape of SchedMD's examples."""
+    pods, script = claimants.pods, f"{claimants_of.TOLD}; exec sleep 600"
+    pods.create_job("train", script, limits={BY_CLASS: "2"}, spec={"backoffLimit": 0})
+    pods.create("beside", script, script, limits={BY_CLASS: "1"})
+    of_job = pods.pod_of("train")
+    pods.runs(of_job)
+    pods.runs("beside")
+
+    assert 2 == len(claimants.inside(of_job))
+    assert claimants.in_slurm(of_job) == claimants.inside(of_job)
+    first, second = (claimants.inside("beside", container) for container in ("c0", "c1"))
+    assert 1 == len(first) == len(second)
+    assert claimants.in_slurm("beside") == first | second
+    assert ALL == first | second | claimants.inside(of_job)
+
+    claimants.sandbox.admin.delete(
+        f"/apis/batch/v1/namespaces/{pods.namespace}/jobs/train?propagationPolicy=Background"
+    )
+    pods.create("after", script, limits={BY_CLASS: "2"})
+    pods.runs("after")
+    assert claimants.in_slurm("after") == claimants.inside("after")
+    assert claimants.holds("beside", "beside", "after")
+
+
+def test_a_group_that_asks_by_a_class_starts_together_with_slurm_s_devices(
+    claimants: Claimants,
+) -> None:
+    pods, script = claimants.pods, f"{claimants_of.TOLD}; exec sleep 600"
+    path = f"/apis/{GROUPS}/namespaces/{pods.namespace}/podgroups"
+    group = {"apiVersion": GROUPS, "kind": "PodGroup", "spec": {"minMember": 2}}
+    claimants.sandbox.admin.create(path, {**group, "metadata": {"name": "ring"}})
+    for name in ("m-0", "m-1"):
+        pods.create(name, script, limits={BY_CLASS: "1"}, labels={GROUP_LABEL: "ring"})
+    for name in ("m-0", "m-1"):
+        pods.runs(name)
+
+    assert pods.job_of("m-0") == pods.job_of("m-1")
+    together = [claimants.inside("m-0"), claimants.inside("m-1")]
+    assert [1, 1] == [len(each) for each in together]
+    assert claimants.in_slurm("m-0") == set().union(*together)
+    assert 2 == len(set().union(*together))

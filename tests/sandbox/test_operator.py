@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,7 +13,7 @@ from sandbox.errors import SandboxError
 from sandbox.image import bake, slurm
 from sandbox.image.slurm import SlurmImage
 from sandbox.instance import Instance
-from sandbox.operator import demo, images, serving
+from sandbox.operator import demo, images, names, serving
 from sandbox.realnodes import box
 
 
@@ -76,7 +77,7 @@ def test_the_process_has_the_charts_rights_and_settings_and_tokens_of_its_own(
     with assets.shown(sys.stderr) as report:
         helm = assets.resolve(AssetName.HELM, report=report).bin / "helm"
     instance = Instance(
-        root=tmp_path, options=demo.SHAPE, ports={"operator-health": 1, "operator-slurm": 2}
+        root=tmp_path, options=demo.SHAPE, ports={"operator-health": 1, "apiserver": 2}
     )
     for folder in (instance.bin, instance.bridge, box.image_folder(instance)):
         folder.mkdir(parents=True, exist_ok=True)
@@ -87,12 +88,25 @@ def test_the_process_has_the_charts_rights_and_settings_and_tokens_of_its_own(
     settings = yaml.safe_load((own / "config.yaml").read_text())
     kinds = [each["kind"] for each in yaml.safe_load_all((own / "manifests.yaml").read_text())]
     assert "slurm-bridge-system" == settings["kubernetes"]["namespace"]
-    assert "slurm/slurm" == settings["operator"]["controller"]
-    assert str(own / "token") != settings["slurm"]["token_file"], "that is the service account's"
     assert {"ClusterRole", "CustomResourceDefinition", "ServiceAccount"} <= {*kinds}
     assert "Deployment" not in kinds
     assert {path.name for path in archives(given)} == {
         path.name for path in box.image_folder(instance).iterdir()
     }
-    (way,) = (each for each in serving.parts(instance) if each.name == "operator-slurm")
-    assert settings["slurm"]["token_file"] == way.argv[-1]
+    program, keeper = serving.parts(instance)
+    assert keeper.argv[-1] in program.argv, "both mean the same file"
+    assert "localhost" in Path(keeper.argv[-1]).read_text()
+
+
+def test_a_service_has_the_address_of_a_pod_that_is_ready() -> None:
+    labels = {"kubernetes.io/service-name": "site-restapi"}
+    endpoints = [
+        {"addresses": ["10.0.0.1"], "conditions": {"ready": False}},
+        {"addresses": ["10.0.0.2"], "conditions": {"ready": True}},
+    ]
+    slices: list[dict[str, Any]] = [
+        {"metadata": {"namespace": "a", "labels": labels}, "endpoints": endpoints},
+        {"metadata": {"namespace": "b", "labels": labels}, "endpoints": endpoints[:1]},
+        {"metadata": {"namespace": "c"}, "endpoints": None},
+    ]
+    assert "127.0.0.1 localhost\n10.0.0.2 site-restapi.a.svc\n" == names.hosts(slices)

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from bridge.domain import caps, names
-from bridge.domain.admission import authorship, binder
+from bridge.domain.admission import authorship, binder, by_class
 from bridge.domain.admission.authorship import Authorship
+from bridge.domain.admission.by_class import Asker
 from bridge.domain.caps import Sizes
 from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.lifecycle.decision import WhenFull
@@ -33,9 +34,6 @@ from bridge.domain.workloads import kinds
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """Marks the mirror pod of a static pod:
 <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
-
-DRA_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
-"""Prefix of extended resources that stand for a ResourceClaim (KEP-5004)."""
 
 OLD_REQUEST_PREFIX = "slinky.slurm.net/"
 """Where SchedMD's slurm-bridge had the request fields before version 1.0."""
@@ -76,6 +74,8 @@ class Draft:
     node_choices: tuple[str, ...] = ()
     """Paths in the spec that choose nodes."""
     resource_claims: int = 0
+    class_askers: tuple[Asker, ...] = ()
+    """The containers that ask for devices by their classes."""
     volume_sources: frozenset[str] = frozenset()
     """The kinds of its volumes, as the fields that say so: `configMap`, `persistentVolumeClaim` …"""
     is_grouped: bool = False
@@ -113,25 +113,27 @@ def mutate(
     policy: Policy,
     scheduler_name: str = names.SCHEDULER_NAME,
     *,
+    takes_claims: bool = False,
     tracks_fields: bool = True,
     extender_binds: bool = False,
 ) -> Verdict:
     """Hand the pod to Slurm.
 
     Add label, schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks
-    them.
+    them. If `takes_claims`, requests for devices of a class become claims.
     Unless `tracks_fields`, nobody keeps account of who wrote which field. If `extender_binds`, pods
     for which kube-scheduler would have nothing else to do get the name that it does not serve.
     """
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict()
+    pod, claims = _with_claims(pod, takes_claims=takes_claims)
     for_scheduler = not extender_binds or binder.reserved(
         pod.volume_sources, pod.resource_claims, is_grouped=pod.is_grouped
     )
     name = scheduler_name if for_scheduler else names.binder(scheduler_name)
-    operations = _operations(pod, policy, name)
+    operations = (*claims, *_operations(pod, policy, name))
     if tracks_fields:
-        return Verdict(patch=tuple(operations))
+        return Verdict(patch=operations)
     return Verdict(patch=(*operations, *_untracked(pod)))
 
 
@@ -149,13 +151,19 @@ def admit(
     The API server calls again after another webhook has changed the pod. Who it says it is from is
     written over here, not refused; what is changed after the last call, the policies see.
     """
-    faults = bounded(_faults(pod, defaults, policy, scheduler_name))
+    as_patched, _ = _with_claims(pod, takes_claims=defaults.takes_claims)
+    faults = bounded(_faults(as_patched, defaults, policy, scheduler_name))
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict(faults=faults)
     if faults:
         return Verdict(faults=faults, warnings=_warned(pod))
     handed_over = mutate(
-        pod, policy, scheduler_name, tracks_fields=tracks_fields, extender_binds=extender_binds
+        pod,
+        policy,
+        scheduler_name,
+        takes_claims=defaults.takes_claims,
+        tracks_fields=tracks_fields,
+        extender_binds=extender_binds,
     )
     return replace(handed_over, warnings=_warned(pod))
 
@@ -200,6 +208,23 @@ def _faults(
         *_impossible(pod, takes_claims=defaults.takes_claims),
         *_unknown_choices(pod),
     )
+
+
+def _with_claims(pod: Draft, *, takes_claims: bool) -> tuple[Draft, tuple[Operation, ...]]:
+    """Return the pod with claims for the devices that it asks for by class, and the patch.
+
+    A pod whose requests cannot become claims stays as it is, and is refused for it.
+    """
+    askers = pod.class_askers
+    if not askers or any(by_class.faults(askers, takes_claims=takes_claims)):
+        return pod, ()
+    claimed = replace(
+        pod,
+        demand=by_class.without(pod.demand),
+        resource_claims=pod.resource_claims + by_class.claims(askers),
+        class_askers=(),
+    )
+    return claimed, tuple(by_class.operations(askers, pod.resource_claims))
 
 
 def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Operation]:
@@ -310,17 +335,8 @@ def _impossible(pod: Draft, *, takes_claims: bool) -> Iterator[Fault]:
             f"nvidia.com/gpu, or use the annotation {names.REQUEST_PREFIX}gres (an administrator can "
             "map device classes to GRES: setting controllers.device_profiles)",
         )
-    for name in pod.demand.extended:
-        if name.startswith(DRA_RESOURCE_PREFIX):
-            yield Fault(
-                f"spec.containers[*].resources[{name}]",
-                "cannot be honoured: kube-scheduler would choose the devices, not Slurm; "
-                + (
-                    "use spec.resourceClaims with a template"
-                    if takes_claims
-                    else "request extended resources such as nvidia.com/gpu"
-                ),
-            )
+    unusable = tuple(by_class.faults(pod.class_askers, takes_claims=takes_claims))
+    yield from unusable or by_class.left_over(pod.class_askers)
 
 
 def _is_exclusive_topology(term: PodAffinityTerm, pod: Draft) -> bool:

@@ -5,11 +5,13 @@ from typing import Any
 
 import msgspec
 
+from bridge.domain.model.claims import by_class
 from bridge.domain.model.claims.asking import MOST_CLAIMS, Asking, ClaimInHand
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, PodClaim, ResourceClaim
 from bridge.domain.model.pods import Pod
 from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import ResourceClaims
+from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError, Malformed, NotFound
 
@@ -36,6 +38,7 @@ class ClaimsOfManifest:
 
     def __init__(self, client: KubeClient, documents: Sequence[Mapping[str, Any]]) -> None:
         self._claims = ResourceClaims(client)
+        self._templates = ClaimTemplates(client)
         self._documents = documents
         self._specs: dict[tuple[str, str, str], tuple[ClaimSpec | None, tuple[str, ...]]] = {}
         """What a claim or a template says, and who has the claim; the pods of a gang share templates."""
@@ -75,10 +78,10 @@ class ClaimsOfManifest:
             if (spec := self._in_manifest(kind, namespace, name)) is not None:
                 return spec, ()
             if kind == _TEMPLATE:
-                return await self._claims.template(namespace, name), ()
+                return await self._templates.get(namespace, name), ()
             claim = await self._claims.get(namespace, name)
-        except NotFound:
-            return None, ()
+        except NotFound:  # a template that the extender will create
+            return (by_class.spec(name) if kind == _TEMPLATE else None), ()
         except Malformed as error:
             return ClaimSpec(unreadable=error.message), ()
         return claim.spec, claim.reserved_for

@@ -91,14 +91,6 @@ class _Claim(_Taken):
     spec: _ClaimSpec = msgspec.field(default_factory=_ClaimSpec)
 
 
-class _TemplateSpec(wire.Struct):
-    spec: _ClaimSpec = msgspec.field(default_factory=_ClaimSpec)
-
-
-class _Template(wire.Struct):
-    spec: _TemplateSpec = msgspec.field(default_factory=_TemplateSpec)
-
-
 class _Cel(wire.Struct):
     expression: str = ""
 
@@ -121,7 +113,6 @@ _taken = msgspec.json.Decoder(_Taken)
 _claims = msgspec.json.Decoder(_Claim)
 _parameters = msgspec.json.Decoder(dict[str, object])
 _specs = msgspec.json.Decoder(_ClaimSpec)
-_templates = msgspec.json.Decoder(_Template)
 _classes = msgspec.json.Decoder(_Class)
 
 
@@ -194,7 +185,7 @@ CLASSES = ResourceKind(
 
 
 class ResourceClaims:
-    """Reads claims, templates and classes as they are now, and writes what a claim was given."""
+    """Reads claims and classes as they are now, and writes what a claim was given."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
@@ -215,17 +206,6 @@ class ResourceClaims:
             KubeError: the list could not be read.
         """
         return await lists.readable(self._client, CLAIMS)
-
-    async def template(self, namespace: str, name: str) -> ClaimSpec:
-        """Return what a template's claims ask for.
-
-        Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
-        """
-        where = paths.collection(API, "resourceclaimtemplates", namespace) + paths.of(name)
-        body = await self._client.request("GET", where)
-        return _spec(decode.decoded(_templates, f"template {name}", body).spec.spec)
 
     async def device_class(self, name: str) -> DeviceClass:
         """Return a class.

@@ -36,6 +36,11 @@ class ControllerName:
             raise ValueError(f"expected NAMESPACE/NAME of a Controller, got {text!r}")
         return cls(namespace, name)
 
+    @property
+    def slurmctld_host(self) -> str:
+        """The Service of its slurmctld, if that runs in the cluster."""
+        return f"{self.name}-controller.{self.namespace}.svc"
+
     @override
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

@@ -76,7 +76,7 @@ def worker_pod(
         "metadata": pods.template(
             owner, {}, template, labels={CLUSTER_LABEL: controller.metadata.name}
         )["metadata"],
-        "spec": with_claims(node_set, key, _pinned(key, laid_over(ours, theirs))),
+        "spec": with_claims(node_set, key, pinned(key, laid_over(ours, theirs))),
     }
 
 
@@ -118,7 +118,7 @@ def _faults(
         )
 
 
-def _pinned(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]:
+def pinned(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]:
     """Return it with the one node that it may go to, as the pods of a DaemonSet have it.
 
     What the user requires of nodes has been judged already; the node selector is judged once more by the scheduler.

@@ -117,7 +117,9 @@ spec:
         - {name: tls, mountPath: /etc/slurm-bridge/tls, readOnly: true}
         {{- end }}
         {{- if .slurm }}
+        {{- if not (dig "slurm" "controller" "" .root.Values.config) }}
         - {name: slurm, mountPath: /etc/slurm-bridge/slurm, readOnly: true}
+        {{- end }}
         {{- if .root.Values.slurmTls.existingSecret }}
         - {name: slurm-tls, mountPath: /etc/slurm-bridge/slurm-tls, readOnly: true}
         {{- end }}
@@ -134,11 +136,13 @@ spec:
         secret: {{- include "slurm-bridge.tlsVolume" . | nindent 10 }}
       {{- end }}
       {{- if .slurm }}
+      {{- if not (dig "slurm" "controller" "" .root.Values.config) }}
       - name: slurm
         secret:
           secretName: {{ .root.Values.slurmToken.existingSecret }}
           defaultMode: 0440
           items: [{key: {{ .root.Values.slurmToken.key }}, path: token}]
+      {{- end }}
       {{- with .root.Values.slurmTls.existingSecret }}
       - name: slurm-tls
         secret: {secretName: {{ . }}, defaultMode: 0440}

@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain import names
+from bridge.domain.admission import by_class
 from bridge.domain.admission import review as admission
 from bridge.domain.admission.review import Draft, PodAffinityTerm, Verdict
 from bridge.domain.ids import ClusterId
+from bridge.domain.model.demand import Resources
 from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.pods import Toleration
 from bridge.domain.request.build import Defaults
@@ -304,9 +306,16 @@ def test_what_keeps_groups_in_racks_of_their_own_is_their_controllers(
         pytest.param(
             replace(
                 HANDED_OVER,
-                demand=demands(**{"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "1"}),
+                class_askers=by_class.askers(
+                    containers=[
+                        (
+                            Resources({"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "1"}),
+                            False,
+                        )
+                    ]
+                ),
             ),
-            "spec.containers[*].resources[deviceclass.resource.kubernetes.io/gpu.nvidia.com]",
+            "spec.containers[0].resources[deviceclass.resource.kubernetes.io/gpu.nvidia.com]",
             "kube-scheduler would choose the devices, not Slurm; request extended resources",
             id="resource claims in disguise",
         ),

@@ -1,0 +1,80 @@
+"""Read templates of claims, and create those whose name says what they ask for."""
+
+import msgspec
+
+from bridge.domain.model.claims import by_class
+from bridge.domain.model.claims.values import ClaimSpec
+from bridge.kube import decode, errors, paths, wire
+from bridge.kube.claims import resource_claims
+from bridge.kube.claims.resource_claims import API
+from bridge.kube.client import KubeClient
+
+
+class _TemplateSpec(wire.Struct):
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Template(wire.Struct):
+    spec: _TemplateSpec = msgspec.field(default_factory=_TemplateSpec)
+
+
+_templates = msgspec.json.Decoder(_Template)
+
+
+class ClaimTemplates:
+    """Templates as they are now."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    async def get(self, namespace: str, name: str) -> ClaimSpec:
+        """Return what a template's claims ask for.
+
+        Raises:
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
+        """
+        return _read(name, await self._client.request("GET", _path(namespace) + paths.of(name)))
+
+    async def get_or_create(self, namespace: str, name: str) -> ClaimSpec:
+        """Return what a template's claims ask for; create the template if its name tells.
+
+        Raises:
+            NotFound: there is none of that name, and the name is not one of ours.
+            KubeError: it could not be read or created.
+        """
+        try:
+            return await self.get(namespace, name)
+        except errors.NotFound:
+            if (missing := by_class.spec(name)) is None:
+                raise
+        try:
+            body = _body(name, missing)
+            return _read(name, await self._client.request("POST", _path(namespace), body=body))
+        except errors.Conflict:  # somebody was faster
+            return await self.get(namespace, name)
+
+
+def _read(name: str, body: decode.Json) -> ClaimSpec:
+    wired = decode.decoded(_templates, f"template {name}", body)
+    return resource_claims.claim_spec(wired.spec.spec)
+
+
+def _path(namespace: str) -> str:
+    return paths.collection(API, "resourceclaimtemplates", namespace)
+
+
+def _body(name: str, spec: ClaimSpec) -> dict[str, object]:
+    requests = [
+        {
+            "name": each.name,
+            "exactly": {"deviceClassName": each.device_class, "count": each.count},
+        }
+        for each in spec.requests
+    ]
+    return {
+        "apiVersion": API,
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "slurm-bridge"}},
+        "spec": {"spec": {"devices": {"requests": requests}}},
+    }

@@ -1,0 +1,60 @@
+"""Open the client of the Slurm of a Controller object."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from bridge.kube.client import KubeClient
+from bridge.process.clock import Clock
+from bridge.reconcile.reaching.finding import ControllerName
+from bridge.reconcile.reaching.objects import ControllerObjects
+from bridge.reconcile.reaching.signing import SignedToken
+from bridge.reconcile.reaching.transport import FoundTransport
+from bridge.slurm.client import OnCall, SlurmClient
+from slurmclient import Tls
+from slurmclient.transport.failover import MOST_BYTES, Transport
+
+
+@asynccontextmanager
+async def of_controller(
+    of: ControllerName,
+    kube: KubeClient,
+    clock: Clock,
+    *,
+    tls: Tls,
+    connections: int,
+    timeout_s: float,
+    on_call: OnCall,
+    most_bytes: int = MOST_BYTES,
+) -> AsyncIterator[SlurmClient]:
+    """Open a client; nothing is read or sent before the first call, so neither objects nor Slurm need be there.
+
+    Args:
+        of: the Controller.
+        kube: has its objects.
+        clock: of the process.
+        tls: for a slurmrestd that speaks TLS.
+        connections: to each slurmrestd.
+        timeout_s: for one request.
+        on_call: called after every call.
+        most_bytes: the longest answer to take.
+    """
+    objects = ControllerObjects(kube)
+    token = SignedToken(partial(objects.signing_key, of), clock)
+
+    def opens(urls: tuple[str, ...]) -> Transport:
+        return Transport(
+            urls,
+            token,
+            tls,
+            connections=connections,
+            timeout_s=timeout_s,
+            user_agent="slurm-bridge",
+            most_bytes=most_bytes,
+        )
+
+    transport = FoundTransport(partial(objects.urls, of), opens, clock)
+    try:
+        yield SlurmClient(transport, token=token, connections=connections, on_call=on_call)
+    finally:
+        await transport.close()

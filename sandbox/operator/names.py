@@ -1,0 +1,69 @@
+"""What a cluster has and this host lacks: the names of Services, for processes beside the nodes.
+
+    python -m sandbox.operator.names KUBECONFIG HOSTS-FILE
+
+Pods find a Service by its name. The host reaches pods, but no Service, so this program writes for each Service the address
+of a pod behind it that is ready into a file of the form of /etc/hosts. It needs Services and pods with the same port.
+"""
+
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sandbox.api import Api
+from sandbox.errors import SandboxError
+from sandbox.instance import Instance
+
+SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
+_PAUSE_S = 1.0
+_LOCAL = "127.0.0.1 localhost\n"
+
+
+def main() -> None:
+    """Keep the file up to date until killed; pods come and go."""
+    kubeconfig, file = map(Path, sys.argv[1:])
+    with Api(kubeconfig) as api:
+        while True:
+            with suppress(SandboxError):  # the API server is away: what was known stays
+                write(file, hosts(api.get(SLICES)["items"]))
+            time.sleep(_PAUSE_S)
+
+
+def hosts_file(instance: Instance) -> Path:
+    """Return where the file is."""
+    return instance.bridge / "operator" / "hosts"
+
+
+def with_hosts(hosts: Path) -> tuple[str, ...]:
+    """Return what runs a command with this file as its /etc/hosts; real nodes need root, too."""
+    mount = 'mount --bind "$0" /etc/hosts && exec "$@"'
+    return ("/usr/bin/unshare", "--mount", "/bin/sh", "-c", mount, str(hosts))
+
+
+def write(file: Path, text: str) -> None:
+    """Write the file in place, if it says something else: it is mounted, so another one would not be seen."""
+    if not file.exists() or file.read_text() != text:
+        file.write_text(text)
+
+
+def hosts(slices: Iterable[Mapping[str, Any]] = ()) -> str:
+    """Return the file for these EndpointSlices."""
+    by_name: dict[str, str] = {}
+    for each in slices:
+        meta = each["metadata"]
+        service = meta.get("labels", {}).get("kubernetes.io/service-name", "")
+        ready = [
+            endpoint["addresses"][0]
+            for endpoint in each.get("endpoints") or ()
+            if endpoint.get("conditions", {}).get("ready")
+        ]
+        if service and ready:
+            by_name.setdefault(f"{service}.{meta['namespace']}.svc", min(ready))
+    return _LOCAL + "".join(f"{address} {name}\n" for name, address in sorted(by_name.items()))
+
+
+if __name__ == "__main__":
+    main()

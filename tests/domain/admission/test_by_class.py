@@ -1,0 +1,225 @@
+"""Requests for devices by their class become claims at CREATE."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.domain import names
+from bridge.domain.admission import by_class as admission
+from bridge.domain.admission import review
+from bridge.domain.admission.by_class import Asker
+from bridge.domain.admission.review import Draft
+from bridge.domain.ids import ClusterId
+from bridge.domain.model.claims import by_class
+from bridge.domain.model.demand import Resources
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.rules import Policy, Requester, Rule
+from tests.make import patches
+from tests.make.placing import demands
+
+PREFIX = "deviceclass.resource.kubernetes.io/"
+GPU, NIC = f"{PREFIX}gpu.example.com", f"{PREFIX}nic"
+POLICY = Policy(rules=(Rule(name="all", source="policy rule all", user="someone"),))
+TAKES_CLAIMS = Defaults(cluster=ClusterId("c-1"), takes_claims=True)
+
+
+def asks(*, has_claims: bool = False, **amounts: str) -> tuple[Resources, bool]:
+    """A container's resources as the API server completes them: a limit is a request, too."""
+    by_name = {"gpu": GPU, "nic": NIC}
+    named = {by_name.get(name, name): amount for name, amount in amounts.items()}
+    return Resources(named, dict(named)), has_claims
+
+
+def draft(*containers: tuple[Resources, bool], claims: int = 0) -> Draft:
+    every = {name: amount for each, _ in containers for name, amount in each.limits.items()}
+    return Draft(
+        name="one",
+        namespace="physics",
+        requester=Requester(user="alice"),
+        demand=demands(**every),
+        resource_claims=claims,
+        class_askers=admission.askers(containers=containers),
+    )
+
+
+def pod_of(*containers: tuple[Resources, bool], claims: int = 0) -> dict[str, Any]:
+    """The same pod as JSON."""
+    spec: dict[str, Any] = {
+        "containers": [
+            {
+                "resources": {
+                    "requests": dict(each.requests),
+                    "limits": dict(each.limits),
+                    **({"claims": [{"name": "theirs"}]} if has_claims else {}),
+                }
+            }
+            for each, has_claims in containers
+        ]
+    }
+    if claims:
+        spec["resourceClaims"] = [{"name": f"theirs-{number}"} for number in range(claims)]
+    return {"spec": spec}
+
+
+def patched(*containers: tuple[Resources, bool], claims: int = 0) -> dict[str, Any]:
+    operations = tuple(admission.operations(admission.askers(containers=containers), claims))
+    spec: dict[str, Any] = patches.patched(pod_of(*containers, claims=claims), operations)["spec"]
+    return spec
+
+
+def test_each_containers_request_becomes_a_claim_of_its_own() -> None:
+    spec = patched(asks(gpu="2", memory="1Gi"), asks(memory="1Gi"), asks(gpu="1", nic="1"))
+
+    assert spec["resourceClaims"] == [
+        {
+            "name": "slurm-bridge-0",
+            "resourceClaimTemplateName": "slurm-bridge-2-of-gpu.example.com",
+        },
+        {
+            "name": "slurm-bridge-1",
+            "resourceClaimTemplateName": "slurm-bridge-1-of-gpu.example.com",
+        },
+        {"name": "slurm-bridge-2", "resourceClaimTemplateName": "slurm-bridge-1-of-nic"},
+    ]
+    memory = {"memory": "1Gi"}
+    assert [each["resources"] for each in spec["containers"]] == [
+        {"requests": memory, "limits": memory, "claims": [{"name": "slurm-bridge-0"}]},
+        {"requests": memory, "limits": memory},
+        {
+            "requests": {},
+            "limits": {},
+            "claims": [{"name": "slurm-bridge-1"}, {"name": "slurm-bridge-2"}],
+        },
+    ]
+
+
+def test_claims_that_are_there_stay() -> None:
+    spec = patched(asks(gpu="1", has_claims=True), claims=1)
+
+    assert ["theirs-0", "slurm-bridge-1"] == [each["name"] for each in spec["resourceClaims"]]
+    (container,) = spec["containers"]
+    assert [{"name": "theirs"}, {"name": "slurm-bridge-1"}] == container["resources"]["claims"]
+
+
+containers = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from([GPU, NIC, "cpu"]), st.integers(0, 9).map(str)),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(containers, st.integers(0, 2))
+def test_as_many_devices_are_claimed_as_were_asked_for(
+    found: list[tuple[dict[str, str], bool]], claims: int
+) -> None:
+    asked = [(Resources(amounts, dict(amounts)), has_claims) for amounts, has_claims in found]
+    spec = patched(*asked, claims=claims)
+
+    entries = {each["name"]: each for each in spec.get("resourceClaims", ())}
+    assert len(entries) == len(spec.get("resourceClaims", ()))
+    for (amounts, _), container in zip(found, spec["containers"], strict=True):
+        claimed = {}
+        for each in container["resources"].get("claims", ()):
+            if each["name"].startswith("slurm-bridge-"):
+                told = by_class.spec(entries[each["name"]]["resourceClaimTemplateName"])
+                assert told is not None
+                (request,) = told.requests
+                claimed[PREFIX + request.device_class] = request.count
+        wanted = {name: int(n) for name, n in amounts.items() if name != "cpu" and n != "0"}
+        assert wanted == claimed
+        assert not wanted.keys() & container["resources"]["limits"].keys()
+        assert not wanted.keys() & container["resources"]["requests"].keys()
+
+
+def test_a_pod_that_asks_by_a_class_is_handed_over_with_claims_for_kube_scheduler() -> None:
+    pod = draft(asks(gpu="2"))
+    verdict = review.admit(pod, TAKES_CLAIMS, POLICY, extender_binds=True)
+
+    assert verdict.is_allowed, verdict.faults
+    handed_over = review.mutate(pod, POLICY, takes_claims=True, extender_binds=True)
+    assert verdict.patch == handed_over.patch
+    written = {each["path"]: each.get("value") for each in verdict.patch}
+    assert "/spec/resourceClaims" in written
+    assert names.SCHEDULER_NAME == written["/spec/schedulerName"]
+
+
+def test_a_second_call_finds_nothing_to_do() -> None:
+    after = replace(draft(asks(memory="1Gi")), resource_claims=1)
+
+    paths = [each["path"] for each in review.mutate(after, POLICY, takes_claims=True).patch]
+    assert not [path for path in paths if "laim" in str(path)]
+
+
+@pytest.mark.parametrize(
+    ("askers", "path", "why"),
+    [
+        (
+            admission.askers(initContainers=[asks(gpu="1")]),
+            f"spec.initContainers[0].resources[{GPU}]",
+            "the containers that start after an init container would share its devices",
+        ),
+        (
+            admission.askers(containers=[asks(), asks(gpu="33")]),
+            f"spec.containers[1].resources[{GPU}]",
+            "expected at most 32 devices, found 33",
+        ),
+        (
+            admission.askers(containers=[(Resources({f"{PREFIX}GPU": "1"}), False)]),
+            f"spec.containers[0].resources[{PREFIX}GPU]",
+            "expected a lowercase DNS subdomain",
+        ),
+    ],
+)
+def test_what_cannot_become_a_claim_is_refused_and_left_as_it_is(
+    askers: tuple[Asker, ...], path: str, why: str
+) -> None:
+    pod = replace(draft(asks()), class_askers=askers)
+
+    for verdict in (
+        review.admit(pod, TAKES_CLAIMS, POLICY),
+        review.validate(pod, TAKES_CLAIMS, POLICY),
+    ):
+        told = [fault for fault in verdict.faults if fault.path == path]
+        assert [True] == [why in fault.message for fault in told]
+    patch = review.mutate(pod, POLICY, takes_claims=True).patch
+    assert "/spec/resourceClaims" not in [each["path"] for each in patch]
+
+
+def test_a_sidecar_may_ask_by_a_class() -> None:
+    resources, _ = asks(gpu="1")
+    found = admission.askers(initContainers=[(resources._replace(sidecar=True), False)])
+
+    assert not list(admission.faults(found, takes_claims=True))
+    removed, *_ = admission.operations(found, 0)
+    assert str(removed["path"]).startswith("/spec/initContainers/0/resources/limits/")
+
+
+def test_what_the_webhook_was_not_asked_to_change_is_refused() -> None:
+    """The API server's own policy hands pods over, and makes no claims."""
+    (fault,) = [
+        fault
+        for fault in review.validate(draft(asks(gpu="1")), TAKES_CLAIMS, POLICY).faults
+        if "resources" in fault.path
+    ]
+    assert "chart value admission.mutate" in fault.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "slurm-bridge-0-of-gpu",
+        "slurm-bridge-100-of-gpu",
+        "slurm-bridge-2-of-",
+        "slurm-bridge-2-of-GPU",
+        "devices-2",
+        "x-slurm-bridge-2-of-gpu",
+    ],
+)
+def test_other_templates_are_their_authors(name: str) -> None:
+    assert by_class.spec(name) is None
