@@ -1,4 +1,4 @@
-# One image for webhook, extender, controllers and leader: the first argument is the program.
+# One image for webhook, extender, controllers, leader and agent: the first argument is the program.
 #
 #   docker build --tag slurm-bridge .
 #   docker run --rm slurm-bridge webhook --help

@@ -20,7 +20,7 @@ from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.assembly import NodeSets
 from cluster.objects.controller import ControllerObject
 from cluster.rendering.node_sets.nodeset import worker_templates
-from cluster.rendering.site import ControlSite, SlurmImages
+from cluster.rendering.site import ControlSite, ServedNamespaces, SlurmImages
 from cluster.whole.assembly import SlurmClusters
 
 
@@ -50,6 +50,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
             random_bytes=secrets.token_bytes,
             make_host_keys=host_keys.generated,
             tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
+            served=ServedNamespaces(frozenset(operator.namespaces)),
         )
 
         clusters = SlurmClusters(program, control_plane.watched, node_sets.watched)

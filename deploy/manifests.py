@@ -13,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import yaml
 from bridge.domain import names
 from bridge.domain.workloads import kinds
 from cluster.objects import definitions as cluster_definitions
-from deploy.operator_rights import rights
+from deploy.operator_rights import common, serving
 from jobs.objects.definition import definition
 from jobs.sylabs.definition import definitions
 from sandbox import assets
@@ -105,8 +106,15 @@ def cluster_kinds() -> dict[Path, str]:
 def operator_rights() -> str:
     """Return the chart's template of slurm-operator's service account and roles."""
     head = "# Generated from deploy/operator_rights.py: make manifests\n"
-    made = json.loads(json.dumps(rights("{{ .Release.Namespace }}")))  # nothing twice: no anchors
-    return head + yaml.safe_dump_all(made, sort_keys=False, allow_unicode=True, width=120)
+    release = "{{ $.Release.Namespace }}"
+    each = "{{- range .Values.namespaces }}\n---\n" + _dumped(serving(release, ["{{ . }}"]))
+    whole = "{{- else }}\n---\n" + _dumped(serving(release, ()))
+    return f"{head}{_dumped(common(release))}{each}{whole}{{{{- end }}}}\n"
+
+
+def _dumped(objects: Sequence[dict[str, Any]]) -> str:
+    apart = json.loads(json.dumps(objects))  # nothing twice: no anchors
+    return yaml.safe_dump_all(apart, sort_keys=False, allow_unicode=True, width=120)
 
 
 def rendered(helm: str) -> str:

@@ -1,11 +1,13 @@
 """The rights of slurm-operator: what its program asks of the API server, and nothing more.
 
+What it reads of all namespaces is no secret: its own kinds, workloads, pods and nodes. What it writes, and the Secrets and
+ConfigMaps that it reads, can be limited to the namespaces that it serves.
 Secrets have no names here: those with keys are named by the objects, and RBAC cannot limit whom one creates by name.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from bridge.domain import names
 from bridge.kube.applying.writes import PLURALS
 from cluster.controlplane.part import PLURALS as PARTS
 from cluster.controlplane.workload import WORKLOADS
@@ -13,15 +15,23 @@ from cluster.objects.own import slurm_cluster
 from cluster.objects.parts import GROUP
 
 NAME: Final = "slurm-bridge-operator"
+SERVING: Final = f"{NAME}-serving"
+"""The role that can be limited to namespaces."""
 _API: Final = "rbac.authorization.k8s.io/v1"
 
 
-def rights(namespace: str = names.RELEASE_NAMESPACE) -> tuple[dict[str, Any], ...]:
+def rights(namespace: str, served: Sequence[str] = ()) -> tuple[dict[str, Any], ...]:
     """Return a service account for the program, and its roles.
 
     Args:
         namespace: where the program runs, and has its lease.
+        served: the namespaces that it serves; empty: all.
     """
+    return (*common(namespace), *serving(namespace, served))
+
+
+def common(namespace: str) -> tuple[dict[str, Any], ...]:
+    """Return all but the bindings of what can be limited."""
     return (
         {
             "apiVersion": "v1",
@@ -32,7 +42,13 @@ def rights(namespace: str = names.RELEASE_NAMESPACE) -> tuple[dict[str, Any], ..
             "apiVersion": _API,
             "kind": "ClusterRole",
             "metadata": {"name": NAME},
-            "rules": [*_objects(), *_applied(), *_watched(), *_others()],
+            "rules": [*_objects(), *_watched(), *_others()],
+        },
+        {
+            "apiVersion": _API,
+            "kind": "ClusterRole",
+            "metadata": {"name": SERVING},
+            "rules": [*_applied(), *_made()],
         },
         _binding("ClusterRole", {"name": NAME}, namespace),
         {
@@ -51,11 +67,24 @@ def rights(namespace: str = names.RELEASE_NAMESPACE) -> tuple[dict[str, Any], ..
     )
 
 
+def serving(namespace: str, served: Sequence[str]) -> tuple[dict[str, Any], ...]:
+    """Return the bindings of what can be limited: one for the cluster, or one in each namespace."""
+    if not served:
+        return (_binding("ClusterRole", {"name": SERVING}, namespace, role=SERVING),)
+    return tuple(
+        _binding("Role", {"name": SERVING, "namespace": each}, namespace, "ClusterRole", SERVING)
+        for each in served
+    )
+
+
 def _objects() -> list[dict[str, Any]]:
     parts = sorted(PARTS.values())
     return [
         _rule(GROUP, [*parts, "nodesets"], ["list", "watch"]),
         _rule(GROUP, [*(f"{each}/status" for each in parts), "nodesets/status"], ["patch"]),
+        _rule(
+            GROUP, ["nodesets"], ["patch"]
+        ),  # its finalizer, where it is not served any more, too
         _rule(slurm_cluster.GROUP, [slurm_cluster.PLURAL], ["list", "watch", "patch"]),
         _rule(slurm_cluster.GROUP, [f"{slurm_cluster.PLURAL}/status"], ["patch"]),
     ]
@@ -73,15 +102,21 @@ def _applied() -> list[dict[str, Any]]:
 
 def _watched() -> list[dict[str, Any]]:
     return [
-        _rule("apps", sorted(PLURALS["apps/v1", kind] for kind in WORKLOADS), ["list", "watch"])
+        _rule("apps", sorted(PLURALS["apps/v1", kind] for kind in WORKLOADS), ["list", "watch"]),
+        _rule("", ["pods"], ["list", "watch"]),
+    ]
+
+
+def _made() -> list[dict[str, Any]]:
+    return [
+        _rule("", ["pods"], ["get", "create", "patch", "delete"]),
+        _rule("", ["persistentvolumeclaims"], ["get", "list", "create", "patch", "delete"]),
+        _rule("apps", ["controllerrevisions"], ["get", "list", "create", "patch", "delete"]),
     ]
 
 
 def _others() -> list[dict[str, Any]]:
     return [
-        _rule("", ["pods"], ["get", "list", "watch", "create", "patch", "delete"]),
-        _rule("", ["persistentvolumeclaims"], ["get", "list", "create", "patch", "delete"]),
-        _rule("apps", ["controllerrevisions"], ["get", "list", "create", "patch", "delete"]),
         _rule("", ["nodes"], ["list", "watch"]),
         {**_rule("", ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},
         _rule("coordination.k8s.io", ["leases"], ["list"]),  # whether there is another operator
@@ -93,11 +128,14 @@ def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, Any]:
     return {"apiGroups": [group], "resources": resources, "verbs": verbs}
 
 
-def _binding(kind: str, metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
+def _binding(
+    kind: str, metadata: dict[str, Any], namespace: str, of: str = "", role: str = NAME
+) -> dict[str, Any]:
+    """Bind the program's account to a role; `of`: the role's kind, if it is not the binding's."""
     return {
         "apiVersion": _API,
         "kind": f"{kind}Binding",
         "metadata": metadata,
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": NAME},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": of or kind, "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
     }

@@ -34,6 +34,7 @@ from bridge.slurm import inspection, kick, operators
 from extender import app
 from extender.binder import Binder
 from extender.claims import ClaimAsker
+from extender.cpus import CpuReader
 from extender.gathering import Gatherer
 from extender.giving import Devices
 from extender.nodes import Bridged
@@ -145,6 +146,7 @@ async def place(
         resize=submitter.resize,
         restore=restore_nothing,
         devices=giver_of(term),
+        cpus=CpuReader(term.program.slurm) if term.program.settings.agent.pin_cores else None,
     )
     async with asyncio.TaskGroup() as group:
         if kicker:

@@ -173,7 +173,7 @@ class Devices:
             raise CannotGive(unsafe)
         present = inventory.of_node(self._slices_of.get(action.kube_node), self._profiles)
         mine = giving.devices(
-            giving.portion(given, wanted, **_place(action, job)),
+            giving.portion(given, wanted, **seating.place(action, job)),
             present,
             gres.counted(slurm_node.gres),
         )
@@ -275,12 +275,3 @@ async def device_class(claims: ResourceClaims, name: str) -> DeviceClass | None:
         return await claims.device_class(name)
     except errors.NotFound:
         return None
-
-
-def _place(action: Assign, job: SlurmJob | None) -> dict[str, int]:
-    """Return a member's place among those of its gang on its node, and their number; none without a gang."""
-    if action.place is None or job is None:
-        return {}
-    slots = seating.slots(job)
-    node = action.slurm_node
-    return {"place": slots[: action.place.rank].count(node), "of": slots.count(node)}

@@ -50,6 +50,10 @@ EVICT_UNTIL_ANNOTATION = "slurm-bridge.dev/evict-until"
 """On our own namespace, set by an operator: until then any number of pods may be evicted at
 once."""
 
+CPUS_ANNOTATION = "slurm-bridge.dev/cpus"
+"""Pod annotation, written when a pod is pinned and node agents are on: which of its node's CPUs Slurm
+gave it, as Slurm numbers them: `0-1,4`."""
+
 GATE = "slurm-bridge.dev/placement"
 """Pod scheduling gate: waits for Slurm. While it is on, the extender's leader owns the pod."""
 
@@ -228,6 +232,7 @@ WRITTEN_AT_THE_PIN = (
     RANK_ANNOTATION,
     WORLD_SIZE_ANNOTATION,
     NODELIST_ANNOTATION,
+    CPUS_ANNOTATION,
 )
 """Pod annotations that state where Slurm placed a pod: only we write them."""
 

@@ -55,6 +55,7 @@ def assign(
     sluid: Sluid | None,
     grant: str,
     place: Place | None = None,
+    cpus: str = "",
 ) -> JsonPatch:
     """Pin a gated pod to its node, record job and node on it, and remove our gate.
 
@@ -65,6 +66,7 @@ def assign(
         sluid: of its placeholder; None is written as "" and replaces any earlier value.
         grant: what Slurm granted (`bridge.domain.model.grant`).
         place: of a member of a gang, for the downward API.
+        cpus: which of the node's Slurm gave it, for the node's agent; "" for none.
 
     Raises:
         ValueError: the pod does not have our gate.
@@ -76,6 +78,7 @@ def assign(
         names.SLUID_ANNOTATION: sluid or "",
         names.GRANT_ANNOTATION: grant,
         **(_place(place) if place else {}),
+        **({names.CPUS_ANNOTATION: cpus} if cpus else {}),
     }
     return JsonPatch(
         [
@@ -92,15 +95,16 @@ def assign(
 def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
     """Record on a placed pod the placeholder that replaces its lost one.
 
-    Also remove the operator's annotation that asked for it. Guarded by the label and annotation
-    that name the lost placeholder, so a leader that has been overtaken adopts nothing.
+    Also remove the operator's annotation that asked for it, and the lost one's CPUs. Guarded by the
+    label and annotation that name the lost placeholder: an overtaken leader adopts nothing.
     """
-    label, note, word = (
+    label, note, word, cpus = (
         f"/metadata/{field}/{json_patch.escape(key)}"
         for field, key in (
             ("labels", names.JOB_ID_LABEL),
             ("annotations", names.SLUID_ANNOTATION),
             ("annotations", names.WHEN_LOST_ANNOTATION),
+            ("annotations", names.CPUS_ANNOTATION),
         )
     )
     said = pod.annotations.get(names.WHEN_LOST_ANNOTATION)
@@ -112,6 +116,7 @@ def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
             json_patch.add(label, str(job_id)),
             json_patch.add(note, sluid or ""),
             *([json_patch.test(word, said), json_patch.remove(word)] if said is not None else []),
+            *([json_patch.remove(cpus)] if names.CPUS_ANNOTATION in pod.annotations else []),
         ]
     )
 

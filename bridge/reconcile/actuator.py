@@ -81,6 +81,17 @@ class DeviceGiver(Protocol):
         """
 
 
+class CpuTeller(Protocol):
+    """Says which CPUs Slurm gave a pod, for the agent of its node."""
+
+    async def told(self, action: Assign, job: SlurmJob | None) -> str:
+        """Return a pod's CPUs on its node, as Slurm numbers them; "" for none to be told.
+
+        Raises:
+            SlurmError: decide again later.
+        """
+
+
 class Actuator:
     """Carries out the decisions of one leader."""
 
@@ -95,8 +106,9 @@ class Actuator:
         clock: Clock,
         metrics: Metrics,
         devices: DeviceGiver | None = None,
+        cpus: CpuTeller | None = None,
     ) -> None:
-        """devices: gives devices to resource claims; None: no pod has any."""
+        """devices: gives devices to resource claims; None: no pod has any; cpus: None: there are no agents."""
         self._kube = kube
         self._in_slurm = in_slurm
         self._placeholders = placeholders
@@ -105,6 +117,7 @@ class Actuator:
         self._clock = clock
         self._metrics = metrics
         self._devices = devices
+        self._cpus = cpus
 
     async def carry_out(self, pod: Pod, decision: Decision, *, workload: WorkloadKey) -> None:
         """Carry out the actions in order, stopping at the first that fails.
@@ -190,9 +203,10 @@ class Actuator:
     # -- Kubernetes -------------------------------------------------------------------------------
 
     async def _assign(self, pod: Pod, action: Assign) -> Pod:
+        job = self._placeholders.job(action.job_id)
         if pod.resource_claims and self._devices is not None:
-            job = self._placeholders.job(action.job_id)
             await self._devices.give(pod, action, job)
+        cpus = await self._cpus.told(action, job) if self._cpus is not None else ""
         assigned = patches.assign(
             pod,
             job_id=action.job_id,
@@ -200,6 +214,7 @@ class Actuator:
             sluid=action.sluid,
             grant=action.grant,
             place=action.place,
+            cpus=cpus,
         )
         pod = await self._patch(pod, assigned)
         if action.waited is not None:

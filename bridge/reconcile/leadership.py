@@ -13,7 +13,7 @@ from bridge.kube import events
 from bridge.kube.events import Event, EventType
 from bridge.leading.workqueue import WorkQueue
 from bridge.reconcile import set_aside
-from bridge.reconcile.actuator import Actuator, DeviceGiver
+from bridge.reconcile.actuator import Actuator, CpuTeller, DeviceGiver
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholder_writes import (
@@ -176,6 +176,7 @@ class Leadership:
         resize: ResizeFor,
         restore: RestoreFor,
         devices: DeviceGiver | None = None,
+        cpus: CpuTeller | None = None,
     ) -> PodLoop:
         """Create the loop over one side's pods."""
         program = self.program
@@ -202,6 +203,7 @@ class Leadership:
                 clock=program.clock,
                 metrics=program.metrics,
                 devices=devices,
+                cpus=cpus,
             ),
             policy=policy,
             clock=program.clock,

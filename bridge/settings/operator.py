@@ -1,8 +1,10 @@
 """Settings of slurm-operator (docs/operator.md)."""
 
-from pydantic import Field
+from typing import Annotated
 
-from bridge.settings.values import Section, TextMap
+from pydantic import BeforeValidator, Field
+
+from bridge.settings.values import Section, TextMap, split
 
 
 class OperatorSection(Section):
@@ -24,6 +26,11 @@ class OperatorSection(Section):
         "cluster.local",
         pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
         description="The Kubernetes cluster's DNS domain.",
+    )
+    namespaces: Annotated[tuple[str, ...], BeforeValidator(split)] = Field(
+        (),
+        description="The namespaces whose objects are served; empty: all. The chart sets it from its value namespaces, "
+        "which also limits the program's rights to them.",
     )
     token_users: TextMap = Field(
         default_factory=dict,

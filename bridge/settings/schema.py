@@ -17,10 +17,12 @@ from pydantic import BeforeValidator, Field, model_validator
 from bridge.domain import names
 from bridge.domain.model.devices import gres
 from bridge.domain.request.rules import RESERVED
+from bridge.settings import agent as settings_agent
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference
 from bridge.settings import sylabs as settings_sylabs
 from bridge.settings import values as settings_values
+from bridge.settings.agent import AgentSection
 from bridge.settings.caps import CapsSection
 from bridge.settings.doors import EscrowSection, Extender, Webhook
 from bridge.settings.operator import OperatorSection
@@ -345,6 +347,7 @@ class Settings(Section):
     extender: Extender = Extender()
     escrow: EscrowSection = EscrowSection()
     controllers: Controllers = Controllers()
+    agent: AgentSection = AgentSection()
     slurm_jobs: SlurmJobsSection = SlurmJobsSection()
     sylabs: SylabsSection = SylabsSection()
     operator: OperatorSection = OperatorSection()
@@ -368,6 +371,11 @@ class Settings(Section):
                 f"placement.submit_concurrency must be at most slurm.connections, "
                 f"found {self.placement.submit_concurrency} and {self.slurm.connections}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _agents_pin_whole_cpus(self) -> Self:
+        settings_agent.check(self.agent, self.slurm.milli_cpu_per_cpu)
         return self
 
     @model_validator(mode="after")

@@ -68,6 +68,23 @@ class NodeAllocation(Struct, frozen=True):
     name: str
     cpus: Cpus = Cpus()
     memory: Memory = Memory()
+    sockets: msgspec.Raw = msgspec.Raw(b"[]")
+    """Each core of the node, decoded only where it is needed (`CoreSocket`)."""
+
+
+class Core(Struct, frozen=True):
+    """A core of a job's node."""
+
+    index: int
+    status: list[str] = field(default_factory=list)
+    """ALLOCATED, or UNALLOCATED."""
+
+
+class CoreSocket(Struct, frozen=True):
+    """A socket of a job's node, with all its cores."""
+
+    index: int
+    cores: list[Core] = field(default_factory=list)
 
 
 class Allocations(Struct, frozen=True):

@@ -18,6 +18,7 @@ from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import MADE_BY_US
+from cluster.rendering.site import ServedNamespaces
 
 _WORKERS: Final = 2
 
@@ -34,6 +35,7 @@ class ControlPlane:
         random_bytes: RandomBytes,
         make_host_keys: HostKeys,
         tokens: TokenPolicy,
+        served: ServedNamespaces,
     ) -> None:
         """Prepare the caches.
 
@@ -44,6 +46,7 @@ class ControlPlane:
             random_bytes: the source of keys.
             make_host_keys: makes those of login pods.
             tokens: who may have one for which Slurm user.
+            served: whose objects are seen to.
         """
         self._program = program
         self._node_sets = node_sets
@@ -51,6 +54,7 @@ class ControlPlane:
         self._random_bytes = random_bytes
         self._make_host_keys = make_host_keys
         self._tokens = tokens
+        self._served = served
         self._parts: dict[str, Cache[WatchedPart]] = {
             kind: Cache(watched, program.set_aside) for kind, watched in PARTS.items()
         }
@@ -107,5 +111,6 @@ class ControlPlane:
             random_bytes=self._random_bytes,
             make_host_keys=self._make_host_keys,
             tokens=self._tokens,
+            served=self._served,
         )
         await loop.run(stop, workers=_WORKERS)

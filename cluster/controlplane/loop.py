@@ -42,6 +42,7 @@ from cluster.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
 from cluster.objects.loginset import LoginSetObject
 from cluster.rendering.leftovers import leftovers
 from cluster.rendering.loginset import LOGIN_APP, host_keys_body, host_keys_secret
+from cluster.rendering.site import ELSEWHERE, ServedNamespaces
 from cluster.rendering.ssh import HOST_KEY_FILES
 
 _log = structlog.get_logger(__name__)
@@ -81,6 +82,7 @@ class ControlLoop:
         random_bytes: RandomBytes,
         make_host_keys: HostKeys,
         tokens: TokenPolicy,
+        served: ServedNamespaces,
     ) -> None:
         """Prepare the loop.
 
@@ -97,6 +99,7 @@ class ControlLoop:
             random_bytes: the source of keys.
             make_host_keys: makes those of login pods.
             tokens: who may have one for which Slurm user.
+            served: whose objects are seen to; of others it is only told that they are not.
         """
         self._kube = kube
         self._parts = parts
@@ -109,6 +112,7 @@ class ControlLoop:
         self._set_aside = set_aside
         self._random_bytes = random_bytes
         self._make_host_keys = make_host_keys
+        self._served = served
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile objects until told to stop."""
@@ -139,6 +143,9 @@ class ControlLoop:
         if found is None or found.metadata.deletion_timestamp is not None:
             return None  # Kubernetes deletes what it owns
         bind_contextvars(object=f"{found.kind} {found.metadata.full_name}")
+        if elsewhere := self._served.fault(found.metadata.namespace):
+            await self._tell(found, PartFacts(accepted=elsewhere, accepted_reason=ELSEWHERE))
+            return None
         if found.part is None:
             await self._tell(found, PartFacts(accepted=found.fault))
             return None

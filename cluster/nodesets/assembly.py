@@ -21,6 +21,7 @@ from cluster.nodesets.owned.revisions import NodeSetRevisions
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
+from cluster.rendering.site import ServedNamespaces
 
 _WORKERS: Final = 4
 
@@ -76,6 +77,7 @@ class NodeSets:
             claims=claims,
             revisions=NodeSetRevisions(program.kube, program.clock.monotonic),
             templates=self._templates,
+            served=ServedNamespaces(frozenset(program.settings.operator.namespaces)),
             queue=queue,
             clock=program.clock,
             metrics=program.metrics,

@@ -35,6 +35,7 @@ from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
 from cluster.objects.workers import WorkerKey
+from cluster.rendering.site import ELSEWHERE, ServedNamespaces
 from cluster.workers import table
 from cluster.workers.placing import HOST_ANNOTATION
 from cluster.workers.situation import WorkerPolicy
@@ -61,6 +62,7 @@ class NodeSetLoop:
         claims: WorkerClaims,
         revisions: NodeSetRevisions,
         templates: WorkerTemplates,
+        served: ServedNamespaces,
         queue: WorkQueue[str],
         clock: Clock,
         metrics: Metrics,
@@ -79,6 +81,7 @@ class NodeSetLoop:
             claims: makes and deletes the claims of workers' volumes.
             revisions: keeps the templates that a NodeSet has had.
             templates: makes pods.
+            served: whose NodeSets are seen to; of others it is only told that they are not.
             queue: of NodeSets' uids.
             clock: of the process.
             metrics: counts.
@@ -97,6 +100,7 @@ class NodeSetLoop:
             templates=templates,
             clock=clock,
         )
+        self._served = served
         self._actuator = actuator
         self._belongings = belongings
         self._claims = claims
@@ -141,22 +145,24 @@ class NodeSetLoop:
             return None
         bind_contextvars(node_set=found.metadata.full_name)
         try:
+            if elsewhere := self._served.fault(found.metadata.namespace):
+                await self._tell_fault(found, Refusal(reason=ELSEWHERE, text=elsewhere))
+                return None
             if found.node_set is None:
-                await self._tell_fault(found)
+                await self._tell_fault(found, Refusal(reason="BadInput", text=found.fault))
                 return None
             return await self._see_to(found, found.node_set)
         except kube_errors.NotFound:
             _log.debug("nodeset.gone_already")
             return None
 
-    async def _tell_fault(self, found: WatchedNodeSet) -> None:
-        """Tell what cannot be read; let one go that is deleted and has no workers."""
+    async def _tell_fault(self, found: WatchedNodeSet, refusal: Refusal) -> None:
+        """Tell of one that cannot be read, or is not ours to serve; let one go that is deleted and has no workers."""
         is_leaving = found.metadata.deletion_timestamp is not None
         is_held = names.WORKERS_FINALIZER in (found.metadata.finalizers or ())
         if is_leaving and is_held and not self._gathering.pods(found.metadata.uid):
             await nodeset.remove_finalizer(self._kube, found)
             return
-        refusal = Refusal(reason="BadInput", text=found.fault)
         await self._tell(found, self._refused(found, refusal))
 
     async def _see_to(self, found: WatchedNodeSet, node_set: NodeSetObject) -> timedelta | None:

@@ -1,6 +1,7 @@
-"""What rendering needs to know besides the objects, and how the parts of a cluster find each other."""
+"""What rendering needs to know besides the objects, in which namespaces they are served, and how the parts of a cluster find each other."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +11,27 @@ from cluster.objects.controller import ControllerObject
 
 SLURM_USER_ID: Final = 401
 """User and group `slurm` of the images."""
+
+
+ELSEWHERE: Final = "NotServed"
+"""Reason of the condition of an object in a namespace that is not served."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedNamespaces:
+    """The namespaces that one operator serves: where it has no rights, it tries nothing."""
+
+    names: AbstractSet[str] = frozenset()
+    """Empty: all."""
+
+    def fault(self, namespace: str) -> str:
+        """Return why an object of this namespace is left alone; "" if it is not."""
+        if not self.names or namespace in self.names:
+            return ""
+        return (
+            f"namespace {namespace} is none of those that slurm-operator serves"
+            f" ({', '.join(sorted(self.names))}): have it added to value namespaces of its chart"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from bridge.reconcile.informers import trying_again, watching
 from bridge.reconcile.program import Program
 from cluster.controlplane.part import WatchedPart
 from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.rendering.site import ServedNamespaces
 from cluster.whole.loop import ClusterLoop
 from cluster.whole.slurm_cluster import SLURM_CLUSTERS, WatchedCluster
 
@@ -51,6 +52,7 @@ class SlurmClusters:
             clusters=self._clusters,
             parts=self._parts,
             node_sets=self._node_sets,
+            served=ServedNamespaces(frozenset(program.settings.operator.namespaces)),
             queue=WorkQueue(rng=program.rng),
             clock=program.clock,
             metrics=program.metrics,

@@ -26,6 +26,7 @@ from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.labels import TAKE_OVER_ANNOTATION
 from cluster.objects.own.slurm_cluster import SlurmClusterObject
 from cluster.objects.parts import API_VERSION
+from cluster.rendering.site import ELSEWHERE, ServedNamespaces
 from cluster.whole import expanding, slurm_cluster, summary, yielding
 from cluster.whole.slurm_cluster import FINALIZER, WatchedCluster
 from cluster.whole.summary import ClusterFacts, PartState
@@ -52,6 +53,7 @@ class ClusterLoop:
         clusters: Cache[WatchedCluster],
         parts: Mapping[str, Cache[WatchedPart]],
         node_sets: Cache[WatchedNodeSet],
+        served: ServedNamespaces,
         queue: WorkQueue[str],
         clock: Clock,
         metrics: Metrics,
@@ -64,6 +66,7 @@ class ClusterLoop:
             clusters: all SlurmClusters, by uid.
             parts: objects of the control plane, by kind and uid.
             node_sets: all of them, by uid.
+            served: whose SlurmClusters are seen to; of others it is only told that they are not.
             queue: of SlurmClusters' uids.
             clock: of the process.
             metrics: counts.
@@ -73,6 +76,7 @@ class ClusterLoop:
         self._clusters = clusters
         self._parts = parts
         self._node_sets = node_sets
+        self._served = served
         self._queue = queue
         self._clock = clock
         self._metrics = metrics
@@ -111,6 +115,10 @@ class ClusterLoop:
             return None
         bind_contextvars(slurm_cluster=found.metadata.full_name)
         try:
+            if elsewhere := self._served.fault(found.metadata.namespace):
+                facts = ClusterFacts(accepted=elsewhere, accepted_reason=ELSEWHERE)
+                await self._tell(found, facts)
+                return None
             if found.metadata.deletion_timestamp is not None:
                 return await self._let_go(found)
             if found.cluster is None:

@@ -13,6 +13,7 @@ SCHEMA_FILE = Path(__file__).parents[2] / "deploy/chart/values.schema.json"
 
 CHART_OWNED = {
     "kubernetes": ("kubeconfig", "namespace"),
+    "agent": ("node", "cgroup_root", "system_root"),
     "slurm": ("token_file", "ca_file", "cert_file", "key_file"),
     "webhook": ("listen", "cert_file", "key_file"),
     "extender": ("listen", "cert_file", "key_file", "client_ca_file"),

@@ -10,6 +10,8 @@ import yaml
 from bridge.settings import sources
 from bridge.settings.schema import Settings
 from cluster.objects.kinds import KINDS
+from cluster.objects.own import slurm_cluster
+from cluster.objects.parts import GROUP
 from deploy import manifests
 from deploy.operator_rights import NAME, rights
 from sandbox.client import Sandbox
@@ -28,6 +30,7 @@ ALL: Mapping[str, Any] = {
     },
     "slurmToken": {"existingSecret": "its-token", "key": "jwt"},
     "crds": {"enabled": False},
+    "namespaces": [NAMESPACE, "default"],
     "policies": {"slurmNamespaces": {"label": "example.test/slurm", "actions": ["Deny"]}},
     "replicas": 3,
     "priorityClassName": "system-cluster-critical",
@@ -72,11 +75,15 @@ def test_the_definitions_are_installed_and_outlive_the_release(helm: Path) -> No
 
 
 def test_its_rights_are_those_of_the_program(helm: Path) -> None:
-    made = objects(helm, {})
-    for each in rights(NAMESPACE):
-        assert each in made
-    pod = only(made, "Deployment")["spec"]["template"]["spec"]
-    assert NAME == pod["serviceAccountName"]
+    for values, served in (({}, ()), (ALL, (NAMESPACE, "default"))):
+        made = objects(helm, values)
+        wanted = rights(NAMESPACE, served)
+        for each in wanted:
+            assert each in made
+        bindings = [each for each in made if each["kind"].endswith("Binding") and "roleRef" in each]
+        assert len(bindings) == len([each for each in wanted if "roleRef" in each])
+        pod = only(made, "Deployment")["spec"]["template"]["spec"]
+        assert NAME == pod["serviceAccountName"]
 
 
 @pytest.mark.parametrize("values", [{}, ALL], ids=["default", "all"])
@@ -88,6 +95,7 @@ def test_the_program_takes_its_settings(
     file.write_text(only(made, "ConfigMap")["data"]["config.yaml"])
     settings = sources.read(Settings, config=file, environment={}, prefix="", secrets_dir=None)
     assert NAMESPACE == settings.kubernetes.namespace
+    assert settings.operator.namespaces == tuple(values.get("namespaces", ()))
 
     spec = only(made, "Deployment")["spec"]["template"]["spec"]
     (container,) = spec["containers"]
@@ -107,8 +115,11 @@ def test_who_may_have_a_slurm_where_is_told_refused_or_left_open(helm: Path) -> 
     ):
         made = objects(helm, values)
         policy = only(made, "ValidatingAdmissionPolicy")
-        (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
-        assert sorted(each.plural for each in KINDS) == rule["resources"]
+        rules = policy["spec"]["matchConstraints"]["resourceRules"]
+        assert {each["apiGroups"][0]: each["resources"] for each in rules} == {
+            GROUP: sorted(each.plural for each in KINDS if each.plural != slurm_cluster.PLURAL),
+            slurm_cluster.GROUP: [slurm_cluster.PLURAL],
+        }
         binding = only(made, "ValidatingAdmissionPolicyBinding")["spec"]
         assert binding["policyName"] == policy["metadata"]["name"]
         assert binding["validationActions"] == actions
@@ -124,6 +135,8 @@ def test_what_is_wrong_is_refused(helm: Path) -> None:
     for values, place in (
         ({"replica": 2}, "replica"),
         ({"config": {"webhook": {}}}, "/config"),
+        ({"config": {"operator": {"namespaces": ["a"]}}}, "/config/operator"),
+        ({"namespaces": ["A"]}, "/namespaces"),
         ({"config": {"slurm": {"token_file": "/x"}}}, "/config/slurm"),
         ({"image": {"digest": "latest"}}, "/image/digest"),
         ({"policies": {"slurmNamespaces": {"actions": ["deny"]}}}, "/slurmNamespaces/actions"),

@@ -29,6 +29,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
         }
     },
     "openshift": {"podSecurityContext": dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"))},
+    "agent": {"config": {"agent": {"pin_cores": True}}},
     "slurm-jobs": {"config": {"slurm_jobs": {"enabled": True}}},
     "sylabs": {"config": {"slurm_jobs": {"enabled": True}, "sylabs": {"enabled": True}}},
     "together": {

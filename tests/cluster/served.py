@@ -19,7 +19,7 @@ from cluster.controlplane.part import PARTS, WatchedPart
 from cluster.keys import host_keys
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from cluster.rendering.site import ControlSite, SlurmImages
+from cluster.rendering.site import ControlSite, ServedNamespaces, SlurmImages
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, manifest, path
@@ -66,6 +66,7 @@ class World:
             random_bytes=bytes,
             make_host_keys=host_keys.generated,
             tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
+            served=ServedNamespaces(),
         )
 
     def create(self, kind: str, **spec: Any) -> None:

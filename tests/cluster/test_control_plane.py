@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,12 @@ from cluster.controlplane.rivals import Rivals
 from cluster.objects.labels import TAKE_OVER_ANNOTATION
 from deploy.operator_rights import NAME, rights
 from sandbox import kubeconfig
-from sandbox.api import Api
+from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.rival import Rival
 from tests.cluster.served import APPS, DEADLINE_S, PLAIN, answers, world
-from tests.servers import until, wait_until
+from tests.servers import fresh_namespace, until, wait_until
 
 
 async def test_a_controller_is_made_told_and_changed_and_its_state_and_keys_outlive_it(
@@ -173,9 +174,14 @@ async def test_another_operator_is_known_by_its_webhook_and_by_a_lease_that_it_r
 def as_operator(served: Sandbox, namespace: str, tmp_path: Path) -> Iterator[Path]:
     """A kubeconfig of the program's service account, which has the rights of the manifest."""
     admin, group = served.admin, "/apis/rbac.authorization.k8s.io/v1"
-    account, role, binding, *ours = rights(namespace)
+    account, *others = rights(namespace, [namespace])
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-    everywhere = [(f"{group}/clusterroles", role), (f"{group}/clusterrolebindings", binding)]
+    everywhere = [
+        (f"{group}/{each['kind'].lower()}s", each)
+        for each in others
+        if each["kind"].startswith("Cluster")
+    ]
+    ours = [each for each in others if not each["kind"].startswith("Cluster")]
     for where, each in (
         (accounts, account),
         *everywhere,
@@ -208,7 +214,7 @@ def is_renewed(admin: Api, lease: str) -> bool:
 async def test_the_program_does_nothing_until_it_is_alone(
     served: Sandbox, namespace: str, rival: Rival, as_operator: Path, tmp_path: Path
 ) -> None:
-    """With no right but those in its manifest."""
+    """With no right but those in its manifest, where it serves this namespace only."""
     admin = served.admin
     token = tmp_path / "token"
     token.write_text("none")
@@ -217,7 +223,7 @@ async def test_the_program_does_nothing_until_it_is_alone(
             "kubernetes": {"kubeconfig": str(as_operator), "namespace": namespace},
             "slurm": {"url": "http://127.0.0.1:1", "token_file": str(token)},
             "health": {"listen": "127.0.0.1:0"},
-            "operator": {"token_users": {namespace: "alice"}},
+            "operator": {"token_users": {namespace: "alice"}, "namespaces": [namespace]},
         }
     )
     monitored = {"enabled": True, "serviceMonitor": {"enabled": True}}
@@ -270,3 +276,47 @@ async def test_the_program_does_nothing_until_it_is_alone(
 
     secret = admin.get(f"/api/v1/namespaces/{namespace}/secrets/site-auth-slurm")
     assert int(secret["metadata"]["resourceVersion"]) > left
+
+
+async def test_where_it_does_not_serve_it_says_so_and_has_no_right_to_secrets(
+    served: Sandbox, namespace: str, as_operator: Path, tmp_path: Path
+) -> None:
+    admin = served.admin
+    token = tmp_path / "token"
+    token.write_text("none")
+    settings = Settings.model_validate(
+        {
+            "kubernetes": {"kubeconfig": str(as_operator), "namespace": namespace},
+            "slurm": {"url": "http://127.0.0.1:1", "token_file": str(token)},
+            "health": {"listen": "127.0.0.1:0"},
+            "operator": {"namespaces": [namespace]},
+        }
+    )
+    stop = asyncio.Event()
+    with fresh_namespace(served, labels={}) as other, Api(as_operator) as api:
+        plural = {each: path(BY_NAME[each], other) for each in ("Controller", "NodeSet")}
+        for kind, where in plural.items():
+            made = manifest(kind)
+            made["metadata"]["namespace"] = other
+            admin.create(where, made)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(program.run(settings, stop))
+            try:
+                for where in plural.values():
+                    told = partial(lambda at: "NotServed" in str(admin.get(at)), where)
+                    await until(told, DEADLINE_S, sandbox=served)
+            finally:
+                stop.set()
+        there = f"/api/v1/namespaces/{other}"
+        assert not admin.get(f"{there}/secrets")["items"]
+        for method, where, body in (
+            ("GET", f"{there}/secrets/any", None),
+            ("POST", f"{there}/secrets", {"metadata": {"name": "any"}}),
+            ("POST", f"{there}/pods", {"metadata": {"name": "any"}}),
+        ):
+            with pytest.raises(ApiError) as error:
+                api.request(method, where, body)
+            assert error.value.status == 403, where
+        with pytest.raises(ApiError) as error:
+            api.get(f"/api/v1/namespaces/{namespace}/secrets/any")
+        assert error.value.status == 404

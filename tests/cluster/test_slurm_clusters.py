@@ -21,6 +21,7 @@ from cluster.objects.definitions import definition
 from cluster.objects.kinds import SLURM_CLUSTER
 from cluster.objects.labels import TAKE_OVER_ANNOTATION
 from cluster.objects.own.slurm_cluster import API_VERSION, KIND, PLURAL
+from cluster.rendering.site import ServedNamespaces
 from cluster.whole.loop import ClusterLoop
 from cluster.whole.slurm_cluster import SLURM_CLUSTERS, WatchedCluster
 from sandbox.api import Api, ApiError
@@ -74,6 +75,7 @@ class World:
             clusters=self._clusters,
             parts=self._parts,
             node_sets=self._node_sets,
+            served=ServedNamespaces(),
             queue=WorkQueue(rng=random.Random(0)),  # noqa: S311  # nothing secret
             clock=clock,
             metrics=metrics,

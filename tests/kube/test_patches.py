@@ -73,7 +73,12 @@ async def test_a_namesake_gets_no_status(client: KubeClient, create_pod: CreateP
 async def test_adopt_writes_the_job_that_stands_in_and_hears_the_operator(
     client: KubeClient, create_pod: CreatePod
 ) -> None:
-    lost = {names.SLUID_ANNOTATION: "lost", names.WHEN_LOST_ANNOTATION: "restore", "other": "x"}
+    lost = {
+        names.SLUID_ANNOTATION: "lost",
+        names.WHEN_LOST_ANNOTATION: "restore",
+        names.CPUS_ANNOTATION: "0-1",
+        "other": "x",
+    }
     created = create_pod(pod("a", labels={names.JOB_ID_LABEL: "1"}, annotations=lost))
 
     adopted = await writes.patch_pod(
@@ -82,6 +87,7 @@ async def test_adopt_writes_the_job_that_stands_in_and_hears_the_operator(
 
     assert (JOB, "new", "") == (adopted.job_id, adopted.sluid, adopted.when_lost)
     assert "x" == adopted.annotations["other"]
+    assert names.CPUS_ANNOTATION not in adopted.annotations  # Slurm may have given others
 
 
 async def test_who_was_overtaken_adopts_nothing(client: KubeClient, create_pod: CreatePod) -> None:

@@ -342,3 +342,11 @@ class TestReference:
         written = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 
         assert settings.reference() == written, "run `make docs`"
+
+
+def test_agents_pin_no_parts_of_cpus() -> None:
+    env = {"SLURM_BRIDGE_AGENT__PIN_CORES": "true", "SLURM_BRIDGE_SLURM__MILLI_CPU_PER_CPU": "100"}
+
+    (fault,) = faults(env=env)
+
+    assert "agent.pin_cores needs slurm.milli_cpu_per_cpu 1000, found 100" in fault

@@ -32,6 +32,14 @@ def needs_seat(pod: Pod, job: SlurmJob) -> bool:
     return is_waiting(pod) and job.phase is JobPhase.RUNNING and not job.identity.cause
 
 
+def place(action: Assign, job: SlurmJob | None) -> dict[str, int]:
+    """Return a member's place among those of its gang on its node, and their number; none without a gang."""
+    if action.place is None or job is None:
+        return {}
+    node, everyone = action.slurm_node, slots(job)
+    return {"place": everyone[: action.place.rank].count(node), "of": everyone.count(node)}
+
+
 def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, Seat]:
     """Assign slots of a running placeholder to a gang's waiting members.
 

@@ -6,6 +6,7 @@ process's own CPU and memory have the usual `process_`); units are seconds and b
 recommends.
 """
 
+from bridge.process.metrics.agents import AgentMetrics
 from bridge.process.metrics.doors import (
     CertificateMetrics,
     EscrowMetrics,
@@ -38,4 +39,5 @@ class Metrics:
         self.pods = PodMetrics(self.registry)
         self.placeholders = PlaceholderMetrics(self.registry)
         self.nodes = NodeMetrics(self.registry)
+        self.agent = AgentMetrics(self.registry)
         self.slurm_jobs = SlurmJobMetrics(self.registry)

@@ -18,6 +18,7 @@
   "slurm-bridge.dev/rank"
   "slurm-bridge.dev/world-size"
   "slurm-bridge.dev/nodelist"
+  "slurm-bridge.dev/cpus"
   "slurm-bridge.dev/when-lost"
   | toJson }}
 {{- end }}

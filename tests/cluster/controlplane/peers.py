@@ -22,6 +22,7 @@ from cluster.controlplane.workload import WATCHED_WORKLOADS
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import NODE_SETS
 from cluster.objects.parts import API_VERSION
+from cluster.rendering.site import ServedNamespaces
 from cluster.rendering.ssh import HOST_KEY_FILES
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.rendering.given import SITE
@@ -138,6 +139,7 @@ class Leaders:
         self.api = AppliedTo(clock, self.trouble)
         self.metrics = Metrics("operator")
         self.token_users = {"slurm": "alice"}
+        self.served = ServedNamespaces()
         self._rng = random.Random(1)  # noqa: S311  # stands for true randomness
 
     async def _host_keys(self) -> Mapping[str, bytes]:
@@ -170,6 +172,7 @@ class Leaders:
             random_bytes=self._rng.randbytes,
             make_host_keys=self._host_keys,
             tokens=TokenPolicy(users=self.token_users, longest_s=86_400),
+            served=self.served,
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:

@@ -32,6 +32,7 @@ from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.workers import WorkerKey, host_name
+from cluster.rendering.site import ServedNamespaces
 from tests.cluster.examples import manifest
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer
@@ -214,6 +215,7 @@ class Operator:
         self.api = Cluster(clock, self.trouble)
         self.metrics = Metrics("operator")
         self.opened: list[str] = []
+        self.served = ServedNamespaces()
 
     def caches(self) -> tuple[Cache[WatchedNodeSet], Cache[WorkerPodObject], Cache[KubeNodeFacts]]:
         """Caches as a new process fills them."""
@@ -258,6 +260,7 @@ class Operator:
             claims=claims,
             revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,
+            served=self.served,
             queue=queue,
             clock=self.clock,
             metrics=self.metrics,

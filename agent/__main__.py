@@ -1,0 +1,90 @@
+"""`python -m agent --config FILE`: wiring only."""
+
+import asyncio
+import random
+import sys
+from functools import partial
+from pathlib import Path
+
+from agent import machine
+from agent.cgroups import Cgroups
+from agent.pinner import Pinner
+from bridge import __version__
+from bridge.domain import names
+from bridge.domain.model.objects import KubeObject
+from bridge.kube import decode
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from bridge.kube.decode import ResourceKind
+from bridge.kube.watch import Reflector
+from bridge.process import health, lifetime, logging
+from bridge.process.health import Health
+from bridge.process.lifetime import Service
+from bridge.process.metrics import Metrics
+from bridge.process.serve import bind
+from bridge.settings import configuration
+from bridge.settings.schema import Settings
+
+_CONNECTIONS = 2
+PODS = ResourceKind(
+    path="/api/v1/pods",
+    read=decode.kube_object,
+    key=lambda each: each.uid,
+    version=lambda each: each.resource_version,
+    called="pod",
+    name=lambda each: f"{each.namespace}/{each.name}",
+)
+"""The metadata of pods, by uid."""
+
+
+def main() -> int:
+    """Run until a signal; return the exit code."""
+    configured = configuration.load("agent", sys.argv[1:])
+    logging.configure(configured.log, "agent")
+    if not configured.agent.node:
+        sys.stderr.write("agent: agent.node is empty: set it to the name of the node it runs on\n")
+        return 2
+    return lifetime.run(partial(run, configured))
+
+
+async def run(configured: Settings, stop: asyncio.Event) -> None:
+    """Watch the node's pods and pin them until told to stop."""
+    settings = configured.agent
+    metrics, state = Metrics("agent"), Health()
+    pods: Cache[KubeObject] = Cache(PODS)
+    pinner = Pinner(
+        pods,
+        Cgroups(Path(settings.cgroup_root)),
+        partial(machine.order, Path(settings.system_root)),
+        interval_s=settings.interval_s,
+        metrics=metrics.agent,
+    )
+    async with KubeClient.open(
+        configured.kubernetes.kubeconfig,
+        request_timeout_s=configured.kubernetes.request_timeout_s,
+        user_agent=f"slurm-bridge-agent/{__version__}",
+        connections=_CONNECTIONS,
+        on_call=metrics.kube.call,
+    ) as kube:
+        reflector = Reflector(
+            kube,
+            pods,
+            field_selector=f"spec.nodeName={settings.node}",
+            label_selector=f"{names.BRIDGED_LABEL}=true",
+            jitter=random.Random().random,  # noqa: S311  # spreads retries, nothing secret
+        )
+        state.register("pods", reflector.check)
+
+        async def serve_health(stop: asyncio.Event) -> None:
+            await health.run(state, metrics, bind(configured.health.listen), stop=stop)
+
+        await lifetime.run_parts(
+            Service(name="health", run=serve_health),
+            Service(name="pods", run=reflector.run),
+            Service(name="pinner", run=pinner.run),
+            stop=stop,
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Which pods of a node are pinned to which processors.
+
+Only a pod whose processors nobody else there has is pinned: where two have the same, both keep all
+processors, so no processor is ever in two exclusive sets. Pure; `agent` gathers and writes.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from bridge.domain.ids import PodUid
+from bridge.domain.model.cores import cpu_list, topology
+
+
+class Unpinned(enum.StrEnum):
+    """Why a pod may use all processors."""
+
+    UNTOLD = "untold"
+    """Nothing says which CPUs Slurm gave it: it was placed before agents were on, its job was
+    restored, or its gang's CPUs cannot be divided."""
+    UNREADABLE = "unreadable"
+    """What is written on it is no list of CPUs."""
+    BEYOND = "beyond"
+    """Slurm has more CPUs there than pods may use."""
+    SHARED = "shared"
+    """Another pod there has one of them, too."""
+
+
+Plan = Mapping[PodUid, frozenset[int] | Unpinned]
+"""The processors of each pod, or why it has none of its own."""
+
+
+def plan(told: Mapping[PodUid, str], order: Sequence[int], allowed: Collection[int]) -> Plan:
+    """Decide for all pods of a node that have containers.
+
+    Args:
+        told: what is written on each pod of Slurm's CPUs; "" if nothing is.
+        order: of the machine's processors (`topology.in_order`).
+        allowed: the processors that pods may use at all.
+    """
+    found = {uid: _processors(text, order, allowed) for uid, text in told.items()}
+    users = Counter(cpu for own in found.values() if not isinstance(own, Unpinned) for cpu in own)
+    return {
+        uid: Unpinned.SHARED
+        if not isinstance(own, Unpinned) and any(users[cpu] > 1 for cpu in own)
+        else own
+        for uid, own in found.items()
+    }
+
+
+def _processors(
+    text: str, order: Sequence[int], allowed: Collection[int]
+) -> frozenset[int] | Unpinned:
+    if not text:
+        return Unpinned.UNTOLD
+    slurm_cpus = cpu_list.parse(text)
+    if not slurm_cpus:
+        return Unpinned.UNREADABLE
+    return topology.behind(slurm_cpus, order, allowed) or Unpinned.BEYOND

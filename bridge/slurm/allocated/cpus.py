@@ -1,0 +1,59 @@
+"""Which CPUs a running job has on a node, as Slurm numbers them."""
+
+import msgspec
+
+from bridge.domain.ids import JobId, Sluid, SlurmNode
+from bridge.domain.model.cores import cpu_list, topology
+from bridge.slurm import records, wire
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import Malformed
+
+_sockets = msgspec.json.Decoder(list[wire.CoreSocket])
+
+
+async def given(
+    client: SlurmClient, ref: JobId | Sluid, node: SlurmNode, *, threads: int
+) -> frozenset[int]:
+    """Return the numbers of a job's CPUs on a node; empty if it has none there, or does not run.
+
+    Args:
+        client: of slurmrestd.
+        ref: the job.
+        node: one of its nodes.
+        threads: per core, as the node has them in Slurm.
+
+    Raises:
+        NotFound: the job does not exist (any more).
+        SlurmError: it could not be read.
+    """
+    wired = records.of(ref, await records.read(client, ref, detail=True)).value
+    resources = wired.job_resources
+    if "RUNNING" not in wired.job_state or resources is None or resources.nodes is None:
+        return frozenset()
+    for each in resources.nodes.allocation or ():
+        if each.name == node:
+            return numbers(bytes(each.sockets), threads)
+    return frozenset()
+
+
+def numbers(sockets: bytes, threads: int) -> frozenset[int]:
+    """Return the numbers of the CPUs whose cores are allocated.
+
+    Raises:
+        Malformed: this is not what Slurm sends.
+    """
+    try:
+        found = _sockets.decode(sockets)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise Malformed("job.get", f"the cores of a job: {error}") from error
+    own = {
+        socket.index: [core.index for core in socket.cores if "ALLOCATED" in core.status]
+        for socket in found
+    }
+    width = max((len(socket.cores) for socket in found), default=0)
+    if any(
+        not 0 <= index < cpu_list.MOST
+        for index in (*own, *(c for each in own.values() for c in each), width * threads)
+    ):
+        raise Malformed("job.get", "the cores of a job: an index is too large")
+    return topology.numbered(own, threads, cores_per_socket=width)

@@ -1,0 +1,127 @@
+"""A look at a node's pods: what is written, and that trouble with one pod is that pod's alone."""
+
+from pathlib import Path
+
+from agent import machine
+from agent.__main__ import PODS
+from agent.cgroups import Cgroups
+from agent.pinner import Pinner
+from bridge.domain import names
+from bridge.domain.model.objects import KubeObject
+from bridge.kube.cache import Cache
+from bridge.process.metrics import Metrics
+from tests.agent.groups import v1
+
+
+class Node:
+    """Folders that stand for a node of four processors, and its agent."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.pods: Cache[KubeObject] = Cache(PODS)
+        self.metrics = Metrics("agent")
+        self.order: tuple[int, ...] = (0, 1, 2, 3)
+        self.agent = Pinner(
+            self.pods,
+            Cgroups(root),
+            lambda: self.order,
+            interval_s=1,
+            metrics=self.metrics.agent,
+        )
+
+    def pod(self, uid: str, cpus: str | None, *, has_group: bool = True) -> Path:
+        notes = {} if cpus is None else {names.CPUS_ANNOTATION: cpus}
+        self.pods.put(
+            KubeObject(
+                api_version="v1", kind="Pod", uid=uid, name=uid, namespace="n", annotations=notes
+            )
+        )
+        group = f"kubepods/pod{uid}"
+        return v1(self.root, group, "c") if has_group else self.root / "cpuset" / group
+
+    def told(self) -> dict[str, float]:
+        text = self.metrics.registry.exposition().decode()
+        rows = (line.split() for line in text.splitlines() if line.startswith("slurm_bridge_agent"))
+        return {name.removeprefix("slurm_bridge_agent_"): float(value) for name, value in rows}
+
+
+def cpus(group: Path) -> str:
+    return (group / "cpuset.cpus").read_text().strip()
+
+
+def test_a_pod_is_pinned_once_its_group_is_there(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    group = node.pod("a", "1", has_group=False)
+    node.agent.look()
+    assert not group.exists()
+
+    v1(tmp_path, "kubepods/poda", "c")
+    node.agent.look()
+
+    assert "1" == cpus(group) == cpus(group / "c")
+    assert 1 == node.told()['pods{cores="pinned"}']
+
+
+def test_a_pod_whose_job_was_restored_may_use_all_processors_again(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    group = node.pod("a", "1")
+    node.agent.look()
+    assert "1" == cpus(group)
+
+    node.pods.put(
+        KubeObject(
+            api_version="v1",
+            kind="Pod",
+            uid="a",
+            name="a",
+            namespace="n",
+            annotations={},
+            resource_version="2",
+        )
+    )
+    node.agent.look()
+
+    assert "0-3" == cpus(group)
+
+
+def test_one_pod_that_cannot_be_confined_keeps_no_other_waiting(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    odd, well = node.pod("a", "0"), node.pod("b", "1")
+    (odd / "cpuset.cpus").write_text("nonsense")
+
+    node.agent.look()
+
+    assert "1" == cpus(well)
+    assert 1 == node.told()["failures_total"]
+
+
+def test_an_agent_that_starts_again_changes_nothing_and_goes_on(tmp_path: Path) -> None:
+    """Nothing is remembered: what a killed agent left half done is put right."""
+    node = Node(tmp_path)
+    group = node.pod("a", "1")
+    (group / "c" / "cpuset.cpus").write_text("1")  # the container was written, the pod was not
+
+    node.agent.look()
+
+    assert "1" == cpus(group) == cpus(group / "c")
+
+
+def test_the_machines_own_processors_are_read() -> None:
+    order = machine.order(Path("/sys/devices/system"))
+
+    assert sorted(set(order)) == sorted(order)
+    assert order
+
+
+def test_processors_that_cannot_be_read_end_nothing(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    group = node.pod("a", "1")
+
+    def fails() -> tuple[int, ...]:
+        return machine.order(tmp_path / "nowhere")
+
+    node.agent._order = fails
+    node.agent.look()
+
+    assert "0-3" == cpus(group)
+    assert 1 == node.told()["failures_total"]
