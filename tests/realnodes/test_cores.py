@@ -117,6 +117,28 @@ def test_two_pods_have_the_very_cores_that_slurm_gave_and_none_is_in_two_sets(
     assert not sets[0] & sets[1]
 
 
+def test_restarts_of_container_kubelet_and_agent_change_nothing(
+    node: Sandbox, containers: Containers, agent: Agent
+) -> None:
+    script = "[ -e /scratch/again ] && exec sleep 600; touch /scratch/again; until [ -e /scratch/go ]; do sleep 0.2; done; exit 1"
+    containers.create("pod", script, limits=ONE_CPU, restartPolicy="OnFailure")
+    containers.runs("pod")
+    has_its_own(containers, "pod")
+    agent.kill()
+    containers.exec("pod", "touch", "/scratch/go")
+    node.end_daemon(NODE, "kubelet")
+
+    def runs_again() -> bool:
+        (status,) = containers.get("pod")["status"]["containerStatuses"]
+        return bool(status["restartCount"]) and "running" in status["state"]
+
+    wait_until(runs_again, STARTS_S, sandbox=node)
+
+    assert given(containers, "pod") == cores(containers, "pod")  # by its pod's group alone
+    agent.start()
+    has_its_own(containers, "pod")
+
+
 def test_without_the_agent_containers_run_on_any_core(
     node: Sandbox, containers: Containers
 ) -> None:

@@ -1,40 +1,22 @@
 """slurm-operator on real kubelets: a Slurm of pods from three objects, and workers that leave only when they are idle."""
 
 import base64
-import json
 import subprocess
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.image.slurm import SlurmImage
 from sandbox.operator.serving import SLURM_CONF
-from sandbox.options import Options
-from tests.realnodes import slurm_objects
-from tests.realnodes.installed import surroundings
-from tests.servers import running_sandbox, wait_until
+from tests.realnodes.in_pods import NAMESPACE, STARTS_S, InPods, slurm_in_pods
+from tests.servers import wait_until
 
 pytestmark = pytest.mark.real_all
 
-OPTIONS = Options(
-    accounting=True,  # for its database
-    bridge=False,
-    operator=True,
-    nodes=0,
-    plain_nodes=0,
-    real_nodes=2,
-    real_memory_mib=4096,
-    dns=True,
-)
-NAMESPACE = "slurm"
-STARTS_S = 120.0
 LEAVES_S = 120.0
 REACHES_S = 240.0
-JOB_S = 20
 ROOTS = {"slurmd", "login"}
 CONFINED = {
     "runAsNonRoot": True,  # without a uid: the kubelet takes the image's, and refuses root
@@ -48,90 +30,10 @@ slurmdbd reads its file first.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class InPods:
-    """A Slurm of pods."""
-
-    sandbox: Sandbox
-    login_image: str
-
-    def run(self, *command: str) -> str:
-        """Run a command beside slurmctld; "" while there is none."""
-        try:
-            return self.sandbox.kubectl(
-                "-n", NAMESPACE, "exec", "site-controller-0", "-c", "slurmctld", "--", *command
-            )
-        except SandboxError:
-            return ""
-
-    def condition(self, kind: str, name: str, wanted: str) -> tuple[str, str]:
-        """Return status and message of an object's condition."""
-        path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/{kind}/{name}"
-        for each in self.sandbox.admin.get(path).get("status", {}).get("conditions", []):
-            if each["type"] == wanted:
-                return each["status"], each.get("message", "")
-        return "", ""
-
-    def drained(self) -> list[str]:
-        """Return the workers that Slurm gives no more jobs."""
-        lines = self.run("sinfo", "-h", "-N", "-o", "%N %T").splitlines()
-        return [name for name, state in map(str.split, lines) if state.startswith("drain")]
-
-    def state(self, job: str) -> str:
-        """Return a job's state."""
-        return self.run("squeue", "-h", "--states=all", "-j", job, "-o", "%T").strip()
-
-    def accounted(self) -> set[tuple[str, ...]]:
-        """Return ids and states of all jobs that slurmdbd knows."""
-        lines = self.run("sacct", "-X", "-n", "-P", "-a", "-o", "JobID,State").splitlines()
-        return {tuple(line.split("|")) for line in lines}
-
-    def log_in(self, name: str, image: str) -> Callable[..., str]:
-        """Make a LoginSet and wait until it is ready; return what runs kubectl's `exec` or `logs` for it."""
-        listed = slurm_objects.login_set(name, image, slurm_objects.USERS_OF_FILES)
-        bodies = json.dumps({"apiVersion": "v1", "kind": "List", "items": listed})
-        self.sandbox.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=bodies)
-        wait_until(
-            lambda: self.condition("loginsets", name, "Ready")[0] == "True",
-            STARTS_S,
-            sandbox=self.sandbox,
-        )
-
-        def run(verb: str, *command: str) -> str:
-            what = (f"deployment/{name}", "-c", "login", *(("--", *command) if command else ()))
-            return self.sandbox.kubectl("-n", NAMESPACE, verb, *what)
-
-        return run
-
-    def workers(self) -> list[str]:
-        """Return the names of the workers' pods."""
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-        found = self.sandbox.admin.get(path, labelSelector="app.kubernetes.io/name=slurmd")
-        return sorted(each["metadata"]["name"] for each in found["items"])
-
-
 @pytest.fixture(scope="module")
 def in_pods(slurm_images: tuple[SlurmImage, ...]) -> Iterator[InPods]:
-    """The objects are there, and the operator runs; nobody has waited for anything."""
-    with (
-        running_sandbox(OPTIONS) as sandbox,
-        surroundings.reachable(sandbox, "mariadb") as gateway,
-    ):
-        sandbox.kubectl("create", "namespace", NAMESPACE)
-        objects = [
-            *slurm_objects.OBJECTS,
-            *slurm_objects.accounting(gateway, sandbox.instance.ports["mariadb"]),
-        ]
-        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        sandbox.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=listed)
-        (login,) = (image.name for image in slurm_images if image.daemon == "login")
-        in_pods = InPods(sandbox, login)
-        wait_until(
-            lambda: in_pods.condition("restapis", "site", "Ready")[0] == "True",
-            STARTS_S,
-            sandbox=sandbox,
-        )
-        yield in_pods
+    with slurm_in_pods(slurm_images) as found:
+        yield found
 
 
 def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: InPods) -> None:
@@ -144,7 +46,7 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
         sandbox=sandbox,
     )
 
-    jobs = {name: submit(in_pods, name) for name in in_pods.workers()}
+    jobs = {name: in_pods.submit(name) for name in in_pods.workers()}
     wait_until(lambda: in_pods.run("squeue", "-h", "-o", "%t").split() == ["R", "R"], STARTS_S)
     sandbox.kubectl("-n", NAMESPACE, "scale", "nodeset/workers", "--replicas=1")
     (going,) = wait_until(in_pods.drained, LEAVES_S, sandbox=sandbox)
@@ -231,7 +133,7 @@ def test_kubectl_drain_waits_for_the_job_of_a_worker_and_then_ends(in_pods: InPo
     where = f"/api/v1/namespaces/{NAMESPACE}/pods/{worker}"
     pod = sandbox.admin.get(where)
     kube_node, uid = pod["spec"]["nodeName"], pod["metadata"]["uid"]
-    job = submit(in_pods, worker)
+    job = in_pods.submit(worker)
     wait_until(lambda: in_pods.state(job) == "RUNNING", STARTS_S, sandbox=sandbox)
     kubectl = (str(sandbox.instance.bin / "kubectl"), "drain", kube_node)
     only = ("--pod-selector=app.kubernetes.io/name=slurmd", f"--timeout={LEAVES_S:g}s")
@@ -273,7 +175,7 @@ def test_another_template_waits_for_jobs_and_a_broken_one_is_told_and_taken_back
         return {"True"} == {status for status, _ in of_all} and worker not in in_pods.drained()
 
     wait_until(is_updated, STARTS_S, sandbox=sandbox)
-    job = submit(in_pods, worker)
+    job = in_pods.submit(worker)
     wait_until(lambda: in_pods.state(job) == "RUNNING", STARTS_S, sandbox=sandbox)
     template = {"metadata": {"annotations": {"example.test/rack": "7"}}}
     sandbox.admin.patch(path, {"spec": {"template": template}})
@@ -298,7 +200,7 @@ def test_another_template_waits_for_jobs_and_a_broken_one_is_told_and_taken_back
     sandbox.admin.patch(path, {"spec": {"slurmd": {"image": image}}})
     wait_until(is_updated, LEAVES_S, sandbox=sandbox)
     # By sbatch: an srun beside slurmctld that has to queue was seen never to hear of its allocation.
-    job = submit(in_pods, worker)
+    job = in_pods.submit(worker)
     wait_until(lambda: in_pods.state(job) == "COMPLETED", LEAVES_S, sandbox=sandbox)
     selected = ("-l", "app.kubernetes.io/name=slurmd", "-o", "name")
     kept = sandbox.kubectl("-n", NAMESPACE, "get", "controllerrevisions", *selected)
@@ -327,11 +229,11 @@ def test_a_file_that_slurmctld_refuses_costs_nothing(in_pods: InPods) -> None:
         return sandbox.kubectl("-n", NAMESPACE, "logs", "site-controller-0", "-c", "reconfigure")
 
     before = daemons()
-    job = wait_until(lambda: submit(in_pods, worker), STARTS_S, sandbox=sandbox)
+    job = wait_until(lambda: in_pods.submit(worker), STARTS_S, sandbox=sandbox)
     wait_until(lambda: in_pods.state(job) == "RUNNING", STARTS_S, sandbox=sandbox)
     set_besides("PriorityType=priority/typo\n")
     wait_until(refusals, REACHES_S, sandbox=sandbox)
-    after = submit(in_pods, worker)
+    after = in_pods.submit(worker)
     wait_until(lambda: in_pods.state(after) == "COMPLETED", LEAVES_S, sandbox=sandbox)
     set_besides("MaxArraySize=77\n")
     wait_until(
@@ -341,9 +243,3 @@ def test_a_file_that_slurmctld_refuses_costs_nothing(in_pods: InPods) -> None:
     )
     assert "COMPLETED" == in_pods.state(job)
     assert before == daemons()
-
-
-def submit(in_pods: InPods, worker: str) -> str:
-    """Submit a batch job to a worker; return its id."""
-    command = ("--parsable", "--output=/dev/null", "-w", worker, "--wrap", f"sleep {JOB_S}")
-    return in_pods.run("sbatch", *command).strip()
