@@ -71,6 +71,8 @@ class Cache(Generic[T]):
         """Set once the first list is complete, of every share if there are any; before that, absence
         means nothing."""
         self._shares: list[Share[T]] = []
+        self.unreadable: dict[str, str] = {}
+        """Uid → full name of objects that the API server has and that cannot be decoded: they may be missing here, and are not gone."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -226,6 +228,8 @@ class Share(Generic[T]):
         self._keys: set[str] = set()
         self.kind = cache.kind
         """The kind of the cached objects."""
+        self.unreadable = cache.unreadable
+        """As of the cache."""
         self.synced = asyncio.Event()
         """Set once the first list of this share is complete."""
 

@@ -270,7 +270,7 @@ class Reflector(Generic[T]):
             name = _name(unreadable)
             self._set_aside.crashed(self._kind.called, name, error)
             if unreadable is not None:
-                self._unreadable[unreadable.uid] = name
+                self._is_unreadable(unreadable.uid, name)
             return unreadable
         if self._unreadable:
             self._is_readable(decode.identity(body).uid)
@@ -280,7 +280,7 @@ class Reflector(Generic[T]):
         name = _name(unreadable)
         about = None
         if unreadable is not None:
-            self._unreadable[unreadable.uid] = name
+            self._is_unreadable(unreadable.uid, name)
             if self._kind.api_kind:  # it can carry an Event
                 about = About(
                     kind=self._kind.api_kind,
@@ -290,8 +290,12 @@ class Reflector(Generic[T]):
                 )
         self._set_aside.tell(self._kind.called, name, why, about=about)
 
+    def _is_unreadable(self, uid: str, name: str) -> None:
+        self._unreadable[uid] = self._cache.unreadable[uid] = name
+
     def _is_readable(self, uid: str) -> None:
         name = self._unreadable.pop(uid, None)
+        self._cache.unreadable.pop(uid, None)
         if name is not None:
             self._set_aside.settled(self._kind.called, name)
 

@@ -178,6 +178,7 @@ class NodeSetGathering:
             selector=Selector(found.node_terms, found.node_selector),
             tolerations=found.tolerations,
             taken=lambda host: self._taken(node_set, host),
+            unreadable=frozenset(self._kube_nodes.unreadable.values()),
         )
 
     def _taken(self, node_set: NodeSetObject, host: str) -> str:

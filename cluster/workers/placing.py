@@ -5,7 +5,7 @@ waits for its jobs: that is the table's.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,32 +37,31 @@ def plan(
     selector: Selector,
     tolerations: Iterable[Toleration],
     taken: Callable[[str], str],
+    unreadable: Collection[str] = (),
 ) -> NodePlan:
     """Return where there are to be workers.
 
     Args:
-        kube_nodes: all of them.
+        kube_nodes: all of them that can be read.
         there: the nodes that have a worker, or are to get the one that was made for them, and what it is called.
         selector: of the workers.
         tolerations: of the workers.
         taken: says which worker of another NodeSet has a name, or "".
+        unreadable: the nodes that Kubernetes has and that cannot be read; what is missing here and there is gone.
     """
     tolerated, by_name = tuple(tolerations), {str(each.name): each for each in kube_nodes}
     leaving = {
         name: why
         for name in there
-        if (why := _why_not_there(name, by_name.get(name), selector, tolerated))
+        if (name in by_name or name not in unreadable)
+        and (why := _why_not_there(name, by_name.get(name), selector, tolerated))
     }
-    hosts: dict[str, str] = {}
+    hosts = {name: host for name, host in there.items() if name not in leaving}
     faults: list[str] = []
     held = {host: name for name, host in there.items()}
     for name, node in sorted(by_name.items()):
-        if name in there:
-            if name not in leaving:
-                hosts[name] = there[name]
-            continue
         is_fit = selector.selects(node) and not untolerated(hard_taints(node), tolerated)
-        if node.is_deleting or not is_fit:
+        if name in there or node.is_deleting or not is_fit:
             continue
         host = node.annotations.get(HOST_ANNOTATION) or name.partition(".")[0]
         if fault := _fault(name, host, held, taken):

@@ -88,6 +88,18 @@ async def test_one_unreadable_object_stops_nobody() -> None:
     assert all("Pod ns/odd" in text and "$.metadata.labels" in text for text in complaints)
 
 
+async def test_what_cannot_be_read_is_known_to_be_there_until_it_is_gone() -> None:
+    odd, mended = (as_stored(name, "2", labels=["no map"]) for name in ("odd", "mended"))
+    watches = [[event("MODIFIED", as_stored("mended", "3"))]]
+    server = OddServer(lists=[[odd, mended], [as_stored("c", "1")]], watches=watches)
+    async with reflecting_odd(server) as cache:
+        await until(lambda: names_in(cache) == {"mended"}, 10)
+        assert {"uid-of-odd": "ns/odd"} == cache.unreadable
+        watches.append([event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})])
+        await until(lambda: names_in(cache) == {"c"}, 10)
+        assert {} == cache.unreadable
+
+
 class Aside:
     """Writes down what is set aside."""
 

@@ -15,6 +15,7 @@ from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
+from bridge.kube.errors import Malformed
 from bridge.kube.wire import rfc3339
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
@@ -230,7 +231,11 @@ class Operator:
         self.api._caches = made
         for kind, cache in zip(("NodeSet", "Pod", "Node"), made, strict=True):
             for found in self.api.of(kind).values():
-                cache.put_listed(cache.kind.read(msgspec.json.encode(found)))
+                try:
+                    cache.put_listed(cache.kind.read(msgspec.json.encode(found)))
+                except Malformed:
+                    meta = found["metadata"]
+                    cache.unreadable[meta["uid"]] = meta["name"]
         return made
 
     @asynccontextmanager

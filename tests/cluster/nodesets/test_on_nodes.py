@@ -81,6 +81,27 @@ def test_the_worker_of_a_node_that_does_not_fit_any_more_waits_for_its_job(
     run(main)
 
 
+def test_the_worker_of_a_node_that_a_new_leader_cannot_read_stays() -> None:
+    """It is not in the cache, and not gone either."""
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.create(machine("a"))
+        operator.api.put(on_nodes())
+        await operator.lead(for_s=SETTLED_S)
+        meta = operator.api.of("Node")["a"]["metadata"]
+        meta["labels"] = ["no map"]
+        await operator.lead(for_s=3 * SETTLED_S)
+        assert ["gpu-a"] == names_of(operator.api.pods)
+        assert {"IDLE", "DYNAMIC_NORM"} == operator.slurm.nodes.by_name["a"].states
+        assert 1 == operator.api.status("gpu")["desired"]
+        meta["labels"] = {}
+        await operator.lead(for_s=2 * SETTLED_S)
+        assert [] == names_of(operator.api.pods)
+
+    run(main)
+
+
 def test_a_cordon_drains_and_a_worker_that_was_evicted_comes_back_after_it() -> None:
     async def main(clock: VirtualClock) -> None:
         operator = Operator(clock)

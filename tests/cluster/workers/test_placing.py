@@ -74,6 +74,19 @@ def test_the_worker_of_a_node_that_is_gone_goes() -> None:
     assert {"a": "Kubernetes has no node a any more"} == found.leaving
 
 
+def test_the_worker_of_a_node_that_cannot_be_read_stays() -> None:
+    found = placing.plan(
+        [],
+        {"a": "rack7", "b": "b"},
+        selector=Selector((), GPU),
+        tolerations=(),
+        taken=lambda _: "",
+        unreadable={"a"},
+    )
+
+    assert ({"a": "rack7"}, {"b"}) == (found.hosts, found.leaving.keys())
+
+
 def test_names_are_short_and_can_be_given() -> None:
     given = node("b.example", annotations={HOST_ANNOTATION: "rack7"})
 
