@@ -34,7 +34,7 @@ PODS = ResourceKind(
     called="pod",
     name=lambda each: f"{each.namespace}/{each.name}",
 )
-"""The metadata of pods, by uid."""
+"""Pods, by uid; of their specs, only the name of the scheduler is looked at."""
 
 
 def main() -> int:
@@ -56,6 +56,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         pods,
         Cgroups(Path(settings.cgroup_root)),
         partial(machine.order, Path(settings.system_root)),
+        schedulers=names.schedulers(configured.scheduler_name),
         interval_s=settings.interval_s,
         metrics=metrics.agent,
     )

@@ -77,7 +77,7 @@ class Cgroups:
         wanted = frozenset(cpus)
         present = _read(group / _CPUS)
         below = list(_below(group))
-        if present == wanted and all(_read(each / _CPUS) <= wanted for each in below):
+        if present == wanted and all(_fits(group, each, wanted) for each in below):
             return False
         if not wanted <= present:
             _write(group, wanted | present)
@@ -87,6 +87,15 @@ class Cgroups:
             _write(each, wanted)
         _write(group, wanted)
         return True
+
+
+def _fits(pod: Path, group: Path, wanted: frozenset[int]) -> bool:
+    """Check whether a group inside a pod's needs no write; what a container makes may have fewer.
+
+    A container itself may not: an agent that died while it gave back processors had begun with the pod.
+    """
+    found = _read(group / _CPUS)
+    return found == wanted if group.parent == pod else found <= wanted
 
 
 def _below(group: Path) -> Iterator[Path]:

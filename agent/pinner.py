@@ -8,7 +8,7 @@ the looks follow one another quickly, and then at longer and longer intervals.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -38,13 +38,26 @@ class Pinner:
         cgroups: Cgroups,
         order: Callable[[], tuple[int, ...]],
         *,
+        schedulers: Collection[str],
         interval_s: float,
         metrics: AgentMetrics,
     ) -> None:
-        """order: returns the machine's processors in Slurm's order; read at each look, as they can go offline."""
+        """Create one that has looked at nothing.
+
+        Args:
+            pods: of the node; those of others may be among them.
+            cgroups: of the node.
+            order: returns the machine's processors in Slurm's order; read at each look, as they can go
+                offline.
+            schedulers: names by which pods ask for us. In other namespaces nobody may create a pod with
+                one, while anybody may write our label and our annotations there.
+            interval_s: the longest interval between looks.
+            metrics: of the agent.
+        """
         self._pods = pods
         self._cgroups = cgroups
         self._order = order
+        self._schedulers = schedulers
         self._longest = timedelta(seconds=interval_s)
         self._metrics = metrics
         self._said: dict[PodUid, str] = {}
@@ -80,15 +93,18 @@ class Pinner:
             self._metrics.failed()
             _log.warning("agent.processors_unreadable", error=str(error))
             return
+        ours = [
+            pod for pod in self._pods.values() if pod.spec.get("schedulerName") in self._schedulers
+        ]
         groups = {
             PodUid(pod.uid): group
-            for pod in self._pods.values()
+            for pod in ours
             if (group := self._cgroups.of(PodUid(pod.uid))) is not None
         }
         allowed = self._allowed(groups)
         told = {
             PodUid(pod.uid): pod.annotations.get(names.CPUS_ANNOTATION, "")
-            for pod in self._pods.values()
+            for pod in ours
             if PodUid(pod.uid) in allowed
         }
         usable = frozenset().union(*allowed.values())

@@ -5,7 +5,8 @@ from dataclasses import replace
 from functools import partial
 
 from bridge.domain.faults import Fault
-from bridge.domain.model.claims import asking, giving
+from bridge.domain.model.claims import asking, by_class, giving
+from bridge.domain.model.claims import profiles as device_profiles
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
@@ -44,7 +45,7 @@ class ClaimAsker:
         """Return the pods as if devices of claims were extended resources.
 
         What an earlier job gave them is taken back first: others may have it by now. Templates that
-        admission has named for devices of a class are created where they are missing.
+        admission has named for devices of a class are created where they are missing and Slurm has some.
 
         Raises:
             KubeError: a claim, template or class could not be read or written, or was changed meanwhile.
@@ -124,12 +125,31 @@ class ClaimAsker:
     async def _template(self, named: tuple[str, str]) -> ClaimSpec | None:
         """Read a template by its namespace and its name, or create it."""
         try:
-            return await self._templates.get_or_create(*named)
+            return await self._read_or_create(*named)
         except errors.NotFound:
             return None
         # A quota or a policy may keep it from being created: the pod is told.
         except (errors.Forbidden, errors.Rejected, errors.Malformed) as error:
             return ClaimSpec(unreadable=error.message)
+
+    async def _read_or_create(self, namespace: str, name: str) -> ClaimSpec:
+        try:
+            return await self._templates.get(namespace, name)
+        except errors.NotFound:
+            if (missing := by_class.spec(name)) is None:
+                raise
+        # Users choose the names in their pods' claims, and nobody deletes templates: there is one
+        # only for what Slurm can give.
+        if any(asking.of_spec(missing)) or not await self._have_profiles(missing):
+            return missing
+        return await self._templates.create(namespace, name, missing)
+
+    async def _have_profiles(self, spec: ClaimSpec) -> bool:
+        for request in spec.requests:
+            found = await device_class(self._claims, request.device_class)
+            if found is None or device_profiles.of_class(found, self._profiles) is None:
+                return False
+        return True
 
 
 def _unreadable(namespace: str, name: str, error: errors.Malformed) -> ResourceClaim:

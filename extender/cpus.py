@@ -1,5 +1,7 @@
 """Tell a node's agent which CPUs Slurm gave a pod: written with its pin, so that it costs no write."""
 
+import structlog
+
 from bridge.domain.gang import seating
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.cores import cpu_list, topology
@@ -7,6 +9,9 @@ from bridge.domain.model.jobs import SlurmJob
 from bridge.slurm import nodes
 from bridge.slurm.allocated import cpus
 from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import Malformed
+
+_log = structlog.get_logger(__name__)
 
 
 class CpuReader:
@@ -18,8 +23,8 @@ class CpuReader:
     async def told(self, action: Assign, job: SlurmJob | None) -> str:
         """Return a pod's CPUs on its node, as Slurm numbers them.
 
-        "" on a node with a slurmd, which numbers its own, for a heterogeneous job, and where a gang's
-        CPUs cannot be divided.
+        "" on a node with a slurmd, which numbers its own, for a heterogeneous job, where a gang's CPUs
+        cannot be divided, and where Slurm's answer makes no sense: the pod starts all the same.
 
         Raises:
             SlurmError: decide again later.
@@ -30,5 +35,11 @@ class CpuReader:
         if not node.is_external:
             return ""
         ref = action.sluid or action.job_id
-        found = await cpus.given(self._slurm, ref, action.slurm_node, threads=node.threads_per_core)
+        try:
+            found = await cpus.given(
+                self._slurm, ref, action.slurm_node, threads=node.threads_per_core
+            )
+        except Malformed as error:
+            _log.warning("pod.cpus_unreadable", job_id=action.job_id, error=str(error))
+            return ""
         return cpu_list.written(topology.portion(found, **seating.place(action, job)))

@@ -44,7 +44,8 @@ from bridge.slurm.client import SlurmClient
 _log = structlog.get_logger(__name__)
 
 _MOST_WAITING = 4096
-"""Pods that are woken by news of their node's devices; those beyond wait for their back-off."""
+"""Pods that are woken by news of their node's devices. Where there are more, those that have waited
+longest are forgotten: many of them are gone, and the others wait for their back-off."""
 
 
 class Devices:
@@ -94,8 +95,7 @@ class Devices:
             todo = [gift for gift in gifts if not giving.is_done(gift, pod.uid, action.kube_node)]
             self._reserve(gifts)
         except CannotGive as error:
-            if len(self._waiting) < _MOST_WAITING:
-                self._waiting[pod.uid] = action.kube_node
+            self._waits(pod.uid, action.kube_node)
             raise NotGiven(str(error)) from error
         self._waiting.pop(pod.uid, None)
         unwritten = [gift.claim.uid for gift in todo]
@@ -214,6 +214,12 @@ class Devices:
             self._reserved.shown(new)
         elif old is not None:
             self._reserved.release(old.uid)
+
+    def _waits(self, pod: PodUid, node: KubeNode) -> None:
+        self._waiting.pop(pod, None)
+        if len(self._waiting) >= _MOST_WAITING:
+            del self._waiting[next(iter(self._waiting))]
+        self._waiting[pod] = node
 
     def _published(self, _old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         """Wake the pods that wait for devices of a node whose driver has published some.

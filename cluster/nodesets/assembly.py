@@ -58,7 +58,12 @@ class NodeSets:
         for cache in self._watched:
             await cache.synced.wait()
         queue: WorkQueue[str] = WorkQueue(rng=program.rng)
-        views = WorkerViews(program.slurm_of, clock=program.clock, wake=queue.add)
+        views = WorkerViews(
+            program.slurm_of,
+            clock=program.clock,
+            wake=queue.add,
+            set_aside=program.set_aside,
+        )
         claims = WorkerClaims(program.kube)
         loop = NodeSetLoop(
             kube=program.kube,

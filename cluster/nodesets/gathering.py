@@ -129,7 +129,7 @@ class NodeSetGathering:
             )
         if found:
             return Refusal(reason=NOT_SERVED, text=Refused(tuple(found)).text)
-        if isinstance(read := _placing(node_set), Refused):
+        if is_on_nodes(node_set) and isinstance(read := _placing(node_set), Refused):
             return Refusal(reason="BadInput", text=read.text)
         if other := self._namesake(node_set):
             text = (

@@ -12,8 +12,10 @@ from typing import Final
 
 import structlog
 
+from bridge.domain import faults
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.nodes import SlurmNodeFacts
+from bridge.domain.oddities import Oddities
 from bridge.process import liveness
 from bridge.process.clock import Clock, pause
 from bridge.slurm import nodes, queue
@@ -29,6 +31,7 @@ READ_EVERY_S: Final = 2.0
 """Longer than the second that Slurm's counters may be old: two readings in a row must not see the same old one."""
 LOST_REPLY_S: Final = 10.0
 """How long a request whose reply was lost may still take effect: slurmctld's MessageTimeout."""
+_LONGEST_REASON: Final = 200
 _UNSURE: Final = SeenWorker(is_sure=False)
 
 
@@ -45,9 +48,27 @@ class Interest:
 class WorkerView:
     """Readings of one Slurm, during one term of leadership."""
 
-    def __init__(self, slurm: SlurmClient, *, clock: Clock, wake: Callable[[str], None]) -> None:
-        """wake: called with the key of a NodeSet that has news."""
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        *,
+        name: str,
+        clock: Clock,
+        wake: Callable[[str], None],
+        set_aside: Oddities,
+    ) -> None:
+        """Prepare it; nothing is read.
+
+        Args:
+            slurm: the client.
+            name: of the Slurm, for people.
+            clock: of the process.
+            wake: called with the key of a NodeSet that has news.
+            set_aside: told of crashes.
+        """
         self.slurm = slurm
+        self._name = name
+        self._set_aside = set_aside
         self._clock = clock
         self._wake = wake
         self._sure_from_s = clock.monotonic() + LOST_REPLY_S
@@ -116,9 +137,14 @@ class WorkerView:
             occupancy = await queue.occupied(self.slurm) if jobs else None
         except SlurmError as error:
             _log.warning("workers.not_read", error=str(error))
-            self._readings.failed()
-            self._take(None, None, trouble=str(error))
+            self._failed(str(error))
             return
+        except Exception as error:  # noqa: BLE001  # an odd Slurm costs only its own NodeSets
+            self._set_aside.crashed("object", self._name, error)
+            why = faults.shortened(f"{type(error).__name__}: {error}", _LONGEST_REASON)
+            self._failed(f"it cannot be read: {why}")
+            return
+        self._set_aside.settled("object", self._name)
         by_name: Mapping[str, SlurmNodeFacts] = {each.name: each for each in listing.nodes}
         if self._last is not None and listing is self._listing:
             by_name = self._last.nodes
@@ -133,6 +159,10 @@ class WorkerView:
         self._free_at = occupancy.by_node if occupancy else {}
         self._has_jobs = jobs
         self._take(listing, reading, trouble=trouble)
+
+    def _failed(self, trouble: str) -> None:
+        self._readings.failed()
+        self._take(None, None, trouble=trouble)
 
     def _take(
         self, listing: NodeListing | None, reading: WorkerReading | None, *, trouble: str

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from bridge.domain.oddities import Oddities
 from bridge.process.clock import Clock
 from bridge.slurm.client import SlurmClient
 from cluster.nodesets.slurm_view import Interest, WorkerView
@@ -23,15 +24,24 @@ OpensSlurm = Callable[[str], AbstractAsyncContextManager[SlurmClient]]
 class WorkerViews:
     """Readings of all Slurms, during one term of leadership."""
 
-    def __init__(self, opens: OpensSlurm, *, clock: Clock, wake: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        opens: OpensSlurm,
+        *,
+        clock: Clock,
+        wake: Callable[[str], None],
+        set_aside: Oddities,
+    ) -> None:
         """Prepare it; nothing is read.
 
         Args:
             opens: opens a client.
             clock: of the process.
             wake: called with the key of a NodeSet that has news.
+            set_aside: told of crashes.
         """
         self._opens = opens
+        self._set_aside = set_aside
         self._clock = clock
         self._wake = wake
         self._controllers: dict[str, str] = {}
@@ -79,7 +89,13 @@ class WorkerViews:
     async def _read(self, controller: str, ends: dict[str, asyncio.Event]) -> None:
         try:
             async with self._opens(controller) as slurm:
-                view = WorkerView(slurm, clock=self._clock, wake=self._wake)
+                view = WorkerView(
+                    slurm,
+                    name=f"Slurm of Controller {controller}",
+                    clock=self._clock,
+                    wake=self._wake,
+                    set_aside=self._set_aside,
+                )
                 self._views[controller] = view
                 _log.info("slurm.followed", controller=controller)
                 for key, of in self._controllers.items():

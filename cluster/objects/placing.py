@@ -2,24 +2,44 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 
 from bridge.crd.fields import ObjectStruct
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.pods import NodeTerm, Requirement, Toleration
+from bridge.domain.request.selection import INTEGER
+
+_LISTING: Final = ("In", "NotIn")
+_COMPARING: Final = ("Gt", "Lt")
 
 
 class _Requirement(ObjectStruct, frozen=True):
     key: str
-    operator: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
     values: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what the API server refuses in a pod: taken as it stands, it would select no node."""
+        values = self.values or ()
+        if self.operator in _LISTING and not values:
+            raise ValueError(f"operator {self.operator}: expected values")
+        if self.operator in _COMPARING and not _is_one_integer(values):
+            raise ValueError(f"operator {self.operator}: expected one value, an integer")
 
 
 class _Term(ObjectStruct, frozen=True):
     match_expressions: tuple[_Requirement, ...] | None = None
     match_fields: tuple[_Requirement, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse fields by which Kubernetes selects no node."""
+        for each in self.match_fields or ():
+            if each.key != "metadata.name":
+                raise ValueError(
+                    f"matchFields: expected key metadata.name, found {each.key[:80]!r}"
+                )
 
 
 class _Required(ObjectStruct, frozen=True):
@@ -36,9 +56,9 @@ class _Affinity(ObjectStruct, frozen=True):
 
 class _Toleration(ObjectStruct, frozen=True):
     key: str | None = None
-    operator: str | None = None
+    operator: Literal["", "Equal", "Exists"] | None = None
     value: str | None = None
-    effect: str | None = None
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
 
 
 class _Spec(ObjectStruct, frozen=True):
@@ -57,7 +77,7 @@ class PodPlacing:
 
 
 def placing(spec: Mapping[str, Any]) -> PodPlacing | Refused:
-    """Read it from a pod's specification, or say which field has another type than Kubernetes wants."""
+    """Read it from a pod's specification, or say which field is none that Kubernetes takes or that we understand."""
     try:
         found = msgspec.convert(spec, _Spec)
     except msgspec.ValidationError as error:
@@ -83,6 +103,10 @@ def placing(spec: Mapping[str, Any]) -> PodPlacing | Refused:
             for each in found.tolerations or ()
         ),
     )
+
+
+def _is_one_integer(values: tuple[str, ...]) -> bool:
+    return len(values) == 1 and INTEGER.fullmatch(values[0]) is not None
 
 
 def _requirements(given: Iterable[_Requirement]) -> tuple[Requirement, ...]:

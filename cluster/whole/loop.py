@@ -114,12 +114,15 @@ class ClusterLoop:
         if found is None:
             return None
         bind_contextvars(slurm_cluster=found.metadata.full_name)
+        is_leaving = found.metadata.deletion_timestamp is not None
         try:
             if elsewhere := self._served.fault(found.metadata.namespace):
+                if is_leaving and not self._made("NodeSet", found.metadata.uid):
+                    return await self._let_go(found)
                 facts = ClusterFacts(accepted=elsewhere, accepted_reason=ELSEWHERE)
                 await self._tell(found, facts)
                 return None
-            if found.metadata.deletion_timestamp is not None:
+            if is_leaving:
                 return await self._let_go(found)
             if found.cluster is None:
                 await self._tell(found, ClusterFacts(accepted=found.fault))

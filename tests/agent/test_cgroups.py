@@ -61,6 +61,26 @@ def test_version_1_confines_a_container_that_began_in_between(tmp_path: Path) ->
     assert "1" == (group / "c" / "cpuset.cpus").read_text()
 
 
+def test_version_1_frees_the_containers_of_a_pod_that_a_killed_agent_had_begun_to_free(
+    tmp_path: Path,
+) -> None:
+    group = v1(tmp_path, "kubepods/pod1b-2c", "c", "pause")
+    cgroups = Cgroups(tmp_path)
+    cgroups.confine(group, {1})
+    (group / "cpuset.cpus").write_text("0-3")  # a pod's group comes first when it gets more
+
+    assert cgroups.confine(group, cgroups.allowed(group))
+    assert {"0-3"} == {file.read_text() for file in group.rglob("cpuset.cpus")}
+    assert not cgroups.confine(group, cgroups.allowed(group))
+
+
+def test_version_1_leaves_alone_what_a_container_made_for_itself(tmp_path: Path) -> None:
+    group = v1(tmp_path, "kubepods/pod1b-2c", "c", "c/inner")
+    (group / "c" / "inner" / "cpuset.cpus").write_text("2")
+
+    assert not Cgroups(tmp_path).confine(group, {0, 1, 2, 3})
+
+
 def test_version_2_confines_the_pod_alone_and_an_empty_line_frees_it(tmp_path: Path) -> None:
     group = v2(tmp_path, "kubepods.slice/kubepods-pod1b_2c.slice")
     cgroups = Cgroups(tmp_path)

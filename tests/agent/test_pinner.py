@@ -25,15 +25,29 @@ class Node:
             self.pods,
             Cgroups(root),
             lambda: self.order,
+            schedulers=names.schedulers(names.SCHEDULER_NAME),
             interval_s=1,
             metrics=self.metrics.agent,
         )
 
-    def pod(self, uid: str, cpus: str | None, *, has_group: bool = True) -> Path:
+    def pod(
+        self,
+        uid: str,
+        cpus: str | None,
+        *,
+        has_group: bool = True,
+        scheduler: str = names.SCHEDULER_NAME,
+    ) -> Path:
         notes = {} if cpus is None else {names.CPUS_ANNOTATION: cpus}
         self.pods.put(
             KubeObject(
-                api_version="v1", kind="Pod", uid=uid, name=uid, namespace="n", annotations=notes
+                api_version="v1",
+                kind="Pod",
+                uid=uid,
+                name=uid,
+                namespace="n",
+                annotations=notes,
+                spec={"schedulerName": scheduler},
             )
         )
         group = f"kubepods/pod{uid}"
@@ -76,6 +90,7 @@ def test_a_pod_whose_job_was_restored_may_use_all_processors_again(tmp_path: Pat
             name="a",
             namespace="n",
             annotations={},
+            spec={"schedulerName": names.SCHEDULER_NAME},
             resource_version="2",
         )
     )
@@ -93,6 +108,20 @@ def test_one_pod_that_cannot_be_confined_keeps_no_other_waiting(tmp_path: Path) 
 
     assert "1" == cpus(well)
     assert 1 == node.told()["failures_total"]
+
+
+def test_what_others_write_on_their_own_pods_unpins_none_of_ours(tmp_path: Path) -> None:
+    """Outside the namespaces that Slurm places, no policy looks at our label and annotation."""
+    node = Node(tmp_path)
+    ours = node.pod("a", "1")
+    theirs = node.pod("b", "0-1", scheduler="default-scheduler")
+    node.pod("c", "2", scheduler=names.binder(names.SCHEDULER_NAME))
+
+    node.agent.look()
+
+    assert "1" == cpus(ours)
+    assert "0-3" == cpus(theirs)
+    assert 2 == node.told()['pods{cores="pinned"}']
 
 
 def test_an_agent_that_starts_again_changes_nothing_and_goes_on(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+import pytest
 from typing_extensions import override
 
 from bridge.domain.model.claims import profiles
@@ -139,3 +140,23 @@ def test_a_template_of_another_name_is_not_created() -> None:
         assert {} == api.of("ResourceClaimTemplate")
 
     asked([other], [], body)
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("slurm-bridge-1-of-made-up", "there is no DeviceClass made-up"),
+        ("slurm-bridge-33-of-gpu", "expected at most 32 devices in a claim"),
+    ],
+)
+def test_nobody_has_templates_created_for_what_slurm_cannot_give(template: str, told: str) -> None:
+    """Users write such names into their own claims, too, and the templates stay for good."""
+    made_up = by_class("one")
+    made_up["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = template
+
+    async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
+        (fault,) = (await asker.counted(members, None))[2]
+        assert told == fault.message
+        assert {} == api.of("ResourceClaimTemplate")
+
+    asked([made_up], [], body)

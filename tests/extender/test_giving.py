@@ -19,6 +19,7 @@ from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import CLAIMS, ResourceClaims
 from bridge.kube.claims.slices import SLICES
 from bridge.reconcile.actuator import NotGiven
+from extender import giving
 from extender.giving import Devices
 from tests import virtual_time
 from tests.make import placing
@@ -275,3 +276,21 @@ def test_a_pod_that_waits_for_its_nodes_slices_is_woken_when_they_are_back() -> 
         assert [stage.pod("one").uid] == stage.woken
 
     staged(back, claim("one"))
+
+
+def test_pods_that_are_gone_take_no_room_from_those_that_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(giving, "_MOST_WAITING", 1)
+
+    async def back(stage: Stage) -> None:
+        (there,) = stage.slices.values()
+        stage.slices.remove(there.name)
+        for name, job in (("two", 1), ("one", 2)):
+            with pytest.raises(NotGiven, match="ResourceSlices have 0"):
+                await stage.give(name, job)
+
+        stage.slices.put(replace(there, resource_version="3"))
+        assert [stage.pod("one").uid] == stage.woken
+
+    staged(back, claim("two"), claim("one"))

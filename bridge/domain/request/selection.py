@@ -18,7 +18,8 @@ UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+"""What the operators Gt and Lt compare."""
 
 
 class Selector:
@@ -136,7 +137,7 @@ def _requirement_holds(requirement: _Requirement, labels: Mapping[str, str]) -> 
 
 def _compares(found: str | None, requirement: _Requirement) -> bool:
     texts = (found or "", *requirement.bounds)
-    if len(texts) != 2 or not all(_INTEGER.fullmatch(text) for text in texts):  # noqa: PLR2004  # two sides to compare
+    if len(texts) != 2 or not all(INTEGER.fullmatch(text) for text in texts):  # noqa: PLR2004  # two sides to compare
         return False
     label, bound = map(int, texts)
     return label > bound if requirement.operator == "Gt" else label < bound

@@ -1,8 +1,7 @@
-"""Read templates of claims, and create those whose name says what they ask for."""
+"""Read templates of claims, and create those that are missing."""
 
 import msgspec
 
-from bridge.domain.model.claims import by_class
 from bridge.domain.model.claims.values import ClaimSpec
 from bridge.kube import decode, errors, paths, wire
 from bridge.kube.claims import resource_claims
@@ -36,22 +35,18 @@ class ClaimTemplates:
         """
         return _read(name, await self._client.request("GET", _path(namespace) + paths.of(name)))
 
-    async def get_or_create(self, namespace: str, name: str) -> ClaimSpec:
-        """Return what a template's claims ask for; create the template if its name tells.
+    async def create(self, namespace: str, name: str, spec: ClaimSpec) -> ClaimSpec:
+        """Create a template that is missing; return what its claims ask for.
+
+        If somebody else was faster, that is what theirs says.
 
         Raises:
-            NotFound: there is none of that name, and the name is not one of ours.
-            KubeError: it could not be read or created.
+            KubeError: it could not be created.
         """
         try:
-            return await self.get(namespace, name)
-        except errors.NotFound:
-            if (missing := by_class.spec(name)) is None:
-                raise
-        try:
-            body = _body(name, missing)
+            body = _body(name, spec)
             return _read(name, await self._client.request("POST", _path(namespace), body=body))
-        except errors.Conflict:  # somebody was faster
+        except errors.Conflict:
             return await self.get(namespace, name)
 
 

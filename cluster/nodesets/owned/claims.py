@@ -13,7 +13,7 @@ from bridge.kube import decode, errors, lists, paths
 from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import ResourceKind
 from cluster.nodesets import names
-from cluster.objects.labels import MADE_BY_US
+from cluster.objects.labels import INSTANCE_LABEL, MADE_BY_US
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.workers import WorkerKey
 from cluster.rendering.node_sets.claims import NODE_SET_UID_ANNOTATION, claim_bodies
@@ -32,6 +32,11 @@ class _ClaimObject(ObjectStruct, frozen=True):
         """Check whether we have made it, for whichever NodeSet."""
         key, _, value = MADE_BY_US.partition("=")
         return self.metadata.labels.get(key) == value
+
+    @property
+    def instance(self) -> str:
+        """The name of the NodeSet that we have made it for: `a-b` and `c` have claims of the same names as `a` and `b-c`."""
+        return self.metadata.labels.get(INSTANCE_LABEL, "")
 
     @property
     def made_for(self) -> str | None:
@@ -70,7 +75,7 @@ class WorkerClaims:
 
         Raises:
             Conflict: one is being deleted: the worker waits for its end.
-            Rejected: one belongs to another object.
+            Rejected: one belongs to another object, or was made for another NodeSet.
             KubeError: one was not made, or nobody knows.
         """
         for body in claim_bodies(node_set, key):
@@ -90,6 +95,9 @@ class WorkerClaims:
                 raise errors.Conflict("POST", path, message=text) from conflict
             if owner := next((each for each in found.metadata.owner_references), None):
                 text = f"{what} belongs to {owner.kind} {owner.name}: delete it, or give the NodeSet another name"
+                raise errors.Rejected("POST", path, message=text) from conflict
+            if found.is_ours and found.instance != meta.name:
+                text = f"{what} was made for NodeSet {found.instance}: give the template of volumeClaimTemplates another name"
                 raise errors.Rejected("POST", path, message=text) from conflict
             # One that somebody else has made is used as it is, and stays theirs.
             if found.is_ours and found.made_for != meta.uid:

@@ -202,7 +202,14 @@ class Away:
         raise Unavailable(label, "Controller has no RestApi with replicas")
 
 
-AWAY = Away()
+class Odd:
+    """A Slurm at whose name or answer our code fails."""
+
+    async def call(self, label: str, *_: Any, **__: Any) -> Any:
+        raise UnicodeError("label empty or too long")
+
+
+OTHER_SLURMS: Mapping[str, Any] = {"slurm/other": Away(), "slurm/odd": Odd()}
 
 
 class Operator:
@@ -228,9 +235,9 @@ class Operator:
 
     @asynccontextmanager
     async def _slurm_of(self, controller: str) -> AsyncIterator[Any]:
-        """One Slurm, and others that are away."""
+        """One Slurm, and others of which nothing is known."""
         self.opened.append(controller)
-        yield self.slurm if controller == "slurm/site" else AWAY
+        yield self.slurm if controller == "slurm/site" else OTHER_SLURMS[controller]
 
     async def lead(
         self, *, for_s: float, kubelet: bool = True, then: Mapping[float, Callable[[], None]] = {}
@@ -241,7 +248,8 @@ class Operator:
         """
         node_sets, pods, kube_nodes = self.caches()
         queue: WorkQueue[str] = WorkQueue(rng=random.Random(1))  # noqa: S311  # jitter
-        views = WorkerViews(self._slurm_of, clock=self.clock, wake=queue.add)
+        set_aside = SetAside(self.metrics, self.clock)
+        views = WorkerViews(self._slurm_of, clock=self.clock, wake=queue.add, set_aside=set_aside)
         claims = WorkerClaims(self.api)  # type: ignore[arg-type]  # all it calls
         loop = NodeSetLoop(
             kube=self.api,  # type: ignore[arg-type]  # all it calls
@@ -264,7 +272,7 @@ class Operator:
             queue=queue,
             clock=self.clock,
             metrics=self.metrics,
-            set_aside=SetAside(self.metrics, self.clock),
+            set_aside=set_aside,
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:

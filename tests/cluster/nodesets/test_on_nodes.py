@@ -156,6 +156,64 @@ def test_a_template_that_cannot_be_read_is_told() -> None:
     run(main)
 
 
+def _required(**term: Any) -> dict[str, Any]:
+    terms = {"nodeSelectorTerms": [term]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (_required(matchExpressions=[{"key": "gpu", "operator": "in", "values": ["yes"]}]), "'in'"),
+        (_required(matchExpressions=[{"key": "gpu", "operator": "In"}]), "expected values"),
+        (
+            _required(matchExpressions=[{"key": "gpu", "operator": "Gt", "values": ["1", "2"]}]),
+            "an integer",
+        ),
+        (
+            _required(matchFields=[{"key": "name", "operator": "In", "values": ["a"]}]),
+            "metadata.name",
+        ),
+        ({"tolerations": [{"key": "down", "operator": "exists"}]}, "'exists'"),
+        ({"tolerations": [{"key": "down", "effect": "NoExcute"}]}, "'NoExcute'"),
+    ],
+)
+def test_a_typing_error_in_the_template_costs_no_worker(spec: dict[str, Any], said: str) -> None:
+    """No API server has judged a template: what it would refuse in a pod must not select no node."""
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.create(machine("a"))
+        operator.api.put(on_nodes())
+        await operator.lead(for_s=SETTLED_S)
+        if "tolerations" in spec:
+            taint = {"key": "down", "effect": "NoExecute"}
+            operator.api.change("Node", "a", spec={"taints": [taint]})
+        operator.api.change("NodeSet", "gpu", spec={"template": {"spec": spec}})
+        await operator.lead(for_s=3 * SETTLED_S)
+
+        assert ["gpu-a"] == names_of(operator.api.pods)
+        assert operator.slurm.nodes.by_name["a"].states == {"IDLE", "DYNAMIC_NORM"}
+        accepted = operator.api.condition("gpu", "Accepted")
+        assert ("False", "BadInput") == (accepted["status"], accepted["reason"])
+        assert said in accepted["message"]
+
+    run(main)
+
+
+def test_where_workers_with_numbers_go_is_left_to_kubernetes() -> None:
+    """A newer Kubernetes may know an operator that we do not."""
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        spec = {"tolerations": [{"key": "down", "operator": "Lt", "value": "3"}]}
+        operator.api.put(node_set(replicas=1, template={"spec": spec}))
+        await operator.lead(for_s=SETTLED_S)
+        assert ["gpu-0"] == names_of(operator.api.pods)
+
+    run(main)
+
+
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("at", range(1, 15))
 def test_whatever_write_fails_it_comes_out_the_same_and_no_job_is_lost(

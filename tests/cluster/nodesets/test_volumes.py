@@ -111,6 +111,27 @@ def test_a_new_node_set_of_the_name_uses_what_was_left_and_deletes_only_what_it_
     run(main)
 
 
+def test_no_two_node_sets_share_a_volume_whose_names_run_together() -> None:
+    """Template data of NodeSet big-gpu and template data-big of NodeSet gpu make the same name."""
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        first = node_set("big-gpu", replicas=1, volumeClaimTemplates=[TEMPLATE])
+        operator.api.put(first)
+        await operator.lead(for_s=SETTLED_S)
+        before = operator.api.of("PersistentVolumeClaim")["data-big-gpu-0"]["metadata"]
+        other = {**TEMPLATE, "metadata": {"name": "data-big"}}
+        operator.api.put(node_set("gpu", replicas=1, volumeClaimTemplates=[other]))
+        await operator.lead(for_s=2 * SETTLED_S)
+
+        assert ["big-gpu-0"] == names_of(operator.api.pods)
+        assert before == operator.api.of("PersistentVolumeClaim")["data-big-gpu-0"]["metadata"]
+        ready = operator.api.condition("gpu", "Ready")
+        assert "was made for NodeSet big-gpu" in ready["message"]
+
+    run(main)
+
+
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("at", range(1, 17))
 def test_whatever_write_fails_there_is_one_claim_for_each_worker_and_none_is_left(
