@@ -139,6 +139,47 @@ def test_slurmctld_starts_where_nothing_can_be_written(entrypoint: Make) -> None
     assert "nothing can be written" in done.stderr
 
 
+SAVED_NOTHING = ("clustername", "job_state")
+
+
+@pytest.mark.parametrize(
+    ("site", "saved", "stays"),
+    [
+        ((1, "slurmdbd"), SAVED_NOTHING, False),
+        ((1, "slurmdbd"), (*SAVED_NOTHING, "assoc_usage"), True),
+        ((1, "slurmdbd"), (*SAVED_NOTHING, "assoc_usage.old"), True),
+        ((2, "slurmdbd"), SAVED_NOTHING, True),
+        ((1, "none"), SAVED_NOTHING, True),
+    ],
+)
+def test_slurmctld_that_was_killed_before_it_saved_association_usage_starts_again(
+    entrypoint: Make,
+    tmp_path: Path,
+    site: tuple[int, str],
+    saved: tuple[str, ...],
+    stays: bool,
+) -> None:
+    it = entrypoint("slurmctld")
+    hosts, accounting = site
+    state = tmp_path / "state"
+    state.mkdir()
+    for name in saved:
+        (state / name).touch()
+    lines = [f"SlurmctldHost=host-{number}" for number in range(hosts)]
+    lines += [
+        f"StateSaveLocation={state}",
+        f"AccountingStorageType=accounting_storage/{accounting}",
+    ]
+    (tmp_path / "slurm.conf").write_text("\n".join(lines) + "\n")
+
+    done = it.run(SLURM_CONF=str(tmp_path / "slurm.conf"))
+
+    assert (0, ["--systemd"]) == (done.returncode, it.called("slurmctld"))
+    left = set(saved) if stays else set(saved) - {"clustername"}
+    assert left == {each.name for each in state.iterdir()}
+    assert ("as for the first time" in done.stderr) is not stays
+
+
 @pytest.mark.parametrize("daemon", ["slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login"])
 def test_an_unmatched_quote_is_told_and_nothing_starts(entrypoint: Make, daemon: str) -> None:
     it = entrypoint(daemon)
