@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.request.selection import Selector
@@ -54,6 +55,9 @@ class NodeSetGathering:
         self._by_prefix = node_sets.index(_prefixes)
         self._by_mode = node_sets.index(
             lambda each: [each.node_set.spec.scaling_mode] if each.node_set else []
+        )
+        self._by_controller = node_sets.index(
+            lambda each: [each.node_set.controller] if each.node_set else []
         )
         self._by_host = pods.index(lambda pod: [f"{pod.metadata.namespace}/{pod.slurm_node}"])
 
@@ -149,12 +153,7 @@ class NodeSetGathering:
             if other.metadata.uid != mine.uid
         ]
         return next(
-            (
-                other.name
-                for other in others
-                if (str(other.creation_timestamp), other.uid)
-                < (str(mine.creation_timestamp), mine.uid)
-            ),
+            (other.name for other in others if _age(other) < _age(mine)),
             "",
         )
 
@@ -177,16 +176,55 @@ class NodeSetGathering:
             there,
             selector=Selector(found.node_terms, found.node_selector),
             tolerations=found.tolerations,
-            taken=lambda host: self._taken(node_set, host),
+            taken=self._taken(node_set),
             unreadable=frozenset(self._kube_nodes.unreadable.values()),
         )
 
-    def _taken(self, node_set: NodeSetObject, host: str) -> str:
-        """Return the worker of another NodeSet that has this name in Slurm, or ""."""
+    def _taken(self, node_set: NodeSetObject) -> Callable[[str], str]:
+        """Return what says whose a name in Slurm is, or "".
+
+        A pod has its own. Beyond that the NodeSets decide, as others' pods may not be in the cache yet: a name that ends in a
+        number may be that of a worker to come, and one that several NodeSets want for a Kubernetes node is the oldest one's.
+        """
         mine = node_set.metadata
-        others = self._by_host.get(f"{mine.namespace}/{host}")
-        return next(
-            (each.metadata.name for each in others if each.metadata.controller_uid != mine.uid), ""
+        others = [
+            each for each in self._others(node_set) if each.metadata.deletion_timestamp is None
+        ]
+        wanted = [
+            (each.metadata.name, self._fitting_hosts(each))
+            for each in others
+            if is_on_nodes(each) and _age(each.metadata) < _age(mine)
+        ]
+        numbered = [each for each in others if not is_on_nodes(each)]
+
+        def taken(host: str) -> str:
+            for name, hosts in wanted:
+                if host in hosts:
+                    return f"that of the older NodeSet {name} (let only one of them select a node)"
+            for pod in self._by_host.get(f"{mine.namespace}/{host}"):
+                if pod.metadata.controller_uid != mine.uid:
+                    return f"pod {pod.metadata.name}"
+            for each in numbered:
+                number = host.removeprefix(each.node_prefix)
+                if number != host and number.isdecimal():
+                    return f"one with a number of NodeSet {each.metadata.name}"
+            return ""
+
+        return taken
+
+    def _others(self, node_set: NodeSetObject) -> list[NodeSetObject]:
+        """Return the other NodeSets of its Slurm."""
+        found = (each.node_set for each in self._by_controller.get(node_set.controller))
+        return [each for each in found if each and each.metadata.uid != node_set.metadata.uid]
+
+    def _fitting_hosts(self, node_set: NodeSetObject) -> frozenset[str]:
+        found = _placing(node_set)
+        if isinstance(found, Refused):
+            return frozenset()
+        return placing.fitting_hosts(
+            self._kube_nodes.values(),
+            selector=Selector(found.node_terms, found.node_selector),
+            tolerations=found.tolerations,
         )
 
     def _cordon(self, kube_node: str) -> str:
@@ -206,6 +244,11 @@ def _placing(node_set: NodeSetObject) -> PodPlacing | Refused:
     if isinstance(found, Refused) or isinstance(ours, Refused):
         return found
     return replace(found, tolerations=(*ours.tolerations, *found.tolerations))
+
+
+def _age(metadata: ObjectMetadata) -> tuple[str, str]:
+    """Return what sorts NodeSets, the oldest first."""
+    return str(metadata.creation_timestamp), metadata.uid
 
 
 def _prefixes(found: WatchedNodeSet) -> list[str]:

@@ -288,6 +288,8 @@ class NodeSetLoop:
             for each in (old, new):  # those that waited for its names
                 for other in self._gathering.same_names(each) if each else ():
                     self._queue.add(other)
+            for other in self._gathering.on_nodes():
+                self._queue.add(other)
 
     def _pod_changed(self, old: WorkerPodObject | None, new: WorkerPodObject | None) -> None:
         for each in (old, new):

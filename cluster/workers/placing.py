@@ -46,7 +46,7 @@ def plan(
         there: the nodes that have a worker, or are to get the one that was made for them, and what it is called.
         selector: of the workers.
         tolerations: of the workers.
-        taken: says which worker of another NodeSet has a name, or "".
+        taken: says whose a name is already, such as `pod gpu-0`, or "".
         unreadable: the nodes that Kubernetes has and that cannot be read; what is missing here and there is gone.
     """
     tolerated, by_name = tuple(tolerations), {str(each.name): each for each in kube_nodes}
@@ -60,15 +60,31 @@ def plan(
     faults: list[str] = []
     held = {host: name for name, host in there.items()}
     for name, node in sorted(by_name.items()):
-        is_fit = selector.selects(node) and not untolerated(hard_taints(node), tolerated)
-        if name in there or node.is_deleting or not is_fit:
+        if name in there or not _fits(node, selector, tolerated):
             continue
-        host = node.annotations.get(HOST_ANNOTATION) or name.partition(".")[0]
+        host = _host(node)
         if fault := _fault(name, host, held, taken):
             faults.append(fault)
             continue
         hosts[name], held[host] = host, name
     return NodePlan(hosts=hosts, leaving=leaving, faults=tuple(faults))
+
+
+def fitting_hosts(
+    kube_nodes: Iterable[KubeNodeFacts], *, selector: Selector, tolerations: Iterable[Toleration]
+) -> frozenset[str]:
+    """Return what the workers would be called on all nodes that fit."""
+    tolerated = tuple(tolerations)
+    return frozenset(_host(each) for each in kube_nodes if _fits(each, selector, tolerated))
+
+
+def _fits(node: KubeNodeFacts, selector: Selector, tolerated: tuple[Toleration, ...]) -> bool:
+    is_tolerated = not untolerated(hard_taints(node), tolerated)
+    return not node.is_deleting and selector.selects(node) and is_tolerated
+
+
+def _host(node: KubeNodeFacts) -> str:
+    return node.annotations.get(HOST_ANNOTATION) or str(node.name).partition(".")[0]
 
 
 def _why_not_there(
@@ -95,5 +111,5 @@ def _fault(name: str, host: str, held: Mapping[str, str], taken: Callable[[str],
     if other := held.get(host):
         return f"node {name}: its worker would be called {host}, as that of node {other}; {advice}"
     if other := taken(host):
-        return f"node {name}: its worker would be called {host}, as pod {other}; {advice}"
+        return f"node {name}: its worker would be called {host}, as {other}; {advice}"
     return ""

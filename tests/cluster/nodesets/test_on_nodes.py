@@ -102,6 +102,59 @@ def test_the_worker_of_a_node_that_a_new_leader_cannot_read_stays() -> None:
     run(main)
 
 
+def test_a_node_that_two_want_is_the_older_ones_until_that_wants_it_no_more() -> None:
+    """Both come at once, when neither one's pods are in the cache."""
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        for name in ("a", "b"):
+            operator.api.create(machine(name))
+        two = on_nodes()
+        two["metadata"] |= {
+            "name": "two",
+            "uid": "a-uid",
+            "creationTimestamp": "2026-01-02T00:00:00Z",
+        }
+        operator.api.put(two)
+        operator.api.put(on_nodes())
+        await operator.lead(for_s=SETTLED_S)
+        assert ["gpu-a", "gpu-b"] == names_of(operator.api.pods)
+        assert "True" == operator.api.condition("gpu", "Ready")["status"]
+        ready = operator.api.condition("two", "Ready")
+        assert "False" == ready["status"]
+        assert "that of the older NodeSet gpu" in ready["message"]
+        operator.api.change(
+            "NodeSet", "gpu", spec={"template": {"spec": {"nodeSelector": {"no": "n"}}}}
+        )
+        await operator.lead(for_s=3 * SETTLED_S)
+        assert ["two-a", "two-b"] == names_of(operator.api.pods)
+        assert "True" == operator.api.condition("two", "Ready")["status"]
+        operator.api.change("NodeSet", "gpu", spec={"template": {"spec": {"nodeSelector": LABELS}}})
+        await operator.lead(for_s=SETTLED_S)
+        assert ["two-a", "two-b"] == names_of(operator.api.pods), "who has one keeps it"
+
+    run(main)
+
+
+def test_a_name_with_a_number_is_the_numbered_node_sets() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        for name in ("gpu-1", "gpu-x"):
+            operator.api.create(machine(name))
+        nodes = on_nodes()
+        nodes["metadata"] |= {"name": "nodes", "uid": "nodes"}
+        operator.api.put(nodes)
+        operator.api.put(node_set(replicas=1))
+        await operator.lead(for_s=SETTLED_S)
+        assert ["gpu-0", "nodes-gpu-x"] == names_of(operator.api.pods)
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 2})
+        await operator.lead(for_s=SETTLED_S)
+        assert ["gpu-0", "gpu-1", "nodes-gpu-x"] == names_of(operator.api.pods)
+        assert "as pod gpu-1" in operator.api.condition("nodes", "Ready")["message"]
+
+    run(main)
+
+
 def test_a_cordon_drains_and_a_worker_that_was_evicted_comes_back_after_it() -> None:
     async def main(clock: VirtualClock) -> None:
         operator = Operator(clock)

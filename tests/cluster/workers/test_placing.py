@@ -106,7 +106,9 @@ def test_names_are_short_and_can_be_given() -> None:
 def test_no_two_workers_have_one_name_and_the_other_node_is_told(
     nodes: tuple[KubeNodeFacts, ...], there: dict[str, str], hosts: dict[str, str], said: str
 ) -> None:
-    found = planned(*nodes, there=there, taken=lambda host: "other-0" if host == "taken" else "")
+    found = planned(
+        *nodes, there=there, taken=lambda host: "pod other-0" if host == "taken" else ""
+    )
 
     assert hosts == found.hosts
     (fault,) = found.faults
