@@ -31,6 +31,8 @@ NAMESPACE = "chart-dry-run"
 RELEASE = "dry-slurm-bridge"
 SELF_TEST_NAMESPACE = f"{RELEASE}-self-test"
 """A dry run makes no namespace, and nothing can be made in one that is not there."""
+CONTROLLERS_NAMESPACE = "slurm"
+"""That of `slurm.controller` in `value_sets`, in which the chart has a Role."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,7 +47,9 @@ def operators(control_plane: Sandbox, kubeconform: assets.Asset) -> Iterator[Non
 
 @pytest.fixture(scope="module")
 def namespace(control_plane: Sandbox) -> str:
-    make_namespaces(control_plane, {NAMESPACE: {}, SELF_TEST_NAMESPACE: {}})
+    make_namespaces(
+        control_plane, {NAMESPACE: {}, SELF_TEST_NAMESPACE: {}, CONTROLLERS_NAMESPACE: {}}
+    )
     return NAMESPACE
 
 
