@@ -52,7 +52,7 @@ def test_claims_are_there_before_their_worker() -> None:
     run(main)
 
 
-def test_scaling_in_an_update_and_a_cordon_cost_no_volume() -> None:
+def test_scaling_in_and_an_update_cost_no_volume() -> None:
     """SchedMD's operator deletes volumes of workers that are only updated or cordoned (D16)."""
 
     async def main(clock: VirtualClock) -> None:
