@@ -71,6 +71,8 @@ async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
         has_door=bool(kubernetes.settings.escrow.listen) if are_settings_good else None,
         prologs=facts.conf.prologs if facts.conf else None,
         cpu_managers=kubernetes.cpu_managers,
+        pins_cores=kubernetes.settings.agent.pin_cores if are_settings_good else None,
+        agents=kubernetes.agents,
     )
     return [
         *findings.report(kube.CHECKS, kubernetes.facts),
