@@ -10,8 +10,8 @@ from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.diagnosis.parts import SlurmInPods, pods_of
 from cluster.nodesets.worker_pods import WorkerPodObject
-from cluster.objects import node_states
 from cluster.objects.pod_status import why_not_ready
+from cluster.workers import node_states
 from cluster.workers.situation import BUSY, REASON_PREFIX, PodStage
 
 UNKNOWN: Final = "unknown"
