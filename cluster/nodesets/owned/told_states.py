@@ -69,7 +69,9 @@ class ToldStates:
             node = listed(pod.slurm_node)
             wanted = node_states.wanted(node.states, node.reason) if node else {}
             told = node_states.told(pod.status.conditions or ())
-            if wanted == told or pod.facts.stage is PodStage.OVER:
+            # Until a pod is ready for the first time, Slurm's node is that of its predecessor.
+            is_known = bool(told) or pod.facts.stage is PodStage.READY
+            if wanted == told or not is_known or pod.facts.stage is PodStage.OVER:
                 continue
             differ = {kind for kind in {*wanted, *told} if wanted.get(kind) != told.get(kind)}
             if pod.metadata.uid in self._told_s and not differ & _URGENT:

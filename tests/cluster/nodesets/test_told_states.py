@@ -71,6 +71,19 @@ def test_a_drain_is_told_at_once_and_short_jobs_now_and_then() -> None:
     run(main)
 
 
+def test_a_new_pod_is_not_told_how_slurm_has_its_predecessor() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.slurm.register("gpu-0")
+        operator.slurm.nodes.by_name["gpu-0"].states |= {"DRAIN"}
+        operator.api.unstartable = frozenset({"registry.example.org/slurmd:26.05"})
+        operator.api.put(node_set(replicas=1))
+        await operator.lead(for_s=SETTLED_S)
+        assert "status" not in operator.api.pods["gpu-0"]
+
+    run(main)
+
+
 def test_while_slurm_does_not_answer_the_old_word_holds() -> None:
     async def main(clock: VirtualClock) -> None:
         operator = Operator(clock)
