@@ -25,10 +25,15 @@ request.userInfo.?groups.orValue([]).exists(g, g in {{ include "slurm-bridge.cel
 {{- include "slurm-bridge.cel.list" (concat .Values.policies.podCreators $companions) }}
 {{- end }}
 
+{{/* The requester is a kubelet. */}}
+{{- define "slurm-bridge.cel.byKubelet" -}}
+(request.userInfo.username.startsWith('system:node:') && 'system:nodes' in request.userInfo.?groups.orValue([]))
+{{- end }}
+
 {{/* Pods of this requester are not Slurm's to place: DaemonSet pods, a kubelet's mirror pods, whom the administrator lists. */}}
 {{- define "slurm-bridge.cel.passesUsBy" -}}
 request.userInfo.username in {{ include "slurm-bridge.podCreators" . }} ||
-(request.userInfo.username.startsWith('system:node:') && 'system:nodes' in request.userInfo.?groups.orValue([])) ||
+{{ include "slurm-bridge.cel.byKubelet" . }} ||
 {{ include "slurm-bridge.cel.breakGlass" . }}
 {{- end }}
 
@@ -71,6 +76,12 @@ object.spec.?volumes.orValue([]).all(v, {{ range $n, $kind := list "configMap" "
 {{ .pod }}.spec.?tolerations.orValue([]).exists(t,
 t.?key.orValue('') in ['', '{{ include "slurm-bridge.managedNodeTaint" .root }}'] &&
 t.?effect.orValue('') in ['', '{{ .root.Values.config.controllers.taint_effect }}'])
+{{- end }}
+
+{{/* The pod does not tolerate that taint, or did before. Its own definition, as no policy's condition may have variables. (dict "old" pod "new" pod) */}}
+{{- define "slurm-bridge.cel.keepsFromTaint" -}}
+!{{ include "slurm-bridge.cel.toleratesTaint" .new }} ||
+(oldObject != null && {{ include "slurm-bridge.cel.toleratesTaint" .old }})
 {{- end }}
 
 {{/* The namespace is bridged: `slurm-bridge.namespaceSelector` over variables.labels, since a selector cannot be negated. */}}

@@ -27,3 +27,22 @@ spec:
     {{- end }}
   {{- end }}
 {{- end }}
+
+{{/*
+Condition and validations of a policy: (dict "name" "of-the-condition" "validations" (list …) "unless" (list CEL)).
+The API server turns objects into CEL's form for a policy's conditions, once more for its validations and a third time for their
+messages, and evaluates every condition, whatever the first says. So there is one, which only what is refused meets; hence
+validations without variables. In it come first the validations: nearly no object fails one, so who asks need not be looked at.
+*/}}
+{{- define "slurm-bridge.refusing" -}}
+{{- $faults := list }}
+{{- range .validations }}{{ $faults = append $faults (printf "!(%s)" .expression) }}{{ end -}}
+matchConditions:
+- name: {{ .name }}
+  expression: |-
+    ({{ join " ||\n" $faults | nindent 4 | trim }})
+    {{- range .unless }} &&
+    !({{ . | nindent 4 | trim }})
+    {{- end }}
+validations: {{- toYaml .validations | nindent 0 }}
+{{- end }}
