@@ -13,19 +13,22 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bridge import __version__
 from bridge.commands import output
 from bridge.commands.line.options import Way
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.errors import PeerError
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import ConfigurationError
-from bridge.slurm import nodes, queue
+from bridge.slurm import queue
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
+from slurmclient import Tls
+
+if TYPE_CHECKING:
+    from bridge.domain.model.nodes import SlurmNodeFacts
 
 _TIMEOUT_S = 10.0
 
@@ -51,8 +54,10 @@ class Access:
             else await _or_none(queue.listing(self.slurm, on_unreadable=_say))
         )
 
-    async def slurm_nodes(self) -> tuple[SlurmNodeFacts, ...] | None:
+    async def slurm_nodes(self) -> "tuple[SlurmNodeFacts, ...] | None":
         """Read all Slurm nodes; None as above."""
+        from bridge.slurm import nodes  # noqa: PLC0415  # 20 ms that only `nodes` and `doctor` need
+
         return None if self.slurm is None else await _or_none(nodes.listing(self.slurm))
 
 
@@ -76,7 +81,12 @@ async def _opened(way: Way) -> AsyncIterator[Access]:
         urls = [url for part in way.slurm_url.split(",") if (url := part.strip())]
         if urls and token:
             slurm = await stack.enter_async_context(
-                SlurmClient.open(urls, token_file=token, request_timeout_s=_TIMEOUT_S)
+                SlurmClient.open(
+                    urls,
+                    token_file=token,
+                    tls=Tls(),  # aiohttp's own context trusts nobody: `importing.cheaply`
+                    request_timeout_s=_TIMEOUT_S,
+                )
             )
         yield Access(kube=kube, slurm=slurm)
 
