@@ -110,11 +110,14 @@ oldObject.?status.?conditions.orValue([]).exists(c,
 c.type == 'slurm-bridge.dev/Allocated' && c.?reason.orValue('') == 'SubmitRefused')
 {{- end }}
 
-{{/* Keys of one map of metadata that differ and are frozen. (dict "root" $ "old" "variables.oldLabels" "new" "variables.labels") */}}
+{{/* Keys of labels or annotations that differ and are frozen. (dict "root" $ "of" "labels") */}}
 {{- define "slurm-bridge.cel.frozenAndChanged" -}}
-({{ .old }}.map(k, k) + {{ .new }}.map(k, k).filter(k, !(k in {{ .old }}))).filter(k,
-{{ .old }}[?k] != {{ .new }}[?k] && !(variables.isRefused && k.startsWith('slurmjob.slinky.slurm.net/')) &&
-{{ include "slurm-bridge.frozenPrefixes" .root | fromJsonArray | include "slurm-bridge.cel.list" }}.exists(p, k.startsWith(p)))
+{{- $old := printf "oldObject.metadata.?%s.orValue({})" .of }}
+{{- $new := printf "object.metadata.?%s.orValue({})" .of -}}
+({{ $old }}.map(k, k) + {{ $new }}.map(k, k).filter(k, !(k in {{ $old }}))).filter(k,
+{{ $old }}[?k] != {{ $new }}[?k] &&
+{{ include "slurm-bridge.frozenPrefixes" .root | fromJsonArray | include "slurm-bridge.cel.list" }}.exists(p, k.startsWith(p)) &&
+!(k.startsWith('slurmjob.slinky.slurm.net/') && {{ include "slurm-bridge.cel.isRefused" .root }}))
 {{- end }}
 
 {{/* The requester is one of Kubernetes' own controllers, which adopt pods and collect owners. */}}
