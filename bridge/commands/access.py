@@ -25,7 +25,6 @@ from bridge.kube.errors import ConfigurationError
 from bridge.slurm import queue
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
-from slurmclient import Tls
 
 if TYPE_CHECKING:
     from bridge.domain.model.nodes import SlurmNodeFacts
@@ -81,12 +80,7 @@ async def _opened(way: Way) -> AsyncIterator[Access]:
         urls = [url for part in way.slurm_url.split(",") if (url := part.strip())]
         if urls and token:
             slurm = await stack.enter_async_context(
-                SlurmClient.open(
-                    urls,
-                    token_file=token,
-                    tls=Tls(),  # aiohttp's own context trusts nobody: `importing.cheaply`
-                    request_timeout_s=_TIMEOUT_S,
-                )
+                SlurmClient.open(urls, token_file=token, request_timeout_s=_TIMEOUT_S)
             )
         yield Access(kube=kube, slurm=slurm)
 
