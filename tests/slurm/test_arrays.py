@@ -143,9 +143,12 @@ def test_of_what_is_unknown_placeholders_come_first_and_of_arrays_the_latest_rec
 def test_what_pods_name_is_fetched_by_a_reading_of_its_own() -> None:
     seen = {JobId(n): frozenset({"PENDING"}) for n in range(1, 8)}
     seen[JobId(8)] = frozenset({"3:RUNNING"})
+    named = {JobId(4), JobId(6)}
 
-    first = unread.portion(list(seen), seen, most=5, known_to_be_odd=(), likely_ours={4, 6, 99})
-    odd = unread.portion(list(seen), seen, most=5, known_to_be_odd={4, 6}, likely_ours={4, 6})
+    first = unread.portion(
+        list(seen), seen, most=5, known_to_be_odd=(), likely_ours={*named, JobId(99)}
+    )
+    odd = unread.portion(list(seen), seen, most=5, known_to_be_odd=named, likely_ours=named)
     many = unread.portion(list(seen), seen, most=2, known_to_be_odd=(), likely_ours=set(seen))
 
     assert (4, 6) == tuple(first.ids)
