@@ -73,6 +73,8 @@ async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
         has_door=bool(kubernetes.settings.escrow.listen) if are_settings_good else None,
         prologs=facts.conf.prologs if facts.conf else None,
         cpu_managers=kubernetes.cpu_managers,
+        pins_cores=kubernetes.settings.agent.pin_cores if are_settings_good else None,
+        agents=kubernetes.agents,
     )
     in_pods = await operator.examine(opened.kube, release, skew_s=kubernetes.facts.skew_s or 0.0)
     return [
