@@ -135,6 +135,24 @@ def pinned(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]:
     return {**specification, "affinity": {**affinity, "nodeAffinity": of_nodes}}
 
 
+def returning(body: Mapping[str, Any], kube_node: str) -> dict[str, Any]:
+    """Return a worker's pod that goes to the node it was on before, if what its user requires of nodes holds there, too."""
+    spec = body["spec"]
+    affinity = spec.get("affinity") or {}
+    of_nodes = affinity.get("nodeAffinity") or {}
+    required = of_nodes.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    only = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
+    terms = [
+        {**each, "matchFields": [*(each.get("matchFields") or ()), only]}
+        for each in required.get("nodeSelectorTerms") or ({},)
+    ]
+    held = {
+        **of_nodes,
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+    }
+    return {**body, "spec": {**spec, "affinity": {**affinity, "nodeAffinity": held}}}
+
+
 def _specification(
     node_set: NodeSetObject,
     key: WorkerKey,
