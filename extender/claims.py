@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from bridge.domain.faults import Fault
-from bridge.domain.model.claims import asking, by_class, giving
-from bridge.domain.model.claims import profiles as device_profiles
+from bridge.domain.model.claims import asking, giving
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
@@ -15,8 +14,8 @@ from bridge.domain.workloads.workload import Workload
 from bridge.kube import errors
 from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
-from bridge.kube.claims.templates import ClaimTemplates
 from extender.giving import device_class
+from extender.templates import Templates
 from slurmclient.watching.in_turn import in_turn
 
 _AT_A_TIME = 16
@@ -32,7 +31,7 @@ class ClaimAsker:
     def __init__(
         self,
         claims: ResourceClaims,
-        templates: ClaimTemplates,
+        templates: Templates,
         pods: Cache[Pod],
         profiles: Profiles,
     ) -> None:
@@ -69,7 +68,7 @@ class ClaimAsker:
             for each in hands[number]
             if each.spec is None and each.entry.template
         }
-        templates = await in_turn(sorted(wanted), self._template, at_a_time=_AT_A_TIME)
+        templates = await in_turn(sorted(wanted), self._templates.spec, at_a_time=_AT_A_TIME)
         claims = [
             tuple(
                 replace(each, spec=templates.get((member.namespace, each.entry.template)))
@@ -121,35 +120,6 @@ class ClaimAsker:
             return None
         except errors.Malformed as error:  # trying again would not help: the pod is told
             return _unreadable(pod.namespace, entry.claim, error)
-
-    async def _template(self, named: tuple[str, str]) -> ClaimSpec | None:
-        """Read a template by its namespace and its name, or create it."""
-        try:
-            return await self._read_or_create(*named)
-        except errors.NotFound:
-            return None
-        # A quota or a policy may keep it from being created: the pod is told.
-        except (errors.Forbidden, errors.Rejected, errors.Malformed) as error:
-            return ClaimSpec(unreadable=error.message)
-
-    async def _read_or_create(self, namespace: str, name: str) -> ClaimSpec:
-        try:
-            return await self._templates.get(namespace, name)
-        except errors.NotFound:
-            if (missing := by_class.spec(name)) is None:
-                raise
-        # Users choose the names in their pods' claims, and nobody deletes templates: there is one
-        # only for what Slurm can give.
-        if any(asking.of_spec(missing)) or not await self._have_profiles(missing):
-            return missing
-        return await self._templates.create(namespace, name, missing)
-
-    async def _have_profiles(self, spec: ClaimSpec) -> bool:
-        for request in spec.requests:
-            found = await device_class(self._claims, request.device_class)
-            if found is None or device_profiles.of_class(found, self._profiles) is None:
-                return False
-        return True
 
 
 def _unreadable(namespace: str, name: str, error: errors.Malformed) -> ResourceClaim:

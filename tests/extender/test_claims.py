@@ -16,6 +16,7 @@ from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.decode import PODS
 from extender.claims import ClaimAsker
+from extender.templates import Templates
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, claim, claiming, device_class
@@ -55,8 +56,9 @@ def asked(
         api = Slow(clock, device_class(), *pods, *there)
         members = tuple(decode.pod(msgspec.json.encode(each)) for each in api.pods.values())
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
-        templates = ClaimTemplates(api)  # type: ignore[arg-type]
-        asker = ClaimAsker(claims, templates, Cache(PODS), profiles.read(PROFILES))
+        known = profiles.read(PROFILES)
+        templates = Templates(claims, ClaimTemplates(api), known)  # type: ignore[arg-type]
+        asker = ClaimAsker(claims, templates, Cache(PODS), known)
         await body(asker, api, members)
 
     virtual_time.run(main)

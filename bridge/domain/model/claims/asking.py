@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bridge.domain.faults import Fault, Refused, bounded
+from bridge.domain.model.claims import by_class
 from bridge.domain.model.claims import profiles as device_profiles
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, PodClaim
@@ -46,6 +47,37 @@ class ClaimInHand:
     def path(self) -> str:
         """Where it stands in the pod."""
         return f"spec.resourceClaims[{self.index}]"
+
+    @property
+    def wanted(self) -> str:
+        """What the pod names, for people."""
+        return (
+            f"template {self.entry.template}"
+            if self.entry.template
+            else f"claim {self.entry.claim}"
+        )
+
+    @property
+    def found(self) -> str:
+        """What was read, for people."""
+        return (
+            f"claim {self.entry.claim}" if self.entry.claim else f"template {self.entry.template}"
+        )
+
+    @property
+    def is_not_what_its_template_stands_for(self) -> bool:
+        """Check whether somebody else has made a template of ours, or a claim in its place.
+
+        Whoever may do that in a namespace would decide what others there ask for, down to the
+        parameters that a driver gets. Neither can be changed once it is made.
+        """
+        ours = by_class.spec(self.entry.template)
+        return (
+            ours is not None
+            and self.spec is not None
+            and not self.spec.unreadable
+            and self.spec != ours
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +155,14 @@ def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
         if claim.entry.claim and named[claim.entry.claim] > 1:
             yield Fault(claim.path, f"claim {claim.entry.claim} is named twice")
         if claim.spec is None:
-            kind, name = (
-                ("template", claim.entry.template)
-                if claim.entry.template
-                else ("claim", claim.entry.claim)
+            yield Fault(claim.path, f"there is no {claim.wanted}")
+        elif claim.is_not_what_its_template_stands_for:
+            yield Fault(
+                claim.path,
+                f"{claim.found} asks for something else than a template of the name "
+                f"{claim.entry.template} stands for: delete what somebody has put there, and "
+                "slurm-bridge makes it again",
             )
-            yield Fault(claim.path, f"there is no {kind} {name}")
         else:
             yield from _of_spec(claim.spec, f"{claim.path}: ", asking.classes, profiles)
 
