@@ -260,7 +260,8 @@ def asker_of(term: Leadership) -> ClaimAsker | None:
     if not known:
         return None
     claims = ResourceClaims(program.kube)
-    return ClaimAsker(claims, templates_of(program.kube, known), term.mirror.pods, known)
+    templates = templates_of(program.kube, known)
+    return ClaimAsker(claims, templates, term.mirror.pods, known, program.clock)
 
 
 def templates_of(kube: KubeClient, known: Profiles) -> Templates:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from bridge.domain.faults import Fault
@@ -14,12 +15,17 @@ from bridge.domain.workloads.workload import Workload
 from bridge.kube import errors
 from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
+from bridge.process.clock import Clock
 from extender.giving import device_class
 from extender.templates import Templates
 from slurmclient.watching.in_turn import in_turn
 
 _AT_A_TIME = 16
 """Reads for one gang at once."""
+
+_MADE_WITHIN = timedelta(minutes=1)
+"""Kubernetes makes a claim from its template when the pod is created, while the job is submitted. A pod
+whose claim is not there after so long gets no job: its devices would lie idle, time and again."""
 
 Claimed = tuple[tuple[Pod, ...], Workload | None, tuple[Fault, ...]]
 """The members and their gang with the devices that they claim, or what is wrong."""
@@ -34,11 +40,13 @@ class ClaimAsker:
         templates: Templates,
         pods: Cache[Pod],
         profiles: Profiles,
+        clock: Clock,
     ) -> None:
         self._claims = claims
         self._templates = templates
         self._users = pods.index(_named)
         self._profiles = profiles
+        self._clock = clock
 
     async def counted(self, members: tuple[Pod, ...], gang: Workload | None) -> Claimed:
         """Return the pods as if devices of claims were extended resources.
@@ -101,7 +109,9 @@ class ClaimAsker:
     async def _one_in_hand(self, pod: Pod, index: int, entry: PodClaim) -> ClaimInHand:
         claim = await self._claim(pod, entry)
         if claim is None:
-            return ClaimInHand(index=index, entry=entry, spec=None)
+            age = pod.waiting_time(self._clock.now())
+            is_overdue = not entry.claim and age > _MADE_WITHIN
+            return ClaimInHand(index=index, entry=entry, spec=None, is_overdue=is_overdue)
         if giving.may_take_back(claim, pod.uid):
             await self._claims.take_back(claim)
         users = self._users.get(f"{pod.namespace}/{entry.claim}")

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -25,6 +27,7 @@ from tests.virtual_time import VirtualClock
 
 MEMBERS = 8
 ANSWER_S = 1.0
+LATE = timedelta(hours=1)
 
 
 class Slow(ApiServer):
@@ -58,7 +61,7 @@ def asked(
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
         known = profiles.read(PROFILES)
         templates = Templates(claims, ClaimTemplates(api), known)  # type: ignore[arg-type]
-        asker = ClaimAsker(claims, templates, Cache(PODS), known)
+        asker = ClaimAsker(claims, templates, Cache(PODS), known, clock)
         await body(asker, api, members)
 
     virtual_time.run(main)
@@ -128,6 +131,19 @@ def test_a_template_that_must_not_be_created_is_told() -> None:
 
         api.refuses = ""
         assert () == (await asker.counted(members, None))[2]
+
+    asked([by_class("one")], [], body)
+
+
+def test_a_pod_whose_claim_kubernetes_does_not_make_gets_no_job() -> None:
+    """A quota may be in the way: the job would hold devices for nobody, time and again."""
+
+    async def body(asker: ClaimAsker, _: Slow, members: tuple[Pod, ...]) -> None:
+        assert () == (await asker.counted(members, None))[2]
+
+        late = tuple(replace(each, created_at=each.created_at - LATE) for each in members)
+        (fault,) = (await asker.counted(late, None))[2]
+        assert "Kubernetes has not made the claim of template slurm-bridge-1-of-gpu" in fault.message
 
     asked([by_class("one")], [], body)
 

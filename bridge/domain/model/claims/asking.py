@@ -42,6 +42,8 @@ class ClaimInHand:
     """None: there is no such claim or template."""
     others: tuple[str, ...] = ()
     """Other pods that use the claim, by name."""
+    is_overdue: bool = False
+    """Kubernetes should have made it from its template by now."""
 
     @property
     def path(self) -> str:
@@ -156,6 +158,12 @@ def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
             yield Fault(claim.path, f"claim {claim.entry.claim} is named twice")
         if claim.spec is None:
             yield Fault(claim.path, f"there is no {claim.wanted}")
+        elif claim.is_overdue and not claim.spec.unreadable:
+            yield Fault(
+                claim.path,
+                f"Kubernetes has not made the claim of template {claim.entry.template} yet; Events of "
+                "the pod say why, a quota for example",
+            )
         elif claim.is_not_what_its_template_stands_for:
             yield Fault(
                 claim.path,
