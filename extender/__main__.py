@@ -35,7 +35,7 @@ from bridge.settings.schema import Settings
 from bridge.slurm import inspection, kick, operators
 from extender import app
 from extender.binder import Binder
-from extender.claims import ClaimAsker
+from extender.claims import ClaimAsker, Templates, WithTemplates
 from extender.cpus import CpuReader
 from extender.gathering import Gatherer
 from extender.giving import Devices
@@ -43,7 +43,6 @@ from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.side import Placement
 from extender.submitting import Submitter
-from extender.templates import Templates, WithTemplates
 from extender.volumes import ClaimReader
 
 

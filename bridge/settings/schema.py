@@ -234,11 +234,7 @@ class Controllers(Section):
         description="Which devices of resource claims are which GRES: the selector of a DeviceClass, such as "
         "device.driver == 'gpu.nvidia.com', and the GRES with or without a type; empty: pods with claims are refused.",
     )
-    device_resources: settings_values.ClassNames = Field(
-        default_factory=dict,
-        description="Resource names by which pods may ask for the devices of a DeviceClass, and that class: what "
-        "kube-scheduler knows as a class's extendedResourceName. Such a request becomes a claim, whatever device plugins report.",
-    )
+    device_resources: settings_values.ClassNames = Field({}, description=settings_values.CLASSES)
     gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("nvidia.com/gpu.product", "amd.com/gpu.product-name"),
         description="Node labels with the type of a GRES that has none; the first present counts.",

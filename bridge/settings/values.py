@@ -123,6 +123,10 @@ ClassNames = Annotated[
     BeforeValidator(parse_json),
 ]
 """Extended resources, and the DeviceClass that each stands for."""
+CLASSES: Final = (
+    "Resource names by which pods may ask for the devices of a DeviceClass, and that class: what kube-scheduler knows as a "
+    "class's extendedResourceName. Such a request becomes a claim, whatever device plugins report."
+)
 TextMap = Annotated[dict[str, str], BeforeValidator(parse_json)]
 Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
 Count = Annotated[int, Field(ge=1)]

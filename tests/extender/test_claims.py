@@ -17,8 +17,7 @@ from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.decode import PODS
-from extender.claims import ClaimAsker
-from extender.templates import Templates
+from extender.claims import ClaimAsker, Templates
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, claim, claiming, device_class
@@ -143,7 +142,9 @@ def test_a_pod_whose_claim_kubernetes_does_not_make_gets_no_job() -> None:
 
         late = tuple(replace(each, created_at=each.created_at - LATE) for each in members)
         (fault,) = (await asker.counted(late, None))[2]
-        assert "Kubernetes has not made the claim of template slurm-bridge-1-of-gpu" in fault.message
+        assert (
+            "Kubernetes has not made the claim of template slurm-bridge-1-of-gpu" in fault.message
+        )
 
     asked([by_class("one")], [], body)
 

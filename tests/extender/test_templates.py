@@ -14,7 +14,7 @@ from bridge.kube import decode
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.actuator import NotGiven
-from extender.templates import Templates, WithTemplates
+from extender.claims import Templates, WithTemplates
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, device_class

@@ -21,7 +21,7 @@ from bridge.domain.model.json_patch import Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ClassRequest:
     """Devices of one class that a container asks for."""
 
     resource: str
@@ -52,11 +52,11 @@ class Asker:
     has_claims: bool = False
     """It uses claims of the pod besides."""
 
-    def wants(self, ways: Ways) -> tuple[Wanted, ...]:
+    def wants(self, ways: Ways) -> tuple[ClassRequest, ...]:
         """Return what it asks for by a class, each class in the order of its resource's name."""
         requests, limits = self.resources.requests, self.resources.limits
         found = (
-            Wanted(
+            ClassRequest(
                 resource=name,
                 device_class=device_class,
                 request=requests.get(name, ""),
@@ -156,7 +156,7 @@ _BEFORE_THE_OTHERS = (
 )
 
 
-def _unusable(asker: Asker, wanted: Wanted) -> str:
+def _unusable(asker: Asker, wanted: ClassRequest) -> str:
     if asker.field == "initContainers" and not asker.resources.sidecar:
         return _BEFORE_THE_OTHERS
     if not by_class.is_class_name(wanted.device_class):
