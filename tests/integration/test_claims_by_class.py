@@ -27,6 +27,8 @@ from tests.servers import fresh_namespace, wait_until
 BREAK_GLASS = "slurm-bridge:break-glass"
 OURS = f"slurm-bridge-1-of-{DRIVER}"
 """The template of one device of the class."""
+ONE = {"deviceClassName": DRIVER, "count": 1}
+ANY = {"cel": {"expression": "true"}}
 PARAMETERS = {"opaque": {"driver": DRIVER, "parameters": {"kind": "Shared"}}}
 
 
@@ -49,8 +51,7 @@ def devices(with_devices: Sandbox) -> Iterator[Devices]:
 
 
 def template(name: str = OURS, **devices: Any) -> dict[str, Any]:
-    exactly = {"deviceClassName": DRIVER, "count": 1}
-    asked = {"requests": [{"name": "devices", "exactly": exactly}], **devices}
+    asked = {"requests": [{"name": "devices", "exactly": ONE}], **devices}
     return {"metadata": {"name": name}, "spec": {"spec": {"devices": asked}}}
 
 
@@ -115,7 +116,6 @@ def test_a_resource_name_of_a_class_that_the_bridge_was_not_told_of_gets_nothing
     ]
 
 
-@pytest.mark.parametrize("form", [CLASS_AS_RESOURCE, RESOURCE])
 @pytest.mark.parametrize(
     ("resources", "words"),
     [
@@ -128,10 +128,13 @@ def test_a_resource_name_of_a_class_that_the_bridge_was_not_told_of_gets_nothing
     ],
 )
 def test_what_kubernetes_refuses_of_a_resource_is_refused_by_class_too(
-    devices: Devices, form: str, resources: dict[str, str], words: str
+    devices: Devices, resources: dict[str, str], words: str
 ) -> None:
-    body = claiming("odd", form)
-    body["spec"]["containers"][0]["resources"] = {key: {form: n} for key, n in resources.items()}
+    """Of a resource without this prefix it refuses all of it itself."""
+    body = claiming("odd", CLASS_AS_RESOURCE)
+    body["spec"]["containers"][0]["resources"] = {
+        key: {CLASS_AS_RESOURCE: n} for key, n in resources.items()
+    }
     with pytest.raises(ApiError, match=words):
         devices.create(body)
 
@@ -163,11 +166,7 @@ def test_nobody_else_decides_what_a_template_of_our_name_asks_for(devices: Devic
         template(config=[PARAMETERS]),
         template(name=f"slurm-bridge-2-of-{DRIVER}"),
         template(name=f"slurm-bridge-1-of-{NICS}"),
-        template(
-            requests=[
-                {"name": "devices", "exactly": {"deviceClassName": DRIVER, "adminAccess": True}}
-            ]
-        ),
+        template(requests=[{"name": "devices", "exactly": {**ONE, "selectors": [ANY]}}]),
     ]
     for other in others:
         with pytest.raises(ApiError, match="stand for requests by a DeviceClass"):
@@ -250,7 +249,8 @@ def test_a_namespace_with_templates_of_its_own_is_told_of_them_when_it_becomes_s
 
         wait_until(is_selected, PATIENCE_S, sandbox=with_devices)
         devices.create(claiming("late", CLASS_AS_RESOURCE))
-        devices.is_told("late", f"template {OURS} asks for something else")
+        devices.is_told("late", "asks for something else than a template of the name")
 
         with_devices.admin.delete(f"{path}/{OURS}")
+        with_devices.admin.delete(f"{API}/namespaces/{namespace}/resourceclaims")
         devices.runs("late")

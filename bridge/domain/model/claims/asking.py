@@ -168,8 +168,8 @@ def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
             yield Fault(
                 claim.path,
                 f"{claim.found} asks for something else than a template of the name "
-                f"{claim.entry.template} stands for: delete what somebody has put there, and "
-                "slurm-bridge makes it again",
+                f"{claim.entry.template} stands for: delete that template, and the claim if there is "
+                "one; both are made again",
             )
         else:
             yield from _of_spec(claim.spec, f"{claim.path}: ", asking.classes, profiles)
