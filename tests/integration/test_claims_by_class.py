@@ -155,6 +155,26 @@ def test_a_template_that_is_gone_before_its_claim_is_made_comes_back(devices: De
     assert {result["device"]} == devices.in_slurm("early")
 
 
+@pytest.mark.parametrize("counted", [CLASS_AS_RESOURCE, RESOURCE])
+def test_a_quota_on_devices_of_a_class_holds(devices: Devices, counted: str) -> None:
+    """Kubernetes counts the claims: the pods that admission has changed ask for none."""
+    admin, path = devices.sandbox.admin, f"/api/v1/namespaces/{devices.namespace}"
+    quota = {"metadata": {"name": "few"}, "spec": {"hard": {f"requests.{counted}": "1"}}}
+    admin.create(f"{path}/resourcequotas", quota)
+    wait_until(
+        lambda: admin.get(f"{path}/resourcequotas/few").get("status", {}).get("used"),
+        PATIENCE_S,
+        sandbox=devices.sandbox,
+    )
+    devices.create(claiming("first", CLASS_AS_RESOURCE))
+    devices.runs("first")
+    devices.create(claiming("second", CLASS_AS_RESOURCE))
+    devices.is_told("second", "Kubernetes has not made the claim for slurm-bridge-0 yet")
+
+    admin.delete(f"{path}/pods/first", gracePeriodSeconds=1)
+    devices.runs("second")
+
+
 @pytest.mark.attack(
     "make a template for requests by a DeviceClass that says something else than its name",
     "policy `templates`",
