@@ -161,7 +161,7 @@ class ClaimAsker:
         claim = await self._claim(pod, entry)
         if claim is None:
             age = pod.waiting_time(self._clock.now())
-            is_overdue = not entry.claim and age > _MADE_WITHIN
+            is_overdue = bool(entry.template) and (bool(entry.claim) or age > _MADE_WITHIN)
             return ClaimInHand(index=index, entry=entry, spec=None, is_overdue=is_overdue)
         if giving.may_take_back(claim, pod.uid):
             await self._claims.take_back(claim)

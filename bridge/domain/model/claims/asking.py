@@ -43,7 +43,7 @@ class ClaimInHand:
     others: tuple[str, ...] = ()
     """Other pods that use the claim, by name."""
     is_overdue: bool = False
-    """Kubernetes should have made it from its template by now."""
+    """Kubernetes should have made it from its template by now, or has and it is gone."""
 
     @property
     def path(self) -> str:
@@ -64,6 +64,17 @@ class ClaimInHand:
         """What was read, for people."""
         return (
             f"claim {self.entry.claim}" if self.entry.claim else f"template {self.entry.template}"
+        )
+
+    @property
+    def why_overdue(self) -> str:
+        """Why there is no claim that should be there, for people."""
+        if self.entry.claim:
+            made = f"claim {self.entry.claim}, made from template {self.entry.template},"
+            return f"{made} is gone, and Kubernetes makes no other: create the pod again"
+        return (
+            f"Kubernetes has not made the claim from template {self.entry.template} yet; Events of "
+            "the pod say why, a quota for example"
         )
 
     @property
@@ -159,17 +170,12 @@ def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
         if claim.spec is None:
             yield Fault(claim.path, f"there is no {claim.wanted}")
         elif claim.is_overdue and not claim.spec.unreadable:
-            yield Fault(
-                claim.path,
-                f"Kubernetes has not made the claim of template {claim.entry.template} yet; Events of "
-                "the pod say why, a quota for example",
-            )
+            yield Fault(claim.path, claim.why_overdue)
         elif claim.is_not_what_its_template_stands_for:
             yield Fault(
                 claim.path,
                 f"{claim.found} asks for something else than a template of the name "
-                f"{claim.entry.template} stands for: delete that template, and the claim if there is "
-                "one; both are made again",
+                f"{claim.entry.template} stands for: delete that template, and create the pod again",
             )
         else:
             yield from _of_spec(claim.spec, f"{claim.path}: ", asking.classes, profiles)
