@@ -142,11 +142,23 @@ def test_a_pod_whose_claim_kubernetes_does_not_make_gets_no_job() -> None:
 
         late = tuple(replace(each, created_at=each.created_at - LATE) for each in members)
         (fault,) = (await asker.counted(late, None))[2]
-        assert (
-            "Kubernetes has not made the claim of template slurm-bridge-1-of-gpu" in fault.message
-        )
+        assert "Kubernetes has not made the claim from template slurm-bridge-1" in fault.message
 
     asked([by_class("one")], [], body)
+
+
+def test_a_pod_whose_claim_is_gone_gets_no_job() -> None:
+    """Kubernetes makes no other for as long as the pod's status names one."""
+    bereft = by_class("one")
+    bereft["status"]["resourceClaimStatuses"] = [
+        {"name": "slurm-bridge-0", "resourceClaimName": "one-x7k2p"}
+    ]
+
+    async def body(asker: ClaimAsker, _: Slow, members: tuple[Pod, ...]) -> None:
+        (fault,) = (await asker.counted(members, None))[2]
+        assert "claim one-x7k2p, made from template slurm-bridge-1-of-gpu, is gone" in fault.message
+
+    asked([bereft], [], body)
 
 
 def test_a_template_of_another_name_is_not_created() -> None:

@@ -272,5 +272,6 @@ def test_a_namespace_with_templates_of_its_own_is_told_of_them_when_it_becomes_s
         devices.is_told("late", "asks for something else than a template of the name")
 
         with_devices.admin.delete(f"{path}/{OURS}")
-        with_devices.admin.delete(f"{API}/namespaces/{namespace}/resourceclaims")
-        devices.runs("late")
+        with_devices.admin.delete(f"/api/v1/namespaces/{namespace}/pods/late")
+        devices.create(claiming("later", CLASS_AS_RESOURCE))
+        devices.runs("later")
