@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import sys
+from datetime import timedelta
 from functools import partial
 
 from bridge.leading.lease import Accession
@@ -79,7 +80,13 @@ def site_of(operator: OperatorSection) -> ControlSite:
     """Return what holds for all clusters."""
     daemons = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login")
     images = {each: operator.image.replace("{daemon}", each) for each in daemons}
-    return ControlSite(images=SlurmImages(**images), domain=operator.domain)
+    return ControlSite(
+        images=SlurmImages(**images),
+        domain=operator.domain,
+        tls_image=operator.tls_image,
+        certificate_lifetime=timedelta(seconds=operator.certificate_lifetime_s),
+        authority_lifetime=timedelta(seconds=operator.authority_lifetime_s),
+    )
 
 
 async def _comes_first(event: asyncio.Event, stop: asyncio.Event) -> bool:

@@ -10,7 +10,8 @@ from cluster.configuration.slurm_conf import SLURMDBD_PORT
 from cluster.objects import names
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.parts import KeyOfObject
-from cluster.rendering import pods, services
+from cluster.rendering import pods
+from cluster.rendering.access import services
 from cluster.rendering.body import Body, BodyOwner, digest, made
 from cluster.rendering.site import SLURM_USER_ID, ControlSite
 

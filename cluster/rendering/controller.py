@@ -11,7 +11,8 @@ from cluster.objects import names
 from cluster.objects.controller import ControllerObject, StatePersistence
 from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL
 from cluster.objects.parts import KeyOfObject
-from cluster.rendering import monitoring, pods, services
+from cluster.rendering import pods
+from cluster.rendering.access import monitoring, services
 from cluster.rendering.body import CONFIGURATION_ANNOTATION, Body, BodyOwner, digest, made
 from cluster.rendering.site import (
     SLURM_USER_ID,

@@ -1,14 +1,15 @@
 """What we may have made for an object and do not want any more: by name, so that nobody's other objects are looked at.
 
-Names that a version of ours has once given stay in this table. A Secret with keys and a claim never stand here: they outlive
-what they were made for.
+Names that a version of ours has once given stay in this table. A Secret with keys of Slurm and a claim never stand here: they
+outlive what they were made for.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from bridge.crd import restapis
 from bridge.crd.metadata import ObjectMetadata
-from cluster.rendering.monitoring import SERVICE_MONITOR
+from cluster.rendering.access.monitoring import SERVICE_MONITOR
 from cluster.rendering.node_sets.nodeset import budget_name
 from cluster.rendering.node_sets.worker import ssh_config_map
 from cluster.rendering.site import configuration_name, workers_service
@@ -53,6 +54,8 @@ def ever_made(kind: str, name: str) -> Iterator[tuple[str, str, str]]:
         case "RestApi":
             yield "apps/v1", "Deployment", f"{name}-restapi"
             yield "v1", "Service", f"{name}-restapi"
+            yield "v1", "Secret", restapis.tls_name(name)
+            yield "v1", "ConfigMap", restapis.tls_name(name)
         case "LoginSet":
             yield "apps/v1", "Deployment", name
             yield "v1", "Service", name

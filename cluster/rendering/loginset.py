@@ -9,7 +9,8 @@ from cluster.objects import names
 from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject
 from cluster.objects.parts import KeyOfObject
-from cluster.rendering import pods, services, ssh
+from cluster.rendering import pods, ssh
+from cluster.rendering.access import services
 from cluster.rendering.body import Body, BodyOwner, digest, made
 from cluster.rendering.site import (
     SLURM_USER_ID,

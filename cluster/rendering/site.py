@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from bridge.domain.faults import Fault
@@ -52,6 +53,12 @@ class ControlSite:
     images: SlurmImages
     domain: str = "cluster.local"
     """The Kubernetes cluster's DNS domain."""
+    tls_image: str = ""
+    """Has haproxy; "" if that of slurmrestd does."""
+    certificate_lifetime: timedelta = timedelta(days=90)
+    """Of a certificate that slurmrestd presents."""
+    authority_lifetime: timedelta = timedelta(days=3650)
+    """Of a CA that signs them."""
 
 
 def configuration_name(controller: str) -> str:

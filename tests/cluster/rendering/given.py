@@ -11,6 +11,7 @@ from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.restapi import RestApiObject
+from cluster.rendering.access.tls import RestTls
 from cluster.rendering.accounting import accounting_bodies
 from cluster.rendering.body import Body
 from cluster.rendering.controller import controller_bodies
@@ -35,6 +36,9 @@ FILES = ConfigurationSet(
     made=frozenset({"slurm.conf"}),
 )
 MADE_FOR = ("Controller", "Accounting", "RestApi", "LoginSet", "NodeSet")
+PRESENTED = RestTls(
+    mounted="site-restapi-tls", trusted=b"CA\n", made={"tls.crt": b"certificate", "tls.key": b"key"}
+)
 KEYS = {f"{file}{end}": b"key" for file in HOST_KEYS for end in ("", ".pub")}
 
 
@@ -54,7 +58,7 @@ def rendered(found: Any, *, controller: ControllerObject | None = None) -> tuple
         case AccountingObject():
             bodies = accounting_bodies(found, "p#w", SITE)
         case RestApiObject():
-            bodies = restapi_bodies(found, control, FILES, SITE)
+            bodies = restapi_bodies(found, control, FILES, SITE, presented=PRESENTED)
         case LoginSetObject():
             bodies = login_set_bodies(found, control, SITE)
             assert not isinstance(bodies, Refused)
