@@ -1,10 +1,10 @@
 """Settings of slurm-operator (docs/operator.md)."""
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from bridge.settings.values import Count, Section, TextMap, split
+from bridge.settings.values import Count, Section, TextMap, parse_json, split
 
 
 class OperatorSection(Section):
@@ -34,6 +34,15 @@ class OperatorSection(Section):
     authority_lifetime_s: Count = Field(
         3650 * 86400,
         description="Lifetime of the CAs that sign them; a successor is published after half of it and signs after two thirds.",
+    )
+    network_policies: bool = Field(
+        default=False,
+        description="Make NetworkPolicies that say who may connect to Slurm's daemons (docs/operator.md); the cluster's network plugin must enforce them.",
+    )
+    network_peers: Annotated[tuple[dict[str, Any], ...], BeforeValidator(parse_json)] = Field(
+        (),
+        description="NetworkPolicyPeers that may connect wherever a part of a cluster may, besides the namespace of slurm-operator: Prometheus, "
+        "clients of slurmrestd, daemons outside Kubernetes.",
     )
     domain: str = Field(
         "cluster.local",

@@ -13,7 +13,7 @@ from cluster.objects.controller import ControllerObject
 from cluster.objects.parts import KeyOfObject
 from cluster.objects.restapi import RestApiObject
 from cluster.rendering import pods
-from cluster.rendering.access import services, tls
+from cluster.rendering.access import network, services, tls
 from cluster.rendering.access.tls import RestTls
 from cluster.rendering.body import Body, BodyOwner, digest, made
 from cluster.rendering.site import ControlSite, configuration_name, controller_faults
@@ -63,6 +63,7 @@ def restapi_bodies(
     return (
         *(tls.tls_bodies(owner, presented) if presented else ()),
         services.for_clients(owner, name, SLURMRESTD_PORT, rest_api.spec.service),
+        *network.network_policy(owner, name, site.network),
         made(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
     )
 

@@ -1,10 +1,10 @@
 """What rendering needs to know besides the objects, in which namespaces they are served, and how the parts of a cluster find each other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from bridge.domain.faults import Fault
 from cluster.configuration.slurm_conf import SLURMCTLD_PORT
@@ -47,12 +47,24 @@ class SlurmImages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSite:
+    """What holds for the policies of all clusters."""
+
+    operator_namespace: str
+    """Where slurm-operator runs, and slurm-bridge by default."""
+    others: tuple[Mapping[str, Any], ...] = ()
+    """NetworkPolicyPeers that are as trusted as the parts of a cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSite:
     """What holds for all clusters that one operator runs."""
 
     images: SlurmImages
     domain: str = "cluster.local"
     """The Kubernetes cluster's DNS domain."""
+    network: NetworkSite | None = None
+    """Of NetworkPolicies; None for none."""
     tls_image: str = ""
     """Has haproxy; "" if that of slurmrestd does."""
     certificate_lifetime: timedelta = timedelta(days=90)

@@ -49,18 +49,20 @@ def given(kind: str, name: str = "site", /, namespace: str = "slurm", **changes:
     return msgspec.convert(body, BY_NAME[kind].object_type, strict=False)
 
 
-def rendered(found: Any, *, controller: ControllerObject | None = None) -> tuple[Body, ...]:
+def rendered(
+    found: Any, *, controller: ControllerObject | None = None, site: ControlSite = SITE
+) -> tuple[Body, ...]:
     """All bodies of one object."""
     control = controller or given("Controller", namespace=found.metadata.namespace)
     match found:
         case ControllerObject():
-            bodies = controller_bodies(found, FILES, SITE)
+            bodies = controller_bodies(found, FILES, site)
         case AccountingObject():
-            bodies = accounting_bodies(found, "p#w", SITE)
+            bodies = accounting_bodies(found, "p#w", site)
         case RestApiObject():
-            bodies = restapi_bodies(found, control, FILES, SITE, presented=PRESENTED)
+            bodies = restapi_bodies(found, control, FILES, site, presented=PRESENTED)
         case LoginSetObject():
-            bodies = login_set_bodies(found, control, SITE)
+            bodies = login_set_bodies(found, control, site)
             assert not isinstance(bodies, Refused)
             bodies = (*bodies, host_keys_body(found, KEYS))
         case NodeSetObject():
