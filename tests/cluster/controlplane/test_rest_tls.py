@@ -7,7 +7,7 @@ import pytest
 from cryptography import x509
 
 from tests.cluster.controlplane.peers import Leaders, controller, part, secret
-from tests.cluster.keys.test_certificates import users
+from tests.cluster.keys.own import users
 from tests.virtual_time import VirtualClock, run
 
 TLS, CA = "site-restapi-tls", "site-restapi-ca"

@@ -1,20 +1,18 @@
 """Certificates of slurmrestd: whoever learns of CAs late is never cut off, and what a user has made is judged."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from bridge.process import pki
 from cluster.keys import certificates
 from cluster.keys.certificates import SignedCertificate, WantedCertificate
+from tests.cluster.keys.own import HOST, NOW, users
 
-NOW = datetime(2026, 11, 25, tzinfo=UTC)
 DAY = timedelta(days=1)
-HOST = "site-restapi.slurm.svc"
 WANTED = WantedCertificate(
     authority="slurmrestd of slurm/site",
     name="site-restapi",
@@ -93,16 +91,6 @@ def test_damaged_contents_are_made_anew() -> None:
     again = looked(lost, NOW)
     assert is_vouched_for(again.files, again.trusted)
     assert not is_vouched_for(first.files, again.trusted)
-
-
-def users(now: datetime = NOW, /, **changes: bytes) -> dict[str, bytes]:
-    """What cert-manager writes."""
-    ca = pki.make_authority("site", now=now, lifetime=9 * DAY)
-    pair = pki.issue(
-        ca, name="mine", hosts=frozenset({HOST}), is_client=False, now=now, lifetime=9 * DAY
-    )
-    found = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": ca.certificate}
-    return found | {key.replace("_", "."): each for key, each in changes.items()}
 
 
 def said(data: Mapping[str, bytes], host: str = HOST, now: datetime = NOW) -> str:
