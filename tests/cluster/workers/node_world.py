@@ -32,15 +32,11 @@ class NodeWorld(World):
     def scale(self) -> None:
         """A node comes or goes, is selected or not, is tainted or not, or cannot be read for a while."""
         number = self.rng.randrange(MOST)
-        match self.rng.randrange(4):
-            case 0:
-                self.there ^= {number}
-            case 1:
-                self.unselected ^= {number}
-            case 2 if self.tainted.pop(number, None) is None:
-                self.tainted[number] = self.rng.choice(("NoSchedule", "NoExecute"))
-            case 3:
-                self.unreadable ^= {number}
+        changed = self.rng.choice((self.there, self.unselected, self.unreadable, None))
+        if changed is not None:
+            changed ^= {number}
+        elif self.tainted.pop(number, None) is None:
+            self.tainted[number] = self.rng.choice(("NoSchedule", "NoExecute"))
 
     @override
     def facts(self) -> list[WorkerFacts]:
