@@ -19,6 +19,7 @@ _MODULES = {
     "why": "bridge.commands.why",
     "queue": "bridge.commands.queue",
     "nodes": "bridge.commands.nodes",
+    "cluster": "bridge.commands.clusters.cluster",
     "explain": "bridge.commands.explain",
     "doctor": "bridge.commands.doctor",
     "take-over": "bridge.commands.takeover",
