@@ -196,8 +196,8 @@ class OperatorHistory:
 
     def _cancel_forgotten(self) -> None:
         """Do what somebody does who does not want to wait for the worker's next registration."""
+        attempts = self._attempts()  # first: who ends in between is not forgotten
         running = self._in_pods.run("squeue", "-h", "-t", "RUNNING", "-o", "%i").split()
-        attempts = self._attempts()
         for job in lives.forgotten(self.jobs, attempts, running):
             job.ended = attempts[job.id]
             self._in_pods.run("scancel", job.id)
