@@ -10,11 +10,13 @@ from bridge.domain import names
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
+from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.pods import Pod
 from bridge.escrow import service as escrow
 from bridge.escrow.news import News
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
+from bridge.kube.client import KubeClient
 from bridge.kube.objects import Objects
 from bridge.kube.volumes import Volumes
 from bridge.leading.lease import Accession
@@ -33,7 +35,7 @@ from bridge.settings.schema import Settings
 from bridge.slurm import inspection, kick, operators
 from extender import app
 from extender.binder import Binder
-from extender.claims import ClaimAsker
+from extender.claims import ClaimAsker, Templates, WithTemplates
 from extender.cpus import CpuReader
 from extender.gathering import Gatherer
 from extender.giving import Devices
@@ -256,17 +258,23 @@ def asker_of(term: Leadership) -> ClaimAsker | None:
     known = profiles.read(program.settings.controllers.device_profiles)
     if not known:
         return None
-    kube = program.kube
-    return ClaimAsker(ResourceClaims(kube), ClaimTemplates(kube), term.mirror.pods, known)
+    claims = ResourceClaims(program.kube)
+    templates = templates_of(program.kube, known)
+    return ClaimAsker(claims, templates, term.mirror.pods, known, program.clock)
 
 
-def giver_of(term: Leadership) -> Devices | None:
+def templates_of(kube: KubeClient, known: Profiles) -> Templates:
+    """Return what reads templates of claims, and makes those that admission has named."""
+    return Templates(ResourceClaims(kube), ClaimTemplates(kube), known)
+
+
+def giver_of(term: Leadership) -> WithTemplates | None:
     """Return what gives devices to resource claims; None without device profiles."""
     program, mirror = term.program, term.mirror
     known = profiles.read(program.settings.controllers.device_profiles)
     if not known:
         return None
-    return Devices(
+    devices = Devices(
         claims=ResourceClaims(program.kube),
         slurm=program.slurm,
         everyone=mirror.claims,
@@ -276,6 +284,7 @@ def giver_of(term: Leadership) -> Devices | None:
         clock=program.clock,
         wake=term.wake,
     )
+    return WithTemplates(devices, templates_of(program.kube, known))
 
 
 async def restore_nothing(pod: Pod, _action: Restore) -> None:

@@ -4,6 +4,7 @@ Exit code 3 while it waits, for scripts.
 """
 
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -16,8 +17,8 @@ from bridge.commands.output import Format
 from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
+from bridge.domain.model.claims.values import ResourceClaim
 from bridge.kube import objects
-from bridge.kube.claims import claimed
 from bridge.kube.errors import Forbidden, KubeError, NotFound
 
 WAITS = 3
@@ -108,6 +109,11 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
         from bridge.commands.clusters import asking  # noqa: PLC0415  # other pods do not need it
 
         return await asking.of_worker(opened, namespace, name)
+    claims: Mapping[str, ResourceClaim | None] = {}
+    if pod.resource_claims:
+        from bridge.kube.claims import claimed  # noqa: PLC0415  # 15 ms that few pods need
+
+        claims = await claimed.of_pod(opened.kube, pod)
     try:
         labels = (await objects.get_namespace(opened.kube, namespace)).labels
     except (
@@ -125,7 +131,7 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
             queue=await opened.queue(),
             scheduler_name=await installation.scheduler_name(opened.kube, release)
             or names.SCHEDULER_NAME,
-            claims=await claimed.of_pod(opened.kube, pod),
+            claims=claims,
         )
     )
 

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, Refused
-from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.names import TOPOLOGY_ANNOTATION
 from bridge.domain.request.selection import Selector
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
@@ -97,6 +98,7 @@ class NodeSetGathering:
             revision=revision,
             on_nodes=self._plan_nodes(node_set, pods),
             may_replace=may_replace,
+            has_node=self._has_node,
             now=self._clock.now(),
         )
         if planning.is_outdated(situation) and isinstance(self._templates(node_set, 0), Refused):
@@ -115,6 +117,16 @@ class NodeSetGathering:
         """Return what tells the states of a node of its Slurm by the last reading."""
         view = self._views.of(node_set.controller)
         return view.states if view is not None else lambda _: None
+
+    def listed(self, node_set: NodeSetObject) -> Callable[[str], SlurmNodeFacts | None] | None:
+        """Return what gives a node of its Slurm by the last reading; None while nothing is known of that Slurm."""
+        view = self._views.of(node_set.controller)
+        return view.listed if view is not None and view.trouble == "" else None
+
+    def topology(self, kube_node: str) -> str:
+        """Return where a Kubernetes node is in Slurm's topology, as it says; "" if it does not."""
+        found = self._kube_nodes.get(kube_node)
+        return found.annotations.get(TOPOLOGY_ANNOTATION, "") if found is not None else ""
 
     def trouble(self, node_set: NodeSetObject) -> str | None:
         """Return why Slurm is not known of this NodeSet; "" if it is, None if nobody has tried yet."""
@@ -225,6 +237,11 @@ class NodeSetGathering:
             self._kube_nodes.values(),
             selector=Selector(found.node_terms, found.node_selector),
             tolerations=found.tolerations,
+        )
+
+    def _has_node(self, name: str) -> bool:
+        return (
+            self._kube_nodes.get(name) is not None or name in self._kube_nodes.unreadable.values()
         )
 
     def _cordon(self, kube_node: str) -> str:

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -15,7 +17,7 @@ from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.decode import PODS
-from extender.claims import ClaimAsker
+from extender.claims import ClaimAsker, Templates
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, claim, claiming, device_class
@@ -24,6 +26,7 @@ from tests.virtual_time import VirtualClock
 
 MEMBERS = 8
 ANSWER_S = 1.0
+LATE = timedelta(hours=1)
 
 
 class Slow(ApiServer):
@@ -55,8 +58,9 @@ def asked(
         api = Slow(clock, device_class(), *pods, *there)
         members = tuple(decode.pod(msgspec.json.encode(each)) for each in api.pods.values())
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
-        templates = ClaimTemplates(api)  # type: ignore[arg-type]
-        asker = ClaimAsker(claims, templates, Cache(PODS), profiles.read(PROFILES))
+        known = profiles.read(PROFILES)
+        templates = Templates(claims, ClaimTemplates(api), known)  # type: ignore[arg-type]
+        asker = ClaimAsker(claims, templates, Cache(PODS), known, clock)
         await body(asker, api, members)
 
     virtual_time.run(main)
@@ -128,6 +132,33 @@ def test_a_template_that_must_not_be_created_is_told() -> None:
         assert () == (await asker.counted(members, None))[2]
 
     asked([by_class("one")], [], body)
+
+
+def test_a_pod_whose_claim_kubernetes_does_not_make_gets_no_job() -> None:
+    """A quota may be in the way: the job would hold devices for nobody, time and again."""
+
+    async def body(asker: ClaimAsker, _: Slow, members: tuple[Pod, ...]) -> None:
+        assert () == (await asker.counted(members, None))[2]
+
+        late = tuple(replace(each, created_at=each.created_at - LATE) for each in members)
+        (fault,) = (await asker.counted(late, None))[2]
+        assert "Kubernetes has not made the claim from template slurm-bridge-1" in fault.message
+
+    asked([by_class("one")], [], body)
+
+
+def test_a_pod_whose_claim_is_gone_gets_no_job() -> None:
+    """Kubernetes makes no other for as long as the pod's status names one."""
+    bereft = by_class("one")
+    bereft["status"]["resourceClaimStatuses"] = [
+        {"name": "slurm-bridge-0", "resourceClaimName": "one-x7k2p"}
+    ]
+
+    async def body(asker: ClaimAsker, _: Slow, members: tuple[Pod, ...]) -> None:
+        (fault,) = (await asker.counted(members, None))[2]
+        assert "claim one-x7k2p, made from template slurm-bridge-1-of-gpu, is gone" in fault.message
+
+    asked([bereft], [], body)
 
 
 def test_a_template_of_another_name_is_not_created() -> None:

@@ -101,6 +101,7 @@ class _Selector(wire.Struct):
 
 class _ClassSpec(wire.Struct):
     selectors: tuple[_Selector, ...] = ()
+    extended_resource_name: str = ""
     config: tuple[msgspec.Raw, ...] = ()
 
 
@@ -137,6 +138,7 @@ def device_class(body: Json) -> DeviceClass:
     return DeviceClass(
         name=wired.metadata.name,
         selectors=tuple(expressions),
+        resource=wired.spec.extended_resource_name,
         config=_config(wired.spec.config, "spec.config"),
     )
 

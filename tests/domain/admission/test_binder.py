@@ -155,7 +155,7 @@ def test_whatever_a_user_asks_for_admission_decides_who_binds(asked: str) -> Non
 @pytest.mark.parametrize(
     "pod",
     [
-        pytest.param(replace(ORDINARY, resource_claims=1), id="resource claim"),
+        pytest.param(replace(ORDINARY, resource_claims=("gpu",)), id="resource claim"),
         pytest.param(replace(ORDINARY, is_grouped=True), id="group"),
     ],
 )
