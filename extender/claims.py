@@ -1,8 +1,8 @@
 """What the resource claims of pods ask for, read before each submit of a pod that has some."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from bridge.domain.faults import Fault
 from bridge.domain.model.claims import asking, by_class, giving
@@ -16,11 +16,17 @@ from bridge.kube import errors
 from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
-from extender.giving import device_class
+from bridge.process.clock import Clock
+from extender.known_claims import KnownClaims
 from slurmclient.watching.in_turn import in_turn
 
 _AT_A_TIME = 16
 """Reads for one gang at once."""
+
+_REMEMBERED_S = 10.0
+"""How long a template is not read again. Nobody can change one, but it can be deleted and made anew:
+if a job was submitted by the old one, the claim is given nothing, and the job is submitted again."""
+_MOST_REMEMBERED = 1024
 
 Claimed = tuple[tuple[Pod, ...], Workload | None, tuple[Fault, ...]]
 """The members and their gang with the devices that they claim, or what is wrong."""
@@ -33,13 +39,20 @@ class ClaimAsker:
         self,
         claims: ResourceClaims,
         templates: ClaimTemplates,
+        known: KnownClaims,
+        *,
         pods: Cache[Pod],
         profiles: Profiles,
+        clock: Clock,
     ) -> None:
         self._claims = claims
         self._templates = templates
+        self._known = known
         self._users = pods.index(_named)
         self._profiles = profiles
+        self._clock = clock
+        self._remembered: dict[tuple[str, str], tuple[float, ClaimSpec]] = {}
+        """Templates by namespace and name, and until when; those read first come first."""
 
     async def counted(self, members: tuple[Pod, ...], gang: Workload | None) -> Claimed:
         """Return the pods as if devices of claims were extended resources.
@@ -79,17 +92,8 @@ class ClaimAsker:
             )
             for number, member in enumerate(members)
         ]
-        names = {
-            request.device_class
-            for of_pod in claims
-            for each in of_pod
-            for request in (each.spec.requests if each.spec else ())
-            if request.device_class
-        }
-        found = await in_turn(
-            sorted(names), partial(device_class, self._claims), at_a_time=_AT_A_TIME
-        )
-        classes = {name: each for name, each in found.items() if each is not None}
+        specs = (each.spec for of_pod in claims for each in of_pod)
+        classes = await self._known.classes_of(specs)
         return [Asking(claims=each, classes=classes) for each in claims]
 
     async def _in_hand(self, pod: Pod) -> list[ClaimInHand]:
@@ -116,7 +120,7 @@ class ClaimAsker:
         if not entry.claim:
             return None
         try:
-            return await self._claims.get(pod.namespace, entry.claim)
+            return await self._known.whole(pod.namespace, entry.claim)
         except errors.NotFound:
             return None
         except errors.Malformed as error:  # trying again would not help: the pod is told
@@ -125,19 +129,30 @@ class ClaimAsker:
     async def _template(self, named: tuple[str, str]) -> ClaimSpec | None:
         """Read a template by its namespace and its name, or create it."""
         try:
-            return await self._read_or_create(*named)
+            return await self._remembered_or_read(*named)
         except errors.NotFound:
             return None
         # A quota or a policy may keep it from being created: the pod is told.
         except (errors.Forbidden, errors.Rejected, errors.Malformed) as error:
             return ClaimSpec(unreadable=error.message)
 
-    async def _read_or_create(self, namespace: str, name: str) -> ClaimSpec:
-        try:
+    async def _remembered_or_read(self, namespace: str, name: str) -> ClaimSpec:
+        if (
+            ours := by_class.spec(name)
+        ) is not None:  # if it is deleted, the next pod needs it anew
+            return await self._read_or_create(namespace, name, ours)
+        now = self._clock.monotonic()
+        until, found = self._remembered.pop((namespace, name), (now, None))
+        if found is None or now >= until:
+            until, found = now + _REMEMBERED_S, await self._templates.get(namespace, name)
+        while len(self._remembered) >= _MOST_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        self._remembered[namespace, name] = until, found
+        return found
+
+    async def _read_or_create(self, namespace: str, name: str, missing: ClaimSpec) -> ClaimSpec:
+        with contextlib.suppress(errors.NotFound):
             return await self._templates.get(namespace, name)
-        except errors.NotFound:
-            if (missing := by_class.spec(name)) is None:
-                raise
         # Users choose the names in their pods' claims, and nobody deletes templates: there is one
         # only for what Slurm can give.
         if any(asking.of_spec(missing)) or not await self._have_profiles(missing):
@@ -146,7 +161,7 @@ class ClaimAsker:
 
     async def _have_profiles(self, spec: ClaimSpec) -> bool:
         for request in spec.requests:
-            found = await device_class(self._claims, request.device_class)
+            found = await self._known.device_class(request.device_class)
             if found is None or device_profiles.of_class(found, self._profiles) is None:
                 return False
         return True

@@ -12,10 +12,11 @@ from bridge.domain.model.claims import profiles
 from bridge.domain.model.pods import Pod
 from bridge.kube import decode, errors
 from bridge.kube.cache import Cache
-from bridge.kube.claims.resource_claims import ResourceClaims
+from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.decode import PODS
 from extender.claims import ClaimAsker
+from extender.known_claims import KnownClaims
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, claim, claiming, device_class
@@ -56,7 +57,15 @@ def asked(
         members = tuple(decode.pod(msgspec.json.encode(each)) for each in api.pods.values())
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
         templates = ClaimTemplates(api)  # type: ignore[arg-type]
-        asker = ClaimAsker(claims, templates, Cache(PODS), profiles.read(PROFILES))
+        known = KnownClaims(claims, Cache(CLAIMS), Cache(CLASSES))
+        asker = ClaimAsker(
+            claims,
+            templates,
+            known,
+            pods=Cache(PODS),
+            profiles=profiles.read(PROFILES),
+            clock=clock,
+        )
         await body(asker, api, members)
 
     virtual_time.run(main)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,104 +12,35 @@ from typer.testing import CliRunner
 
 from bridge.commands import plugin
 from bridge.domain import names
+from bridge.domain.model.claims.giving import FINALIZER
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.options import Options
 from tests.commands import sowing
+from tests.integration.devices import (
+    API,
+    DRIVER,
+    OF_EACH,
+    PATIENCE_S,
+    PROFILE,
+    RESOURCE,
+    Devices,
+    device_class,
+    offer,
+    pod,
+)
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
-DRIVER = "gpu.example.com"
-RESOURCE = "example.com/accelerator"
-"""By which Kubernetes 1.36 lets pods ask for the class's devices, and by the name of the class."""
 CLASS_AS_RESOURCE = f"deviceclass.resource.kubernetes.io/{DRIVER}"
 OTHERS = 200
-API = "/apis/resource.k8s.io/v1"
-PATIENCE_S = 60.0
-OPTIONS = Options(
-    nodes=2,
-    plain_nodes=0,
-    node_gpus=0,
-    settings=(f"""controllers.device_profiles={{"device.driver == '{DRIVER}'": "gpu:example"}}""",),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Devices:
-    """Two nodes with four devices each, and a bridged namespace."""
-
-    sandbox: Sandbox
-    namespace: str
-
-    def claim(self, name: str, *, kind: str = "resourceclaims", **request: Any) -> None:
-        exactly = {"deviceClassName": DRIVER, "count": 1, **request}
-        spec: dict[str, Any] = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
-        body = {"metadata": {"name": name}, "spec": spec}
-        if kind == "resourceclaimtemplates":
-            body["spec"] = {"spec": spec}
-        self.sandbox.admin.create(f"{API}/namespaces/{self.namespace}/{kind}", body)
-
-    def pod(self, name: str, **claim: str) -> None:
-        self.sandbox.admin.create(f"/api/v1/namespaces/{self.namespace}/pods", pod(name, **claim))
-
-    def get(self, name: str) -> dict[str, Any]:
-        return self.sandbox.admin.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}")
-
-    def given(self, name: str) -> dict[str, Any]:
-        """The status of the claim of a pod that runs."""
-        wait_until(
-            lambda: self.get(name)["status"]["phase"] == "Running", PATIENCE_S, sandbox=self.sandbox
-        )
-        found = self.get(name)
-        entry = found["spec"]["resourceClaims"][0]
-        made = found["status"].get("resourceClaimStatuses", [{}])[0].get("resourceClaimName")
-        claim = entry.get("resourceClaimName") or made
-        status: dict[str, Any] = self.sandbox.admin.get(
-            f"{API}/namespaces/{self.namespace}/resourceclaims/{claim}"
-        )["status"]
-        return status
-
-    def in_slurm(self, name: str) -> set[str]:
-        """The devices whose indexes Slurm gave a pod's job, by the names the driver has for them."""
-        job = self.get(name)["metadata"]["labels"][names.JOB_ID_LABEL]
-        line = self.sandbox.run("scontrol", "show", "-d", "job", job)
-        text = line.partition("(IDX:")[2].partition(")")[0]
-        found: set[str] = set()
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            found |= {f"gpu-{index}" for index in range(int(first), int(last or first) + 1)}
-        return found
-
-
-def pod(name: str, **claim: str) -> dict[str, Any]:
-    container = {"name": "c", "image": "busybox", "resources": {"claims": [{"name": "gpu"}]}}
-    return {
-        "metadata": {"name": name},
-        "spec": {"containers": [container], "resourceClaims": [{"name": "gpu", **claim}]},
-    }
-
-
-def device_class() -> dict[str, Any]:
-    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-    spec = {"selectors": [selector], "extendedResourceName": RESOURCE}
-    return {"metadata": {"name": DRIVER}, "spec": spec}
+OPTIONS = Options(nodes=2, plain_nodes=0, node_gpus=0, settings=(PROFILE,))
 
 
 @pytest.fixture(scope="module")
 def with_devices() -> Iterator[Sandbox]:
     with running_sandbox(OPTIONS) as sandbox:
-        sandbox.admin.create(f"{API}/deviceclasses", device_class())
-        for node in OPTIONS.node_names:
-            devices = [{"name": f"gpu-{index}"} for index in range(4)]
-            pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-            spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}
-            body = {"metadata": {"name": f"slice-{node}"}, "spec": spec}
-            sandbox.admin.create(f"{API}/resourceslices", body)
-        wait_until(
-            lambda: sandbox.run("scontrol", "show", "nodes").count("Gres=gpu:example:4") == 2,
-            PATIENCE_S,
-            sandbox=sandbox,
-        )
+        offer(sandbox)
         yield sandbox
 
 
@@ -145,6 +75,31 @@ def claims_given(devices: Devices) -> list[dict[str, Any]]:
         for each in devices.sandbox.admin.get(path)["items"]
         if "allocation" in each.get("status", {})
     ]
+
+
+def test_a_claim_of_a_pod_that_never_starts_goes_with_it(devices: Devices) -> None:
+    """It has had its finalizer since its job was submitted."""
+    devices.claim("all", kind="resourceclaimtemplates", count=OF_EACH)
+    names_of = [f"pod-{number}" for number in range(len(OPTIONS.node_names) + 1)]
+    for name in names_of[:-1]:
+        devices.pod(name, resourceClaimTemplateName="all")
+        devices.given(name)
+    devices.pod(names_of[-1], resourceClaimTemplateName="all")
+
+    def waiting() -> list[dict[str, Any]]:
+        """The claims without devices."""
+        path = f"{API}/namespaces/{devices.namespace}/resourceclaims"
+        found = devices.sandbox.admin.get(path)["items"]
+        return [each for each in found if "allocation" not in each.get("status", {})]
+
+    wait_until(
+        lambda: [[FINALIZER]] == [each["metadata"].get("finalizers") for each in waiting()],
+        PATIENCE_S,
+        sandbox=devices.sandbox,
+    )
+
+    devices.sandbox.admin.delete(f"/api/v1/namespaces/{devices.namespace}/pods/{names_of[-1]}")
+    wait_until(lambda: not waiting(), PATIENCE_S, sandbox=devices.sandbox)
 
 
 def test_who_asks_by_a_class_gets_a_claim_of_the_devices_that_slurm_gave(devices: Devices) -> None:
