@@ -83,6 +83,7 @@ soak-jobs: venv
 	$(BIN)/python -m tests.soak.slurm_jobs $(SOAK_ARGS)
 
 # Pods and native jobs that want devices of the same real nodes (docs/devices.md); needs root: make soak-devices SOAK_ARGS="--count 100"
+# In pieces: make soak-devices SOAK_ARGS="--minutes 6", again and again
 soak-devices: venv
 	$(BIN)/python -m tests.soak.devices $(SOAK_ARGS)
 

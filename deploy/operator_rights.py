@@ -110,6 +110,7 @@ def _watched() -> list[dict[str, Any]]:
 def _made() -> list[dict[str, Any]]:
     return [
         _rule("", ["pods"], ["get", "create", "patch", "delete"]),
+        _rule("", ["pods/status"], ["patch"]),
         _rule("", ["persistentvolumeclaims"], ["get", "list", "create", "patch", "delete"]),
         _rule("apps", ["controllerrevisions"], ["get", "list", "create", "patch", "delete"]),
     ]

@@ -14,9 +14,10 @@ import yaml
 
 from bridge.domain import names, quantities
 from bridge.domain.diagnosis import namespaces
-from bridge.domain.ids import ClusterId
+from bridge.domain.ids import ClusterId, KubeNode
+from bridge.domain.model.cores import agents as node_agents
 from bridge.domain.model.devices import gres
-from bridge.kube import objects, paths
+from bridge.kube import decode, lists, objects, paths
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, NotFound
 
@@ -94,6 +95,20 @@ def _setting(found: object, section: str, name: str) -> object:
     """Return a setting as it stands in the file; None if it is not there."""
     within = found.get(section) if isinstance(found, dict) else None
     return within.get(name) if isinstance(within, dict) else None
+
+
+async def agents(client: KubeClient, release: str) -> frozenset[KubeNode] | None:
+    """Return the nodes whose node agent is alive; None if the caller may not list its pods.
+
+    Raises:
+        KubeError: the API server does not answer.
+    """
+    params = {"labelSelector": node_agents.SELECTOR}
+    try:
+        found = await lists.listing(client, decode.PODS, namespace=release, params=params)
+    except Forbidden:
+        return None
+    return node_agents.alive(found)
 
 
 async def excluded_namespaces(client: KubeClient, release: str) -> frozenset[str]:

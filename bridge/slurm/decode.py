@@ -49,6 +49,8 @@ _FOR_THE_GRANT: Final = frozenset(
 )
 """The fields used only for the grant and for messages; without them a job is still handled."""
 
+_COMPLETED: Final = frozenset({"COMPLETED"})
+
 _ENDS: Final = frozenset(end.value for end in JobEnd)
 
 
@@ -232,6 +234,14 @@ def phase_of(states: frozenset[str]) -> JobPhase:
 def end_of(states: frozenset[str]) -> JobEnd | None:
     """Return how a job ended; None if it has not."""
     return next((end for end in JobEnd if end.value in states), None)
+
+
+def has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
+    """Check whether a job that ran is now COMPLETED and nothing else.
+
+    Then its exit code is 0, and there is no cause of ours, which only a cancel records.
+    """
+    return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED
 
 
 def node(wired: wire.Node) -> SlurmNodeFacts:

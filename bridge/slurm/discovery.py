@@ -34,7 +34,7 @@ from bridge.slurm.incarnation import Incarnation
 from bridge.slurm.jobs import JobListing
 from bridge.slurm.kick import EndedJob, ended_job
 from bridge.slurm.snapshot import Snapshot
-from bridge.slurm.unread import LooksAhead, OnSettled, OnUnreadable, UnreadJob
+from bridge.slurm.unread import LikelyOurs, LooksAhead, OnSettled, OnUnreadable, UnreadJob
 from slurmclient.watching.in_turn import in_turn
 
 _TRUSTED_S = 10.0
@@ -44,7 +44,6 @@ BURST = 500
 """Unknown jobs fetched per reading; about a second's work. Someone may submit thousands at once, and
 news of our own jobs must not wait for them."""
 
-_COMPLETED = frozenset({"COMPLETED"})
 _PENDING = frozenset({"PENDING"})
 
 
@@ -64,6 +63,7 @@ class Discovery:
         patience_s: float = 0.0,
         burst: int = BURST,
         batch: bool = False,
+        named: Callable[[], Iterable[JobId]] = unread.nothing_named,
         on_unreadable: OnUnreadable = unread.ignore_unreadable,
         on_settled: OnSettled = unread.ignore_settled,
     ) -> None:
@@ -78,6 +78,7 @@ class Discovery:
                 are fetched once instead of twice.
             burst: Maximum number of unknown jobs fetched in one reading.
             batch: Look for batch jobs of SlurmJobs, too; else they are strangers.
+            named: Returns the ids that our pods name; of many unknown jobs, these are fetched first.
             on_unreadable: Called each time a fetched job cannot be decoded.
             on_settled: Called when such a job has become readable or is gone.
         """
@@ -108,6 +109,7 @@ class Discovery:
         self._on_unreadable = on_unreadable
         self._on_settled = on_settled
         self._noted: dict[JobId, float] = {}
+        self._likely_ours = LikelyOurs(named)
         self._changed: set[JobId] = set()
         self._in_detail: set[JobId] = set()
         """Jobs of ours whose devices are fetched with them."""
@@ -196,7 +198,11 @@ class Discovery:
             asked = (*reasons_for, *changed)
             wanted = (id_ for id_ in asked if id_ in listed.states and id_ in self._ours)
             self._portion = unread.portion(
-                unknown, listed.states, most=self._burst, known_to_be_odd=self._unreadable
+                unknown,
+                listed.states,
+                most=self._burst,
+                known_to_be_odd=self._unreadable,
+                likely_ours=self._likely_ours.among(unknown),
             )
             looks = dict.fromkeys([*ours, *wanted, *self._portion.ids])
             self._listing = None
@@ -219,7 +225,9 @@ class Discovery:
         counts_since = answer.statistics.req_time_start.positive or 0
         if not await self._incarnation.may_be_another(self._client, counts_since):
             return False
-        for id_ in self._ours.keys() - (self._noted.keys() - seen.keys()):
+        forgotten = self._ours.keys() - (self._noted.keys() - seen.keys())
+        self._likely_ours.remember(forgotten)
+        for id_ in forgotten:
             del self._ours[id_]
         self._strangers.clear()
         self._unreadable.clear()
@@ -239,7 +247,7 @@ class Discovery:
         vanished = self._vanished(seen, began)
         for id_, states in seen.items():
             known = self._ours.get(id_)
-            if isinstance(known, SlurmJob) and _has_just_completed(known, states):
+            if isinstance(known, SlurmJob) and decode.has_just_completed(known, states):
                 over = replace(known, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED)
                 self._ours[id_] = over
                 self._last_ended = ended_job(known, over) or self._last_ended
@@ -398,11 +406,3 @@ class Discovery:
             is_behind=self._portion.is_behind_on_arrays,
         )
         return self._last
-
-
-def _has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
-    """Check whether a running job is now COMPLETED and nothing else.
-
-    Then its exit code is 0, and there is no cause of ours, which only a cancel records.
-    """
-    return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED

@@ -91,6 +91,8 @@ def _base(inputs: ConfigurationInputs) -> Iterator[Setting]:
     yield Setting("SlurmdPort", str(SLURMD_PORT))
     yield Setting("SlurmdSpoolDir", "/var/spool/slurmd")
     yield Setting("MaxNodeCount", str(_max_nodes(inputs)))
+    # A worker's pod may come back on a machine that has booted meanwhile: Slurm takes that for an unexpected reboot.
+    yield Setting("ReturnToService", "2")
     yield Setting("SlurmctldLogFile", f"{LOGS}/slurmctld.log")
     yield Setting("SlurmSchedLogFile", f"{LOGS}/slurmctld.log")
     yield Setting("SlurmdLogFile", f"{LOGS}/slurmd.log")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, Refused
-from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.request.selection import Selector
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
@@ -115,6 +115,11 @@ class NodeSetGathering:
         """Return what tells the states of a node of its Slurm by the last reading."""
         view = self._views.of(node_set.controller)
         return view.states if view is not None else lambda _: None
+
+    def listed(self, node_set: NodeSetObject) -> Callable[[str], SlurmNodeFacts | None] | None:
+        """Return what gives a node of its Slurm by the last reading; None while nothing is known of that Slurm."""
+        view = self._views.of(node_set.controller)
+        return view.listed if view is not None and view.trouble == "" else None
 
     def trouble(self, node_set: NodeSetObject) -> str | None:
         """Return why Slurm is not known of this NodeSet; "" if it is, None if nobody has tried yet."""

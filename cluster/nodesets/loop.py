@@ -28,6 +28,7 @@ from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
+from cluster.nodesets.owned.told_states import Telling, ToldStates
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
 from cluster.nodesets.status import Refusal, StatusFacts
@@ -104,6 +105,7 @@ class NodeSetLoop:
         self._actuator = actuator
         self._belongings = belongings
         self._claims = claims
+        self._told_states = ToldStates(kube, pods, clock.monotonic)
         self._revisions = revisions
         self._templates = templates
         self._queue = queue
@@ -194,8 +196,10 @@ class NodeSetLoop:
         )
         decided = self._decide(situation)
         acted = await self._act(situation, decided, refusal)
+        telling = await self._tell_pods(situation)
         failed = () if kept_revisions.failure is None else (kept_revisions.failure,)
-        acted = replace(acted, failures=(*kept.failures, *failed, *acted.failures))
+        failures = (*kept.failures, *failed, *acted.failures, *telling.failures)
+        acted = replace(acted, failures=failures)
         if acted.refused is not None:
             refusal = Refusal(reason="BadInput", text=acted.refused.text)
         facts = self._facts(found, situation, decided, refusal, acted)
@@ -204,6 +208,8 @@ class NodeSetLoop:
         _raise_first(acted)
         looks = [each.retry_after for _, each in decided if each.retry_after is not None]
         looks.append(timedelta(seconds=LOOK_AGAIN_S))
+        if telling.look_again is not None:
+            looks.append(telling.look_again)
         if acted.is_waiting:
             looks.append(timedelta(seconds=PATIENCE_S))
         if (due := status.due(facts)) is not None:
@@ -241,6 +247,12 @@ class NodeSetLoop:
 
         acted = await self._actuator.carry_out(node_set, decided, make)
         return replace(acted, refused=None) if refusal is not None else acted
+
+    async def _tell_pods(self, situation: NodeSetSituation) -> Telling:
+        listed = self._gathering.listed(situation.node_set)
+        if listed is None:
+            return Telling()  # the old word holds
+        return await self._told_states.tell(situation.pods, listed, situation.now)
 
     def _facts(
         self,

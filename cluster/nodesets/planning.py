@@ -22,6 +22,7 @@ from cluster.workers.updating import RolledWorker
 DELETED: Final = "its NodeSet is deleted"
 OTHER_MODE: Final = "its NodeSet has another scalingMode"
 _LONGEST_REASON: Final = 200
+_LONGEST_LABEL: Final = 63
 _UNFIT: Final = re.compile(r"[^ -~]|[\"'\\]")
 """What a reason in Slurm may not hold, or not as it was written."""
 
@@ -216,6 +217,7 @@ def stamped(
         **(given.get("labels") or {}),
         **selecting(WORKER_APP, meta.name),
         names.DIGEST_LABEL: digest,
+        **_told_apart(node_set, key),
     }
     if node_set.spec.workload_disruption_protection:
         labels[PROTECTED_LABEL] = "true"
@@ -238,6 +240,18 @@ def stamped(
         mark = {names.KUBE_NODE_ANNOTATION: key.kube_node}
         metadata["annotations"] = {**(given.get("annotations") or {}), **mark}
     return {"apiVersion": "v1", "kind": "Pod", **body, "metadata": metadata}
+
+
+def _told_apart(node_set: NodeSetObject, key: WorkerKey) -> dict[str, str]:
+    """Return the labels by which others find a worker; a name that no label can have is left out."""
+    found = {
+        names.MODE_LABEL: node_set.spec.scaling_mode,
+        names.POD_NAME_LABEL: pod_name(node_set, key),
+        names.POD_HOST_LABEL: host_name(node_set, key),
+    }
+    if not isinstance(key, OnNode):
+        found[names.POD_INDEX_LABEL] = node_set.numbered(key)
+    return {label: value for label, value in found.items() if len(value) <= _LONGEST_LABEL}
 
 
 def strays(situation: NodeSetSituation) -> Iterable[str]:

@@ -129,6 +129,13 @@ BODY_DIFFERENCES: Final = (
     ),
     Difference(
         file="slurmd",
+        where="annotation `pod-deadline`, and the node's comment in Slurm",
+        theirs="when the last job ends, and the pod's name",
+        ours="absent; labels and `SlurmNodeState` conditions are theirs",
+        reason="jobs are read only while workers are to go",
+    ),
+    Difference(
+        file="slurmd",
         where="`--conf`",
         theirs="with `Topology` from an annotation of the pod",
         ours="without",

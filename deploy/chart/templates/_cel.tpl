@@ -25,10 +25,15 @@ request.userInfo.?groups.orValue([]).exists(g, g in {{ include "slurm-bridge.cel
 {{- include "slurm-bridge.cel.list" (concat .Values.policies.podCreators $companions) }}
 {{- end }}
 
+{{/* The requester is a kubelet. */}}
+{{- define "slurm-bridge.cel.byKubelet" -}}
+(request.userInfo.username.startsWith('system:node:') && 'system:nodes' in request.userInfo.?groups.orValue([]))
+{{- end }}
+
 {{/* Pods of this requester are not Slurm's to place: DaemonSet pods, a kubelet's mirror pods, whom the administrator lists. */}}
 {{- define "slurm-bridge.cel.passesUsBy" -}}
 request.userInfo.username in {{ include "slurm-bridge.podCreators" . }} ||
-(request.userInfo.username.startsWith('system:node:') && 'system:nodes' in request.userInfo.?groups.orValue([])) ||
+{{ include "slurm-bridge.cel.byKubelet" . }} ||
 {{ include "slurm-bridge.cel.breakGlass" . }}
 {{- end }}
 
@@ -73,6 +78,12 @@ t.?key.orValue('') in ['', '{{ include "slurm-bridge.managedNodeTaint" .root }}'
 t.?effect.orValue('') in ['', '{{ .root.Values.config.controllers.taint_effect }}'])
 {{- end }}
 
+{{/* The pod does not tolerate that taint, or did before. Its own definition, as no policy's condition may have variables. (dict "old" pod "new" pod) */}}
+{{- define "slurm-bridge.cel.keepsFromTaint" -}}
+!{{ include "slurm-bridge.cel.toleratesTaint" .new }} ||
+(oldObject != null && {{ include "slurm-bridge.cel.toleratesTaint" .old }})
+{{- end }}
+
 {{/* The namespace is bridged: `slurm-bridge.namespaceSelector` over variables.labels, since a selector cannot be negated. */}}
 {{- define "slurm-bridge.cel.namespaceIsBridged" -}}
 {{- $excluded := include "slurm-bridge.excludedNamespaces" . | fromJsonArray }}
@@ -99,11 +110,14 @@ oldObject.?status.?conditions.orValue([]).exists(c,
 c.type == 'slurm-bridge.dev/Allocated' && c.?reason.orValue('') == 'SubmitRefused')
 {{- end }}
 
-{{/* Keys of one map of metadata that differ and are frozen. (dict "root" $ "old" "variables.oldLabels" "new" "variables.labels") */}}
+{{/* Keys of labels or annotations that differ and are frozen. (dict "root" $ "of" "labels") */}}
 {{- define "slurm-bridge.cel.frozenAndChanged" -}}
-({{ .old }}.map(k, k) + {{ .new }}.map(k, k).filter(k, !(k in {{ .old }}))).filter(k,
-{{ .old }}[?k] != {{ .new }}[?k] && !(variables.isRefused && k.startsWith('slurmjob.slinky.slurm.net/')) &&
-{{ include "slurm-bridge.frozenPrefixes" .root | fromJsonArray | include "slurm-bridge.cel.list" }}.exists(p, k.startsWith(p)))
+{{- $old := printf "oldObject.metadata.?%s.orValue({})" .of }}
+{{- $new := printf "object.metadata.?%s.orValue({})" .of -}}
+({{ $old }}.map(k, k) + {{ $new }}.map(k, k).filter(k, !(k in {{ $old }}))).filter(k,
+{{ $old }}[?k] != {{ $new }}[?k] &&
+{{ include "slurm-bridge.frozenPrefixes" .root | fromJsonArray | include "slurm-bridge.cel.list" }}.exists(p, k.startsWith(p)) &&
+!(k.startsWith('slurmjob.slinky.slurm.net/') && {{ include "slurm-bridge.cel.isRefused" .root }}))
 {{- end }}
 
 {{/* The requester is one of Kubernetes' own controllers, which adopt pods and collect owners. */}}
