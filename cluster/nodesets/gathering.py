@@ -97,6 +97,7 @@ class NodeSetGathering:
             revision=revision,
             on_nodes=self._plan_nodes(node_set, pods),
             may_replace=may_replace,
+            has_node=self._has_node,
             now=self._clock.now(),
         )
         if planning.is_outdated(situation) and isinstance(self._templates(node_set, 0), Refused):
@@ -230,6 +231,11 @@ class NodeSetGathering:
             self._kube_nodes.values(),
             selector=Selector(found.node_terms, found.node_selector),
             tolerations=found.tolerations,
+        )
+
+    def _has_node(self, name: str) -> bool:
+        return (
+            self._kube_nodes.get(name) is not None or name in self._kube_nodes.unreadable.values()
         )
 
     def _cordon(self, kube_node: str) -> str:

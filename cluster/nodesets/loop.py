@@ -36,6 +36,7 @@ from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
 from cluster.objects.workers import WorkerKey
+from cluster.rendering.node_sets.worker import returning
 from cluster.rendering.site import ELSEWHERE, ServedNamespaces
 from cluster.workers import table
 from cluster.workers.placing import HOST_ANNOTATION
@@ -236,6 +237,7 @@ class NodeSetLoop:
         self, situation: NodeSetSituation, decided: Decided, refusal: Refusal | None
     ) -> Acted:
         node_set = situation.node_set
+        pins = planning.pins(situation, [each for each, _ in decided]) or {}
 
         def make(key: WorkerKey) -> Mapping[str, Any] | Refused:
             if refusal is not None:
@@ -243,6 +245,8 @@ class NodeSetLoop:
             body = self._templates(node_set, key)
             if isinstance(body, Refused):
                 return body
+            if kube_node := pins.get(str(key), ""):
+                body = returning(body, kube_node)
             return planning.stamped(node_set, key, body, digest=situation.revision)
 
         acted = await self._actuator.carry_out(node_set, decided, make)
@@ -273,6 +277,8 @@ class NodeSetLoop:
             refusal=refusal,
             failures=tuple(_to_be_told(situation, acted)),
             digest=situation.revision,
+            pins=planning.pins(situation, [each for each, _ in decided]),
+            unserved=tuple(planning.unserved(node_set)),
             may_replace=situation.may_replace,
             strategy=planning.strategy(node_set),
             selector=names.selector(node_set.metadata.name),

@@ -4,7 +4,7 @@ What the pod needs of its node: <https://slurm.schedmd.com/slurmd.html>, `-Z` an
 SchedMD's containers: arguments go to the entry point, `POD_CPUS` and `POD_MEMORY` become what slurmd leaves to Slurm.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bridge.domain.faults import Fault, Refused, bounded
@@ -133,6 +133,22 @@ def pinned(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]:
         "requiredDuringSchedulingIgnoredDuringExecution": required,
     }
     return {**specification, "affinity": {**affinity, "nodeAffinity": of_nodes}}
+
+
+def returning(body: Mapping[str, Any], kube_node: str) -> dict[str, Any]:
+    """Return a worker's pod that goes to the node it was on before, if what its user requires of nodes holds there, too."""
+    spec = body["spec"]
+    affinity = spec.get("affinity") or {}
+    of_nodes = affinity.get("nodeAffinity") or {}
+    required = of_nodes.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    only = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
+    theirs: Sequence[Mapping[str, Any]] = required.get("nodeSelectorTerms") or ({},)
+    terms = [{**each, "matchFields": [*(each.get("matchFields") or ()), only]} for each in theirs]
+    held = {
+        **of_nodes,
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+    }
+    return {**body, "spec": {**spec, "affinity": {**affinity, "nodeAffinity": held}}}
 
 
 def _specification(

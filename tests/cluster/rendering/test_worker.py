@@ -6,7 +6,7 @@ from typing import Any
 from bridge.domain.faults import Refused
 from cluster.objects.workers import OnNode
 from cluster.rendering.node_sets.nodeset import worker_templates
-from cluster.rendering.node_sets.worker import worker_pod
+from cluster.rendering.node_sets.worker import returning, worker_pod
 from tests.cluster.rendering.given import SITE, given, named
 
 CONTROLLER = given("Controller")
@@ -77,6 +77,24 @@ def test_the_worker_of_a_node_goes_to_that_node_only_and_stays_on_it() -> None:
     tolerated = {each["key"] for each in spec["tolerations"]}
     assert "node.kubernetes.io/unreachable" in tolerated
     assert "node.kubernetes.io/unschedulable" not in tolerated
+
+
+def test_a_worker_that_returns_to_its_node_keeps_what_its_user_requires() -> None:
+    rack = {"matchExpressions": [{"key": "rack", "operator": "Exists"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [rack]}}
+    template = {"spec": {"affinity": {"nodeAffinity": required}}}
+    only = [{"key": "metadata.name", "operator": "In", "values": ["a"]}]
+
+    mine = returning({"spec": made(template=template)}, "a")["spec"]["affinity"]
+    plain = returning({"spec": made(oversubscribeNode=True)}, "a")["spec"]["affinity"]
+
+    of_nodes = mine["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert {"nodeSelectorTerms": [{**rack, "matchFields": only}]} == of_nodes
+    assert "podAntiAffinity" in mine
+    (term,) = plain["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert {"matchFields": only} == term
 
 
 def test_its_part_of_the_pod_is_laid_over_ours() -> None:
