@@ -85,7 +85,7 @@ class Way:
     def _per_pod(self, counts: Iterator[Mapping[str, float]]) -> Mapping[str, float]:
         found: Counter[str] = Counter()
         for each in counts:
-            found.update(each)  # type: ignore[arg-type]  # seconds add up as well
+            found.update(each)
         return {name: count / self._pods for name, count in sorted(found.items())}
 
 
