@@ -10,6 +10,7 @@ from bridge.domain import names
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
+from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.pods import Pod
 from bridge.escrow import service as escrow
 from bridge.escrow.news import News
@@ -33,7 +34,7 @@ from bridge.settings.schema import Settings
 from bridge.slurm import inspection, kick, operators
 from extender import app
 from extender.binder import Binder
-from extender.claims import ClaimAsker
+from extender.claims import ClaimAsker, Templates, WithTemplates
 from extender.cpus import CpuReader
 from extender.gathering import Gatherer
 from extender.giving import Devices
@@ -267,23 +268,29 @@ def claims_of(term: Leadership) -> KnownClaims | None:
     return KnownClaims(ResourceClaims(program.kube), mirror.claims, mirror.classes)
 
 
+def templates_of(term: Leadership, claims: KnownClaims) -> Templates:
+    """Return what reads templates of claims, and makes those that admission has named."""
+    program = term.program
+    return Templates(claims, ClaimTemplates(program.kube), _profiles(program), program.clock)
+
+
 def asker_of(term: Leadership, claims: KnownClaims) -> ClaimAsker:
     """Return what reads what pods' claims ask for."""
     program = term.program
     return ClaimAsker(
         ResourceClaims(program.kube),
-        ClaimTemplates(program.kube),
         claims,
+        templates_of(term, claims),
         pods=term.mirror.pods,
-        profiles=profiles.read(program.settings.controllers.device_profiles),
+        profiles=_profiles(program),
         clock=program.clock,
     )
 
 
-def giver_of(term: Leadership, claims: KnownClaims, bridged: Bridged) -> Devices:
+def giver_of(term: Leadership, claims: KnownClaims, bridged: Bridged) -> WithTemplates:
     """Return what gives devices to resource claims."""
     program, mirror = term.program, term.mirror
-    return Devices(
+    devices = Devices(
         claims=ResourceClaims(program.kube),
         known=claims,
         slurm=program.slurm,
@@ -291,10 +298,15 @@ def giver_of(term: Leadership, claims: KnownClaims, bridged: Bridged) -> Devices
         slices=mirror.slices,
         kube_nodes=mirror.kube_nodes,
         gres=bridged.gres,
-        profiles=profiles.read(program.settings.controllers.device_profiles),
+        profiles=_profiles(program),
         clock=program.clock,
         wake=term.wake,
     )
+    return WithTemplates(devices, templates_of(term, claims))
+
+
+def _profiles(program: Program) -> Profiles:
+    return profiles.read(program.settings.controllers.device_profiles)
 
 
 async def restore_nothing(pod: Pod, _action: Restore) -> None:

@@ -1,15 +1,20 @@
-"""What the resource claims of pods ask for, read before each submit of a pod that has some."""
+"""What the resource claims of pods ask for, read before each submit of a pod that has some.
 
-import contextlib
-from collections.abc import Sequence
+The templates that admission has named for devices of a class are created here, where nobody has yet.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from bridge.domain.faults import Fault
+from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import asking, by_class, giving
 from bridge.domain.model.claims import profiles as device_profiles
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
+from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
 from bridge.kube import errors
@@ -17,6 +22,7 @@ from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.process.clock import Clock
+from bridge.reconcile.actuator import DeviceGiver, NotGiven
 from extender.known_claims import KnownClaims
 from slurmclient.watching.in_turn import in_turn
 
@@ -24,12 +30,82 @@ _AT_A_TIME = 16
 """Reads for one gang at once."""
 
 _REMEMBERED_S = 10.0
-"""How long a template is not read again. Nobody can change one, but it can be deleted and made anew:
+"""How long a user's template is not read again. Nobody can change one, but it can be deleted and made anew:
 if a job was submitted by the old one, the claim is given nothing, and the job is submitted again."""
 _MOST_REMEMBERED = 1024
 
+_MADE_WITHIN = timedelta(minutes=1)
+"""Kubernetes makes a claim from its template when the pod is created, while the job is submitted. A pod
+whose claim is not there after so long gets no job: its devices would lie idle, time and again."""
+
 Claimed = tuple[tuple[Pod, ...], Workload | None, tuple[Fault, ...]]
 """The members and their gang with the devices that they claim, or what is wrong."""
+
+
+class Templates:
+    """Reads templates, and creates those that admission has named and nobody has made yet."""
+
+    def __init__(
+        self, known: KnownClaims, templates: ClaimTemplates, profiles: Profiles, clock: Clock
+    ) -> None:
+        self._known = known
+        self._templates = templates
+        self._profiles = profiles
+        self._clock = clock
+        self._remembered: dict[tuple[str, str], tuple[float, ClaimSpec]] = {}
+        """Users' templates by namespace and name, and until when; those read first come first."""
+
+    async def spec(self, named: tuple[str, str]) -> ClaimSpec | None:
+        """Return what a template asks for, by its namespace and its name, or asked for a moment ago.
+
+        Raises:
+            KubeError: a template or class could not be read or written.
+        """
+        now = self._clock.monotonic()
+        until, found = self._remembered.get(named, (now, None))
+        if found is not None and now < until:
+            return found
+        self._remembered.pop(named, None)
+        found = await self.now(named)
+        # One that admission has named is made again for the next pod if somebody deletes it.
+        if found is not None and not found.unreadable and by_class.spec(named[1]) is None:
+            while len(self._remembered) >= _MOST_REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
+            self._remembered[named] = now + _REMEMBERED_S, found
+        return found
+
+    async def now(self, named: tuple[str, str]) -> ClaimSpec | None:
+        """Return what a template asks for now; None if there is none.
+
+        Raises:
+            KubeError: a template or class could not be read or written.
+        """
+        try:
+            return await self._read_or_create(*named)
+        except errors.NotFound:
+            return None
+        # A quota or a policy may keep it from being created: the pod is told.
+        except (errors.Forbidden, errors.Rejected, errors.Malformed) as error:
+            return ClaimSpec(unreadable=error.message)
+
+    async def _read_or_create(self, namespace: str, name: str) -> ClaimSpec:
+        try:
+            return await self._templates.get(namespace, name)
+        except errors.NotFound:
+            if (missing := by_class.spec(name)) is None:
+                raise
+        # Users choose the names in their pods' claims, and nobody deletes templates: there is one
+        # only for what Slurm can give.
+        if any(asking.of_spec(missing)) or not await self._have_profiles(missing):
+            return missing
+        return await self._templates.create(namespace, name, missing)
+
+    async def _have_profiles(self, spec: ClaimSpec) -> bool:
+        for request in spec.requests:
+            found = await self._known.device_class(request.device_class)
+            if found is None or device_profiles.of_class(found, self._profiles) is None:
+                return False
+        return True
 
 
 class ClaimAsker:
@@ -38,21 +114,19 @@ class ClaimAsker:
     def __init__(
         self,
         claims: ResourceClaims,
-        templates: ClaimTemplates,
         known: KnownClaims,
+        templates: Templates,
         *,
         pods: Cache[Pod],
         profiles: Profiles,
         clock: Clock,
     ) -> None:
         self._claims = claims
-        self._templates = templates
         self._known = known
+        self._templates = templates
         self._users = pods.index(_named)
         self._profiles = profiles
         self._clock = clock
-        self._remembered: dict[tuple[str, str], tuple[float, ClaimSpec]] = {}
-        """Templates by namespace and name, and until when; those read first come first."""
 
     async def counted(self, members: tuple[Pod, ...], gang: Workload | None) -> Claimed:
         """Return the pods as if devices of claims were extended resources.
@@ -82,7 +156,7 @@ class ClaimAsker:
             for each in hands[number]
             if each.spec is None and each.entry.template
         }
-        templates = await in_turn(sorted(wanted), self._template, at_a_time=_AT_A_TIME)
+        templates = await in_turn(sorted(wanted), self._templates.spec, at_a_time=_AT_A_TIME)
         claims = [
             tuple(
                 replace(each, spec=templates.get((member.namespace, each.entry.template)))
@@ -106,7 +180,9 @@ class ClaimAsker:
     async def _one_in_hand(self, pod: Pod, index: int, entry: PodClaim) -> ClaimInHand:
         claim = await self._claim(pod, entry)
         if claim is None:
-            return ClaimInHand(index=index, entry=entry, spec=None)
+            age = pod.waiting_time(self._clock.now())
+            is_overdue = bool(entry.template) and (bool(entry.claim) or age > _MADE_WITHIN)
+            return ClaimInHand(index=index, entry=entry, spec=None, is_overdue=is_overdue)
         if giving.may_take_back(claim, pod.uid):
             await self._claims.take_back(claim)
         users = self._users.get(f"{pod.namespace}/{entry.claim}")
@@ -126,45 +202,49 @@ class ClaimAsker:
         except errors.Malformed as error:  # trying again would not help: the pod is told
             return _unreadable(pod.namespace, entry.claim, error)
 
-    async def _template(self, named: tuple[str, str]) -> ClaimSpec | None:
-        """Read a template by its namespace and its name, or create it."""
+
+class WithTemplates:
+    """Gives devices, and makes a template again that is gone before Kubernetes has made its claim.
+
+    The template was there when the job was submitted. Without it there will never be a claim.
+    """
+
+    def __init__(self, devices: DeviceGiver, templates: Templates) -> None:
+        self._devices = devices
+        self._templates = templates
+
+    async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
+        """Give a pod's claims their devices.
+
+        Raises:
+            NotGiven: it is not possible now.
+            KubeError, SlurmError: decide again later.
+        """
         try:
-            return await self._remembered_or_read(*named)
-        except errors.NotFound:
-            return None
-        # A quota or a policy may keep it from being created: the pod is told.
-        except (errors.Forbidden, errors.Rejected, errors.Malformed) as error:
-            return ClaimSpec(unreadable=error.message)
+            await self._devices.give(pod, action, job)
+        except NotGiven:
+            await self._make_again(pod, [each for each in pod.resource_claims if not each.claim])
+            raise
 
-    async def _remembered_or_read(self, namespace: str, name: str) -> ClaimSpec:
-        if (
-            ours := by_class.spec(name)
-        ) is not None:  # if it is deleted, the next pod needs it anew
-            return await self._read_or_create(namespace, name, ours)
-        now = self._clock.monotonic()
-        until, found = self._remembered.pop((namespace, name), (now, None))
-        if found is None or now >= until:
-            until, found = now + _REMEMBERED_S, await self._templates.get(namespace, name)
-        while len(self._remembered) >= _MOST_REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
-        self._remembered[namespace, name] = until, found
-        return found
+    async def prepare(self, pods: Iterable[Pod]) -> None:
+        """Do ahead what can be done before a placeholder has started."""
+        await self._devices.prepare(pods)
 
-    async def _read_or_create(self, namespace: str, name: str, missing: ClaimSpec) -> ClaimSpec:
-        with contextlib.suppress(errors.NotFound):
-            return await self._templates.get(namespace, name)
-        # Users choose the names in their pods' claims, and nobody deletes templates: there is one
-        # only for what Slurm can give.
-        if any(asking.of_spec(missing)) or not await self._have_profiles(missing):
-            return missing
-        return await self._templates.create(namespace, name, missing)
+    async def take_back(self, pod: Pod) -> None:
+        """Take back the devices that a placeholder which is over gave to a pod.
 
-    async def _have_profiles(self, spec: ClaimSpec) -> bool:
-        for request in spec.requests:
-            found = await self._known.device_class(request.device_class)
-            if found is None or device_profiles.of_class(found, self._profiles) is None:
-                return False
-        return True
+        Raises:
+            KubeError: try again later.
+        """
+        await self._devices.take_back(pod)
+
+    async def _make_again(self, pod: Pod, unmade: Sequence[PodClaim]) -> None:
+        for name in sorted({each.template for each in unmade} - {""}):
+            found = await self._templates.now((pod.namespace, name))
+            if found is None:
+                raise NotGiven(f"there is no template {name} to make a claim of the pod from")
+            if found.unreadable:
+                raise NotGiven(f"template {name}: {found.unreadable}")
 
 
 def _unreadable(namespace: str, name: str, error: errors.Malformed) -> ResourceClaim:

@@ -175,10 +175,12 @@ class KubeExaminer:
         return found if isinstance(found, dict) else None
 
     async def _unserved(self, settings: Settings) -> Sequence[str]:
-        known = profiles.read(settings.controllers.device_profiles)
+        controllers = settings.controllers
+        known = profiles.read(controllers.device_profiles)
         classes = await lists.readable(self._client, CLASSES)
         slices = await lists.readable(self._client, SLICES)
-        return list(profiles.unserved(known, classes, {each.driver for each in slices}))
+        drivers = {each.driver for each in slices}
+        return list(profiles.unserved(known, classes, drivers, controllers.device_resources))
 
     async def _webhooks(self) -> "_Hooks":
         """Look for our webhooks.

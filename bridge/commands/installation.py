@@ -19,6 +19,7 @@ from bridge.domain.model.cores import agents as node_agents
 from bridge.domain.model.devices import gres
 from bridge.kube import decode, lists, objects, paths
 from bridge.kube.client import KubeClient
+from bridge.kube.connecting.kubeconfig import SAFE
 from bridge.kube.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ async def scheduler_name(client: KubeClient, namespace: str) -> str | None:
     if text is None:
         return None
     try:
-        settings = yaml.safe_load(text) or {}
+        settings = yaml.load(text, Loader=SAFE) or {}  # noqa: S506  # it is
         found = settings.get("scheduler_name", names.SCHEDULER_NAME)
         return found if isinstance(found, str) and found else None
     except (yaml.YAMLError, AttributeError):
@@ -78,7 +79,7 @@ async def counting(client: KubeClient, namespace: str) -> Counting:
     """Return how Slurm counts, as set; as usual where that cannot be read."""
     text = await config_map(client, namespace, component="config", key="config.yaml")
     try:
-        found = yaml.safe_load(text or "")
+        found = yaml.load(text or "", Loader=SAFE)  # noqa: S506  # it is
     except yaml.YAMLError:
         found = None
     devices = _setting(found, "controllers", "gpu_resources")

@@ -7,6 +7,7 @@ from typing import Any, Final
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.names import TOPOLOGY_ANNOTATION
 from bridge.domain.request.selection import Selector
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
@@ -121,6 +122,11 @@ class NodeSetGathering:
         """Return what gives a node of its Slurm by the last reading; None while nothing is known of that Slurm."""
         view = self._views.of(node_set.controller)
         return view.listed if view is not None and view.trouble == "" else None
+
+    def topology(self, kube_node: str) -> str:
+        """Return where a Kubernetes node is in Slurm's topology, as it says; "" if it does not."""
+        found = self._kube_nodes.get(kube_node)
+        return found.annotations.get(TOPOLOGY_ANNOTATION, "") if found is not None else ""
 
     def trouble(self, node_set: NodeSetObject) -> str | None:
         """Return why Slurm is not known of this NodeSet; "" if it is, None if nobody has tried yet."""

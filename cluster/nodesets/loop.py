@@ -12,6 +12,7 @@ from structlog.contextvars import bind_contextvars
 from bridge.domain.errors import PeerError
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.names import TOPOLOGY_ANNOTATION
 from bridge.domain.oddities import Oddities
 from bridge.kube import errors as kube_errors
 from bridge.kube.cache import Cache
@@ -25,10 +26,12 @@ from cluster.nodesets import names, nodeset, planning, status
 from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
 from cluster.nodesets.gathering import NOT_SERVED, NodeSetGathering, WorkerTemplates
 from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.nodesets.owned import topology
 from cluster.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
 from cluster.nodesets.owned.told_states import Telling, ToldStates
+from cluster.nodesets.owned.topology import WorkerTopology
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
 from cluster.nodesets.status import Refusal, StatusFacts
@@ -106,6 +109,7 @@ class NodeSetLoop:
         self._actuator = actuator
         self._belongings = belongings
         self._claims = claims
+        self._topology = WorkerTopology(clock.monotonic)
         self._told_states = ToldStates(kube, pods, clock.monotonic)
         self._revisions = revisions
         self._templates = templates
@@ -198,13 +202,15 @@ class NodeSetLoop:
         decided = self._decide(situation)
         acted = await self._act(situation, decided, refusal)
         telling = await self._tell_pods(situation)
+        misplaced = await self._move(situation)
         failed = () if kept_revisions.failure is None else (kept_revisions.failure,)
         failures = (*kept.failures, *failed, *acted.failures, *telling.failures)
         acted = replace(acted, failures=failures)
         if acted.refused is not None:
             refusal = Refusal(reason="BadInput", text=acted.refused.text)
         facts = self._facts(found, situation, decided, refusal, acted)
-        facts = replace(facts, collisions=kept_revisions.collisions)
+        unserved = (*planning.unserved(node_set), *misplaced)
+        facts = replace(facts, collisions=kept_revisions.collisions, unserved=unserved)
         await self._tell(found, status.told(facts))
         _raise_first(acted)
         looks = [each.retry_after for _, each in decided if each.retry_after is not None]
@@ -258,6 +264,15 @@ class NodeSetLoop:
             return Telling()  # the old word holds
         return await self._told_states.tell(situation.pods, listed, situation.now)
 
+    async def _move(self, situation: NodeSetSituation) -> tuple[str, ...]:
+        """Put workers where their Kubernetes nodes are; return what Slurm refuses."""
+        view = self._views.of(situation.node_set.controller)
+        listed = self._gathering.listed(situation.node_set)
+        if view is None or listed is None:
+            return ()
+        wanted = topology.moves(situation.pods, self._gathering.topology, listed)
+        return await self._topology.move(view.slurm, wanted)
+
     def _facts(
         self,
         found: WatchedNodeSet,
@@ -278,7 +293,6 @@ class NodeSetLoop:
             failures=tuple(_to_be_told(situation, acted)),
             digest=situation.revision,
             pins=planning.pins(situation, [each for each, _ in decided]),
-            unserved=tuple(planning.unserved(node_set)),
             may_replace=situation.may_replace,
             strategy=planning.strategy(node_set),
             selector=names.selector(node_set.metadata.name),
@@ -318,7 +332,7 @@ class NodeSetLoop:
         if old is None or new is None or _placing_of(old) != _placing_of(new):
             for uid in self._gathering.on_nodes():
                 self._queue.add(uid)
-        if old and new and _cordon_of(old) == _cordon_of(new):
+        if old and new and _concerns_workers(old) == _concerns_workers(new):
             return
         for each in {node.name for node in (old, new) if node is not None}:
             for pod in self._by_kube_node.get(each):
@@ -329,8 +343,10 @@ class NodeSetLoop:
         return found.metadata.namespace if found else ""
 
 
-def _cordon_of(node: KubeNodeFacts) -> tuple[bool, str | None]:
-    return node.is_unschedulable, node.annotations.get(names.CORDON_REASON_ANNOTATION)
+def _concerns_workers(node: KubeNodeFacts) -> tuple[object, ...]:
+    """Return what matters to the workers that are there."""
+    cordoned = node.annotations.get(names.CORDON_REASON_ANNOTATION)
+    return node.is_unschedulable, cordoned, node.annotations.get(TOPOLOGY_ANNOTATION)
 
 
 def _placing_of(node: KubeNodeFacts) -> tuple[object, ...]:

@@ -139,7 +139,7 @@ BODY_DIFFERENCES: Final = (
         where="`--conf`",
         theirs="with `Topology` from an annotation of the pod",
         ours="without",
-        reason="an empty `Topology=` makes the node invalid; topology is not served yet",
+        reason="an empty `Topology=` makes the node invalid; a worker that has registered is moved to where its Kubernetes node says",
     ),
     Difference(
         file="slurmd",

@@ -7,8 +7,8 @@ import pytest
 from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests.integration.claimed_devices import OPTIONS, Devices, offer
 from tests.integration.counting import calls
-from tests.integration.devices import PROFILE, Devices, offer
 from tests.integration.volumes import a_volume, mounted
 from tests.integration.worlds import Worlds, condition, is_released, played
 from tests.servers import fresh_namespace, running_sandbox
@@ -24,7 +24,11 @@ CLAIM_WRITES = ("PATCH resourceclaims", "PATCH resourceclaims/status")
 def full_sandbox() -> Iterator[Sandbox]:
     """One of its own, as the setting concerns every pod."""
     with running_sandbox(
-        Options(accounting=True, node_gpus=0, settings=("placement.binder=extender", PROFILE))
+        Options(
+            accounting=True,
+            node_gpus=0,
+            settings=("placement.binder=extender", *OPTIONS.settings),
+        )
     ) as sandbox:
         offer(sandbox)
         yield sandbox

@@ -11,43 +11,39 @@ import yaml
 from typer.testing import CliRunner
 
 from bridge.commands import plugin
-from bridge.domain import names
 from bridge.domain.model.claims.giving import FINALIZER
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
-from sandbox.errors import SandboxError
-from sandbox.options import Options
 from tests.commands import sowing
-from tests.integration.devices import (
+from tests.integration import claimed_devices
+from tests.integration.claimed_devices import (
     API,
+    CLASS_AS_RESOURCE,
     DRIVER,
-    OF_EACH,
+    NICS,
     PATIENCE_S,
-    PROFILE,
     RESOURCE,
+    UNKNOWN_RESOURCE,
     Devices,
+    claiming,
     device_class,
-    offer,
     pod,
 )
-from tests.servers import fresh_namespace, running_sandbox, wait_until
+from tests.servers import fresh_namespace, wait_until
 
-CLASS_AS_RESOURCE = f"deviceclass.resource.kubernetes.io/{DRIVER}"
 OTHERS = 200
-OPTIONS = Options(nodes=2, plain_nodes=0, node_gpus=0, settings=(PROFILE,))
 
 
 @pytest.fixture(scope="module")
 def with_devices() -> Iterator[Sandbox]:
-    with running_sandbox(OPTIONS) as sandbox:
-        offer(sandbox)
+    with claimed_devices.sandbox_with_devices() as sandbox:
         yield sandbox
 
 
 @pytest.fixture
 def devices(with_devices: Sandbox) -> Iterator[Devices]:
-    with fresh_namespace(with_devices, labels={names.ENABLED_LABEL: "true"}) as namespace:
-        yield Devices(with_devices, namespace)
+    with claimed_devices.bridged(with_devices) as devices:
+        yield devices
 
 
 def test_a_claim_gets_the_devices_that_slurm_gave(devices: Devices) -> None:
@@ -79,8 +75,8 @@ def claims_given(devices: Devices) -> list[dict[str, Any]]:
 
 def test_a_claim_of_a_pod_that_never_starts_goes_with_it(devices: Devices) -> None:
     """It has had its finalizer since its job was submitted."""
-    devices.claim("all", kind="resourceclaimtemplates", count=OF_EACH)
-    names_of = [f"pod-{number}" for number in range(len(OPTIONS.node_names) + 1)]
+    devices.claim("all", kind="resourceclaimtemplates", count=4)
+    names_of = [f"pod-{number}" for number in range(len(claimed_devices.OPTIONS.node_names) + 1)]
     for name in names_of[:-1]:
         devices.pod(name, resourceClaimTemplateName="all")
         devices.given(name)
@@ -102,48 +98,11 @@ def test_a_claim_of_a_pod_that_never_starts_goes_with_it(devices: Devices) -> No
     wait_until(lambda: not waiting(), PATIENCE_S, sandbox=devices.sandbox)
 
 
-def test_who_asks_by_a_class_gets_a_claim_of_the_devices_that_slurm_gave(devices: Devices) -> None:
-    """From the manifest as it is: no claim, no template, only a limit."""
-    for name in ("one", "another"):
-        body = claiming(name, CLASS_AS_RESOURCE, devices=2)
-        devices.sandbox.admin.create(f"/api/v1/namespaces/{devices.namespace}/pods", body)
-    for name in ("one", "another"):
-        results = devices.given(name)["allocation"]["devices"]["results"]
-        assert 2 == len(results)
-        assert {each["device"] for each in results} == devices.in_slurm(name)
-
-    path = f"{API}/namespaces/{devices.namespace}/resourceclaimtemplates"
-    templates = devices.sandbox.admin.get(path)["items"]
-    assert [f"slurm-bridge-2-of-{DRIVER}"] == [each["metadata"]["name"] for each in templates]
-
-
-def test_a_pod_that_asks_by_a_class_cannot_be_applied_twice(devices: Devices) -> None:
-    """As docs/claims.md says: what is stored has a claim, and no limit of that name."""
-    body = {"apiVersion": "v1", "kind": "Pod", **claiming("applied", CLASS_AS_RESOURCE)}
-    apply = ("-n", devices.namespace, "apply", "-f", "-")
-    devices.sandbox.kubectl(*apply, stdin=yaml.safe_dump(body))
-
-    with pytest.raises(SandboxError, match="pod updates may not change fields"):
-        devices.sandbox.kubectl(*apply, stdin=yaml.safe_dump(body))
-
-
 def test_what_slurm_cannot_honour_is_told_on_the_pod(devices: Devices) -> None:
     by_name = {"cel": {"expression": "device.attributes['gpu.example.com'].index == 3"}}
     devices.claim("third-one", selectors=[by_name])
     devices.pod("picky", resourceClaimName="third-one")
-    path = f"/api/v1/namespaces/{devices.namespace}/pods"
-    devices.sandbox.admin.create(path, claiming("by-resource", RESOURCE))
-
-    def told(name: str) -> str:
-        conditions = devices.get(name)["status"].get("conditions", [])
-        found = [each for each in conditions if each["type"] == names.ALLOCATED_CONDITION]
-        return found[0]["message"] if found else ""
-
-    for name, words in (
-        ("picky", "selectors: cannot be honoured"),
-        ("by-resource", f"none of the 2 nodes that suit the pod has 1 {RESOURCE}"),
-    ):
-        wait_until(lambda n=name, w=words: w in told(n), PATIENCE_S, sandbox=devices.sandbox)  # type: ignore[misc]
+    devices.is_told("picky", "selectors: cannot be honoured")
 
 
 @pytest.mark.parametrize("form", ["claim", CLASS_AS_RESOURCE, RESOURCE])
@@ -195,17 +154,13 @@ def test_claims_of_others_at_the_same_instant_get_no_device_of_slurm_s_nodes(
     assert 8 == len({(one["pool"], one["device"]) for found in results for one in found})
 
 
-def claiming(name: str, form: str, devices: int = 1) -> dict[str, Any]:
-    """A pod that asks for devices: by a claim from template `mine`, or as a resource of that name."""
-    if form == "claim":
-        return pod(name, resourceClaimTemplateName="mine")
-    container = {"name": "c", "image": "busybox", "resources": {"limits": {form: str(devices)}}}
-    return {"metadata": {"name": name}, "spec": {"containers": [container]}}
-
-
 def test_the_doctor_warns_of_a_profile_whose_class_is_gone(with_devices: Sandbox) -> None:
     admin, path = with_devices.admin, f"{API}/deviceclasses"
-    assert "ok" == sowing.examined(with_devices.env)["device profiles"]["verdict"]
+    untold = f"DeviceClass {NICS} has extendedResourceName {UNKNOWN_RESOURCE}"
+    before = sowing.examined(with_devices.env)["device profiles"]["found"]
+    assert before.startswith(untold)
+    assert ";" not in before
+
     admin.delete(f"{path}/{DRIVER}")
     try:
         found = sowing.examined(with_devices.env)["device profiles"]
@@ -213,7 +168,8 @@ def test_the_doctor_warns_of_a_profile_whose_class_is_gone(with_devices: Sandbox
         admin.create(path, device_class())
 
     assert "warning" == found["verdict"]
-    assert "no DeviceClass selects the devices of gpu:example" == found["found"]
+    assert "no DeviceClass selects the devices of gpu:example" in found["found"]
+    assert f"{RESOURCE} stands for DeviceClass {DRIVER}, which is not there" in found["found"]
 
 
 def test_explain_and_why_know_claims(devices: Devices, tmp_path: Path) -> None:

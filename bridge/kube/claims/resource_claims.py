@@ -98,6 +98,7 @@ class _Selector(wire.Struct):
 
 class _ClassSpec(wire.Struct):
     selectors: tuple[_Selector, ...] = ()
+    extended_resource_name: str = ""
     config: tuple[msgspec.Raw, ...] = ()
 
 
@@ -135,6 +136,7 @@ def device_class(body: Json) -> DeviceClass:
         name=wired.metadata.name,
         resource_version=wired.metadata.resource_version,
         selectors=tuple(expressions),
+        resource=wired.spec.extended_resource_name,
         config=_config(wired.spec.config, "spec.config"),
     )
 

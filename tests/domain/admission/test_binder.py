@@ -212,7 +212,7 @@ def test_pods_that_kube_scheduler_must_see_to_get_its_name(pod: Draft) -> None:
 
 def test_pods_with_resource_claims_are_the_extenders() -> None:
     """It has given them their devices, and looks at them before it binds."""
-    assert OURS == name_given(replace(ORDINARY, resource_claims=1))
+    assert OURS == name_given(replace(ORDINARY, resource_claims=("gpu",)))
 
 
 def test_a_pod_that_gets_a_volume_from_another_webhook_changes_hands() -> None:

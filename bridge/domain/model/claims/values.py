@@ -104,6 +104,8 @@ class DeviceClass:
     resource_version: str = ""
     selectors: tuple[str, ...] = ()
     """CEL expressions, all of which hold."""
+    resource: str = ""
+    """The `extendedResourceName` by which kube-scheduler lets pods ask for its devices."""
     config: tuple[Config, ...] = ()
 
 
