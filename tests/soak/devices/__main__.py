@@ -35,7 +35,8 @@ _URGENT = "urgent"
 _AT_A_TIME = 20
 """More than there is room for: some always wait."""
 _LOOKS_EVERY_S = 1.0
-_FAULT_EVERY_S = (8.0, 25.0)
+_FAULT_EVERY_S = (2.0, 8.0)
+"""Of six kinds, so each is struck about twice a minute."""
 _LONGEST_S = 900.0
 """For the last ones to end, once all have been created."""
 _SETTLES_WITHIN_S = 120.0
