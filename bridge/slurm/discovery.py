@@ -127,10 +127,7 @@ class Discovery:
         return self._last_ended if self._last_ended and self._last_ended.id in self._ours else None
 
     def note_submitted(self, job_id: JobId, identity: Identity, *, in_detail: bool = False) -> None:
-        """Record a job we have just submitted; it need not be fetched before it starts.
-
-        in_detail: fetch which devices it has, too.
-        """
+        """Record a job we have just submitted: it is fetched when it starts; in detail, with its devices."""
         if in_detail:
             self._in_detail.add(job_id)
         known = self._ours.get(job_id)
@@ -138,11 +135,7 @@ class Discovery:
             return
         self._note(
             SlurmJob(
-                id=job_id,
-                sluid=None,
-                phase=JobPhase.WAITING,
-                states=_PENDING,
-                identity=identity,
+                id=job_id, sluid=None, phase=JobPhase.WAITING, states=_PENDING, identity=identity
             )
         )
 
@@ -362,8 +355,7 @@ class Discovery:
     def _set_aside_undecoded(self, id_: JobId, why: str, *, is_of_array: bool) -> None:
         """Set aside a job that cannot be decoded at all, and fetch it again with each reading.
 
-        Until it can be decoded, nothing is concluded about its workload or, if that is unknown,
-        about any.
+        Until then, nothing is concluded about its workload or, if that is unknown, about any.
         """
         known, unreadable = self._ours.pop(id_, None), self._unreadable.get(id_)
         workload = unreadable.workload if unreadable else snapshot.key_of(known) if known else None

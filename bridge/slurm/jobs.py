@@ -103,14 +103,11 @@ async def _placeholder(
     client: SlurmClient, ref: JobId | Sluid, read: Sequence[JobRecord], *, in_detail: bool = False
 ) -> SlurmJob | Stranger:
     found = decode.job(*records.components(ref, read))
-    is_shared = not in_detail and (
-        isinstance(found, SlurmJob)
-        and found.phase is JobPhase.RUNNING
-        and not all(part.shares for part in found.components)
-    )
-    if is_shared:
-        found = decode.job(*records.components(ref, await records.read(client, ref, detail=True)))
-    return found
+    if in_detail or isinstance(found, Stranger) or found.phase is not JobPhase.RUNNING:
+        return found
+    if all(part.shares for part in found.components):
+        return found
+    return decode.job(*records.components(ref, await records.read(client, ref, detail=True)))
 
 
 async def verified(
