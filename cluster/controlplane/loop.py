@@ -40,6 +40,7 @@ from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
 from cluster.objects.loginset import LoginSetObject
+from cluster.objects.restapi import RestApiObject
 from cluster.rendering.leftovers import leftovers
 from cluster.rendering.loginset import LOGIN_APP, host_keys_body, host_keys_secret
 from cluster.rendering.site import ELSEWHERE, ServedNamespaces
@@ -183,6 +184,8 @@ class ControlLoop:
         if wrong := await self._ensure_keys(found, gathered, judged):
             facts = replace(facts, accepted=Refused(wrong).text)
             return _Acted(replace(facts, workloads=await self._workloads(gathered.made)))
+        if gathered.tls and gathered.tls.authorities and isinstance(of, RestApiObject):
+            await self._gathering.certificates.keep(of, gathered.tls.authorities)
         failure = await belongings.apply(self._kube, judged, possessor)
         # While a configuration is refused, it is not known what its change would take away.
         if failure is None and not gathered.configured:
@@ -191,7 +194,7 @@ class ControlLoop:
         failures = () if failure is None or failure.transient else (str(failure),)
         workloads = await self._workloads(gathered.made)
         facts = replace(facts, failures=failures, workloads=workloads)
-        return _Acted(facts, failure, gathered.token.due if gathered.token else None)
+        return _Acted(facts, failure, gathered.due)
 
     async def _ensure_keys(
         self, found: WatchedPart, gathered: GatheredPart, judged: Sequence[JudgedBody]

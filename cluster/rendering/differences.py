@@ -94,6 +94,14 @@ BODY_DIFFERENCES: Final = (
     ),
     Difference(
         file="slurmrestd",
+        where="how clients speak to it",
+        theirs="plain HTTP",
+        ours="TLS, by the side-car `tls`; slurmrestd listens on the pod's loopback only. What it presents and what clients trust is in"
+        " Secret and ConfigMap `NAME-restapi-tls`",
+        reason="whoever reads a token on the way may act as its user, root for instance",
+    ),
+    Difference(
+        file="slurmrestd",
         where="a change that all daemons must be restarted for",
         theirs="never reaches it",
         ours="restarts it",

@@ -119,6 +119,15 @@ class ClusterRestApi(ObjectStruct, frozen=True):
 
     enabled: Annotated[bool, Meta(description="Whether there is one.")] = True
     replicas: Annotated[Replicas, Meta(description="How many there are.")] = 1
+    tls: Annotated[bool, Meta(description="Whether it speaks TLS; otherwise plain HTTP.")] = True
+    tls_secret: Annotated[
+        str,
+        text(
+            253,
+            "Secret with tls.crt, tls.key and ca.crt that it presents; by default slurm-operator signs one.",
+            pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
+        ),
+    ] = ""
 
 
 class ClusterToken(ObjectStruct, frozen=True):
@@ -262,6 +271,12 @@ SLURM_CLUSTER_RULES: Final = (
         " && !(key.lowerAscii() in ['partitionname', 'nodes', 'default', 'maxtime'])))",
         "expected parameters of a partition that have no field of their own",
         path=".partitions",
+    ),
+    rule(
+        "!has(self.restApi) || !has(self.restApi.tlsSecret) || self.restApi.tlsSecret == ''"
+        " || !has(self.restApi.tls) || self.restApi.tls",
+        "leave it out, or set tls",
+        path=".restApi.tlsSecret",
     ),
     rule(
         "!has(self.accounting) || has(self.accounting.external) != has(self.accounting.storage)",

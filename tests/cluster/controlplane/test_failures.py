@@ -94,7 +94,10 @@ def outcome(leaders: Leaders, kind: str) -> dict[str, Any]:
             meta.pop(field, None)
         meta.get("annotations", {}).pop("slurm-bridge.dev/applied", None)
         if kept["kind"] == "Secret":
-            kept["data"] = sorted(kept.get("data", {}))
+            data = kept.get("data", {})
+            kept["data"] = len(data) if meta["name"].endswith("-ca") else sorted(data)
+        elif "ca.crt" in kept.get("data", {}):
+            kept["data"]["ca.crt"] = kept["data"]["ca.crt"].count("BEGIN")
         status = kept.get("status", {})
         status.pop("issuedAt", None)
         status.pop("observedGeneration", None)

@@ -114,6 +114,22 @@ def test_everything_that_can_be_said_has_its_place() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "marks"),
+    [
+        ({}, {}),
+        ({"tls": False}, {"slurm-bridge.dev/tls": "off"}),
+        ({"tlsSecret": "mine"}, {"slurm-bridge.dev/tls-secret": "mine"}),
+    ],
+)
+def test_how_slurmrestd_speaks_is_said_by_annotations(
+    said: dict[str, Any], marks: dict[str, str]
+) -> None:
+    bodies = expanded(cluster({**SIX_LINES, "restApi": said}))
+    (made,) = [each for each in bodies if each["kind"] == "RestApi"]
+    assert marks == made["metadata"].get("annotations", {})
+
+
 def test_a_suspended_cluster_has_no_workers_and_keeps_its_queue() -> None:
     made = specs({**SIX_LINES, "suspend": True})
 
