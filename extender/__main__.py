@@ -34,11 +34,11 @@ from bridge.settings.schema import Settings
 from bridge.slurm import inspection, kick, operators
 from extender import app
 from extender.binder import Binder
-from extender.claims import ClaimAsker, Templates, WithTemplates
+from extender.claims.asking import ClaimAsker, Templates, WithTemplates
+from extender.claims.giving import Devices
+from extender.claims.known import KnownClaims
 from extender.cpus import CpuReader
 from extender.gathering import Gatherer
-from extender.giving import Devices
-from extender.known_claims import KnownClaims
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.side import Placement

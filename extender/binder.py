@@ -27,7 +27,7 @@ from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
-from extender.known_claims import KnownClaims
+from extender.claims.known import KnownClaims
 from extender.nodes import Bridged
 
 _LOOK_AGAIN = timedelta(seconds=1)

@@ -17,8 +17,8 @@ from bridge.kube.cache import Cache
 from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.slices import SLICES
-from extender.giving import Devices
-from extender.known_claims import KnownClaims
+from extender.claims.giving import Devices
+from extender.claims.known import KnownClaims
 from tests import virtual_time
 from tests.make import placing
 from tests.make.apiserver import ApiServer, Manifest

@@ -17,8 +17,8 @@ from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.decode import PODS
-from extender.claims import ClaimAsker, Templates
-from extender.known_claims import KnownClaims
+from extender.claims.asking import ClaimAsker, Templates
+from extender.claims.known import KnownClaims
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, claim, claiming, device_class

@@ -9,7 +9,7 @@ from bridge.domain import names
 from bridge.domain.model.claims import reservations
 from bridge.kube import errors
 from bridge.reconcile.actuator import NotGiven
-from extender import giving
+from extender.claims import giving
 from tests.extender.giver import Stage, staged
 from tests.make import placing
 from tests.make.devices import claim, claiming

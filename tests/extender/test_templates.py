@@ -15,8 +15,8 @@ from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.actuator import NotGiven
-from extender.claims import Templates, WithTemplates
-from extender.known_claims import KnownClaims
+from extender.claims.asking import Templates, WithTemplates
+from extender.claims.known import KnownClaims
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, device_class

@@ -43,7 +43,7 @@ from bridge.reconcile.actuator import NotGiven
 from bridge.slurm import nodes
 from bridge.slurm.allocated import devices
 from bridge.slurm.client import SlurmClient
-from extender.known_claims import KnownClaims
+from extender.claims.known import KnownClaims
 from slurmclient.watching.in_turn import in_turn
 
 _log = structlog.get_logger(__name__)

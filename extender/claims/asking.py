@@ -23,7 +23,7 @@ from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.process.clock import Clock
 from bridge.reconcile.actuator import DeviceGiver, NotGiven
-from extender.known_claims import KnownClaims
+from extender.claims.known import KnownClaims
 from slurmclient.watching.in_turn import in_turn
 
 _AT_A_TIME = 16
