@@ -34,7 +34,8 @@ def cgroup_conf(inputs: ConfigurationInputs) -> str:
 
 def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
     """Find NodeSets that do not go with each other, and configuration that does not go with plain ones."""
-    plain, others = [], []
+    plain: list[str] = []
+    others: list[str] = []
     for each in inputs.sorted_node_sets:
         (plain if profile_of(each) is WorkerProfile.PLAIN else others).append(each.metadata.name)
     if not plain:
