@@ -1,4 +1,4 @@
-"""Writes that go wrong: counted over both peers, so that each of them can be struck in turn."""
+"""Writes and reads that go wrong: counted over both peers, so that each of them can be struck in turn."""
 
 import enum
 from collections.abc import Callable
@@ -16,14 +16,17 @@ class Fault(enum.Enum):
 
 
 class Trouble:
-    """Strikes one write, or none."""
+    """Strikes one write or one read, or none."""
 
-    def __init__(self, fault: Fault = Fault.REFUSED, *, at: int = 0) -> None:
-        """at: which write, counted from 1; 0 is none."""
+    def __init__(self, fault: Fault = Fault.REFUSED, *, at: int = 0, at_read: int = 0) -> None:
+        """at: which write, at_read: which read, counted from 1; 0 is none."""
         self._fault = fault
         self._at = at
+        self._at_read = at_read
         self.writes: list[str] = []
         """All that were tried, in order."""
+        self.reads: list[str] = []
+        """Likewise."""
 
     def write(self, what: str, do: Callable[[], T], *, fail: Callable[[Fault], Exception]) -> T:
         self.writes.append(what)
@@ -32,3 +35,9 @@ class Trouble:
         if self._fault is Fault.LOST_REPLY:
             do()
         raise fail(self._fault)
+
+    def read(self, what: str, do: Callable[[], T], *, fail: Callable[[Fault], Exception]) -> T:
+        self.reads.append(what)
+        if len(self.reads) == self._at_read:
+            raise fail(self._fault)
+        return do()
