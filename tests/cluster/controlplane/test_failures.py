@@ -156,7 +156,7 @@ def test_whatever_write_of_the_control_plane_fails_it_comes_out_the_same(
     run(main)
 
 
-class _Dead(BaseException):
+class Dead(BaseException):
     """The process is no more."""
 
 
@@ -168,14 +168,14 @@ def test_a_leader_of_the_control_plane_may_die_at_any_write(kind: str, *, is_don
         expected = outcome(calm, kind)
         for at in range(1, len(calm.trouble.writes) + 1):
             leaders = Leaders(clock)
-            died = dying(leaders, at, is_done=is_done)
+            died = dying(leaders.trouble, at, is_done=is_done)
             keys: dict[str, Any] = {}
             for change in KINDS[kind]:
                 change(leaders.api)
                 keys = keys_of(leaders)
                 try:
                     await leaders.lead()
-                except* _Dead:
+                except* Dead:
                     await leaders.lead()
             assert died, "there is a write at which it did not die"
             check(leaders, expected, kind, keys)
@@ -183,9 +183,15 @@ def test_a_leader_of_the_control_plane_may_die_at_any_write(kind: str, *, is_don
     run(main)
 
 
-def dying(leaders: Leaders, at: int, *, is_done: bool) -> list[str]:
+def first_and_last(reads: list[str]) -> list[int]:
+    """The numbers of the first and the last read of each object: many are read again and again."""
+    first = {each: at for at, each in reversed([*enumerate(reads, 1)])}
+    return sorted({*first.values(), *{each: at for at, each in enumerate(reads, 1)}.values()})
+
+
+def dying(trouble: Trouble, at: int, *, is_done: bool) -> list[str]:
     """Let the leader die at one write, which is done or not; return where it died."""
-    write, count, died = leaders.trouble.write, 0, list[str]()
+    write, count, died = trouble.write, 0, list[str]()
 
     def writes(what: str, *args: Any, **kwargs: Any) -> Any:
         nonlocal count
@@ -195,7 +201,7 @@ def dying(leaders: Leaders, at: int, *, is_done: bool) -> list[str]:
         died.append(what)
         if is_done:
             write(what, *args, **kwargs)
-        raise _Dead
+        raise Dead
 
-    leaders.trouble.write = writes  # type: ignore[method-assign]  # the first leader's end
+    trouble.write = writes  # type: ignore[method-assign]  # the first leader's end
     return died
