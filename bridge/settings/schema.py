@@ -141,8 +141,8 @@ class PlacementSection(Section):
     )
     binder: Literal["kube-scheduler", "extender"] = Field(
         "kube-scheduler",
-        description="Who binds pods that need no volume bound or attached and have no claims or group of "
-        "kube-scheduler's, once Slurm has chosen their node. kube-scheduler binds all others.",
+        description="Who binds pods that need no volume bound or attached and have no group of kube-scheduler's, "
+        "once Slurm has chosen their node. kube-scheduler binds all others.",
     )
     tell_after_s: Seconds = Field(2, description="How long a pod waits before its status says why.")
     incomplete_after_s: Seconds = Field(

@@ -16,7 +16,7 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.slurm import wire
-from bridge.slurm.allocated import granted
+from bridge.slurm.allocated import devices, granted
 from slurmclient.wire.reading import Decoded
 
 EXTERNAL_JOB: Final = "EXTERNAL_JOB"
@@ -200,6 +200,7 @@ def _job(read: Decoded[wire.Job]) -> SlurmJob | Stranger:
         ),
         shares=shares,
         given=granted.given(wired, shares) if is_running else None,
+        devices=devices.of(wired, nodes) if is_running else None,
         identity=identity,
         held=is_waiting and wired.priority.set and wired.priority.number == 0,
         submitted_at=moment(wired.submit_time),

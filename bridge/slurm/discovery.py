@@ -111,6 +111,8 @@ class Discovery:
         self._noted: dict[JobId, float] = {}
         self._likely_ours = LikelyOurs(named)
         self._changed: set[JobId] = set()
+        self._in_detail: set[JobId] = set()
+        """Jobs of ours whose devices are fetched with them."""
         self._patience_s = patience_s
         self._burst = burst
         self._portion = LooksAhead()
@@ -124,18 +126,16 @@ class Discovery:
         """The last job of ours seen to end, if slurmctld still remembers it."""
         return self._last_ended if self._last_ended and self._last_ended.id in self._ours else None
 
-    def note_submitted(self, job_id: JobId, identity: Identity) -> None:
-        """Record a job we have just submitted; it need not be fetched before it starts."""
+    def note_submitted(self, job_id: JobId, identity: Identity, *, in_detail: bool = False) -> None:
+        """Record a job we have just submitted: it is fetched when it starts; in detail, with its devices."""
+        if in_detail:
+            self._in_detail.add(job_id)
         known = self._ours.get(job_id)
         if isinstance(known, SlurmJob) and known.identity.key == identity.key:
             return
         self._note(
             SlurmJob(
-                id=job_id,
-                sluid=None,
-                phase=JobPhase.WAITING,
-                states=_PENDING,
-                identity=identity,
+                id=job_id, sluid=None, phase=JobPhase.WAITING, states=_PENDING, identity=identity
             )
         )
 
@@ -263,6 +263,7 @@ class Discovery:
             self._settle(id_)
         for id_ in [id_ for id_, at in self._noted.items() if id_ in seen or at < began]:
             del self._noted[id_]
+        self._in_detail &= self._ours.keys()
         missing = [id_ for id_ in self._ours if id_ not in seen and id_ not in self._noted]
         for id_ in missing:
             if (ended := self._ours[id_]).phase is JobPhase.ENDED:
@@ -319,7 +320,8 @@ class Discovery:
         known = self._ours.get(id_)
         if isinstance(known, BatchJob) and known.array_id is not None:
             ref = known.sluid or id_  # by its id Slurm returns all tasks of an array
-        return await (jobs.marked_job if self._batch else jobs.job)(self._client, ref)
+        read = jobs.marked_job if self._batch else jobs.job
+        return await read(self._client, ref, in_detail=id_ in self._in_detail)
 
     def _classify(
         self,
@@ -353,8 +355,7 @@ class Discovery:
     def _set_aside_undecoded(self, id_: JobId, why: str, *, is_of_array: bool) -> None:
         """Set aside a job that cannot be decoded at all, and fetch it again with each reading.
 
-        Until it can be decoded, nothing is concluded about its workload or, if that is unknown,
-        about any.
+        Until then, nothing is concluded about its workload or, if that is unknown, about any.
         """
         known, unreadable = self._ours.pop(id_, None), self._unreadable.get(id_)
         workload = unreadable.workload if unreadable else snapshot.key_of(known) if known else None

@@ -1,6 +1,6 @@
 """A template that is gone before Kubernetes has made its claim is made again."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 import pytest
@@ -11,10 +11,12 @@ from bridge.domain.model.claims import profiles
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube import decode
-from bridge.kube.claims.resource_claims import ResourceClaims
+from bridge.kube.cache import Cache
+from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.actuator import NotGiven
-from extender.claims import Templates, WithTemplates
+from extender.claims.asking import Templates, WithTemplates
+from extender.claims.known import KnownClaims
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, device_class
@@ -33,6 +35,9 @@ class Unmade:
     async def give(self, _pod: Pod, _action: Assign, _job: SlurmJob | None) -> None:
         raise NotGiven(NOT_MADE)
 
+    async def prepare(self, pods: Iterable[Pod]) -> None:
+        raise AssertionError(f"nothing is prepared for {[pod.full_name for pod in pods]}")
+
     async def take_back(self, pod: Pod) -> None:
         raise AssertionError(f"nothing is taken back from {pod.full_name}")
 
@@ -47,7 +52,8 @@ def tried(
         for manifest in (device_class(), waiting):
             api.create(manifest)
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
-        templates = Templates(claims, ClaimTemplates(api), profiles.read(PROFILES))  # type: ignore[arg-type]
+        known, its = KnownClaims(claims, Cache(CLAIMS), Cache(CLASSES)), profiles.read(PROFILES)
+        templates = Templates(known, ClaimTemplates(api), its, clock)  # type: ignore[arg-type]
         devices = WithTemplates(Unmade(), templates)
         (found,) = api.pods.values()
         pod = decode.pod(msgspec.json.encode(found))

@@ -139,23 +139,29 @@ def _slice(node: str, driver: str, devices: list[dict[str, Any]]) -> dict[str, A
 @contextmanager
 def sandbox_with_devices() -> Iterator[Sandbox]:
     with running_sandbox(OPTIONS) as sandbox:
-        for name in CLASSES:
-            sandbox.admin.create(f"{API}/deviceclasses", device_class(name))
-        gpus = [{"name": f"gpu-{index}"} for index in range(4)]
-        # The last one is not of the class: its attribute says so.
-        nics = [
-            {"name": f"nic-{index}", "attributes": {"rdma": {"bool": index < 2}}}
-            for index in range(3)
-        ]
-        for node in OPTIONS.node_names:
-            for driver, devices in ((DRIVER, gpus), (NIC_DRIVER, nics)):
-                sandbox.admin.create(f"{API}/resourceslices", _slice(node, driver, devices))
-        wait_until(
-            lambda: sandbox.run("scontrol", "show", "nodes").count("Gres=gpu:example:4,nic:2") == 2,
-            PATIENCE_S,
-            sandbox=sandbox,
-        )
+        offer(sandbox)
         yield sandbox
+
+
+def offer(sandbox: Sandbox) -> None:
+    """Publish devices for each simulated node, and wait until Slurm knows them."""
+    for name in CLASSES:
+        sandbox.admin.create(f"{API}/deviceclasses", device_class(name))
+    gpus = [{"name": f"gpu-{index}"} for index in range(4)]
+    # The last one is not of the class: its attribute says so.
+    nics = [
+        {"name": f"nic-{index}", "attributes": {"rdma": {"bool": index < 2}}} for index in range(3)
+    ]
+    nodes = sandbox.instance.options.node_names
+    for node in nodes:
+        for driver, devices in ((DRIVER, gpus), (NIC_DRIVER, nics)):
+            sandbox.admin.create(f"{API}/resourceslices", _slice(node, driver, devices))
+    told = "Gres=gpu:example:4,nic:2"
+    wait_until(
+        lambda: sandbox.run("scontrol", "show", "nodes").count(told) == len(nodes),
+        PATIENCE_S,
+        sandbox=sandbox,
+    )
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from bridge.commands import plugin
+from bridge.domain.model.claims.giving import FINALIZER
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from tests.commands import sowing
@@ -70,6 +71,31 @@ def claims_given(devices: Devices) -> list[dict[str, Any]]:
         for each in devices.sandbox.admin.get(path)["items"]
         if "allocation" in each.get("status", {})
     ]
+
+
+def test_a_claim_of_a_pod_that_never_starts_goes_with_it(devices: Devices) -> None:
+    """It has had its finalizer since its job was submitted."""
+    devices.claim("all", kind="resourceclaimtemplates", count=4)
+    names_of = [f"pod-{number}" for number in range(len(claimed_devices.OPTIONS.node_names) + 1)]
+    for name in names_of[:-1]:
+        devices.pod(name, resourceClaimTemplateName="all")
+        devices.given(name)
+    devices.pod(names_of[-1], resourceClaimTemplateName="all")
+
+    def waiting() -> list[dict[str, Any]]:
+        """The claims without devices."""
+        path = f"{API}/namespaces/{devices.namespace}/resourceclaims"
+        found = devices.sandbox.admin.get(path)["items"]
+        return [each for each in found if "allocation" not in each.get("status", {})]
+
+    wait_until(
+        lambda: [[FINALIZER]] == [each["metadata"].get("finalizers") for each in waiting()],
+        PATIENCE_S,
+        sandbox=devices.sandbox,
+    )
+
+    devices.sandbox.admin.delete(f"/api/v1/namespaces/{devices.namespace}/pods/{names_of[-1]}")
+    wait_until(lambda: not waiting(), PATIENCE_S, sandbox=devices.sandbox)
 
 
 def test_what_slurm_cannot_honour_is_told_on_the_pod(devices: Devices) -> None:

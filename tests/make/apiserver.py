@@ -212,7 +212,9 @@ class ApiServer:
 
 def _is_watched(found: Manifest, cache: Cache[Any]) -> bool:
     """Pods of another scheduler are in the other cache."""
-    if not cache.kind.path.endswith(f"/{found['kind'].lower()}s"):
+    kind = found["kind"]
+    collection = _COLLECTIONS.get(kind, f"/{kind.lower()}s")
+    if not cache.kind.path.endswith(f"/{collection.rpartition('/')[2]}"):
         return False
     scheduler = found.get("spec", {}).get("schedulerName", names.SCHEDULER_NAME)
     ours = scheduler in names.schedulers(names.SCHEDULER_NAME)

@@ -125,9 +125,9 @@ class InPods:
     def let_save(self) -> None:
         """Wait until slurmctld has saved what it knows now, which it does some seconds after each change."""
         mark = f"saved-{time.time_ns()}"
-        held = self.run("sbatch", "--parsable", "--hold", f"--comment={mark}", "--wrap=true")
+        self.run("scancel", "--name=saved")  # the last one
+        self.run("sbatch", "--hold", "--job-name=saved", f"--comment={mark}", "--wrap=true")
         wait_until(lambda: mark in self.run("sh", "-c", f"grep -ao {mark} {_SAVED}"), STARTS_S)
-        self.run("scancel", held.strip())
 
     @contextmanager
     def frozen(self, daemon: str) -> Iterator[None]:

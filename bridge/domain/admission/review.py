@@ -131,7 +131,7 @@ def mutate(
         return Verdict()
     pod, claims = _with_claims(pod, devices or Ways())
     for_scheduler = not extender_binds or binder.reserved(
-        pod.volume_sources, len(pod.resource_claims), is_grouped=pod.is_grouped
+        pod.volume_sources, is_grouped=pod.is_grouped
     )
     name = scheduler_name if for_scheduler else names.binder(scheduler_name)
     operations = (*claims, *_operations(pod, policy, name))

@@ -48,11 +48,11 @@ object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(fal
 {{- end }}
 
 {{/*
-The extender may bind the pod itself: kube-scheduler would have neither volumes nor claims nor a group to see to. The volumes are listed
+The extender may bind the pod itself: kube-scheduler would have neither volumes nor a group to see to. The volumes are listed
 and not the others, so that a kind that Kubernetes adds is kube-scheduler's. bridge/domain/admission/binder.py says the same, and the tests compare the two.
+Resource claims are the extender's either way: it has written their devices before, and looks at them again before it binds.
 */}}
 {{- define "slurm-bridge.cel.extenderMayBind" -}}
-object.spec.?resourceClaims.orValue([]).size() == 0 &&
 !object.spec.?schedulingGroup.hasValue() && !object.spec.?workloadRef.hasValue() &&
 object.spec.?volumes.orValue([]).all(v, {{ range $n, $kind := list "configMap" "downwardAPI" "emptyDir" "hostPath" "projected" "secret" }}{{ if $n }} || {{ end }}has(v.{{ $kind }}){{ end }})
 {{- end }}

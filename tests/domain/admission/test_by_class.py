@@ -154,7 +154,7 @@ def test_as_many_devices_are_claimed_as_were_asked_for(
         assert not wanted.keys() & container["resources"]["requests"].keys()
 
 
-def test_a_pod_that_asks_by_a_class_is_handed_over_with_claims_for_kube_scheduler() -> None:
+def test_a_pod_that_asks_by_a_class_is_handed_over_with_claims() -> None:
     pod = draft(asks(gpu="2"))
     verdict = review.admit(pod, TAKES_CLAIMS, POLICY, extender_binds=True)
 
@@ -163,7 +163,7 @@ def test_a_pod_that_asks_by_a_class_is_handed_over_with_claims_for_kube_schedule
     assert verdict.patch == handed_over.patch
     written = {each["path"]: each.get("value") for each in verdict.patch}
     assert "/spec/resourceClaims" in written
-    assert names.SCHEDULER_NAME == written["/spec/schedulerName"]
+    assert names.binder(names.SCHEDULER_NAME) == written["/spec/schedulerName"]
 
 
 def test_a_second_call_finds_nothing_to_do() -> None:

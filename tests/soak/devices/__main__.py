@@ -9,6 +9,7 @@ Writes its section of docs/reliability.md, and ends with 1 if a contract was bro
 
 import os
 import random
+import shutil
 import subprocess
 import time
 from collections import Counter
@@ -151,12 +152,18 @@ class DeviceField:
         node = self._dice.choice(self._sandbox.instance.options.real_node_names)
         struck = self._dice.choice((*_DAEMONS, *SERVICES))
         with suppress(*_AWAY):
-            if struck in SERVICES:
-                self._sandbox.restart(struck, signal="KILL", wait=False)
-            else:
+            if struck not in SERVICES:
                 self._sandbox.end_daemon(node, struck)
-            self.faults[struck] += 1
+                self.faults[struck] += 1
+            elif self._all_answer():
+                self._sandbox.restart(struck, signal="KILL", wait=False)
+                self.faults[struck] += 1
         self._fault_at = time.monotonic() + self._dice.uniform(*_FAULT_EVERY_S)
+
+    def _all_answer(self) -> bool:
+        """Check whether nobody of ours is away: escrow holds jobs only while one of two answers it within AWAY_S."""
+        parts = self._sandbox.status()
+        return all(parts[name].state == "up" for name in SERVICES)
 
     def learn_ends(self) -> None:
         """Ask sacct how each ended; it may learn of an end a little later."""
@@ -337,6 +344,10 @@ def _one_batch(sandbox: Sandbox, found: dict[str, Any], count: int) -> None:
     )
     for line in one["breaches"]:
         typer.echo(f"  {line}")
+    if one["breaches"]:
+        logs = report.KEPT / f"devices-{of_batch}"
+        shutil.copytree(sandbox.instance.root / "log", logs, dirs_exist_ok=True)
+        typer.echo(f"  the logs are in {logs}")
     report.keep("devices", found)
 
 

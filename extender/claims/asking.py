@@ -3,10 +3,9 @@
 The templates that admission has named for devices of a class are created here, where nobody has yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 
 from bridge.domain.faults import Fault
 from bridge.domain.lifecycle.actions import Assign
@@ -24,11 +23,16 @@ from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.process.clock import Clock
 from bridge.reconcile.actuator import DeviceGiver, NotGiven
-from extender.giving import device_class
+from extender.claims.known import KnownClaims
 from slurmclient.watching.in_turn import in_turn
 
 _AT_A_TIME = 16
 """Reads for one gang at once."""
+
+_REMEMBERED_S = 10.0
+"""How long a user's template is not read again. Nobody can change one, but it can be deleted and made anew:
+if a job was submitted by the old one, the claim is given nothing, and the job is submitted again."""
+_MOST_REMEMBERED = 1024
 
 _MADE_WITHIN = timedelta(minutes=1)
 """Kubernetes makes a claim from its template when the pod is created, while the job is submitted. A pod
@@ -42,14 +46,36 @@ class Templates:
     """Reads templates, and creates those that admission has named and nobody has made yet."""
 
     def __init__(
-        self, claims: ResourceClaims, templates: ClaimTemplates, profiles: Profiles
+        self, known: KnownClaims, templates: ClaimTemplates, profiles: Profiles, clock: Clock
     ) -> None:
-        self._claims = claims
+        self._known = known
         self._templates = templates
         self._profiles = profiles
+        self._clock = clock
+        self._remembered: dict[tuple[str, str], tuple[float, ClaimSpec]] = {}
+        """Users' templates by namespace and name, and until when; those read first come first."""
 
     async def spec(self, named: tuple[str, str]) -> ClaimSpec | None:
-        """Return what a template asks for, by its namespace and its name; None if there is none.
+        """Return what a template asks for, by its namespace and its name, or asked for a moment ago.
+
+        Raises:
+            KubeError: a template or class could not be read or written.
+        """
+        now = self._clock.monotonic()
+        until, found = self._remembered.get(named, (now, None))
+        if found is not None and now < until:
+            return found
+        self._remembered.pop(named, None)
+        found = await self.now(named)
+        # One that admission has named is made again for the next pod if somebody deletes it.
+        if found is not None and not found.unreadable and by_class.spec(named[1]) is None:
+            while len(self._remembered) >= _MOST_REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
+            self._remembered[named] = now + _REMEMBERED_S, found
+        return found
+
+    async def now(self, named: tuple[str, str]) -> ClaimSpec | None:
+        """Return what a template asks for now; None if there is none.
 
         Raises:
             KubeError: a template or class could not be read or written.
@@ -76,7 +102,7 @@ class Templates:
 
     async def _have_profiles(self, spec: ClaimSpec) -> bool:
         for request in spec.requests:
-            found = await device_class(self._claims, request.device_class)
+            found = await self._known.device_class(request.device_class)
             if found is None or device_profiles.of_class(found, self._profiles) is None:
                 return False
         return True
@@ -88,12 +114,15 @@ class ClaimAsker:
     def __init__(
         self,
         claims: ResourceClaims,
+        known: KnownClaims,
         templates: Templates,
+        *,
         pods: Cache[Pod],
         profiles: Profiles,
         clock: Clock,
     ) -> None:
         self._claims = claims
+        self._known = known
         self._templates = templates
         self._users = pods.index(_named)
         self._profiles = profiles
@@ -137,17 +166,8 @@ class ClaimAsker:
             )
             for number, member in enumerate(members)
         ]
-        names = {
-            request.device_class
-            for of_pod in claims
-            for each in of_pod
-            for request in (each.spec.requests if each.spec else ())
-            if request.device_class
-        }
-        found = await in_turn(
-            sorted(names), partial(device_class, self._claims), at_a_time=_AT_A_TIME
-        )
-        classes = {name: each for name, each in found.items() if each is not None}
+        specs = (each.spec for of_pod in claims for each in of_pod)
+        classes = await self._known.classes_of(specs)
         return [Asking(claims=each, classes=classes) for each in claims]
 
     async def _in_hand(self, pod: Pod) -> list[ClaimInHand]:
@@ -176,7 +196,7 @@ class ClaimAsker:
         if not entry.claim:
             return None
         try:
-            return await self._claims.get(pod.namespace, entry.claim)
+            return await self._known.whole(pod.namespace, entry.claim)
         except errors.NotFound:
             return None
         except errors.Malformed as error:  # trying again would not help: the pod is told
@@ -206,6 +226,10 @@ class WithTemplates:
             await self._make_again(pod, [each for each in pod.resource_claims if not each.claim])
             raise
 
+    async def prepare(self, pods: Iterable[Pod]) -> None:
+        """Do ahead what can be done before a placeholder has started."""
+        await self._devices.prepare(pods)
+
     async def take_back(self, pod: Pod) -> None:
         """Take back the devices that a placeholder which is over gave to a pod.
 
@@ -216,7 +240,7 @@ class WithTemplates:
 
     async def _make_again(self, pod: Pod, unmade: Sequence[PodClaim]) -> None:
         for name in sorted({each.template for each in unmade} - {""}):
-            found = await self._templates.spec((pod.namespace, name))
+            found = await self._templates.now((pod.namespace, name))
             if found is None:
                 raise NotGiven(f"there is no template {name} to make a claim of the pod from")
             if found.unreadable:
