@@ -2,7 +2,7 @@
 
 from typing import Final, TypeAlias
 
-from bridge.kube.custom import CustomKind, Watched
+from bridge.kube.applying.custom import CustomKind, Watched
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject, LoginSetStatus

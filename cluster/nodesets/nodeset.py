@@ -2,7 +2,7 @@
 
 from typing import Final, TypeAlias
 
-from bridge.kube.custom import CustomKind, Watched
+from bridge.kube.applying.custom import CustomKind, Watched
 from cluster.nodesets import names
 from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
 from cluster.objects.parts import API_VERSION

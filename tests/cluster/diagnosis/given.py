@@ -9,7 +9,7 @@ from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import SlurmNodeFacts
-from bridge.kube.custom import Watched
+from bridge.kube.applying.custom import Watched
 from cluster.controlplane.part import PARTS, WatchedPart
 from cluster.diagnosis import parts
 from cluster.diagnosis.parts import NamespaceObjects, SlurmInPods
