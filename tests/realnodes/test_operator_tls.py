@@ -169,7 +169,7 @@ def users() -> dict[str, Any]:
     now, day = SystemClock().now(), timedelta(days=1)
     ca = pki.make_authority("users", now=now, lifetime=day)
     pair = pki.issue(
-        ca, name="users", hosts=frozenset({HOST}), is_client=False, now=now, lifetime=day
+        ca, name="a user's server", hosts=frozenset({HOST}), is_client=False, now=now, lifetime=day
     )
     files = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": ca.certificate}
     return {
