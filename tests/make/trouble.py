@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -41,3 +41,31 @@ class Trouble:
         if len(self.reads) == self._at_read:
             raise fail(self._fault)
         return do()
+
+
+class Dead(BaseException):
+    """The process is no more."""
+
+
+def first_and_last(reads: list[str]) -> list[int]:
+    """The numbers of the first and the last read of each object: many are read again and again."""
+    first = {each: at for at, each in reversed([*enumerate(reads, 1)])}
+    return sorted({*first.values(), *{each: at for at, each in enumerate(reads, 1)}.values()})
+
+
+def dying(trouble: Trouble, at: int, *, is_done: bool) -> list[str]:
+    """Let the leader die at one write, which is done or not; return where it died."""
+    write, count, died = trouble.write, 0, list[str]()
+
+    def writes(what: str, *args: Any, **kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count != at:
+            return write(what, *args, **kwargs)
+        died.append(what)
+        if is_done:
+            write(what, *args, **kwargs)
+        raise Dead
+
+    trouble.write = writes  # type: ignore[method-assign]  # the first leader's end
+    return died

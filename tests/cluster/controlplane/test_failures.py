@@ -9,7 +9,7 @@ import pytest
 
 from slurmclient.transport import jwt
 from tests.cluster.controlplane.peers import PASSWORD, AppliedTo, Leaders, controller, part, secret
-from tests.make.trouble import Fault, Trouble
+from tests.make.trouble import Dead, Fault, Trouble, dying
 from tests.virtual_time import VirtualClock, run
 
 ELSEWHERE = {"external": True, "externalConfig": {"host": "slurm.example.org", "port": 6817}}
@@ -156,10 +156,6 @@ def test_whatever_write_of_the_control_plane_fails_it_comes_out_the_same(
     run(main)
 
 
-class Dead(BaseException):
-    """The process is no more."""
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
 def test_a_leader_of_the_control_plane_may_die_at_any_write(kind: str, *, is_done: bool) -> None:
@@ -181,27 +177,3 @@ def test_a_leader_of_the_control_plane_may_die_at_any_write(kind: str, *, is_don
             check(leaders, expected, kind, keys)
 
     run(main)
-
-
-def first_and_last(reads: list[str]) -> list[int]:
-    """The numbers of the first and the last read of each object: many are read again and again."""
-    first = {each: at for at, each in reversed([*enumerate(reads, 1)])}
-    return sorted({*first.values(), *{each: at for at, each in enumerate(reads, 1)}.values()})
-
-
-def dying(trouble: Trouble, at: int, *, is_done: bool) -> list[str]:
-    """Let the leader die at one write, which is done or not; return where it died."""
-    write, count, died = trouble.write, 0, list[str]()
-
-    def writes(what: str, *args: Any, **kwargs: Any) -> Any:
-        nonlocal count
-        count += 1
-        if count != at:
-            return write(what, *args, **kwargs)
-        died.append(what)
-        if is_done:
-            write(what, *args, **kwargs)
-        raise Dead
-
-    trouble.write = writes  # type: ignore[method-assign]  # the first leader's end
-    return died

@@ -6,10 +6,9 @@ from cluster.controlplane.leaving import Neighbour, needed_by, said
 from cluster.controlplane.part import FINALIZER
 from cluster.rendering.site import ServedNamespaces
 from tests.cluster.controlplane.peers import PASSWORD, AppliedTo, Leaders, controller, part
-from tests.cluster.controlplane.test_failures import Dead, dying, first_and_last
 from tests.cluster.examples import BY_NAME, path
 from tests.make.apiserver import Manifest
-from tests.make.trouble import Fault, Trouble
+from tests.make.trouble import Dead, Fault, Trouble, dying, first_and_last
 from tests.virtual_time import VirtualClock, run
 
 CONTROLLER = Neighbour(kind="Controller", name="site", accounting="site")

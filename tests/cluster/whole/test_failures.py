@@ -6,10 +6,9 @@ import pytest
 
 from bridge.kube import errors
 from tests.cluster import examples
-from tests.cluster.controlplane.test_failures import Dead, dying, first_and_last
 from tests.cluster.examples import BY_NAME
 from tests.cluster.whole.peers import SIX_LINES, ClusterLeaders
-from tests.make.trouble import Fault, Trouble
+from tests.make.trouble import Dead, Fault, Trouble, dying, first_and_last
 from tests.virtual_time import VirtualClock, run
 
 GPU = {"name": "gpu", "replicas": 1}
