@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bridge.domain.faults import Fault
-from cluster.configuration import checking, devices, lines
+from cluster.configuration import checking, devices, lines, profiles
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.lines import ConfLine, Setting
 from cluster.configuration.parameters import SLURM_CONF, ParameterKind
@@ -103,6 +103,7 @@ def _base(inputs: ConfigurationInputs) -> Iterator[Setting]:
     yield from _accounting(inputs)
     if kinds := devices.kinds(inputs.sorted_node_sets):
         yield Setting("GresTypes", ",".join(kinds))
+    yield from profiles.settings(inputs)
     yield from _scripts(inputs)
 
 

@@ -240,18 +240,18 @@ class PartGathering:
 
     def _one(self, kind: str, namespace: str, name: str) -> PartObject | None:
         found = self._by_name[kind].get(f"{namespace}/{name}")
-        return found[0].part if found else None
+        return found[0].whole if found else None
 
     def _node_sets(self, part: ControllerObject) -> Iterator[NodeSetObject]:
         for each in self._sets_in.get(part.metadata.namespace):
-            found = each.node_set
+            found = each.whole
             if found is not None and found.spec.controller_ref.name == part.metadata.name:
                 yield found
 
     def _unreadable(self, namespace: str) -> Iterator[Fault]:
         """Find NodeSets whose nodes we would leave out although their jobs may run."""
         for each in self._sets_in.get(namespace):
-            if each.node_set is None:
+            if each.whole is None:
                 yield Fault(f"NodeSet {each.metadata.name}", each.fault)
 
     async def _in_force(self, part: ControllerObject) -> Mapping[str, str] | None:

@@ -81,7 +81,7 @@ def _all(found: NamespaceObjects) -> Iterator[AskedObject]:
             controller=cluster.metadata.name,
         )
     for node_set in found.node_sets:
-        spec = node_set.node_set.spec if node_set.node_set else None
+        spec = node_set.whole.spec if node_set.whole else None
         yield AskedObject(
             kind="NodeSet",
             metadata=node_set.metadata,
@@ -93,7 +93,7 @@ def _all(found: NamespaceObjects) -> Iterator[AskedObject]:
         yield AskedObject(
             kind=part.kind,
             metadata=part.metadata,
-            conditions=part.conditions,
+            conditions=part.status.conditions,
             fault=part.fault,
             controller=part.metadata.name if part.kind == "Controller" else "",
         )

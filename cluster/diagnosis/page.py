@@ -98,7 +98,7 @@ def _waits(objects: NamespaceObjects) -> Iterator[str]:
         own = [each for each in cluster.status.conditions if each.type == "Accepted"]
         yield from _of("SlurmCluster", cluster.metadata, own, cluster.fault)
     for part in objects.parts:
-        yield from _of(part.kind, part.metadata, part.conditions, part.fault)
+        yield from _of(part.kind, part.metadata, part.status.conditions, part.fault)
     for node_set in objects.node_sets:
         yield from _of("NodeSet", node_set.metadata, node_set.status.conditions, node_set.fault)
 

@@ -93,17 +93,17 @@ def belonging(found: NamespaceObjects, namespace: str, name: str) -> NamespaceOb
     own = next(
         (each for each in here if each.kind == "Controller" and each.metadata.name == name), None
     )
-    controller = own.part if own and isinstance(own.part, ControllerObject) else None
+    controller = own.whole if own and isinstance(own.whole, ControllerObject) else None
     parts = [
         each
         for each in here
-        if each is own or (each.kind != "Controller" and _is_of(each.part, name, controller))
+        if each is own or (each.kind != "Controller" and _is_of(each.whole, name, controller))
     ]
     node_sets = [
         each
         for each in found.node_sets
         if each.metadata.namespace == namespace
-        and (each.node_set is None or each.node_set.spec.controller_ref.name == name)
+        and (each.whole is None or each.whole.spec.controller_ref.name == name)
     ]
     kinds = {(DAEMONS.get(each.kind, ""), each.metadata.name) for each in parts}
     kinds |= {(DAEMONS["NodeSet"], each.metadata.name) for each in node_sets}
@@ -135,7 +135,7 @@ def lines(slurm: SlurmInPods) -> list[PartLine]:
             _line(
                 each.kind,
                 each.metadata,
-                each.conditions,
+                each.status.conditions,
                 each.fault,
                 pods_of(found, each.kind, each.metadata.name),
             )

@@ -55,10 +55,10 @@ class NodeSetGathering:
         self._by_owner = pods.index(lambda pod: [pod.metadata.controller_uid])
         self._by_prefix = node_sets.index(_prefixes)
         self._by_mode = node_sets.index(
-            lambda each: [each.node_set.spec.scaling_mode] if each.node_set else []
+            lambda each: [each.whole.spec.scaling_mode] if each.whole else []
         )
         self._by_controller = node_sets.index(
-            lambda each: [each.node_set.controller] if each.node_set else []
+            lambda each: [each.whole.controller] if each.whole else []
         )
         self._by_host = pods.index(lambda pod: [f"{pod.metadata.namespace}/{pod.slurm_node}"])
 
@@ -130,8 +130,7 @@ class NodeSetGathering:
 
     def trouble(self, node_set: NodeSetObject) -> str | None:
         """Return why Slurm is not known of this NodeSet; "" if it is, None if nobody has tried yet."""
-        view = self._views.of(node_set.controller)
-        return view.trouble if view is not None else None
+        return self._views.trouble(node_set.controller)
 
     def refusal(self, node_set: NodeSetObject) -> Refusal | None:
         """Return why a NodeSet gets no workers."""
@@ -226,7 +225,7 @@ class NodeSetGathering:
 
     def _others(self, node_set: NodeSetObject) -> list[NodeSetObject]:
         """Return the other NodeSets of its Slurm."""
-        found = (each.node_set for each in self._by_controller.get(node_set.controller))
+        found = (each.whole for each in self._by_controller.get(node_set.controller))
         return [each for each in found if each and each.metadata.uid != node_set.metadata.uid]
 
     def _fitting_hosts(self, node_set: NodeSetObject) -> frozenset[str]:
@@ -269,7 +268,7 @@ def _age(metadata: ObjectMetadata) -> tuple[str, str]:
 
 
 def _prefixes(found: WatchedNodeSet) -> list[str]:
-    return _prefixes_of(found.node_set) if found.node_set else []
+    return _prefixes_of(found.whole) if found.whole else []
 
 
 def _prefixes_of(node_set: NodeSetObject) -> list[str]:

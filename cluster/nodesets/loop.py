@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -22,10 +22,10 @@ from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from cluster.nodesets import names, nodeset, planning, status
+from cluster.nodesets import names, planning, status
 from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
 from cluster.nodesets.gathering import NOT_SERVED, NodeSetGathering, WorkerTemplates
-from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.nodesets.nodeset import NODE_SET, WatchedNodeSet
 from cluster.nodesets.owned import topology
 from cluster.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
@@ -46,9 +46,6 @@ from cluster.workers.placing import HOST_ANNOTATION
 from cluster.workers.situation import WorkerPolicy
 
 _log = structlog.get_logger(__name__)
-
-_ORPHANING: Final = "orphan"
-"""Finalizer of a NodeSet whose pods are to stay: the garbage collector takes it off when they are free."""
 
 
 class NodeSetLoop:
@@ -155,10 +152,10 @@ class NodeSetLoop:
             if elsewhere := self._served.fault(found.metadata.namespace):
                 await self._tell_fault(found, Refusal(reason=ELSEWHERE, text=elsewhere))
                 return None
-            if found.node_set is None:
+            if found.whole is None:
                 await self._tell_fault(found, Refusal(reason="BadInput", text=found.fault))
                 return None
-            return await self._see_to(found, found.node_set)
+            return await self._see_to(found, found.whole)
         except kube_errors.NotFound:
             _log.debug("nodeset.gone_already")
             return None
@@ -166,30 +163,26 @@ class NodeSetLoop:
     async def _tell_fault(self, found: WatchedNodeSet, refusal: Refusal) -> None:
         """Tell of one that cannot be read, or is not ours to serve; let one go that is deleted and has no workers."""
         is_leaving = found.metadata.deletion_timestamp is not None
-        is_held = names.WORKERS_FINALIZER in (found.metadata.finalizers or ())
-        if is_leaving and is_held and not self._gathering.pods(found.metadata.uid):
-            await nodeset.remove_finalizer(self._kube, found)
+        if is_leaving and NODE_SET.holds(found) and not self._gathering.pods(found.metadata.uid):
+            await NODE_SET.let_go(self._kube, found)
             return
         await self._tell(found, self._refused(found, refusal))
 
     async def _see_to(self, found: WatchedNodeSet, node_set: NodeSetObject) -> timedelta | None:
         is_leaving = node_set.metadata.deletion_timestamp is not None
-        finalizers = node_set.metadata.finalizers or ()
         pods = self._gathering.pods(node_set.metadata.uid)
-        if is_leaving and (names.WORKERS_FINALIZER not in finalizers or _ORPHANING in finalizers):
+        if is_leaving and (found.is_orphaning or not NODE_SET.holds(found)):
             return None
         if is_leaving and not pods:
             await self._claims.delete_all(node_set)
-            await nodeset.remove_finalizer(self._kube, found)
+            await NODE_SET.let_go(self._kube, found)
             return None
         refusal = None if is_leaving else self._gathering.refusal(node_set)
         if refusal is not None and (refusal.reason == NOT_SERVED or not pods):
             await self._tell(found, self._refused(found, refusal))
             return None
-        if not is_leaving and names.WORKERS_FINALIZER not in finalizers:
-            after = await nodeset.add_finalizer(self._kube, found)
-            self._node_sets.observe(after, base=found.metadata.resource_version)
-            found = after
+        if not is_leaving:
+            found = await NODE_SET.hold(self._kube, self._node_sets, found)
         kept = KeptBelongings() if is_leaving else await self._belongings.keep(node_set)
         refusal = refusal or kept.refusal
         kept_revisions = await self._revisions_of(node_set, pods)
@@ -305,10 +298,7 @@ class NodeSetLoop:
         return status.refused(found.status, refusal, generation=generation, now=self._clock.now())
 
     async def _tell(self, found: WatchedNodeSet, after: NodeSetStatus) -> None:
-        if after == found.status:
-            return
-        written = await nodeset.write_status(self._kube, found, after)
-        self._node_sets.observe(written, base=found.metadata.resource_version)
+        await NODE_SET.tell(self._kube, self._node_sets, found, after)
 
     # -- events -----------------------------------------------------------------------------------
 

@@ -37,6 +37,13 @@ BODY_DIFFERENCES: Final = (
         reason="they say who made an object",
     ),
     Difference(
+        file="all kinds",
+        where="`blockOwnerDeletion` of what is made",
+        theirs="true",
+        ours="false",
+        reason="if a Controller is deleted in the foreground, its slurmctld would be deleted again and again while it stays for its workers",
+    ),
+    Difference(
         file="slurmctld, slurmrestd, slurmd",
         where="the startup probe",
         theirs="looks six times, every ten seconds",

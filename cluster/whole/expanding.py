@@ -10,6 +10,7 @@ from typing import Any, Final
 from bridge.crd import restapis
 from bridge.crd.metadata import ObjectMetadata
 from cluster.objects.own import slurm_cluster
+from cluster.objects.own.profiles import PROFILE_ANNOTATION, WorkerProfile
 from cluster.objects.own.slurm_cluster import (
     ClusterNodes,
     ClusterPartition,
@@ -66,7 +67,10 @@ def _objects(cluster: SlurmClusterObject) -> Iterator[Made]:
     if spec.rest_api is None or spec.rest_api.enabled:
         yield _rest_api(cluster)
     for each in spec.nodes:
-        yield _part(cluster, "NodeSet", f"{name}-worker-{each.name}", _node_set(cluster, each))
+        made = _part(cluster, "NodeSet", f"{name}-worker-{each.name}", _node_set(cluster, each))
+        if spec.worker_profile != WorkerProfile.PRIVILEGED.value:
+            made["metadata"]["annotations"] = {PROFILE_ANNOTATION: spec.worker_profile}
+        yield made
     if spec.login:
         conf = spec.login.sssd_conf_ref
         own = {

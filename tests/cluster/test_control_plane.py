@@ -33,6 +33,7 @@ async def test_a_controller_is_made_told_and_changed_and_its_state_and_keys_outl
         first = await cluster.look("Controller")
 
         assert [each for each in first if "status" not in each] == [
+            "PATCH controllers",
             "POST secrets",
             "POST secrets",
             "PATCH configmaps",

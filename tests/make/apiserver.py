@@ -93,7 +93,11 @@ class ApiServer:
         del params, accept
         await asyncio.sleep(0)
         if method == "GET":
-            return msgspec.json.encode(self._read(method, path))
+            return self._trouble.read(
+                f"{method} {path}",
+                lambda: msgspec.json.encode(self._read(method, path)),
+                fail=lambda fault: _failure(fault, method, path),
+            )
         sent = msgspec.json.decode(msgspec.json.encode(body))
         return self._trouble.write(
             f"{method} {path}",

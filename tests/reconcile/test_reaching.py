@@ -51,6 +51,34 @@ def test_the_rest_apis_of_a_controller_are_asked_by_their_services() -> None:
     ) == found
 
 
+def test_one_that_is_deleted_is_asked_last() -> None:
+    """It stays until the last worker is drained."""
+    body = {
+        "metadata": {"name": "one", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"controllerRef": {"name": "site"}},
+    }
+    leaving = msgspec.convert(body, FoundRestApi)
+    one = RestServer("https://one-restapi.slurm.svc:6820", "one-restapi-tls")
+    two = RestServer("https://two-restapi.slurm.svc:6820", "two-restapi-tls")
+    assert (two, one) == finding.servers(SITE, [leaving, rest_api("two")])
+    assert (one,) == finding.servers(SITE, [leaving])
+
+
+def test_a_rest_api_that_cannot_be_read_costs_only_itself() -> None:
+    metadata = {"name": "one", "annotations": {"slurm-bridge.dev/tls": "off"}}
+    good = {"metadata": metadata, "spec": {"controllerRef": {"name": "site"}}}
+    odd = {"metadata": {"name": "odd"}, "spec": {"controllerRef": "site"}}
+    listed = {"/restapis": {"items": [odd, good]}}
+    found = asyncio.run(ControllerObjects(Api(listed)).servers(SITE))  # type: ignore[arg-type]  # all it calls
+    assert KnownServers(("http://one-restapi.slurm.svc:6820",), "") == found
+
+    listed = {"/restapis": {"items": [odd]}}
+    nowhere = asyncio.run(ControllerObjects(Api(listed)).servers(SITE))  # type: ignore[arg-type]  # all it calls
+    assert isinstance(nowhere, Refused)
+    assert "has no RestApi" in nowhere.text
+    assert "controllerRef" in nowhere.text
+
+
 def test_a_controller_without_a_rest_api_is_told_so() -> None:
     found = finding.servers(SITE, [rest_api("strangers", of="other")])
     assert isinstance(found, Refused)

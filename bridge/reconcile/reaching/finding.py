@@ -116,11 +116,10 @@ def servers(
         (
             each
             for each in rest_apis
-            if each.spec.controller_ref.name == of.name
-            and each.spec.replicas > 0
-            and each.metadata.deletion_timestamp is None
+            if each.spec.controller_ref.name == of.name and each.spec.replicas > 0
         ),
-        key=lambda each: each.metadata.name,
+        # One that is deleted serves until the last worker is gone.
+        key=lambda each: (each.metadata.deletion_timestamp is not None, each.metadata.name),
     )
     if not ours:
         text = f"Controller {of} has no RestApi with replicas: create one, so that its Slurm can be asked"

@@ -8,7 +8,7 @@ import msgspec
 
 from bridge.crd import restapis
 from bridge.crd.fields import ObjectStruct
-from bridge.domain.faults import Fault, Refused
+from bridge.domain.faults import Fault, Refused, bounded
 from bridge.kube import decode, errors, paths
 from bridge.kube.client import KubeClient
 from bridge.reconcile.reaching import finding
@@ -22,8 +22,8 @@ from bridge.reconcile.reaching.finding import (
 _GROUP: Final = "slinky.slurm.net/v1beta1"
 
 
-class _RestApis(ObjectStruct, frozen=True):
-    items: list[FoundRestApi]
+class _Items(ObjectStruct, frozen=True):
+    items: list[msgspec.Raw]
 
 
 class _Data(ObjectStruct, frozen=True):
@@ -31,7 +31,8 @@ class _Data(ObjectStruct, frozen=True):
 
 
 _controller = msgspec.json.Decoder(FoundController)
-_rest_apis = msgspec.json.Decoder(_RestApis)
+_items = msgspec.json.Decoder(_Items)
+_rest_api = msgspec.json.Decoder(FoundRestApi)
 _data = msgspec.json.Decoder(_Data)
 
 
@@ -42,7 +43,7 @@ class ControllerObjects:
         self._kube = kube
 
     async def servers(self, of: ControllerName) -> KnownServers | Refused:
-        """Return where a Controller's slurmrestd is, or why it is nowhere.
+        """Return where a Controller's slurmrestd is, or why it is nowhere; a RestApi that cannot be read costs only itself.
 
         One that speaks TLS and has no CAs yet is left out, and never asked in clear.
 
@@ -51,10 +52,16 @@ class ControllerObjects:
         """
         path = paths.collection(_GROUP, "restapis", of.namespace)
         answer = await self._kube.request("GET", path)
-        found = decode.decoded(_rest_apis, f"RestApis of {of.namespace}", answer)
-        servers = finding.servers(of, found.items)
+        found: list[FoundRestApi] = []
+        odd: list[Fault] = []
+        for item in decode.decoded(_items, f"RestApis of {of.namespace}", answer).items:
+            try:
+                found.append(decode.decoded(_rest_api, "RestApi", item))
+            except errors.Malformed as error:
+                odd.append(Fault("RestApi", error.message))
+        servers = finding.servers(of, found)
         if isinstance(servers, Refused):
-            return servers
+            return Refused(bounded((*servers.faults, *odd)))
         urls, trusted = [], []
         for each in servers:
             bundle = await self._trusted(of, each.trust) if each.trust else ""

@@ -1,6 +1,6 @@
 """SlurmCluster: a whole cluster in a few lines, from which the objects of the six kinds are made."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -204,6 +204,12 @@ class SlurmClusterSpec(ObjectStruct, frozen=True):
     accounting: Annotated[
         ClusterAccounting | None, Meta(description="By default jobs are not recorded.")
     ] = None
+    worker_profile: Annotated[
+        Literal["privileged", "plain"],
+        Meta(
+            description="With which rights workers run: plain ones have no control groups, and need no privileged pods."
+        ),
+    ] = "privileged"
     rest_api: Annotated[ClusterRestApi | None, Meta(description="By default there is one.")] = None
     tokens: Annotated[
         tuple[ClusterToken, ...],

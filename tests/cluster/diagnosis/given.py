@@ -9,6 +9,7 @@ from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import SlurmNodeFacts
+from bridge.kube.applying.custom import Watched
 from cluster.controlplane.part import PARTS, WatchedPart
 from cluster.diagnosis import parts
 from cluster.diagnosis.parts import NamespaceObjects, SlurmInPods
@@ -35,7 +36,7 @@ def node_set(
     """A NodeSet of two workers; likewise."""
     made = _made("NodeSet", name, told, {"volumeClaimTemplates": ..., "template": None, **spec})
     made["status"] |= {"desired": 2, "readyReplicas": 2, **(status or {})}
-    return nodeset.read(_bytes(made))
+    return nodeset.NODE_SET.read(_bytes(made))
 
 
 def pod(
@@ -92,9 +93,10 @@ def node(name: str, *states: str, reason: str = "") -> SlurmNodeFacts:
 
 def slurm(*objects: Any, **asked: Any) -> SlurmInPods:
     """The Slurm of Controller site, with these objects and pods, and what Slurm says if it is asked."""
+    watched = [each for each in objects if isinstance(each, Watched)]
     found = NamespaceObjects(
-        parts=[each for each in objects if isinstance(each, WatchedPart)],
-        node_sets=[each for each in objects if isinstance(each, WatchedNodeSet)],
+        parts=[each for each in watched if each.kind != "NodeSet"],
+        node_sets=[each for each in watched if each.kind == "NodeSet"],
         pods=[each for each in objects if isinstance(each, WorkerPodObject)],
     )
     return SlurmInPods(

@@ -37,7 +37,7 @@ def test_all_belong_to_their_object_and_are_the_same_each_time(kind: str) -> Non
         meta = each.body["metadata"]
         assert (each.name, each.namespace) == (meta["name"], meta["namespace"])
         (owner,) = meta["ownerReferences"]
-        assert (kind, "site", f"uid-of-{kind}", True, True) == (
+        assert (kind, "site", f"uid-of-{kind}", True, False) == (
             owner["kind"],
             owner["name"],
             owner["uid"],

@@ -3,7 +3,11 @@
 import shlex
 from typing import Any
 
+import msgspec
+
 from bridge.domain.faults import Refused
+from cluster.nodesets.owned import revisions
+from cluster.objects.own.profiles import PROFILE_ANNOTATION
 from cluster.objects.workers import OnNode
 from cluster.rendering.node_sets.nodeset import worker_templates
 from cluster.rendering.node_sets.worker import returning, worker_pod
@@ -51,6 +55,50 @@ def test_what_it_says_of_its_node_is_one_argument() -> None:
 
     said = shlex.split(args[-1])
     assert ["Features=gpu,fast,big Gres=gpu:4 Weight=10"] == said
+
+
+def with_profile(profile: str, **spec: Any) -> dict[str, Any] | Refused:
+    """The pod of a worker of a NodeSet with this profile."""
+    found = node_set(**spec)
+    metadata = msgspec.structs.replace(found.metadata, annotations={PROFILE_ANNOTATION: profile})
+    return worker_pod(msgspec.structs.replace(found, metadata=metadata), 3, CONTROLLER, SITE)
+
+
+def test_a_plain_worker_has_no_privileges_and_drops_what_it_does_not_need() -> None:
+    found = with_profile("plain")
+    assert not isinstance(found, Refused)
+    context = found["spec"]["containers"][0]["securityContext"]
+    assert (False, False, ["ALL"]) == (
+        context["privileged"],
+        context["allowPrivilegeEscalation"],
+        context["capabilities"]["drop"],
+    )
+    # https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline
+    assert {*context["capabilities"]["add"]} <= {
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD"),
+        *("NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    }
+    privileged = with_profile("privileged")
+    assert not isinstance(privileged, Refused)
+    assert made() == privileged["spec"]
+
+
+def test_a_profile_that_there_is_not_or_that_has_no_ssh_is_refused() -> None:
+    ssh = {"enabled": True, "sssdConfRef": {"name": "a", "key": "b"}}
+    for found, wrong in (
+        (with_profile("Plain"), "expected privileged or plain, found Plain"),
+        (with_profile("plain", ssh=ssh), "spec.ssh.enabled: leave it out"),
+    ):
+        assert isinstance(found, Refused)
+        assert wrong in found.text
+
+
+def test_another_profile_is_another_template() -> None:
+    plain = node_set()
+    assert revisions.content(plain) == revisions.content(node_set())
+    metadata = msgspec.structs.replace(plain.metadata, annotations={PROFILE_ANNOTATION: "plain"})
+    marked = msgspec.structs.replace(plain, metadata=metadata)
+    assert revisions.content(plain) != revisions.content(marked)
 
 
 def test_two_workers_share_no_node_unless_somebody_wants_it() -> None:

@@ -130,6 +130,14 @@ def test_how_slurmrestd_speaks_is_said_by_annotations(
     assert marks == made["metadata"].get("annotations", {})
 
 
+def test_the_profile_of_its_workers_is_said_by_annotations() -> None:
+    bodies = expanded(cluster({**SIX_LINES, "workerProfile": "plain"}))
+    (made,) = [each for each in bodies if each["kind"] == "NodeSet"]
+    assert {"slurm-bridge.dev/worker-profile": "plain"} == made["metadata"]["annotations"]
+    (made,) = [each for each in expanded(cluster(SIX_LINES)) if each["kind"] == "NodeSet"]
+    assert "annotations" not in made["metadata"]
+
+
 def test_a_suspended_cluster_has_no_workers_and_keeps_its_queue() -> None:
     made = specs({**SIX_LINES, "suspend": True})
 
