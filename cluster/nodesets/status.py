@@ -153,18 +153,26 @@ def _accepted(facts: StatusFacts) -> ObjectCondition:
 
 
 def _ready(facts: StatusFacts, there: int, ready: int) -> ObjectCondition:
-    message = f"{ready} of {facts.desired} workers are ready"
+    message = _counted(facts.desired, there, ready)
     if facts.failures:
         return _about(facts, "Ready", "False", "Failing", (message, *facts.failures))
     going = [d for each, d in facts.workers if each.pod and each.facts.goes not in ("", REPLACED)]
     if going and there:
-        what = f"{message}, {len(going)} more are to go" if there > facts.desired else message
-        return _about(facts, "Ready", "False", "ScalingIn", (what, *(d.reason for d in going)))
+        return _about(facts, "Ready", "False", "ScalingIn", (message, *(d.reason for d in going)))
     if ready == facts.desired == there:
         return _about(facts, "Ready", "True", "AllReady", (message,))
     pods = [each.pod for each, _ in facts.workers if each.pod is not None]
     waits = (why for pod in pods if (why := troubles.not_ready(pod, facts.now)))
     return _about(facts, "Ready", "False", "NotReady", (message, *waits))
+
+
+def _counted(wanted: int, there: int, ready: int) -> str:
+    """Say how many of the wanted workers are ready; while there are more than that, how many there are."""
+    if there <= wanted:
+        return f"{ready} of {wanted} workers are ready"
+    are_there = "1 worker is there" if there == 1 else f"{there} workers are there"
+    are_wanted = {0: "none is wanted", 1: "1 is wanted"}.get(wanted, f"{wanted} are wanted")
+    return f"{are_there}, {are_wanted}"
 
 
 def _updated(facts: StatusFacts) -> ObjectCondition:

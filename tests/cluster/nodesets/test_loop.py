@@ -54,7 +54,10 @@ def test_of_too_many_the_idle_go_first_and_the_busy_one_stays_until_its_job_has_
         assert "slurm-operator: scaled in" == drained.reason
         said = operator.api.condition("gpu", "Ready")
         assert "ScalingIn" == said["reason"]
-        assert "gpu-4 goes (scaled in) when its jobs have ended" in said["message"]
+        assert (
+            "3 workers are there, 2 are wanted; gpu-4 goes (scaled in) when its jobs have ended"
+            == said["message"]
+        )
 
         del operator.slurm.jobs[1]
         await operator.lead(for_s=SETTLED_S)
