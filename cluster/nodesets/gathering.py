@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.faults import Fault, Refused
+from bridge.domain.faults import Refused
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.names import TOPOLOGY_ANNOTATION
 from bridge.domain.request.selection import Selector
@@ -30,8 +30,6 @@ from cluster.workers.situation import SeenWorker
 WorkerTemplates = Callable[[NodeSetObject, WorkerKey], Mapping[str, Any] | Refused]
 """Makes the pod of one of a NodeSet's workers, or says why there is none."""
 
-NOT_SERVED: Final = "NotServed"
-"""Reason of a refusal after which nothing is touched: its pods may not be what a plan takes them for."""
 _UNSURE: Final = SeenWorker(is_sure=False)
 
 
@@ -134,16 +132,6 @@ class NodeSetGathering:
 
     def refusal(self, node_set: NodeSetObject) -> Refusal | None:
         """Return why a NodeSet gets no workers."""
-        spec = node_set.spec
-        found = []
-        fate = spec.persistent_volume_claim_retention_policy
-        if spec.volume_claim_templates and fate and fate.when_scaled != "Retain":
-            path = "spec.persistentVolumeClaimRetentionPolicy.whenScaled"
-            found.append(
-                Fault(path, "only Retain is served yet: volumes stay for workers of their numbers")
-            )
-        if found:
-            return Refusal(reason=NOT_SERVED, text=Refused(tuple(found)).text)
         if is_on_nodes(node_set) and isinstance(read := _placing(node_set), Refused):
             return Refusal(reason="BadInput", text=read.text)
         if other := self._namesake(node_set):

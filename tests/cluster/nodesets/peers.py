@@ -105,6 +105,8 @@ class Cluster(ApplyingServer):
             return self._page(list(self.of("ControllerRevision").values()))
         if path.endswith("/persistentvolumeclaims"):
             return self._page(list(self.of("PersistentVolumeClaim").values()))
+        if path.endswith("/nodesets"):
+            return self._page(list(self.of("NodeSet").values()))
         return super()._read(method, path)
 
     def put(self, manifest: Manifest) -> None:

@@ -1,0 +1,100 @@
+"""What is seen to after the workers themselves: what their pods tell, where Slurm has them, and what nobody needs any more."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bridge.domain.errors import PeerError
+from cluster.nodesets.gathering import NodeSetGathering
+from cluster.nodesets.owned import topology
+from cluster.nodesets.owned.claims import WorkerClaims
+from cluster.nodesets.owned.told_states import ToldStates
+from cluster.nodesets.owned.topology import WorkerTopology
+from cluster.nodesets.planning import NodeSetSituation, PlannedWorker
+from cluster.nodesets.views import WorkerViews
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaredFor:
+    """What became of it."""
+
+    failures: tuple[PeerError, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What Slurm refuses, in words."""
+    looks: tuple[timedelta, ...] = ()
+    """When there is more to do although nothing happens."""
+
+
+class Aftercare:
+    """Sees to it, during one term of leadership; each part fails by itself."""
+
+    def __init__(
+        self,
+        *,
+        gathering: NodeSetGathering,
+        views: WorkerViews,
+        claims: WorkerClaims,
+        told_states: ToldStates,
+        topology: WorkerTopology,
+    ) -> None:
+        self._gathering = gathering
+        self._views = views
+        self._claims = claims
+        self._told_states = told_states
+        self._topology = topology
+
+    def forget(self, uid: str) -> None:
+        """Forget a NodeSet."""
+        self._claims.forget(uid)
+
+    async def see_to(
+        self, situation: NodeSetSituation, planned: Collection[PlannedWorker], *, is_sure: bool
+    ) -> CaredFor:
+        """See to all of it.
+
+        Args:
+            situation: of the NodeSet.
+            planned: the workers that are there or are to be.
+            is_sure: it is not in doubt who is wanted: nothing is deleted otherwise.
+        """
+        parts = [await self._tell_pods(situation), await self._move(situation)]
+        if is_sure and not situation.is_leaving:
+            parts.append(await self._delete_volumes(situation, planned))
+        return CaredFor(
+            failures=tuple(each for part in parts for each in part.failures),
+            notes=tuple(each for part in parts for each in part.notes),
+            looks=tuple(each for part in parts for each in part.looks),
+        )
+
+    async def _tell_pods(self, situation: NodeSetSituation) -> CaredFor:
+        listed = self._gathering.listed(situation.node_set)
+        if listed is None:
+            return CaredFor()  # the old word holds
+        telling = await self._told_states.tell(situation.pods, listed, situation.now)
+        return CaredFor(failures=tuple(telling.failures), looks=_known(telling.look_again))
+
+    async def _move(self, situation: NodeSetSituation) -> CaredFor:
+        """Put workers where their Kubernetes nodes are."""
+        view = self._views.of(situation.node_set.controller)
+        listed = self._gathering.listed(situation.node_set)
+        if view is None or listed is None:
+            return CaredFor()
+        wanted = topology.moves(situation.pods, self._gathering.topology, listed)
+        return CaredFor(notes=await self._topology.move(view.slurm, wanted))
+
+    async def _delete_volumes(
+        self, situation: NodeSetSituation, planned: Collection[PlannedWorker]
+    ) -> CaredFor:
+        """Delete the volumes of workers that were scaled in."""
+        needed = frozenset(each.key for each in planned if isinstance(each.key, int))
+        try:
+            look_again = await self._claims.delete_unneeded(
+                situation.node_set, needed=needed, now=situation.now
+            )
+        except PeerError as failure:
+            return CaredFor(failures=(failure,))
+        return CaredFor(looks=_known(look_again))
+
+
+def _known(look_again: timedelta | None) -> tuple[timedelta, ...]:
+    return () if look_again is None else (look_again,)
