@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Refused
+from bridge.domain.ids import SlurmNode
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.names import TOPOLOGY_ANNOTATION
 from bridge.domain.request.selection import Selector
@@ -23,7 +24,7 @@ from cluster.objects.placing import PodPlacing
 from cluster.objects.placing import placing as read_placing
 from cluster.objects.workers import OnNode, WorkerKey, is_on_nodes
 from cluster.rendering.node_sets.worker import worker_tolerations
-from cluster.workers import placing
+from cluster.workers import placing, pruning
 from cluster.workers.placing import NodePlan
 from cluster.workers.situation import SeenWorker
 
@@ -120,6 +121,20 @@ class NodeSetGathering:
         """Return what gives a node of its Slurm by the last reading; None while nothing is known of that Slurm."""
         view = self._views.of(node_set.controller)
         return view.listed if view is not None and view.trouble == "" else None
+
+    def forgotten(self, node_set: NodeSetObject) -> tuple[SlurmNode, ...]:
+        """Return the nodes that its Slurm is to forget, if it wants that; none while it is in doubt what Kubernetes has."""
+        view = self._views.of(node_set.controller)
+        wants = node_set.spec.prune_slurm_node_records != "Never" and is_on_nodes(node_set)
+        if not wants or view is None or view.trouble != "" or self._kube_nodes.unreadable:
+            return ()
+        hosts = {placing.host_of(each) for each in self._kube_nodes.values()}
+        namespace = node_set.metadata.namespace
+        return pruning.forgotten(
+            view.nodes,
+            feature=node_set.slurm_name,
+            is_needed=lambda host: host in hosts or bool(self._by_host.get(f"{namespace}/{host}")),
+        )
 
     def topology(self, kube_node: str) -> str:
         """Return where a Kubernetes node is in Slurm's topology, as it says; "" if it does not."""

@@ -12,7 +12,7 @@ from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.labels import PROTECTED_LABEL, WORKER_APP, selecting
 from cluster.objects.nodeset import NodeSetObject, RollingSteps, UpdateStrategy
 from cluster.objects.parts import API_VERSION
-from cluster.objects.workers import OnNode, WorkerKey, host_name, pod_name
+from cluster.objects.workers import OnNode, WorkerKey, host_name, is_on_nodes, pod_name
 from cluster.workers import choosing, pinning, updating
 from cluster.workers.choosing import REPLACED, SCALED_IN, LeavingWorker
 from cluster.workers.placing import NodePlan
@@ -77,10 +77,10 @@ class NodeSetSituation:
 
 def unserved(node_set: NodeSetObject) -> Iterable[str]:
     """Yield the fields that are accepted and not acted on, for its condition."""
-    if node_set.spec.prune_slurm_node_records != "Never":
+    if node_set.spec.prune_slurm_node_records != "Never" and not is_on_nodes(node_set):
         yield (
-            "spec.pruneSlurmNodeRecords: only Never is served yet; a node whose worker is gone for good is deleted by"
-            " scontrol delete nodename=NAME"
+            "spec.pruneSlurmNodeRecords: changes nothing without scalingMode: DaemonSet; the node of a worker with a"
+            " number is used again, or deleted by scontrol delete nodename=NAME"
         )
 
 

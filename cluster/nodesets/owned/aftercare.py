@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bridge.domain.errors import PeerError
+from bridge.slurm.errors import SlurmError
 from cluster.nodesets.gathering import NodeSetGathering
-from cluster.nodesets.owned import topology
+from cluster.nodesets.owned import records, topology
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.told_states import ToldStates
 from cluster.nodesets.owned.topology import WorkerTopology
 from cluster.nodesets.planning import NodeSetSituation, PlannedWorker
 from cluster.nodesets.views import WorkerViews
+from cluster.objects.nodeset import NodeSetObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,7 @@ class Aftercare:
         parts = [await self._tell_pods(situation), await self._move(situation)]
         if is_sure and not situation.is_leaving:
             parts.append(await self._delete_volumes(situation, planned))
+            parts.append(await self._forget_nodes(situation.node_set))
         return CaredFor(
             failures=tuple(each for part in parts for each in part.failures),
             notes=tuple(each for part in parts for each in part.notes),
@@ -94,6 +97,18 @@ class Aftercare:
         except PeerError as failure:
             return CaredFor(failures=(failure,))
         return CaredFor(looks=_known(look_again))
+
+    async def _forget_nodes(self, node_set: NodeSetObject) -> CaredFor:
+        """Delete what Slurm has of workers whose Kubernetes nodes are gone."""
+        view = self._views.of(node_set.controller)
+        if view is None:
+            return CaredFor()
+        try:
+            return CaredFor(
+                notes=await records.forget(view.slurm, self._gathering.forgotten(node_set))
+            )
+        except SlurmError as failure:
+            return CaredFor(failures=(failure,))
 
 
 def _known(look_again: timedelta | None) -> tuple[timedelta, ...]:
