@@ -84,7 +84,7 @@ def test_a_pod_counts_as_never_started_only_if_that_is_sure(
     [
         ("gpu-0", {}),
         ("a100-0", {"hostname": "a100-0"}),
-        ("machine", {"hostname": "a100-0", "hostNetwork": True, **BOUND}),
+        ("a100-0", {"hostname": "a100-0", "hostNetwork": True, **BOUND}),
     ],
 )
 def test_slurm_knows_it_by_its_host_name(expected: str, spec: dict[str, Any]) -> None:
