@@ -97,6 +97,7 @@ class NodeSetGathering:
             revision=revision,
             on_nodes=self._plan_nodes(node_set, pods),
             may_replace=may_replace,
+            in_window=self._in_window(node_set),
             has_node=self._has_node,
             now=self._clock.now(),
         )
@@ -111,6 +112,18 @@ class NodeSetGathering:
         return replace(
             situation, seen=lambda node: view.seen(node, jobs=jobs), free_at=view.free_at
         )
+
+    def _in_window(self, node_set: NodeSetObject) -> Callable[[str], bool]:
+        """Return what says whether a Slurm node is in the reservation for an update, if it has to be."""
+        if planning.strategy(node_set) != "ScheduledUpdate":
+            return lambda _: True
+        listed, name = self.listed(node_set), names.reservation(node_set.metadata.name)
+
+        def is_in(node: str) -> bool:
+            found = listed(node) if listed is not None else None
+            return found is not None and found.reservation == name
+
+        return is_in
 
     def states(self, node_set: NodeSetObject) -> Callable[[str], frozenset[str] | None]:
         """Return what tells the states of a node of its Slurm by the last reading."""

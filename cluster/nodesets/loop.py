@@ -32,6 +32,7 @@ from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
 from cluster.nodesets.owned.told_states import ToldStates
 from cluster.nodesets.owned.topology import WorkerTopology
+from cluster.nodesets.owned.windows import UpdateWindows
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
 from cluster.nodesets.status import Refusal, StatusFacts
@@ -112,6 +113,7 @@ class NodeSetLoop:
             claims=claims,
             told_states=ToldStates(kube, pods, clock.monotonic),
             topology=WorkerTopology(clock.monotonic),
+            windows=UpdateWindows(clock.monotonic),
         )
         self._revisions = revisions
         self._templates = templates
@@ -180,6 +182,7 @@ class NodeSetLoop:
         if is_leaving and (found.is_orphaning or not NODE_SET.holds(found)):
             return None
         if is_leaving and not pods:
+            await self._aftercare.leave(node_set)
             await self._claims.delete_all(node_set)
             await NODE_SET.let_go(self._kube, found)
             return None
@@ -209,7 +212,13 @@ class NodeSetLoop:
             refusal = Refusal(reason="BadInput", text=acted.refused.text)
         facts = self._facts(found, situation, decided, refusal, acted)
         unserved = (*planning.unserved(node_set), *care.notes)
-        facts = replace(facts, collisions=kept_revisions.collisions, unserved=unserved)
+        facts = replace(
+            facts,
+            collisions=kept_revisions.collisions,
+            unserved=unserved,
+            reservation=care.reservation,
+            is_reservation_known=care.is_reservation_known,
+        )
         await self._tell(found, status.told(facts))
         _raise_first(acted)
         looks = [each.retry_after for _, each in decided if each.retry_after is not None]
