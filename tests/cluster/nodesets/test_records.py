@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.nodesets.given import machine, on_nodes
 from tests.cluster.nodesets.peers import SETTLED_S, Operator, names_of
-from tests.cluster.nodesets.test_on_nodes import machine, on_nodes
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import VirtualClock, run

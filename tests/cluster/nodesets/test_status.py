@@ -10,7 +10,7 @@ from cluster.nodesets.status import StatusFacts
 from cluster.objects.nodeset import NodeSetStatus
 from cluster.workers.actions import WorkerDecision
 from cluster.workers.situation import SeenWorker, WorkerFacts
-from tests.cluster.nodesets.test_worker_pods import BOUND, READY, pod
+from tests.cluster.nodesets.given import BOUND, READY, pod
 
 Told = tuple[PlannedWorker, WorkerDecision]
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bridge.kube.wire import rfc3339
+from tests.cluster.nodesets.given import container, current, update
 from tests.cluster.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
-from tests.cluster.nodesets.test_updates import container, current, update
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import EPOCH, VirtualClock, run
 

@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import pytest
 
-from cluster.nodesets import worker_pods
 from cluster.workers.situation import PodStage
+from tests.cluster.nodesets.given import BOUND, READY, pod
 
-BOUND = {"nodeName": "machine"}
 BEHIND = "PodInitializing"
-READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def waiting(*reasons: str, restarts: int = 0, first: Sequence[str] = ()) -> dict[str, Any]:
@@ -31,11 +28,6 @@ def waiting(*reasons: str, restarts: int = 0, first: Sequence[str] = ()) -> dict
         "initContainerStatuses": said(first),
         "containerStatuses": said(reasons),
     }
-
-
-def pod(metadata: Any = None, **parts: Any) -> worker_pods.WorkerPodObject:
-    meta = {"name": "gpu-0", "namespace": "slurm", "uid": "u", **(metadata or {})}
-    return worker_pods.read(msgspec.json.encode({"metadata": meta, **parts}))
 
 
 @pytest.mark.parametrize(
