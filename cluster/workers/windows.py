@@ -1,6 +1,6 @@
 """When the workers of a NodeSet with another template may be replaced, if that is scheduled: in a reservation of Slurm's.
 
-The reservation keeps jobs off their nodes from its beginning, and Slurm starts none before it that would not be over by then.
+The reservation keeps jobs off their nodes from its beginning, and Slurm starts none before it that might not be over by then.
 Whoever is in it is replaced as in a rolling update: a job that still runs then is waited for.
 """
 
