@@ -258,7 +258,8 @@ async def reserve(client: SlurmClient, wanted: NodeReservation) -> None:
         wanted: its length is rounded to minutes.
 
     Raises:
-        Rejected: Slurm does not know one of the nodes (2018) or flags, another reservation is in the way, or it began too long ago.
+        Rejected: Slurm does not know one of the nodes (2018), another reservation is in the way, or it began too long ago. With a
+            flag that Slurm does not know (9207), it may have been made all the same.
         LostReply: it may have been made.
         SlurmError: it was not made for another reason.
     """
