@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := agent bridge webhook extender controllers leader jobs cluster sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices bench bench-table bench-scale fmt docs site manifests lock image slurm-images release clean
+.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices soak-operator bench bench-table bench-scale fmt docs site manifests lock image slurm-images release clean
 
 venv: .venv/ready
 
@@ -83,8 +83,13 @@ soak-jobs: venv
 	$(BIN)/python -m tests.soak.slurm_jobs $(SOAK_ARGS)
 
 # Pods and native jobs that want devices of the same real nodes (docs/devices.md); needs root: make soak-devices SOAK_ARGS="--count 100"
+# In pieces: make soak-devices SOAK_ARGS="--minutes 6", again and again
 soak-devices: venv
 	$(BIN)/python -m tests.soak.devices $(SOAK_ARGS)
+
+# Random histories of a Slurm of pods (docs/reliability.md); needs root, goes on where it ended: make soak-operator SOAK_ARGS="--minutes 60"
+soak-operator: venv
+	$(BIN)/python -m tests.soak.operator $(SOAK_ARGS)
 
 check: venv
 	$(BIN)/ruff format --check $(SOURCES)

@@ -75,6 +75,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
             jitter=random.Random().random,  # noqa: S311  # spreads retries, nothing secret
         )
         state.register("pods", reflector.check)
+        state.register("cpusets", pinner.check)
 
         async def serve_health(stop: asyncio.Event) -> None:
             await health.run(state, metrics, bind(configured.health.listen), stop=stop)

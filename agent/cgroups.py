@@ -5,6 +5,8 @@ instruction: a new group has its parent's processors. The kubelet writes none of
 CPU manager is `static`.
 """
 
+import contextlib
+import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,10 @@ _EFFECTIVE = "cpuset.cpus.effective"
 _MOST_GROUPS = 256
 """Groups inside a pod's; containers may make their own where they are privileged."""
 _CLASSES = ("", "burstable", "besteffort")
+
+
+class NoCpusets(OSError):
+    """A group has no cpuset: the kernel or the kubelet's groups have the controller off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +56,21 @@ class Cgroups:
         """Return the processors that a pod may have at all: its parent's.
 
         Raises:
+            NoCpusets: nothing there can be confined.
             OSError: they could not be read.
         """
-        return _read(group.parent / (_EFFECTIVE if self.is_v2 else _CPUS))
+        with _told_apart():
+            return _read(group.parent / (_EFFECTIVE if self.is_v2 else _CPUS))
 
     def confine(self, group: Path, cpus: Collection[int]) -> bool:
         """Give a pod these processors and no others; return whether anything was to be done.
 
         Raises:
+            NoCpusets: nothing there can be confined.
             OSError: it could not be written now, as when a container started meanwhile.
         """
-        return self._confine_v2(group, cpus) if self.is_v2 else self._confine_v1(group, cpus)
+        with _told_apart():
+            return self._confine_v2(group, cpus) if self.is_v2 else self._confine_v1(group, cpus)
 
     def _confine_v2(self, group: Path, cpus: Collection[int]) -> bool:
         # Groups below have no processors of their own: the kernel cuts all of them down to these.
@@ -89,6 +99,21 @@ class Cgroups:
         return True
 
 
+@contextlib.contextmanager
+def _told_apart() -> Iterator[None]:
+    """Tell a group without the file from one that has just gone: both times the file is not there."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        file = Path(error.filename)
+        if file.name not in (_CPUS, _EFFECTIVE) or not file.parent.is_dir():
+            raise
+        raise NoCpusets(
+            f"{file.parent} has no {file.name}: expected the controller cpuset there "
+            "(cgroup.controllers), which the kubelet enables for pods"
+        ) from error
+
+
 def _fits(pod: Path, group: Path, wanted: frozenset[int]) -> bool:
     """Check whether a group inside a pod's needs no write; what a container makes may have fewer.
 
@@ -102,13 +127,19 @@ def _below(group: Path) -> Iterator[Path]:
     """Yield the groups inside, parents first.
 
     Raises:
-        OSError: there are too many to be a pod's.
+        OSError: there are too many to be a pod's; no more than those are listed.
     """
     found = [group]
-    for count, parent in enumerate(found):
-        if count > _MOST_GROUPS:
-            raise OSError(f"{group} has more than {_MOST_GROUPS} groups inside: it is left alone")
-        found += sorted(path for path in parent.iterdir() if path.is_dir())
+    for parent in found:
+        with os.scandir(parent) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    continue
+                if len(found) > _MOST_GROUPS:
+                    raise OSError(
+                        f"{group} has more than {_MOST_GROUPS} groups inside: it is left alone"
+                    )
+                found.append(Path(entry.path))
     yield from found[1:]
 
 

@@ -6,7 +6,7 @@ The pods carry a foreign scheduling gate besides ours: every cache has them, and
 to do with them yet. One more pod waits in Slurm; the commands are about that one.
 """
 
-import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -31,6 +31,8 @@ _PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"
 _GATE = {"name": "example.test/later"}
 _AT_ONCE = 8
 _SCRAPES = 50
+_RUNS = 10
+"""Of each command: the best shows what it costs, the others what else the machine did."""
 _PATIENCE_S = 900.0
 _POLL_S = 0.5
 
@@ -104,8 +106,15 @@ def _scrapes(sandbox: Sandbox, service: str) -> str:
 
 
 def _command(sandbox: Sandbox, *arguments: str) -> str:
+    runs = [_run(sandbox, *arguments) for _ in range(_RUNS)]
+    took_s, used_s = (min(each) for each in zip(*runs, strict=True))
+    return f"{arguments[0]}: {took_s:.2f} s, its own CPU {used_s:.2f} s (best of {_RUNS})"
+
+
+def _run(sandbox: Sandbox, *arguments: str) -> tuple[float, float]:
+    """Run a command; return how long it took, and its CPU time, in seconds."""
     code = "from bridge.commands.plugin import main; main()"
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -113,10 +122,8 @@ def _command(sandbox: Sandbox, *arguments: str) -> str:
         stdout=subprocess.DEVNULL,
         check=False,
     )
-    took_s, after = time.perf_counter() - began, os.times()
-    used_s = after.children_user + after.children_system
-    used_s -= before.children_user + before.children_system
-    return f"{arguments[0]}: {took_s:.2f} s, its own CPU {used_s:.2f} s"
+    took_s, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return took_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 if __name__ == "__main__":

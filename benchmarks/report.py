@@ -8,6 +8,11 @@ from rich.table import Table
 from benchmarks.goals import goals
 from benchmarks.results import ApiWork, Change, Micro, Phase, Run, compare
 
+Lives = Mapping[str, ApiWork]
+"""As in `Run`."""
+Strangers = Mapping[str, tuple[ApiWork, ApiWork]]
+"""As in `Run`."""
+
 _PIPE_WIDTH = 140
 _WORTH_TELLING_PERCENT = 5.0
 _WORTH_TELLING = 0.05
@@ -24,7 +29,7 @@ def show(console: Console, run: Run, before: Run | None, *, across_columns: bool
         _cpu(run),
         _memory(run),
         _calls(run),
-        _api(run),
+        api(run.lives, run.strangers),
         _goals(run, before),
     ]
     if before:
@@ -91,12 +96,12 @@ def _calls(run: Run) -> Table:
     return table
 
 
-def _api(run: Run) -> Table:
+def api(lives: Lives, strangers: Strangers) -> Table:
     """Return what the API server did: for each pod's life, and for each write of a pod not ours."""
     table = _table("API server, each", "allocations", "CPU ms", "without our policies", "more")
-    for title, work in run.lives.items():
+    for title, work in lives.items():
         table.add_row(f"whole life, {title}", *_each(work))
-    for title, (without, work) in run.strangers.items():
+    for title, (without, work) in strangers.items():
         more = 100 * (work.allocations / without.allocations - 1) if without.allocations else 0.0
         table.add_row(f"not ours, {title}", *_each(work), _each(without)[0], f"{more:+.1f} %")
     return table

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import sys
+from datetime import timedelta
 from functools import partial
 
 from bridge.leading.lease import Accession
@@ -20,7 +21,7 @@ from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.assembly import NodeSets
 from cluster.objects.controller import ControllerObject
 from cluster.rendering.node_sets.nodeset import worker_templates
-from cluster.rendering.site import ControlSite, ServedNamespaces, SlurmImages
+from cluster.rendering.site import ControlSite, NetworkSite, ServedNamespaces, SlurmImages
 from cluster.whole.assembly import SlurmClusters
 
 
@@ -33,7 +34,7 @@ def main() -> int:
 
 async def run(configured: Settings, stop: asyncio.Event) -> None:
     """See to clusters while this process leads and no other operator does, until told to stop."""
-    site = site_of(configured.operator)
+    site = site_of(configured.operator, configured.kubernetes.namespace)
     async with opened("operator", configured) as program:
 
         def controller(namespace: str, name: str) -> ControllerObject | None:
@@ -75,11 +76,25 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         )
 
 
-def site_of(operator: OperatorSection) -> ControlSite:
-    """Return what holds for all clusters."""
+def site_of(operator: OperatorSection, namespace: str) -> ControlSite:
+    """Return what holds for all clusters.
+
+    Args:
+        operator: the settings.
+        namespace: of this program.
+    """
     daemons = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login")
     images = {each: operator.image.replace("{daemon}", each) for each in daemons}
-    return ControlSite(images=SlurmImages(**images), domain=operator.domain)
+    return ControlSite(
+        images=SlurmImages(**images),
+        domain=operator.domain,
+        network=NetworkSite(operator_namespace=namespace, others=operator.network_peers)
+        if operator.network_policies
+        else None,
+        tls_image=operator.tls_image,
+        certificate_lifetime=timedelta(seconds=operator.certificate_lifetime_s),
+        authority_lifetime=timedelta(seconds=operator.authority_lifetime_s),
+    )
 
 
 async def _comes_first(event: asyncio.Event, stop: asyncio.Event) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bridge.kube.applying.writes import PLURALS
-from cluster.controlplane.part import PLURALS as PARTS
+from cluster.controlplane.part import PART_KINDS
 from cluster.controlplane.workload import WORKLOADS
 from cluster.objects.own import slurm_cluster
 from cluster.objects.parts import GROUP
@@ -78,13 +78,14 @@ def serving(namespace: str, served: Sequence[str]) -> tuple[dict[str, Any], ...]
 
 
 def _objects() -> list[dict[str, Any]]:
-    parts = sorted(PARTS.values())
+    parts = sorted(each.plural for each in PART_KINDS.values())
+    held = sorted(each.plural for each in PART_KINDS.values() if each.finalizer)
     return [
         _rule(GROUP, [*parts, "nodesets"], ["list", "watch"]),
         _rule(GROUP, [*(f"{each}/status" for each in parts), "nodesets/status"], ["patch"]),
         _rule(
-            GROUP, ["nodesets"], ["patch"]
-        ),  # its finalizer, where it is not served any more, too
+            GROUP, [*held, "nodesets"], ["patch"]
+        ),  # finalizers, where they are not served any more, too
         _rule(slurm_cluster.GROUP, [slurm_cluster.PLURAL], ["list", "watch", "patch"]),
         _rule(slurm_cluster.GROUP, [f"{slurm_cluster.PLURAL}/status"], ["patch"]),
     ]
@@ -110,6 +111,7 @@ def _watched() -> list[dict[str, Any]]:
 def _made() -> list[dict[str, Any]]:
     return [
         _rule("", ["pods"], ["get", "create", "patch", "delete"]),
+        _rule("", ["pods/status"], ["patch"]),
         _rule("", ["persistentvolumeclaims"], ["get", "list", "create", "patch", "delete"]),
         _rule("apps", ["controllerrevisions"], ["get", "list", "create", "patch", "delete"]),
     ]

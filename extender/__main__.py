@@ -10,6 +10,7 @@ from bridge.domain import names
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
+from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.pods import Pod
 from bridge.escrow import service as escrow
 from bridge.escrow.news import News
@@ -33,10 +34,11 @@ from bridge.settings.schema import Settings
 from bridge.slurm import inspection, kick, operators
 from extender import app
 from extender.binder import Binder
-from extender.claims import ClaimAsker
+from extender.claims.asking import ClaimAsker, Templates, WithTemplates
+from extender.claims.giving import Devices
+from extender.claims.known import KnownClaims
 from extender.cpus import CpuReader
 from extender.gathering import Gatherer
-from extender.giving import Devices
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.side import Placement
@@ -123,8 +125,14 @@ async def place(
         kicker
     ):  # the controllers' side may end jobs in this process; a process of its own tells nobody
         term.common.hear_completions(kicker.completed)
+    claims = claims_of(term)
     submitter = submitter_of(
-        term, policy_file, owners, bridged, on_submitted=kicker.submitted if kicker else nothing
+        term,
+        policy_file,
+        owners,
+        bridged,
+        asker_of(term, claims) if claims else None,
+        on_submitted=kicker.submitted if kicker else nothing,
     )
     side = Placement(
         pods=mirror.pods,
@@ -145,13 +153,13 @@ async def place(
         submit=submitter.submit,
         resize=submitter.resize,
         restore=restore_nothing,
-        devices=giver_of(term),
+        devices=giver_of(term, claims, bridged) if claims else None,
         cpus=CpuReader(term.program.slurm) if term.program.settings.agent.pin_cores else None,
     )
     async with asyncio.TaskGroup() as group:
         if kicker:
             group.create_task(kicker.run(stop))
-        group.create_task(binder_of(term, bridged).run(stop, workers=placement.workers))
+        group.create_task(binder_of(term, bridged, claims).run(stop, workers=placement.workers))
         await term.run(loop, stop, workers=placement.workers)
 
 
@@ -168,7 +176,7 @@ def kicker_of(term: Leadership) -> Kicker:
     )
 
 
-def binder_of(term: Leadership, bridged: Bridged) -> Binder:
+def binder_of(term: Leadership, bridged: Bridged, claims: KnownClaims | None) -> Binder:
     """Return what binds the pods that kube-scheduler leaves alone, whatever the setting is now."""
     program, mirror = term.program, term.mirror
     return Binder(
@@ -176,6 +184,7 @@ def binder_of(term: Leadership, bridged: Bridged) -> Binder:
         pods=mirror.pods,
         bridged=bridged,
         placeholders=term.placeholders,
+        claims=claims,
         scheduler_name=names.binder(program.settings.scheduler_name),
         clock=program.clock,
         metrics=program.metrics,
@@ -223,6 +232,7 @@ def submitter_of(
     policy_file: PolicyFile,
     owners: Owners,
     bridged: Bridged,
+    devices: ClaimAsker | None,
     *,
     on_submitted: Callable[[], None],
 ) -> Submitter:
@@ -238,7 +248,7 @@ def submitter_of(
             owners=owners,
             bridged=bridged,
             claims=ClaimReader(Volumes(program.kube)),
-            devices=asker_of(term),
+            devices=devices,
             slurm_user=lambda: operators.slurm_user(program.slurm),
             clock=program.clock,
         ),
@@ -250,32 +260,53 @@ def submitter_of(
     )
 
 
-def asker_of(term: Leadership) -> ClaimAsker | None:
-    """Return what reads resource claims; None without device profiles."""
-    program = term.program
-    known = profiles.read(program.settings.controllers.device_profiles)
-    if not known:
-        return None
-    kube = program.kube
-    return ClaimAsker(ResourceClaims(kube), ClaimTemplates(kube), term.mirror.pods, known)
-
-
-def giver_of(term: Leadership) -> Devices | None:
-    """Return what gives devices to resource claims; None without device profiles."""
+def claims_of(term: Leadership) -> KnownClaims | None:
+    """Return what knows resource claims; None without device profiles: no pod has any."""
     program, mirror = term.program, term.mirror
-    known = profiles.read(program.settings.controllers.device_profiles)
-    if not known:
+    if not program.settings.controllers.device_profiles:
         return None
-    return Devices(
+    return KnownClaims(ResourceClaims(program.kube), mirror.claims, mirror.classes)
+
+
+def templates_of(term: Leadership, claims: KnownClaims) -> Templates:
+    """Return what reads templates of claims, and makes those that admission has named."""
+    program = term.program
+    return Templates(claims, ClaimTemplates(program.kube), _profiles(program), program.clock)
+
+
+def asker_of(term: Leadership, claims: KnownClaims) -> ClaimAsker:
+    """Return what reads what pods' claims ask for."""
+    program = term.program
+    return ClaimAsker(
+        ResourceClaims(program.kube),
+        claims,
+        templates_of(term, claims),
+        pods=term.mirror.pods,
+        profiles=_profiles(program),
+        clock=program.clock,
+    )
+
+
+def giver_of(term: Leadership, claims: KnownClaims, bridged: Bridged) -> WithTemplates:
+    """Return what gives devices to resource claims."""
+    program, mirror = term.program, term.mirror
+    devices = Devices(
         claims=ResourceClaims(program.kube),
+        known=claims,
         slurm=program.slurm,
         everyone=mirror.claims,
         slices=mirror.slices,
         kube_nodes=mirror.kube_nodes,
-        profiles=known,
+        gres=bridged.gres,
+        profiles=_profiles(program),
         clock=program.clock,
         wake=term.wake,
     )
+    return WithTemplates(devices, templates_of(term, claims))
+
+
+def _profiles(program: Program) -> Profiles:
+    return profiles.read(program.settings.controllers.device_profiles)
 
 
 async def restore_nothing(pod: Pod, _action: Restore) -> None:

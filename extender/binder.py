@@ -14,6 +14,7 @@ from bridge.domain import names
 from bridge.domain.admission import binder
 from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
 from bridge.domain.ids import KubeNode, PodUid
+from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import About, Oddities
 from bridge.kube import patches, writes
@@ -26,6 +27,7 @@ from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
+from extender.claims.known import KnownClaims
 from extender.nodes import Bridged
 
 _LOOK_AGAIN = timedelta(seconds=1)
@@ -45,17 +47,19 @@ class Binder:
         pods: Cache[Pod],
         bridged: Bridged,
         placeholders: Placeholders,
+        claims: KnownClaims | None,
         scheduler_name: str,
         clock: Clock,
         metrics: Metrics,
         set_aside: Oddities,
         rng: random.Random,
     ) -> None:
-        """scheduler_name: the one that the pods carry which are bound here."""
+        """claims: None without device profiles; scheduler_name: the one that the pods carry which are bound here."""
         self._kube = kube
         self._pods = pods
         self._bridged = bridged
         self._placeholders = placeholders
+        self._claims = claims
         self._scheduler_name = scheduler_name
         self._clock = clock
         self._metrics = metrics
@@ -66,6 +70,8 @@ class Binder:
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Bind pods until told to stop."""
         self._pods.subscribe(self._changed)
+        if self._claims is not None:
+            self._claims.subscribe(self._given)
         await worker.run(
             self._queue,
             self.reconcile,
@@ -109,6 +115,7 @@ class Binder:
             job=job,
             slurm_node=self._bridged.slurm_node(node) if node else None,
             fit=self._bridged.check(pod, job, node) if job and node else None,
+            claims=self._claims.of(pod) if self._claims else None,
         )
 
     async def _bind(self, pod: Pod, kube_node: KubeNode) -> timedelta | None:
@@ -148,6 +155,11 @@ class Binder:
         del old
         if new is not None and self._is_mine(new):
             self._queue.add(new.uid)
+
+    def _given(self, _old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """Look at the pod of a claim again: it may have been seen before its claim."""
+        for uid in new.reserved_for if new is not None else ():
+            self._changed(None, self._pods.get(uid))
 
     def _is_mine(self, pod: Pod) -> bool:
         """Check whether it waits for its Binding; the decision looks closer."""

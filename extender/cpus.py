@@ -24,10 +24,11 @@ class CpuReader:
         """Return a pod's CPUs on its node, as Slurm numbers them.
 
         "" on a node with a slurmd, which numbers its own, for a heterogeneous job, where a gang's CPUs
-        cannot be divided, and where Slurm's answer makes no sense: the pod starts all the same.
+        cannot be divided, and where Slurm's answer names none or makes no sense: the pod starts all the
+        same, and may use all processors for its whole life, as this is written once.
 
         Raises:
-            SlurmError: decide again later.
+            SlurmError: decide again later; the job may have ended meanwhile.
         """
         if job is not None and job.parts:
             return ""
@@ -42,4 +43,12 @@ class CpuReader:
         except Malformed as error:
             _log.warning("pod.cpus_unreadable", job_id=action.job_id, error=str(error))
             return ""
-        return cpu_list.written(topology.portion(found, **seating.place(action, job)))
+        own = topology.portion(found, **seating.place(action, job))
+        if not own:
+            _log.warning(
+                "pod.cpus_untold",
+                job_id=action.job_id,
+                slurm_node=action.slurm_node,
+                job_has=cpu_list.written(found),
+            )
+        return cpu_list.written(own)

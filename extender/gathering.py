@@ -19,7 +19,7 @@ from bridge.domain.workloads.workload import Workload
 from bridge.kube import errors, objects
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
-from extender.claims import ClaimAsker
+from extender.claims.asking import ClaimAsker
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.volumes import ClaimReader

@@ -99,6 +99,10 @@ class Bridged:
                 self._pool_until = self._clock.monotonic() + lasts_s
             return pool
 
+    def gres(self, slurm_node: SlurmNode) -> str | None:
+        """Return what a node had in Slurm when the nodes were last read; None if it was not among them."""
+        return self._gres.get(slurm_node)
+
     async def know_devices(self) -> None:
         """Read Slurm's nodes once, if that has not been done for a submit: whoever binds needs them.
 

@@ -104,7 +104,9 @@ class Submitter:
         except errors.Rejected as refusal:
             self._refuse(key, _members(pod, action), refusal.words)
         else:
-            self._discovery.note_submitted(job_id, spec.identity)
+            self._discovery.note_submitted(
+                job_id, spec.identity, in_detail=bool(pod.resource_claims)
+            )
             self._on_submitted()
             self._submitted[key] = spec.identity
             self._refusals.clear(key)

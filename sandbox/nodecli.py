@@ -50,7 +50,10 @@ def pressure(
 def restart(
     name: NodeName,
     daemon: Annotated[
-        str, typer.Argument(help="kubelet, containerd, kube-proxy, fake-gpus or dra-test-driver.")
+        str,
+        typer.Argument(
+            help="kubelet, containerd, kube-proxy, fake-gpus, dra-test-driver or slurmd."
+        ),
     ],
     *,
     state: State,

@@ -74,7 +74,7 @@ MetricsType=metrics/openmetrics
 
 # External nodes come and go: the table must have room for them.
 MaxNodeCount=4096
-GresTypes=gpu
+GresTypes=gpu,nic
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 

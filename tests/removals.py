@@ -191,6 +191,13 @@ REMOVALS = [
         test="tests/extender/test_binder.py::test_what_was_read_of_slurm_long_ago_is_not_believed",
     ),
     Removal(
+        name="the devices of a pod that the extender binds",
+        file="bridge/domain/admission/binder.py",
+        before="        if not claim.is_given_to(known.pod.uid, node):",
+        after="        if False:",
+        test="tests/extender/test_binder.py::test_what_keeps_a_pod_from_being_bound_is_said_once",
+    ),
+    Removal(
         name="volumes that only kube-scheduler can see to",
         file="deploy/chart/templates/_cel.tpl",
         before="object.spec.?volumes.orValue([]).all(v, {{ range",

@@ -15,7 +15,7 @@ from bridge.process.metrics import Metrics
 from bridge.process.policy_file import PolicyFile
 from bridge.process.serve import bind, serve
 from bridge.process.tls import ServerTls
-from bridge.settings import configuration, slurm_jobs
+from bridge.settings import configuration, request_defaults, slurm_jobs
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from webhook import app
@@ -82,7 +82,7 @@ def _defaults(configured: Settings) -> Defaults:
         cluster=ClusterId(configured.cluster_id),
         milli_per_cpu=configured.slurm.milli_cpu_per_cpu,
         gpu_resources=configured.controllers.gpu_resources,
-        takes_claims=bool(configured.controllers.device_profiles),
+        devices=request_defaults.ways(configured),
         required_limits=configured.placement.required_limits,
         caps=configured.caps.values,
     )

@@ -66,7 +66,7 @@ class PodReviewer:
             pod,
             self._rules(pod),
             self._scheduler_name,
-            takes_claims=self._defaults.takes_claims,
+            devices=self._defaults.devices,
             tracks_fields=self._tracks_fields,
             extender_binds=self._extender_binds,
         )

@@ -148,6 +148,10 @@ class _PodTerms(_Struct):
     preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
 
 
+class _Claim(_Struct):
+    name: str = ""
+
+
 class _Affinity(_Struct):
     node_affinity: _NodeTerms = msgspec.field(default_factory=_NodeTerms)
     pod_affinity: _PodTerms = msgspec.field(default_factory=_PodTerms)
@@ -159,7 +163,7 @@ class _Spec(_Struct):
     init_containers: list[_Container] = []
     overhead: dict[str, str] = {}
     resources: _Resources | None = None
-    resource_claims: list[msgspec.Raw] = []
+    resource_claims: list[_Claim] = []
     volumes: list[dict[str, msgspec.Raw]] = []
     scheduling_group: msgspec.Raw = msgspec.Raw()
     workload_ref: msgspec.Raw = msgspec.Raw()  # Kubernetes 1.35's name of the group
@@ -273,7 +277,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
             has_selector=bool(spec.node_selector),
             has_terms=required is not None,
         ),
-        resource_claims=len(spec.resource_claims),
+        resource_claims=tuple(each.name for each in spec.resource_claims),
         class_askers=by_class.askers(
             containers=_claiming(spec.containers), initContainers=_claiming(spec.init_containers)
         ),

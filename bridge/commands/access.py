@@ -13,19 +13,21 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bridge import __version__
 from bridge.commands import output
 from bridge.commands.line.options import Way
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.errors import PeerError
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import ConfigurationError
-from bridge.slurm import nodes, queue
+from bridge.slurm import queue
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
+
+if TYPE_CHECKING:
+    from bridge.domain.model.nodes import SlurmNodeFacts
 
 _TIMEOUT_S = 10.0
 
@@ -51,8 +53,10 @@ class Access:
             else await _or_none(queue.listing(self.slurm, on_unreadable=_say))
         )
 
-    async def slurm_nodes(self) -> tuple[SlurmNodeFacts, ...] | None:
+    async def slurm_nodes(self) -> "tuple[SlurmNodeFacts, ...] | None":
         """Read all Slurm nodes; None as above."""
+        from bridge.slurm import nodes  # noqa: PLC0415  # 20 ms that only `nodes` and `doctor` need
+
         return None if self.slurm is None else await _or_none(nodes.listing(self.slurm))
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from bridge.commands import access, examine_slurm, output, resolving
 from bridge.commands.access import Access
+from bridge.commands.clusters import operator
 from bridge.commands.examine_kube import KubeExaminer
 from bridge.commands.line.options import FormatOption, ReleaseNamespace, Way
 from bridge.commands.output import Format
@@ -17,6 +18,7 @@ from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Finding, Severity
+from cluster.diagnosis import checks
 
 FAULTY = 2
 """Exit code."""
@@ -71,11 +73,15 @@ async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
         has_door=bool(kubernetes.settings.escrow.listen) if are_settings_good else None,
         prologs=facts.conf.prologs if facts.conf else None,
         cpu_managers=kubernetes.cpu_managers,
+        pins_cores=kubernetes.settings.agent.pin_cores if are_settings_good else None,
+        agents=kubernetes.agents,
     )
+    in_pods = await operator.examine(opened.kube, release, skew_s=kubernetes.facts.skew_s or 0.0)
     return [
         *findings.report(kube.CHECKS, kubernetes.facts),
         *findings.report(slurm.CHECKS, facts),
         *findings.report(between.CHECKS, both),
+        *findings.report(checks.CHECKS, in_pods),
     ]
 
 

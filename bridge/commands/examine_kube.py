@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from bridge.commands import examine_keys
+from bridge.commands import examine_keys, installation
 from bridge.commands.installation import OURS, Installation, config_map, excluded_namespaces
 from bridge.domain import names
 from bridge.domain.admission import selftest
@@ -17,6 +17,7 @@ from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.diagnosis.doctor.rights import CLAIM_RIGHTS, RIGHTS, Right
 from bridge.domain.ids import ClusterId, KubeNode
 from bridge.domain.model.claims import profiles
+from bridge.domain.model.cores import agents
 from bridge.domain.model.nodes import KubeNodeFacts, is_hybrid
 from bridge.domain.observation import clocks
 from bridge.kube import decode, lists, paths, writes
@@ -64,7 +65,9 @@ class KubeExamined:
     nodes: Sequence[KubeNodeFacts]
     cluster: ClusterId | None
     cpu_managers: Mapping[KubeNode, str]
-    """The CPU manager policy of each hybrid node's kubelet that may be asked and answers."""
+    """The CPU manager policy of each kubelet that matters, may be asked and answers."""
+    agents: frozenset[KubeNode] | None
+    """The nodes whose node agent is alive; None if agents are off, or their pods may not be listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,10 @@ class KubeExaminer:
             settings=settings,
             nodes=nodes,
             cluster=installed.cluster,
-            cpu_managers=await self._cpu_managers(nodes),
+            cpu_managers=await self._cpu_managers(nodes, has_agents=settings.agent.pin_cores),
+            agents=await installation.agents(self._client, self._release)
+            if settings.agent.pin_cores
+            else None,
         )
 
     # -- what the chart installed -----------------------------------------------------------------
@@ -169,10 +175,12 @@ class KubeExaminer:
         return found if isinstance(found, dict) else None
 
     async def _unserved(self, settings: Settings) -> Sequence[str]:
-        known = profiles.read(settings.controllers.device_profiles)
+        controllers = settings.controllers
+        known = profiles.read(controllers.device_profiles)
         classes = await lists.readable(self._client, CLASSES)
         slices = await lists.readable(self._client, SLICES)
-        return list(profiles.unserved(known, classes, {each.driver for each in slices}))
+        drivers = {each.driver for each in slices}
+        return list(profiles.unserved(known, classes, drivers, controllers.device_resources))
 
     async def _webhooks(self) -> "_Hooks":
         """Look for our webhooks.
@@ -286,10 +294,13 @@ class KubeExaminer:
             ages[program] = max(age_s - spec["leaseDurationSeconds"], 0.0)
         return _Leases(ages, is_one_process=len(holders) == 1 and None not in ages.values())
 
-    async def _cpu_managers(self, nodes: Sequence[KubeNodeFacts]) -> Mapping[KubeNode, str]:
-        hybrid = [node.name for node in nodes if is_hybrid(node)][:_MOST_KUBELETS]
-        answers = await gather(*(cpu_manager(self._client, name) for name in hybrid))
-        return {name: found for name, found in zip(hybrid, answers, strict=True) if found}
+    async def _cpu_managers(
+        self, nodes: Sequence[KubeNodeFacts], *, has_agents: bool
+    ) -> Mapping[KubeNode, str]:
+        hybrid = [node.name for node in nodes if is_hybrid(node)]
+        asked = (*hybrid, *(agents.wanted(nodes) if has_agents else ()))[:_MOST_KUBELETS]
+        answers = await gather(*(cpu_manager(self._client, name) for name in asked))
+        return {name: found for name, found in zip(asked, answers, strict=True) if found}
 
     # -- rights, and the rest ---------------------------------------------------------------------
 

@@ -14,10 +14,12 @@ import yaml
 
 from bridge.domain import names, quantities
 from bridge.domain.diagnosis import namespaces
-from bridge.domain.ids import ClusterId
+from bridge.domain.ids import ClusterId, KubeNode
+from bridge.domain.model.cores import agents as node_agents
 from bridge.domain.model.devices import gres
-from bridge.kube import objects, paths
+from bridge.kube import decode, lists, objects, paths
 from bridge.kube.client import KubeClient
+from bridge.kube.connecting.kubeconfig import SAFE
 from bridge.kube.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ async def scheduler_name(client: KubeClient, namespace: str) -> str | None:
     if text is None:
         return None
     try:
-        settings = yaml.safe_load(text) or {}
+        settings = yaml.load(text, Loader=SAFE) or {}  # noqa: S506  # it is
         found = settings.get("scheduler_name", names.SCHEDULER_NAME)
         return found if isinstance(found, str) and found else None
     except (yaml.YAMLError, AttributeError):
@@ -77,7 +79,7 @@ async def counting(client: KubeClient, namespace: str) -> Counting:
     """Return how Slurm counts, as set; as usual where that cannot be read."""
     text = await config_map(client, namespace, component="config", key="config.yaml")
     try:
-        found = yaml.safe_load(text or "")
+        found = yaml.load(text or "", Loader=SAFE)  # noqa: S506  # it is
     except yaml.YAMLError:
         found = None
     devices = _setting(found, "controllers", "gpu_resources")
@@ -94,6 +96,20 @@ def _setting(found: object, section: str, name: str) -> object:
     """Return a setting as it stands in the file; None if it is not there."""
     within = found.get(section) if isinstance(found, dict) else None
     return within.get(name) if isinstance(within, dict) else None
+
+
+async def agents(client: KubeClient, release: str) -> frozenset[KubeNode] | None:
+    """Return the nodes whose node agent is alive; None if the caller may not list its pods.
+
+    Raises:
+        KubeError: the API server does not answer.
+    """
+    params = {"labelSelector": node_agents.SELECTOR}
+    try:
+        found = await lists.listing(client, decode.PODS, namespace=release, params=params)
+    except Forbidden:
+        return None
+    return node_agents.alive(found)
 
 
 async def excluded_namespaces(client: KubeClient, release: str) -> frozenset[str]:

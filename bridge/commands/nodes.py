@@ -1,5 +1,6 @@
 """`nodes`: the nodes of both systems side by side. Exit code 2 if they do not match."""
 
+import asyncio
 import sys
 
 from bridge.commands import access, installation, output
@@ -51,7 +52,9 @@ def command(
 async def _ask(opened: Access, release: str) -> list[NodeRow]:
     kube_nodes = await lists.listing(opened.kube, decode.NODES)
     slurm_nodes, others = await opened.slurm_nodes(), await _others(opened)
-    counting = await installation.counting(opened.kube, release)
+    counting, agents = await asyncio.gather(
+        installation.counting(opened.kube, release), installation.agents(opened.kube, release)
+    )
     return list(
         overview.rows(
             kube_nodes,
@@ -59,6 +62,7 @@ async def _ask(opened: Access, release: str) -> list[NodeRow]:
             others,
             gpu_resources=counting.gpu_resources,
             milli_per_cpu=counting.milli_per_cpu,
+            agents=agents or (),
         )
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bridge.commands.line import plain_words
+from bridge.commands.line import importing, plain_words
 from bridge.commands.line.declaring import BadOperand, Operand, Option, declared
 from bridge.commands.line.options import reaches_both
 
@@ -19,6 +19,7 @@ _MODULES = {
     "why": "bridge.commands.why",
     "queue": "bridge.commands.queue",
     "nodes": "bridge.commands.nodes",
+    "cluster": "bridge.commands.clusters.cluster",
     "explain": "bridge.commands.explain",
     "doctor": "bridge.commands.doctor",
     "take-over": "bridge.commands.takeover",
@@ -64,7 +65,9 @@ def main() -> None:
 
 
 def _command(name: str) -> Callable[..., None]:
-    return reaches_both(import_module(_MODULES[name]).command)
+    with importing.cheaply():
+        module = import_module(_MODULES[name])
+    return reaches_both(module.command)
 
 
 def _ran(command: Callable[..., None], words: list[str], environment: Mapping[str, str]) -> bool:

@@ -1,9 +1,10 @@
-"""`why NAME`, of a pod or a SlurmJob: what it waits for, who is ahead, what to do.
+"""`why NAME`, of a pod, a SlurmJob, or what a Slurm in pods consists of: what it waits for, who is ahead, what to do.
 
 Exit code 3 while it waits, for scripts.
 """
 
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -16,21 +17,41 @@ from bridge.commands.output import Format
 from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
+from bridge.domain.model.claims.values import ResourceClaim
 from bridge.kube import objects
-from bridge.kube.claims import claimed
 from bridge.kube.errors import Forbidden, KubeError, NotFound
 
 WAITS = 3
 """Exit code."""
 _JOB_KINDS = ("sj", "slurmjob", "slurmjobs")
 _POD_KINDS = ("po", "pod", "pods")
+CLUSTER_KINDS = {
+    "slurmcluster": "slurmCluster",
+    "slurmclusters": "slurmCluster",
+    "sc": "slurmCluster",
+    "controller": "controller",
+    "controllers": "controller",
+    "nodeset": "nodeSet",
+    "nodesets": "nodeSet",
+    "nss": "nodeSet",
+    "loginset": "loginSet",
+    "loginsets": "loginSet",
+    "lss": "loginSet",
+    "restapi": "restApi",
+    "restapis": "restApi",
+    "accounting": "accounting",
+    "accountings": "accounting",
+}
+"""Of a Slurm in pods, with what a script reads. Their other short names, such as slurmd, may well be namespaces."""
+_WORKERS_OWNER = ("slinky.slurm.net/v1beta1", "NodeSet")
 
 
 def command(
     pod: Annotated[
         str,
         Operand(
-            help="Pod or SlurmJob: NAME, NAMESPACE/NAME, or sj/NAME where a pod has the name, too.",
+            help="Pod or SlurmJob: NAME, NAMESPACE/NAME, or sj/NAME where a pod has the name, too; "
+            "nodeset/NAME, slurmcluster/NAME and so on of a Slurm in pods.",
             metavar="NAME",
         ),
     ],
@@ -40,14 +61,18 @@ def command(
     release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Show why a pod or SlurmJob waits, who is ahead of it and what can be done."""
+    """Show why a pod, a SlurmJob or a part of a Slurm in pods waits, who is ahead of it and what can be done."""
     where, _, name = pod.rpartition("/")
-    kind = where if where in (*_JOB_KINDS, *_POD_KINDS) else ""
+    kind = where if where in (*_JOB_KINDS, *_POD_KINDS, *CLUSTER_KINDS) else ""
     where = ("" if kind else where) or namespace or way.namespace
 
     async def ask(opened: Access) -> tuple[str, Diagnosis]:
         if kind in _JOB_KINDS:
             return "slurmJob", await _ask_of_job(opened, where, name)
+        if kind in CLUSTER_KINDS:
+            from bridge.commands.clusters import asking  # noqa: PLC0415  # pods do not need it
+
+            return CLUSTER_KINDS[kind], await asking.of_object(opened, kind, where, name)
         try:
             return "pod", await _ask(opened, where, name, release_namespace)
         except (NotFound, Forbidden) as error:
@@ -80,6 +105,15 @@ async def _ask_of_job(opened: Access, namespace: str, name: str) -> Diagnosis:
 
 async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagnosis:
     pod = await objects.get_pod(opened.kube, namespace, name)
+    if pod.owner and (pod.owner.api_version, pod.owner.kind) == _WORKERS_OWNER:
+        from bridge.commands.clusters import asking  # noqa: PLC0415  # other pods do not need it
+
+        return await asking.of_worker(opened, namespace, name)
+    claims: Mapping[str, ResourceClaim | None] = {}
+    if pod.resource_claims:
+        from bridge.kube.claims import claimed  # noqa: PLC0415  # 15 ms that few pods need
+
+        claims = await claimed.of_pod(opened.kube, pod)
     try:
         labels = (await objects.get_namespace(opened.kube, namespace)).labels
     except (
@@ -97,7 +131,7 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
             queue=await opened.queue(),
             scheduler_name=await installation.scheduler_name(opened.kube, release)
             or names.SCHEDULER_NAME,
-            claims=await claimed.of_pod(opened.kube, pod),
+            claims=claims,
         )
     )
 

@@ -146,7 +146,8 @@ HYBRID_NODE_LABEL = "slurm-bridge.dev/hybrid-node"
 share the machine."""
 
 CPU_MANAGER_LABEL = "slurm-bridge.dev/cpu-manager"
-"""Node label of a hybrid node: `static` or `none`, as the kubelet's `cpuManagerPolicy`."""
+"""Node label of a hybrid node: `static` or `none`, as the kubelet's `cpuManagerPolicy`. `none` on an
+external one: a node agent may write its cpusets."""
 
 DEVICE_ORDER_LABEL = "slurm-bridge.dev/device-order"
 """Node label of a hybrid node, `by-name`: slurmd's gres.conf lists the devices in the order of their

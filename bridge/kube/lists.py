@@ -39,14 +39,20 @@ async def listing(
     return [kind.read(item) async for item in _items(client, path, params)]
 
 
-async def readable(client: KubeClient, kind: ResourceKind[T]) -> list[T]:
-    """Return all objects of a kind that can be read: an odd one must not hide the others.
+async def readable(
+    client: KubeClient,
+    kind: ResourceKind[T],
+    *,
+    namespace: str = "",
+    params: Mapping[str, str] = NO_PARAMS,
+) -> list[T]:
+    """Return all objects of a kind that can be read: an odd one must not hide the others. Like `listing`.
 
     Raises:
         KubeError: the list could not be read.
     """
     found = []
-    async for item in _items(client, kind.path, NO_PARAMS):
+    async for item in _items(client, _path(kind.path, namespace), params):
         with contextlib.suppress(errors.Malformed):
             found.append(kind.read(item))
     return found

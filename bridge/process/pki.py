@@ -5,6 +5,7 @@ for clients only, so that neither can be used as the other (RFC 5280, 4.2.1.12).
 """
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -100,6 +101,32 @@ def read_certificate(pair: Pair, authorities: tuple[Pair, ...]) -> Certificate |
         return None
     signers = (read_authority(a).id for a in authorities if _has_signed(a, certificate))
     return Certificate(issuer=next(signers, ""), term=_term(certificate), hosts=_hosts(certificate))
+
+
+def stored(authorities: Mapping[str, Pair]) -> dict[str, bytes]:
+    """Return the contents of a Secret that keeps CAs, given by id."""
+    return {
+        f"{id_}.{end}": content
+        for id_, pair in authorities.items()
+        for end, content in (("crt", pair.certificate), ("key", pair.key))
+    }
+
+
+def restored(data: Mapping[str, bytes]) -> tuple[dict[str, Pair], dict[str, str]]:
+    """Return the CAs that a Secret keeps, by id; and what is wrong with those that are damaged, by what they are called there."""
+    pairs: dict[str, Pair] = {}
+    damaged: dict[str, str] = {}
+    for name in sorted(data):
+        stem, _, end = name.rpartition(".")
+        key = data.get(f"{stem}.key")
+        if end != "crt" or key is None:
+            continue
+        pair = Pair(certificate=data[name], key=key)
+        try:
+            pairs[read_authority(pair).id] = pair
+        except ValueError as error:
+            damaged[stem] = str(error)
+    return pairs, damaged
 
 
 def fingerprints(bundle: bytes) -> frozenset[str]:

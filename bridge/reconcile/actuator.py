@@ -4,7 +4,7 @@ Those to Slurm are in `bridge.reconcile.placeholder_writes`. There is no busines
 and the same holds: every action is idempotent and may be cut off anywhere.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, assert_never
 
@@ -72,6 +72,9 @@ class DeviceGiver(Protocol):
             NotGiven: it is not possible now.
             KubeError, SlurmError: decide again later.
         """
+
+    async def prepare(self, pods: Iterable[Pod]) -> None:
+        """Do ahead, for pods whose placeholder may start, what can be done before it has; never fails."""
 
     async def take_back(self, pod: Pod) -> None:
         """Take back the devices that a placeholder which is over gave to a pod.
@@ -142,6 +145,11 @@ class Actuator:
                     _log.info("pod.acted", reason=decision.reason, **_particulars(pod, action))
         except kube_errors.NotFound:
             _log.debug("pod.gone_already")
+
+    async def prepare(self, pods: Iterable[Pod]) -> None:
+        """Do ahead what giving devices to these pods takes."""
+        if self._devices is not None:
+            await self._devices.prepare(pods)
 
     async def take_back(self, pod: Pod) -> None:
         """Take back the devices that a pod's placeholder gave it before it ended.

@@ -10,12 +10,12 @@ from collections.abc import Collection
 from typing import Any
 
 from bridge.domain import names
-from bridge.domain.model.claims.values import ResourceClaim, ResourceSlice
+from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, ResourceSlice
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.oddities import Oddities
 from bridge.kube.cache import Cache, Share
-from bridge.kube.claims.resource_claims import CLAIMS
+from bridge.kube.claims.resource_claims import CLAIMS, CLASSES
 from bridge.kube.claims.slices import SLICES
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.kube.watch import Reflector
@@ -41,6 +41,8 @@ class Mirror:
         """The devices of nodes; empty without device profiles."""
         self.claims: Cache[ResourceClaim] = Cache(CLAIMS, set_aside)
         """All resource claims, for the program that gives devices; else empty."""
+        self.classes: Cache[DeviceClass] = Cache(CLASSES, set_aside)
+        """All DeviceClasses, likewise."""
         self._watched: list[Cache[Any]] = [self.pods, self.kube_nodes, self.bound]
 
     def parts(self, program: Program, *, gives_devices: bool = False) -> tuple[Service, ...]:
@@ -48,7 +50,7 @@ class Mirror:
 
         The program's readiness depends on them.
 
-        gives_devices: keep claims, too, if there are device profiles.
+        gives_devices: keep claims and classes, too, if there are device profiles.
         """
         name = program.settings.scheduler_name
         devices: list[Service] = []
@@ -57,7 +59,8 @@ class Mirror:
             self._watched.append(self.slices)
             if gives_devices:
                 devices.append(watching(program, "resource claims", self.claims))
-                self._watched.append(self.claims)
+                devices.append(watching(program, "device classes", self.classes))
+                self._watched += [self.claims, self.classes]
         return (
             watching(
                 program, "pods", self._of_scheduler, field_selector=f"spec.schedulerName={name}"

@@ -75,6 +75,7 @@ class Common:
                 clock=program.clock.monotonic,
                 patience_s=patience_s,
                 batch=batch,
+                named=lambda: filter(None, (pod.job_id for pod in mirror.pods.values())),
                 on_unreadable=lambda job, why: program.set_aside.tell("slurm_job", str(job), why),
                 on_settled=lambda job: program.set_aside.settled("slurm_job", str(job)),
             ),

@@ -158,6 +158,8 @@ class PodLoop:
             self._set_apart(pod)
         failure = await self._take_back(plan.forfeits)
         await self._carry_out(key, decisions)
+        if plan.expectant:
+            await self._actuator.prepare(plan.expectant)
         if failure is not None:
             raise failure
         return decisions.retry_after

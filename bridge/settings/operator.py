@@ -1,10 +1,10 @@
 """Settings of slurm-operator (docs/operator.md)."""
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from bridge.settings.values import Section, TextMap, split
+from bridge.settings.values import Count, Section, TextMap, parse_json, split
 
 
 class OperatorSection(Section):
@@ -21,6 +21,28 @@ class OperatorSection(Section):
         pattern=r"^(.*\{daemon\}.*)?$",
         description="Image of daemons whose objects name none, with {daemon} in the place of slurmctld, slurmd, slurmdbd, "
         "slurmrestd or login; empty if all objects name theirs.",
+    )
+    tls_image: str = Field(
+        "",
+        pattern=r"^\S*$",
+        description="Image with haproxy 3.1 or newer, which speaks TLS before slurmrestd; empty: that of slurmrestd has it, as ours does.",
+    )
+    certificate_lifetime_s: Count = Field(
+        90 * 86400,
+        description="Lifetime of a certificate that slurmrestd presents; it is renewed after two thirds.",
+    )
+    authority_lifetime_s: Count = Field(
+        3650 * 86400,
+        description="Lifetime of the CAs that sign them; a successor is published after half of it and signs after two thirds.",
+    )
+    network_policies: bool = Field(
+        default=False,
+        description="Make NetworkPolicies that say who may connect to Slurm's daemons (docs/operator.md); the cluster's network plugin must enforce them.",
+    )
+    network_peers: Annotated[tuple[dict[str, Any], ...], BeforeValidator(parse_json)] = Field(
+        (),
+        description="NetworkPolicyPeers that may connect wherever a part of a cluster may, besides the namespace of slurm-operator: Prometheus, "
+        "clients of slurmrestd, daemons outside Kubernetes.",
     )
     domain: str = Field(
         "cluster.local",
@@ -40,3 +62,12 @@ class OperatorSection(Section):
     token_longest_s: int = Field(
         86_400, ge=10, le=2**31 - 1, description="The longest lifetime of a Token, in seconds."
     )
+
+    @model_validator(mode="after")
+    def _certificates_fit_in_the_rest_of_a_ca(self) -> Self:
+        if self.authority_lifetime_s < 3 * self.certificate_lifetime_s:
+            raise ValueError(
+                "authority_lifetime_s must be at least three times certificate_lifetime_s, "
+                f"found {self.authority_lifetime_s} and {self.certificate_lifetime_s}"
+            )
+        return self

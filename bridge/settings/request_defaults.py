@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from bridge.domain import quantities
 from bridge.domain.ids import ClusterId
 from bridge.domain.model.claims import profiles
+from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.request.build import Defaults
 from bridge.settings.schema import Settings
 
@@ -20,10 +21,18 @@ def of(settings: Settings, cluster: ClusterId) -> Defaults:
         default_memory_mib=settings.placement.default_memory_mib,
         default_time_limit_min=settings.placement.default_time_limit_min,
         gpu_resources=counted_as(settings),
-        takes_claims=bool(settings.controllers.device_profiles),
+        devices=ways(settings),
         priority_classes=settings.placement.priority_classes,
         required_limits=settings.placement.required_limits,
         caps=settings.caps.values,
+    )
+
+
+def ways(settings: Settings) -> Ways:
+    """Return how pods may ask for devices by resource claims."""
+    controllers = settings.controllers
+    return Ways(
+        takes_claims=bool(controllers.device_profiles), resources=controllers.device_resources
     )
 
 

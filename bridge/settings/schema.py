@@ -141,8 +141,8 @@ class PlacementSection(Section):
     )
     binder: Literal["kube-scheduler", "extender"] = Field(
         "kube-scheduler",
-        description="Who binds pods that need no volume bound or attached and have no claims or group of "
-        "kube-scheduler's, once Slurm has chosen their node. kube-scheduler binds all others.",
+        description="Who binds pods that need no volume bound or attached and have no group of kube-scheduler's, "
+        "once Slurm has chosen their node. kube-scheduler binds all others.",
     )
     tell_after_s: Seconds = Field(2, description="How long a pod waits before its status says why.")
     incomplete_after_s: Seconds = Field(
@@ -234,6 +234,7 @@ class Controllers(Section):
         description="Which devices of resource claims are which GRES: the selector of a DeviceClass, such as "
         "device.driver == 'gpu.nvidia.com', and the GRES with or without a type; empty: pods with claims are refused.",
     )
+    device_resources: settings_values.ClassNames = Field({}, description=settings_values.CLASSES)
     gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("nvidia.com/gpu.product", "amd.com/gpu.product-name"),
         description="Node labels with the type of a GRES that has none; the first present counts.",

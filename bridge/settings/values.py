@@ -15,6 +15,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from bridge.domain.model.claims import by_class
 from bridge.domain.model.claims import profiles as device_profiles
 
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(?P<port>[0-9]{1,5})")
@@ -113,6 +114,19 @@ Profiles = Annotated[
     BeforeValidator(parse_json),
     AfterValidator(profiles),
 ]
+_RESOURCE = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+ClassNames = Annotated[
+    dict[
+        Annotated[str, Field(pattern=_RESOURCE)],
+        Annotated[str, Field(pattern=rf"^{by_class.CLASS}$")],
+    ],
+    BeforeValidator(parse_json),
+]
+"""Extended resources, and the DeviceClass that each stands for."""
+CLASSES: Final = (
+    "Resource names by which pods may ask for the devices of a DeviceClass, and that class: what kube-scheduler knows as a "
+    "class's extendedResourceName. Such a request becomes a claim, whatever device plugins report."
+)
 TextMap = Annotated[dict[str, str], BeforeValidator(parse_json)]
 Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
 Count = Annotated[int, Field(ge=1)]

@@ -16,7 +16,7 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.slurm import wire
-from bridge.slurm.allocated import granted
+from bridge.slurm.allocated import devices, granted
 from slurmclient.wire.reading import Decoded
 
 EXTERNAL_JOB: Final = "EXTERNAL_JOB"
@@ -48,6 +48,8 @@ _FOR_THE_GRANT: Final = frozenset(
     }
 )
 """The fields used only for the grant and for messages; without them a job is still handled."""
+
+_COMPLETED: Final = frozenset({"COMPLETED"})
 
 _ENDS: Final = frozenset(end.value for end in JobEnd)
 
@@ -198,6 +200,7 @@ def _job(read: Decoded[wire.Job]) -> SlurmJob | Stranger:
         ),
         shares=shares,
         given=granted.given(wired, shares) if is_running else None,
+        devices=devices.of(wired, nodes) if is_running else None,
         identity=identity,
         held=is_waiting and wired.priority.set and wired.priority.number == 0,
         submitted_at=moment(wired.submit_time),
@@ -231,6 +234,14 @@ def phase_of(states: frozenset[str]) -> JobPhase:
 def end_of(states: frozenset[str]) -> JobEnd | None:
     """Return how a job ended; None if it has not."""
     return next((end for end in JobEnd if end.value in states), None)
+
+
+def has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
+    """Check whether a job that ran is now COMPLETED and nothing else.
+
+    Then its exit code is 0, and there is no cause of ours, which only a cancel records.
+    """
+    return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED
 
 
 def node(wired: wire.Node) -> SlurmNodeFacts:

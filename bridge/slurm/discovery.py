@@ -34,7 +34,7 @@ from bridge.slurm.incarnation import Incarnation
 from bridge.slurm.jobs import JobListing
 from bridge.slurm.kick import EndedJob, ended_job
 from bridge.slurm.snapshot import Snapshot
-from bridge.slurm.unread import LooksAhead, OnSettled, OnUnreadable, UnreadJob
+from bridge.slurm.unread import LikelyOurs, LooksAhead, OnSettled, OnUnreadable, UnreadJob
 from slurmclient.watching.in_turn import in_turn
 
 _TRUSTED_S = 10.0
@@ -44,7 +44,6 @@ BURST = 500
 """Unknown jobs fetched per reading; about a second's work. Someone may submit thousands at once, and
 news of our own jobs must not wait for them."""
 
-_COMPLETED = frozenset({"COMPLETED"})
 _PENDING = frozenset({"PENDING"})
 
 
@@ -64,6 +63,7 @@ class Discovery:
         patience_s: float = 0.0,
         burst: int = BURST,
         batch: bool = False,
+        named: Callable[[], Iterable[JobId]] = unread.nothing_named,
         on_unreadable: OnUnreadable = unread.ignore_unreadable,
         on_settled: OnSettled = unread.ignore_settled,
     ) -> None:
@@ -78,6 +78,7 @@ class Discovery:
                 are fetched once instead of twice.
             burst: Maximum number of unknown jobs fetched in one reading.
             batch: Look for batch jobs of SlurmJobs, too; else they are strangers.
+            named: Returns the ids that our pods name; of many unknown jobs, these are fetched first.
             on_unreadable: Called each time a fetched job cannot be decoded.
             on_settled: Called when such a job has become readable or is gone.
         """
@@ -108,7 +109,10 @@ class Discovery:
         self._on_unreadable = on_unreadable
         self._on_settled = on_settled
         self._noted: dict[JobId, float] = {}
+        self._likely_ours = LikelyOurs(named)
         self._changed: set[JobId] = set()
+        self._in_detail: set[JobId] = set()
+        """Jobs of ours whose devices are fetched with them."""
         self._patience_s = patience_s
         self._burst = burst
         self._portion = LooksAhead()
@@ -122,18 +126,16 @@ class Discovery:
         """The last job of ours seen to end, if slurmctld still remembers it."""
         return self._last_ended if self._last_ended and self._last_ended.id in self._ours else None
 
-    def note_submitted(self, job_id: JobId, identity: Identity) -> None:
-        """Record a job we have just submitted; it need not be fetched before it starts."""
+    def note_submitted(self, job_id: JobId, identity: Identity, *, in_detail: bool = False) -> None:
+        """Record a job we have just submitted: it is fetched when it starts; in detail, with its devices."""
+        if in_detail:
+            self._in_detail.add(job_id)
         known = self._ours.get(job_id)
         if isinstance(known, SlurmJob) and known.identity.key == identity.key:
             return
         self._note(
             SlurmJob(
-                id=job_id,
-                sluid=None,
-                phase=JobPhase.WAITING,
-                states=_PENDING,
-                identity=identity,
+                id=job_id, sluid=None, phase=JobPhase.WAITING, states=_PENDING, identity=identity
             )
         )
 
@@ -189,7 +191,11 @@ class Discovery:
             asked = (*reasons_for, *changed)
             wanted = (id_ for id_ in asked if id_ in listed.states and id_ in self._ours)
             self._portion = unread.portion(
-                unknown, listed.states, most=self._burst, known_to_be_odd=self._unreadable
+                unknown,
+                listed.states,
+                most=self._burst,
+                known_to_be_odd=self._unreadable,
+                likely_ours=self._likely_ours.among(unknown),
             )
             looks = dict.fromkeys([*ours, *wanted, *self._portion.ids])
             self._listing = None
@@ -212,7 +218,9 @@ class Discovery:
         counts_since = answer.statistics.req_time_start.positive or 0
         if not await self._incarnation.may_be_another(self._client, counts_since):
             return False
-        for id_ in self._ours.keys() - (self._noted.keys() - seen.keys()):
+        forgotten = self._ours.keys() - (self._noted.keys() - seen.keys())
+        self._likely_ours.remember(forgotten)
+        for id_ in forgotten:
             del self._ours[id_]
         self._strangers.clear()
         self._unreadable.clear()
@@ -232,7 +240,7 @@ class Discovery:
         vanished = self._vanished(seen, began)
         for id_, states in seen.items():
             known = self._ours.get(id_)
-            if isinstance(known, SlurmJob) and _has_just_completed(known, states):
+            if isinstance(known, SlurmJob) and decode.has_just_completed(known, states):
                 over = replace(known, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED)
                 self._ours[id_] = over
                 self._last_ended = ended_job(known, over) or self._last_ended
@@ -255,6 +263,7 @@ class Discovery:
             self._settle(id_)
         for id_ in [id_ for id_, at in self._noted.items() if id_ in seen or at < began]:
             del self._noted[id_]
+        self._in_detail &= self._ours.keys()
         missing = [id_ for id_ in self._ours if id_ not in seen and id_ not in self._noted]
         for id_ in missing:
             if (ended := self._ours[id_]).phase is JobPhase.ENDED:
@@ -311,7 +320,8 @@ class Discovery:
         known = self._ours.get(id_)
         if isinstance(known, BatchJob) and known.array_id is not None:
             ref = known.sluid or id_  # by its id Slurm returns all tasks of an array
-        return await (jobs.marked_job if self._batch else jobs.job)(self._client, ref)
+        read = jobs.marked_job if self._batch else jobs.job
+        return await read(self._client, ref, in_detail=id_ in self._in_detail)
 
     def _classify(
         self,
@@ -345,8 +355,7 @@ class Discovery:
     def _set_aside_undecoded(self, id_: JobId, why: str, *, is_of_array: bool) -> None:
         """Set aside a job that cannot be decoded at all, and fetch it again with each reading.
 
-        Until it can be decoded, nothing is concluded about its workload or, if that is unknown,
-        about any.
+        Until then, nothing is concluded about its workload or, if that is unknown, about any.
         """
         known, unreadable = self._ours.pop(id_, None), self._unreadable.get(id_)
         workload = unreadable.workload if unreadable else snapshot.key_of(known) if known else None
@@ -389,11 +398,3 @@ class Discovery:
             is_behind=self._portion.is_behind_on_arrays,
         )
         return self._last
-
-
-def _has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
-    """Check whether a running job is now COMPLETED and nothing else.
-
-    Then its exit code is 0, and there is no cause of ours, which only a cancel records.
-    """
-    return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED

@@ -21,6 +21,18 @@ class _Ping(Answer, frozen=True):
     pings: list[_Pinged] | None = None
 
 
+class _Peer(Struct, frozen=True):
+    cluster: str = ""
+
+
+class _Meta(Struct, frozen=True):
+    slurm: _Peer = _Peer()
+
+
+class _Introduced(Answer, frozen=True):
+    meta: _Meta = _Meta()
+
+
 class _Time(Struct, frozen=True):
     req_time: wire.Number = wire.NONE
 
@@ -87,6 +99,15 @@ async def controller_responds(client: SlurmClient) -> bool:
     """Check whether slurmctld or one of its backups responds to slurmrestd."""
     answer = await client.call("ping", "slurm_get_ping", answer=_Ping)
     return any(ping.responding for ping in answer.pings or ())
+
+
+async def cluster_name(client: SlurmClient) -> str:
+    """Return the ClusterName that slurmrestd has; "" if it does not tell.
+
+    Raises:
+        SlurmError: it does not answer.
+    """
+    return (await client.call("ping", "slurm_get_ping", answer=_Introduced)).meta.slurm.cluster
 
 
 async def time_s(client: SlurmClient) -> float | None:

@@ -65,30 +65,34 @@ async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
     return await submission.send(client, encode.submission(spec))
 
 
-async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
-    """Return one job.
+async def job(
+    client: SlurmClient, ref: JobId | Sluid, *, in_detail: bool = False
+) -> SlurmJob | Stranger:
+    """Return one job; in detail with the devices that it has, and up to 300 kB larger.
 
     Raises:
         NotFound: it does not exist (any more).
         SlurmError: it could not be read.
     """
-    read = await records.read(client, ref)
+    read = await records.read(client, ref, detail=in_detail)
     if decoding.is_marked(own := records.of(ref, read)):
         return decoding.stranger(own)
-    return await _placeholder(client, ref, read)
+    return await _placeholder(client, ref, read, in_detail=in_detail)
 
 
-async def marked_job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | BatchJob | Stranger:
+async def marked_job(
+    client: SlurmClient, ref: JobId | Sluid, *, in_detail: bool = False
+) -> SlurmJob | BatchJob | Stranger:
     """Return one job, with whichever of our marks it has.
 
     Only what reads for both kinds uses this: to everything else the other kind is a stranger.
     It raises what `job` does.
     """
-    read = await records.read(client, ref)
+    read = await records.read(client, ref, detail=in_detail)
     own = records.of(ref, read)
     if decoding.is_marked(own):
         return decoding.job(ref, [each.raw for each in read])
-    found = await _placeholder(client, ref, read)
+    found = await _placeholder(client, ref, read, in_detail=in_detail)
     if isinstance(found, Stranger):
         (raw, *_) = (each.raw for each in read if each.decoded is own)
         return replace(found, array_id=decoding.array_of(raw))
@@ -96,17 +100,14 @@ async def marked_job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Batc
 
 
 async def _placeholder(
-    client: SlurmClient, ref: JobId | Sluid, read: Sequence[JobRecord]
+    client: SlurmClient, ref: JobId | Sluid, read: Sequence[JobRecord], *, in_detail: bool = False
 ) -> SlurmJob | Stranger:
     found = decode.job(*records.components(ref, read))
-    is_shared = (
-        isinstance(found, SlurmJob)
-        and found.phase is JobPhase.RUNNING
-        and not all(part.shares for part in found.components)
-    )
-    if is_shared:
-        found = decode.job(*records.components(ref, await records.read(client, ref, detail=True)))
-    return found
+    if in_detail or isinstance(found, Stranger) or found.phase is not JobPhase.RUNNING:
+        return found
+    if all(part.shares for part in found.components):
+        return found
+    return decode.job(*records.components(ref, await records.read(client, ref, detail=True)))
 
 
 async def verified(

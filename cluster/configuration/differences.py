@@ -44,6 +44,13 @@ DIFFERENCES: Final = (
     ),
     Difference(
         file="slurm.conf",
+        where="`ReturnToService`",
+        theirs="absent: 0",
+        ours="2",
+        reason="a worker that was out of reach, or came back on another machine, would stay DOWN until somebody resumes it",
+    ),
+    Difference(
+        file="slurm.conf",
         where="`SlurmctldAddr` with standby slurmctlds",
         theirs="the Service",
         ours="absent: clients try each `SlurmctldHost`",

@@ -8,13 +8,11 @@ from typing import Final
 
 from bridge.domain import faults as bounds
 from bridge.domain.faults import Fault, Refused
-from cluster.configuration import checking, devices, inputs, slurm_conf
+from cluster.configuration import checking, devices, inputs, profiles, slurm_conf
 from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
 
 MOST_BYTES: Final = 1_000_000
 """Of all files together: they are projected from ConfigMaps, and an object has 1 MiB at most."""
-
-CGROUP: Final = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +44,7 @@ def render(given: ConfigurationInputs) -> ConfigurationSet | Refused:
         for reference in REFERENCES:
             brought.update(given.files(reference))
         if "cgroup.conf" not in brought:
-            made["cgroup.conf"] = CGROUP
+            made["cgroup.conf"] = profiles.cgroup_conf(given)
         if "gres.conf" not in brought and (found_devices := devices.gres_conf(given)):
             made["gres.conf"] = found_devices
     return ConfigurationSet(files=MappingProxyType({**brought, **made}), made=frozenset(made))
@@ -58,6 +56,7 @@ def _faults(given: ConfigurationInputs) -> Iterator[Fault]:
         return
     yield from slurm_conf.faults(given)
     yield from devices.faults(given)
+    yield from profiles.faults(given)
     spec = given.controller.spec
     total = len(spec.extra_conf)
     for index, each in enumerate(spec.config_file_refs or ()):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bridge.domain.faults import Fault
-from cluster.configuration import checking, devices, lines
+from cluster.configuration import checking, devices, lines, profiles
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.lines import ConfLine, Setting
 from cluster.configuration.parameters import SLURM_CONF, ParameterKind
@@ -91,6 +91,8 @@ def _base(inputs: ConfigurationInputs) -> Iterator[Setting]:
     yield Setting("SlurmdPort", str(SLURMD_PORT))
     yield Setting("SlurmdSpoolDir", "/var/spool/slurmd")
     yield Setting("MaxNodeCount", str(_max_nodes(inputs)))
+    # A worker's pod may come back on a machine that has booted meanwhile: Slurm takes that for an unexpected reboot.
+    yield Setting("ReturnToService", "2")
     yield Setting("SlurmctldLogFile", f"{LOGS}/slurmctld.log")
     yield Setting("SlurmSchedLogFile", f"{LOGS}/slurmctld.log")
     yield Setting("SlurmdLogFile", f"{LOGS}/slurmd.log")
@@ -101,6 +103,7 @@ def _base(inputs: ConfigurationInputs) -> Iterator[Setting]:
     yield from _accounting(inputs)
     if kinds := devices.kinds(inputs.sorted_node_sets):
         yield Setting("GresTypes", ",".join(kinds))
+    yield from profiles.settings(inputs)
     yield from _scripts(inputs)
 
 

@@ -71,7 +71,7 @@ class ControlPlane:
     def controller(self, namespace: str, name: str) -> ControllerObject | None:
         """Return the Controller of this name; None if there is none, or it cannot be read."""
         found = next(iter(self._controllers.get(f"{namespace}/{name}")), None)
-        part = found.part if found is not None else None
+        part = found.whole if found is not None else None
         return part if isinstance(part, ControllerObject) else None
 
     def parts(self) -> tuple[Service, ...]:

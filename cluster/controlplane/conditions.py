@@ -25,6 +25,8 @@ class PartFacts:
     """CamelCase; of `accepted`."""
     notes: tuple[str, ...] = ()
     """What is wanted and left out, while all the rest is served."""
+    waits: str = ""
+    """What a deleted object waits for; "" if it is not deleted."""
     configured: str | None = None
     """What is wrong with the configuration; "" if nothing is, None if the object has none."""
     digest: str = ""
@@ -96,6 +98,8 @@ def _configured(facts: PartFacts) -> Iterable[_Told]:
 
 
 def _ready(facts: PartFacts) -> _Told:
+    if facts.waits:
+        return "Ready", "False", "Deleting", facts.waits
     if facts.failures:
         return "Ready", "False", "Failing", "; ".join(facts.failures)
     if facts.expired:

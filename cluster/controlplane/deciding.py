@@ -13,6 +13,7 @@ from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject
 from cluster.objects.restapi import RestApiObject
+from cluster.rendering.access.tls import RestTls
 from cluster.rendering.accounting import accounting_bodies
 from cluster.rendering.body import Body
 from cluster.rendering.controller import controller_bodies
@@ -40,10 +41,14 @@ class BodyMakers:
         return _plain(accounting_bodies(part, password, self.site))
 
     def rest_api(
-        self, part: RestApiObject, controller: ControllerObject, files: ConfigurationSet
+        self,
+        part: RestApiObject,
+        controller: ControllerObject,
+        files: ConfigurationSet,
+        presented: RestTls | None,
     ) -> Made:
-        """Return all that belongs to a RestApi of a Controller with these files."""
-        return _plain(restapi_bodies(part, controller, files, self.site))
+        """Return all that belongs to a RestApi of a Controller with these files, which speaks TLS with this."""
+        return _plain(restapi_bodies(part, controller, files, self.site, presented=presented))
 
     def login_set(
         self, part: LoginSetObject, controller: ControllerObject, *, secrets: str

@@ -4,6 +4,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 import msgspec
 
@@ -18,6 +19,7 @@ from cluster.configuration.rendering import ConfigurationSet
 from cluster.controlplane import deciding
 from cluster.controlplane.deciding import BodyMakers, Made
 from cluster.controlplane.part import PartObject, WatchedPart
+from cluster.controlplane.rest_tls import GatheredTls, RestCertificates
 from cluster.keys import naming, token_policy, tokens
 from cluster.keys.naming import LEAST_BYTES, KeyUse, NamedKey
 from cluster.keys.token_policy import TokenPolicy
@@ -49,6 +51,14 @@ class GatheredPart:
     """Whose pods need host keys."""
     token: KeptToken | None = None
     """What its Secret is to hold."""
+    tls: GatheredTls | None = None
+    """With what a slurmrestd speaks TLS."""
+
+    @property
+    def due(self) -> timedelta | None:
+        """When there is something to do although nothing happens; None if it is not known."""
+        expiring = self.token or self.tls
+        return expiring.due if expiring else None
 
 
 class _Data(ObjectStruct, frozen=True):
@@ -76,6 +86,7 @@ class PartGathering:
         self._clock = clock
         self._parts = parts
         self._bodies = make
+        self.certificates = RestCertificates(kube, make.site, clock)
         self._by_name = {
             kind: cache.index(lambda each: [each.metadata.full_name])
             for kind, cache in parts.items()
@@ -157,7 +168,11 @@ class PartGathering:
             text = f"Controller {name} has no configuration yet: see its conditions"
             return GatheredPart(made=Refused((Fault("spec.controllerRef.name", text),)))
         files = ConfigurationSet(files=in_force, made=frozenset(in_force))
-        return GatheredPart(made=self._bodies.rest_api(part, controller, files))
+        tls = await self.certificates.of(part)
+        if isinstance(tls, Refused):
+            return GatheredPart(made=tls)
+        made = self._bodies.rest_api(part, controller, files, tls.presented if tls else None)
+        return GatheredPart(made=made, tls=tls)
 
     async def _of_login_set(self, part: LoginSetObject) -> GatheredPart:
         namespace, name = part.metadata.namespace, part.spec.controller_ref.name
@@ -225,18 +240,18 @@ class PartGathering:
 
     def _one(self, kind: str, namespace: str, name: str) -> PartObject | None:
         found = self._by_name[kind].get(f"{namespace}/{name}")
-        return found[0].part if found else None
+        return found[0].whole if found else None
 
     def _node_sets(self, part: ControllerObject) -> Iterator[NodeSetObject]:
         for each in self._sets_in.get(part.metadata.namespace):
-            found = each.node_set
+            found = each.whole
             if found is not None and found.spec.controller_ref.name == part.metadata.name:
                 yield found
 
     def _unreadable(self, namespace: str) -> Iterator[Fault]:
         """Find NodeSets whose nodes we would leave out although their jobs may run."""
         for each in self._sets_in.get(namespace):
-            if each.node_set is None:
+            if each.whole is None:
                 yield Fault(f"NodeSet {each.metadata.name}", each.fault)
 
     async def _in_force(self, part: ControllerObject) -> Mapping[str, str] | None:

@@ -25,11 +25,11 @@ from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from cluster.controlplane import conditions, part, workload
+from cluster.controlplane import conditions, leaving, workload
 from cluster.controlplane.conditions import PartFacts
 from cluster.controlplane.deciding import Bodies, BodyMakers
 from cluster.controlplane.gathering import GatheredPart, PartGathering
-from cluster.controlplane.part import PartObject, WatchedPart
+from cluster.controlplane.part import PART_KINDS, PartObject, WatchedPart
 from cluster.controlplane.workload import WORKLOADS, WatchedWorkload, WorkloadState
 from cluster.keys import host_keys, naming, secrets
 from cluster.keys.host_keys import HostKeys
@@ -40,6 +40,7 @@ from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
 from cluster.objects.loginset import LoginSetObject
+from cluster.objects.restapi import RestApiObject
 from cluster.rendering.leftovers import leftovers
 from cluster.rendering.loginset import LOGIN_APP, host_keys_body, host_keys_secret
 from cluster.rendering.site import ELSEWHERE, ServedNamespaces
@@ -58,6 +59,8 @@ _SOONEST: Final = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class _Acted:
+    found: WatchedPart
+    """The object as it is now."""
     facts: PartFacts
     failure: PeerError | None = None
     due: timedelta | None = None
@@ -140,21 +143,32 @@ class ControlLoop:
             PeerError: try again after a back-off.
         """
         found = self._found(key)
-        if found is None or found.metadata.deletion_timestamp is not None:
-            return None  # Kubernetes deletes what it owns
+        if found is None:
+            return None
         bind_contextvars(object=f"{found.kind} {found.metadata.full_name}")
-        if elsewhere := self._served.fault(found.metadata.namespace):
-            await self._tell(found, PartFacts(accepted=elsewhere, accepted_reason=ELSEWHERE))
-            return None
-        if found.part is None:
-            await self._tell(found, PartFacts(accepted=found.fault))
-            return None
         try:
-            acted = await self._see_to(found, found.part)
-            await self._tell(found, acted.facts)
+            return await self._look_at(found)
         except kube_errors.NotFound:
             _log.debug("part.gone_already")
             return None
+
+    async def _look_at(self, found: WatchedPart) -> timedelta | None:
+        waits = ""
+        if found.metadata.deletion_timestamp is not None:
+            waits = await leaving.let_go(self._kube, found)
+            if not waits:
+                return None  # Kubernetes deletes what it owns
+        facts = PartFacts(waits=waits)
+        if elsewhere := self._served.fault(found.metadata.namespace):
+            facts = replace(facts, accepted=elsewhere, accepted_reason=ELSEWHERE)
+        elif found.whole is None:
+            facts = replace(facts, accepted=found.fault)
+        whole = found.whole
+        if facts.accepted or whole is None:
+            await self._tell(found, facts)
+            return _SETTLED if waits else None
+        acted = await self._see_to(found, whole)
+        await self._tell(acted.found, replace(acted.facts, waits=waits))
         if acted.failure is not None:
             raise acted.failure
         workloads = acted.facts.workloads
@@ -168,9 +182,9 @@ class ControlLoop:
         gathered = await self._gathering.of(of)
         facts = _known(gathered, self._clock.now())
         if isinstance(gathered.made, Refused):
-            return _Acted(replace(facts, accepted=gathered.made.text))
+            return _Acted(found, replace(facts, accepted=gathered.made.text))
         if gathered.configured and not gathered.made:
-            return _Acted(facts)
+            return _Acted(found, facts)
         possessor = _possessor(found)
         judged = await belongings.judge(self._kube, gathered.made, possessor)
         if foreign := _of_standing(judged, Standing.NOT_OURS):
@@ -178,11 +192,16 @@ class ControlLoop:
             if found.kind in _NEVER_TAKES_OVER:
                 hint = "choose another name"
             text = faults.shortened("; ".join((*foreign, hint)))
-            return _Acted(replace(facts, accepted=text, accepted_reason="NotOurs"))
+            return _Acted(found, replace(facts, accepted=text, accepted_reason="NotOurs"))
         facts = replace(facts, notes=_of_standing(judged, Standing.NOT_SERVED))
+        if judged and found.metadata.deletion_timestamp is None:
+            own, cache = PART_KINDS[found.kind], self._parts[found.kind]
+            found = await own.hold(self._kube, cache, found)
         if wrong := await self._ensure_keys(found, gathered, judged):
             facts = replace(facts, accepted=Refused(wrong).text)
-            return _Acted(replace(facts, workloads=await self._workloads(gathered.made)))
+            return _Acted(found, replace(facts, workloads=await self._workloads(gathered.made)))
+        if gathered.tls and gathered.tls.authorities and isinstance(of, RestApiObject):
+            await self._gathering.certificates.keep(of, gathered.tls.authorities)
         failure = await belongings.apply(self._kube, judged, possessor)
         # While a configuration is refused, it is not known what its change would take away.
         if failure is None and not gathered.configured:
@@ -191,7 +210,7 @@ class ControlLoop:
         failures = () if failure is None or failure.transient else (str(failure),)
         workloads = await self._workloads(gathered.made)
         facts = replace(facts, failures=failures, workloads=workloads)
-        return _Acted(facts, failure, gathered.token.due if gathered.token else None)
+        return _Acted(found, facts, failure, gathered.due)
 
     async def _ensure_keys(
         self, found: WatchedPart, gathered: GatheredPart, judged: Sequence[JudgedBody]
@@ -226,15 +245,30 @@ class ControlLoop:
         )
 
     def _are_used(self, found: WatchedPart, names: AbstractSet[str]) -> bool:
-        """Check whether another object's daemons may have one of these keys."""
-        return any(
-            each.metadata.uid != found.metadata.uid
-            and each.metadata.namespace == found.metadata.namespace
-            and isinstance(each.part, ControllerObject | AccountingObject)
-            and any(key.secret in names for key in naming.named(each.part.spec))
-            and any(c.type == "Accepted" and c.status == "True" for c in each.conditions)
+        """Check whether the daemons of another object, or workers, may have one of these keys."""
+        sharing = {
+            each.metadata.uid: each
             for cache in self._parts.values()
             for each in cache.values()
+            if each.metadata.namespace == found.metadata.namespace
+            and isinstance(each.whole, ControllerObject | AccountingObject)
+            and any(key.secret in names for key in naming.named(each.whole.spec))
+        }
+        clusters = {each.metadata.name for each in sharing.values() if each.kind == "Controller"}
+        has_workers = any(
+            each.whole.spec.controller_ref.name in clusters and each.status.ready_replicas
+            for each in self._node_sets.values()
+            if each.whole and each.metadata.namespace == found.metadata.namespace
+        )
+        others = sharing.keys() - {found.metadata.uid}
+        return (
+            has_workers
+            or any(_is_accepted(sharing[uid]) for uid in others)
+            or any(
+                each.metadata.controller_uid in others
+                for cache in self._workload_caches
+                for each in cache.values()
+            )
         )
 
     async def _workloads(self, bodies: Bodies) -> tuple[WorkloadState, ...]:
@@ -250,10 +284,8 @@ class ControlLoop:
             generation=found.metadata.generation,
             now=self._clock.now(),
         )
-        if after == found.status:
-            return
-        written = await part.write_status(self._kube, found, after)
-        self._parts[found.kind].observe(written, base=found.metadata.resource_version)
+        cache = self._parts[found.kind]
+        await PART_KINDS[found.kind].tell(self._kube, cache, found, after)
 
     # -- events -----------------------------------------------------------------------------------
 
@@ -266,10 +298,10 @@ class ControlLoop:
         self, old: WatchedPart | WatchedNodeSet | None, new: WatchedPart | WatchedNodeSet | None
     ) -> None:
         """Look at all objects of a namespace in which one has changed, as they depend on each other; but not Tokens, of which there may be many."""
-        if old is not None and new is not None and _asked(old) == _asked(new):
+        if old is not None and new is not None and old.asked == new.asked:
             return
         some = [each for each in (old, new) if each is not None]
-        if any(isinstance(each, WatchedPart) and each.kind == "Token" for each in some):
+        if any(each.kind == "Token" for each in some):
             for token in some:
                 self._queue.add(token.metadata.uid)
             return
@@ -283,6 +315,10 @@ class ControlLoop:
         for each in (old, new):
             if each is not None and each.metadata.controller_uid:
                 self._queue.add(each.metadata.controller_uid)
+
+
+def _is_accepted(found: WatchedPart) -> bool:
+    return any((c.type, c.status) == ("Accepted", "True") for c in found.status.conditions)
 
 
 def _possessor(found: WatchedPart) -> Possessor:
@@ -314,9 +350,3 @@ def _known(gathered: GatheredPart, now: datetime) -> PartFacts:
 
 def _of_standing(judged: Iterable[JudgedBody], standing: Standing) -> tuple[str, ...]:
     return tuple(each.reason for each in judged if each.standing is standing)
-
-
-def _asked(found: WatchedPart | WatchedNodeSet) -> tuple[object, ...]:
-    """Return what changes when somebody wants something else; not what we say."""
-    meta = found.metadata
-    return meta.uid, meta.generation, meta.annotations, meta.deletion_timestamp

@@ -87,7 +87,7 @@ class Rivals:
         """
         while not stop.is_set():
             try:
-                found = await self.look(self._clock.now())
+                found = await serving(self._kube, self._clock.now())
             except PeerError as error:
                 _log.warning("operator.rivals_unknown", error=str(error))
             else:
@@ -104,22 +104,23 @@ class Rivals:
             self.alone.clear()
             raise StartAfresh(f"another operator has come: {found}")
 
-    async def look(self, now: datetime) -> str | None:
-        """Return who serves the kinds now; None if nobody does.
 
-        Raises:
-            KubeError: that could not be read.
-        """
-        params = {"limit": str(_MOST)}
-        where = paths.collection("admissionregistration.k8s.io/v1", _WEBHOOKS)
-        answer = await self._kube.request("GET", where, params=params)
-        registered = decode.decoded(_registered, _WEBHOOKS, answer).items
-        where = paths.collection("coordination.k8s.io/v1", "leases")
-        params = {"limit": str(_MOST), "fieldSelector": f"metadata.name={LEASE}"}
-        leases = decode.decoded(
-            _leases, "leases", await self._kube.request("GET", where, params=params)
-        ).items
-        return next(_rivals(registered, leases, now), None)
+async def serving(kube: KubeClient, now: datetime) -> str | None:
+    """Return which other operator serves the kinds now; None if none does.
+
+    Raises:
+        KubeError: that could not be read.
+    """
+    params = {"limit": str(_MOST)}
+    where = paths.collection("admissionregistration.k8s.io/v1", _WEBHOOKS)
+    answer = await kube.request("GET", where, params=params)
+    registered = decode.decoded(_registered, _WEBHOOKS, answer).items
+    where = paths.collection("coordination.k8s.io/v1", "leases")
+    params = {"limit": str(_MOST), "fieldSelector": f"metadata.name={LEASE}"}
+    leases = decode.decoded(
+        _leases, "leases", await kube.request("GET", where, params=params)
+    ).items
+    return next(_rivals(registered, leases, now), None)
 
 
 def _rivals(

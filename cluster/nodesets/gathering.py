@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, Refused
-from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.names import TOPOLOGY_ANNOTATION
 from bridge.domain.request.selection import Selector
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
@@ -54,10 +55,10 @@ class NodeSetGathering:
         self._by_owner = pods.index(lambda pod: [pod.metadata.controller_uid])
         self._by_prefix = node_sets.index(_prefixes)
         self._by_mode = node_sets.index(
-            lambda each: [each.node_set.spec.scaling_mode] if each.node_set else []
+            lambda each: [each.whole.spec.scaling_mode] if each.whole else []
         )
         self._by_controller = node_sets.index(
-            lambda each: [each.node_set.controller] if each.node_set else []
+            lambda each: [each.whole.controller] if each.whole else []
         )
         self._by_host = pods.index(lambda pod: [f"{pod.metadata.namespace}/{pod.slurm_node}"])
 
@@ -97,6 +98,7 @@ class NodeSetGathering:
             revision=revision,
             on_nodes=self._plan_nodes(node_set, pods),
             may_replace=may_replace,
+            has_node=self._has_node,
             now=self._clock.now(),
         )
         if planning.is_outdated(situation) and isinstance(self._templates(node_set, 0), Refused):
@@ -116,10 +118,19 @@ class NodeSetGathering:
         view = self._views.of(node_set.controller)
         return view.states if view is not None else lambda _: None
 
+    def listed(self, node_set: NodeSetObject) -> Callable[[str], SlurmNodeFacts | None] | None:
+        """Return what gives a node of its Slurm by the last reading; None while nothing is known of that Slurm."""
+        view = self._views.of(node_set.controller)
+        return view.listed if view is not None and view.trouble == "" else None
+
+    def topology(self, kube_node: str) -> str:
+        """Return where a Kubernetes node is in Slurm's topology, as it says; "" if it does not."""
+        found = self._kube_nodes.get(kube_node)
+        return found.annotations.get(TOPOLOGY_ANNOTATION, "") if found is not None else ""
+
     def trouble(self, node_set: NodeSetObject) -> str | None:
         """Return why Slurm is not known of this NodeSet; "" if it is, None if nobody has tried yet."""
-        view = self._views.of(node_set.controller)
-        return view.trouble if view is not None else None
+        return self._views.trouble(node_set.controller)
 
     def refusal(self, node_set: NodeSetObject) -> Refusal | None:
         """Return why a NodeSet gets no workers."""
@@ -214,7 +225,7 @@ class NodeSetGathering:
 
     def _others(self, node_set: NodeSetObject) -> list[NodeSetObject]:
         """Return the other NodeSets of its Slurm."""
-        found = (each.node_set for each in self._by_controller.get(node_set.controller))
+        found = (each.whole for each in self._by_controller.get(node_set.controller))
         return [each for each in found if each and each.metadata.uid != node_set.metadata.uid]
 
     def _fitting_hosts(self, node_set: NodeSetObject) -> frozenset[str]:
@@ -225,6 +236,11 @@ class NodeSetGathering:
             self._kube_nodes.values(),
             selector=Selector(found.node_terms, found.node_selector),
             tolerations=found.tolerations,
+        )
+
+    def _has_node(self, name: str) -> bool:
+        return (
+            self._kube_nodes.get(name) is not None or name in self._kube_nodes.unreadable.values()
         )
 
     def _cordon(self, kube_node: str) -> str:
@@ -252,7 +268,7 @@ def _age(metadata: ObjectMetadata) -> tuple[str, str]:
 
 
 def _prefixes(found: WatchedNodeSet) -> list[str]:
-    return _prefixes_of(found.node_set) if found.node_set else []
+    return _prefixes_of(found.whole) if found.whole else []
 
 
 def _prefixes_of(node_set: NodeSetObject) -> list[str]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -12,6 +12,7 @@ from structlog.contextvars import bind_contextvars
 from bridge.domain.errors import PeerError
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.names import TOPOLOGY_ANNOTATION
 from bridge.domain.oddities import Oddities
 from bridge.kube import errors as kube_errors
 from bridge.kube.cache import Cache
@@ -21,13 +22,16 @@ from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from cluster.nodesets import names, nodeset, planning, status
+from cluster.nodesets import names, planning, status
 from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
 from cluster.nodesets.gathering import NOT_SERVED, NodeSetGathering, WorkerTemplates
-from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.nodesets.nodeset import NODE_SET, WatchedNodeSet
+from cluster.nodesets.owned import topology
 from cluster.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
+from cluster.nodesets.owned.told_states import Telling, ToldStates
+from cluster.nodesets.owned.topology import WorkerTopology
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
 from cluster.nodesets.status import Refusal, StatusFacts
@@ -35,15 +39,13 @@ from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
 from cluster.objects.workers import WorkerKey
+from cluster.rendering.node_sets.worker import returning
 from cluster.rendering.site import ELSEWHERE, ServedNamespaces
 from cluster.workers import table
 from cluster.workers.placing import HOST_ANNOTATION
 from cluster.workers.situation import WorkerPolicy
 
 _log = structlog.get_logger(__name__)
-
-_ORPHANING: Final = "orphan"
-"""Finalizer of a NodeSet whose pods are to stay: the garbage collector takes it off when they are free."""
 
 
 class NodeSetLoop:
@@ -104,6 +106,8 @@ class NodeSetLoop:
         self._actuator = actuator
         self._belongings = belongings
         self._claims = claims
+        self._topology = WorkerTopology(clock.monotonic)
+        self._told_states = ToldStates(kube, pods, clock.monotonic)
         self._revisions = revisions
         self._templates = templates
         self._queue = queue
@@ -148,10 +152,10 @@ class NodeSetLoop:
             if elsewhere := self._served.fault(found.metadata.namespace):
                 await self._tell_fault(found, Refusal(reason=ELSEWHERE, text=elsewhere))
                 return None
-            if found.node_set is None:
+            if found.whole is None:
                 await self._tell_fault(found, Refusal(reason="BadInput", text=found.fault))
                 return None
-            return await self._see_to(found, found.node_set)
+            return await self._see_to(found, found.whole)
         except kube_errors.NotFound:
             _log.debug("nodeset.gone_already")
             return None
@@ -159,30 +163,26 @@ class NodeSetLoop:
     async def _tell_fault(self, found: WatchedNodeSet, refusal: Refusal) -> None:
         """Tell of one that cannot be read, or is not ours to serve; let one go that is deleted and has no workers."""
         is_leaving = found.metadata.deletion_timestamp is not None
-        is_held = names.WORKERS_FINALIZER in (found.metadata.finalizers or ())
-        if is_leaving and is_held and not self._gathering.pods(found.metadata.uid):
-            await nodeset.remove_finalizer(self._kube, found)
+        if is_leaving and NODE_SET.holds(found) and not self._gathering.pods(found.metadata.uid):
+            await NODE_SET.let_go(self._kube, found)
             return
         await self._tell(found, self._refused(found, refusal))
 
     async def _see_to(self, found: WatchedNodeSet, node_set: NodeSetObject) -> timedelta | None:
         is_leaving = node_set.metadata.deletion_timestamp is not None
-        finalizers = node_set.metadata.finalizers or ()
         pods = self._gathering.pods(node_set.metadata.uid)
-        if is_leaving and (names.WORKERS_FINALIZER not in finalizers or _ORPHANING in finalizers):
+        if is_leaving and (found.is_orphaning or not NODE_SET.holds(found)):
             return None
         if is_leaving and not pods:
             await self._claims.delete_all(node_set)
-            await nodeset.remove_finalizer(self._kube, found)
+            await NODE_SET.let_go(self._kube, found)
             return None
         refusal = None if is_leaving else self._gathering.refusal(node_set)
         if refusal is not None and (refusal.reason == NOT_SERVED or not pods):
             await self._tell(found, self._refused(found, refusal))
             return None
-        if not is_leaving and names.WORKERS_FINALIZER not in finalizers:
-            after = await nodeset.add_finalizer(self._kube, found)
-            self._node_sets.observe(after, base=found.metadata.resource_version)
-            found = after
+        if not is_leaving:
+            found = await NODE_SET.hold(self._kube, self._node_sets, found)
         kept = KeptBelongings() if is_leaving else await self._belongings.keep(node_set)
         refusal = refusal or kept.refusal
         kept_revisions = await self._revisions_of(node_set, pods)
@@ -194,16 +194,22 @@ class NodeSetLoop:
         )
         decided = self._decide(situation)
         acted = await self._act(situation, decided, refusal)
+        telling = await self._tell_pods(situation)
+        misplaced = await self._move(situation)
         failed = () if kept_revisions.failure is None else (kept_revisions.failure,)
-        acted = replace(acted, failures=(*kept.failures, *failed, *acted.failures))
+        failures = (*kept.failures, *failed, *acted.failures, *telling.failures)
+        acted = replace(acted, failures=failures)
         if acted.refused is not None:
             refusal = Refusal(reason="BadInput", text=acted.refused.text)
         facts = self._facts(found, situation, decided, refusal, acted)
-        facts = replace(facts, collisions=kept_revisions.collisions)
+        unserved = (*planning.unserved(node_set), *misplaced)
+        facts = replace(facts, collisions=kept_revisions.collisions, unserved=unserved)
         await self._tell(found, status.told(facts))
         _raise_first(acted)
         looks = [each.retry_after for _, each in decided if each.retry_after is not None]
         looks.append(timedelta(seconds=LOOK_AGAIN_S))
+        if telling.look_again is not None:
+            looks.append(telling.look_again)
         if acted.is_waiting:
             looks.append(timedelta(seconds=PATIENCE_S))
         if (due := status.due(facts)) is not None:
@@ -230,6 +236,7 @@ class NodeSetLoop:
         self, situation: NodeSetSituation, decided: Decided, refusal: Refusal | None
     ) -> Acted:
         node_set = situation.node_set
+        pins = planning.pins(situation, [each for each, _ in decided]) or {}
 
         def make(key: WorkerKey) -> Mapping[str, Any] | Refused:
             if refusal is not None:
@@ -237,10 +244,27 @@ class NodeSetLoop:
             body = self._templates(node_set, key)
             if isinstance(body, Refused):
                 return body
+            if kube_node := pins.get(str(key), ""):
+                body = returning(body, kube_node)
             return planning.stamped(node_set, key, body, digest=situation.revision)
 
         acted = await self._actuator.carry_out(node_set, decided, make)
         return replace(acted, refused=None) if refusal is not None else acted
+
+    async def _tell_pods(self, situation: NodeSetSituation) -> Telling:
+        listed = self._gathering.listed(situation.node_set)
+        if listed is None:
+            return Telling()  # the old word holds
+        return await self._told_states.tell(situation.pods, listed, situation.now)
+
+    async def _move(self, situation: NodeSetSituation) -> tuple[str, ...]:
+        """Put workers where their Kubernetes nodes are; return what Slurm refuses."""
+        view = self._views.of(situation.node_set.controller)
+        listed = self._gathering.listed(situation.node_set)
+        if view is None or listed is None:
+            return ()
+        wanted = topology.moves(situation.pods, self._gathering.topology, listed)
+        return await self._topology.move(view.slurm, wanted)
 
     def _facts(
         self,
@@ -261,6 +285,7 @@ class NodeSetLoop:
             refusal=refusal,
             failures=tuple(_to_be_told(situation, acted)),
             digest=situation.revision,
+            pins=planning.pins(situation, [each for each, _ in decided]),
             may_replace=situation.may_replace,
             strategy=planning.strategy(node_set),
             selector=names.selector(node_set.metadata.name),
@@ -273,10 +298,7 @@ class NodeSetLoop:
         return status.refused(found.status, refusal, generation=generation, now=self._clock.now())
 
     async def _tell(self, found: WatchedNodeSet, after: NodeSetStatus) -> None:
-        if after == found.status:
-            return
-        written = await nodeset.write_status(self._kube, found, after)
-        self._node_sets.observe(written, base=found.metadata.resource_version)
+        await NODE_SET.tell(self._kube, self._node_sets, found, after)
 
     # -- events -----------------------------------------------------------------------------------
 
@@ -300,7 +322,7 @@ class NodeSetLoop:
         if old is None or new is None or _placing_of(old) != _placing_of(new):
             for uid in self._gathering.on_nodes():
                 self._queue.add(uid)
-        if old and new and _cordon_of(old) == _cordon_of(new):
+        if old and new and _concerns_workers(old) == _concerns_workers(new):
             return
         for each in {node.name for node in (old, new) if node is not None}:
             for pod in self._by_kube_node.get(each):
@@ -311,8 +333,10 @@ class NodeSetLoop:
         return found.metadata.namespace if found else ""
 
 
-def _cordon_of(node: KubeNodeFacts) -> tuple[bool, str | None]:
-    return node.is_unschedulable, node.annotations.get(names.CORDON_REASON_ANNOTATION)
+def _concerns_workers(node: KubeNodeFacts) -> tuple[object, ...]:
+    """Return what matters to the workers that are there."""
+    cordoned = node.annotations.get(names.CORDON_REASON_ANNOTATION)
+    return node.is_unschedulable, cordoned, node.annotations.get(TOPOLOGY_ANNOTATION)
 
 
 def _placing_of(node: KubeNodeFacts) -> tuple[object, ...]:

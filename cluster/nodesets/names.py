@@ -6,6 +6,11 @@ from cluster.objects.labels import WORKER_APP, selecting
 
 DIGEST_LABEL: Final = "controller-revision-hash"
 """On a worker's pod: which template it was made from."""
+POD_NAME_LABEL: Final = "nodeset.slinky.slurm.net/pod-name"
+POD_INDEX_LABEL: Final = "nodeset.slinky.slurm.net/pod-index"
+POD_HOST_LABEL: Final = "nodeset.slinky.slurm.net/pod-hostname"
+MODE_LABEL: Final = "nodeset.slinky.slurm.net/scaling-mode"
+"""On a worker's pod, for others: its name, its number as it stands in names, its name in Slurm, its NodeSet's scalingMode."""
 DELETION_COST_ANNOTATION: Final = "nodeset.slinky.slurm.net/pod-deletion-cost"
 POD_CORDON_ANNOTATION: Final = "nodeset.slinky.slurm.net/pod-cordon"
 """On a worker's pod, with the value "true": it is to take no jobs."""

@@ -13,7 +13,7 @@ from cluster.objects.labels import PROTECTED_LABEL, WORKER_APP, selecting
 from cluster.objects.nodeset import NodeSetObject, RollingSteps, UpdateStrategy
 from cluster.objects.parts import API_VERSION
 from cluster.objects.workers import OnNode, WorkerKey, host_name, pod_name
-from cluster.workers import choosing, updating
+from cluster.workers import choosing, pinning, updating
 from cluster.workers.choosing import REPLACED, SCALED_IN, LeavingWorker
 from cluster.workers.placing import NodePlan
 from cluster.workers.situation import BUSY, PodStage, SeenWorker, WorkerFacts
@@ -22,6 +22,7 @@ from cluster.workers.updating import RolledWorker
 DELETED: Final = "its NodeSet is deleted"
 OTHER_MODE: Final = "its NodeSet has another scalingMode"
 _LONGEST_REASON: Final = 200
+_LONGEST_LABEL: Final = 63
 _UNFIT: Final = re.compile(r"[^ -~]|[\"'\\]")
 """What a reason in Slurm may not hold, or not as it was written."""
 
@@ -57,6 +58,8 @@ class NodeSetSituation:
     """Where there are to be workers; None if they have numbers."""
     may_replace: bool
     """Workers can be made of its template: without that, none that has another one goes for it."""
+    has_node: Callable[[str], bool] = lambda _: True
+    """Says whether Kubernetes has a node."""
     now: datetime
 
     @property
@@ -70,6 +73,15 @@ class NodeSetSituation:
     def is_leaving(self) -> bool:
         """Whether the NodeSet is being deleted."""
         return self.node_set.metadata.deletion_timestamp is not None
+
+
+def unserved(node_set: NodeSetObject) -> Iterable[str]:
+    """Yield the fields that are accepted and not acted on, for its condition."""
+    if node_set.spec.prune_slurm_node_records != "Never":
+        yield (
+            "spec.pruneSlurmNodeRecords: only Never is served yet; a node whose worker is gone for good is deleted by"
+            " scontrol delete nodename=NAME"
+        )
 
 
 def strategy(node_set: NodeSetObject) -> str:
@@ -196,6 +208,25 @@ def needs_jobs(situation: NodeSetSituation, states: Callable[[str], frozenset[st
     )
 
 
+def pins(situation: NodeSetSituation, planned: Sequence[PlannedWorker]) -> dict[str, str] | None:
+    """Return to which Kubernetes node each worker returns; None if they are not to."""
+    spec = situation.node_set.spec
+    if not spec.pin_to_node or situation.on_nodes is not None:
+        return None
+    staying = [each for each in planned if each.facts.goes in ("", REPLACED)]
+    return pinning.pins(
+        situation.node_set.status.ordinal_to_node or {},
+        {
+            each.key: each.pod.kube_node
+            for each in planned
+            if isinstance(each.key, int) and each.pod and each.pod.kube_node
+        },
+        wanted=[each.key for each in staying if isinstance(each.key, int)],
+        has_node=situation.has_node,
+        shares=spec.oversubscribe_node,
+    )
+
+
 def worker_key(node_set: NodeSetObject, pod: WorkerPodObject) -> WorkerKey | None:
     """Return which worker a pod is; None if its name is not one of ours."""
     if kube_node := pod.metadata.annotations.get(names.KUBE_NODE_ANNOTATION):
@@ -216,6 +247,7 @@ def stamped(
         **(given.get("labels") or {}),
         **selecting(WORKER_APP, meta.name),
         names.DIGEST_LABEL: digest,
+        **_told_apart(node_set, key),
     }
     if node_set.spec.workload_disruption_protection:
         labels[PROTECTED_LABEL] = "true"
@@ -238,6 +270,18 @@ def stamped(
         mark = {names.KUBE_NODE_ANNOTATION: key.kube_node}
         metadata["annotations"] = {**(given.get("annotations") or {}), **mark}
     return {"apiVersion": "v1", "kind": "Pod", **body, "metadata": metadata}
+
+
+def _told_apart(node_set: NodeSetObject, key: WorkerKey) -> dict[str, str]:
+    """Return the labels by which others find a worker; a name that no label can have is left out."""
+    found = {
+        names.MODE_LABEL: node_set.spec.scaling_mode,
+        names.POD_NAME_LABEL: pod_name(node_set, key),
+        names.POD_HOST_LABEL: host_name(node_set, key),
+    }
+    if not isinstance(key, OnNode):
+        found[names.POD_INDEX_LABEL] = node_set.numbered(key)
+    return {label: value for label, value in found.items() if len(value) <= _LONGEST_LABEL}
 
 
 def strays(situation: NodeSetSituation) -> Iterable[str]:

@@ -114,8 +114,12 @@ class WorkerView:
 
     def states(self, node: str) -> frozenset[str] | None:
         """Return a node's states by the last reading, for counts; None if it has no such node."""
-        found = self._last.nodes.get(node) if self._last else None
+        found = self.listed(node)
         return found.states if found else None
+
+    def listed(self, node: str) -> SlurmNodeFacts | None:
+        """Return a node as the last reading shows it, to be told; None if there is no such node."""
+        return self._last.nodes.get(node) if self._last else None
 
     def free_at(self, node: str) -> datetime | None:
         """Return when the last of its jobs reaches its time limit, if that is known."""

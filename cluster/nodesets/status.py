@@ -51,6 +51,10 @@ class StatusFacts:
     """What could not be done just now."""
     digest: str
     """The hash of its template."""
+    pins: dict[str, str] | None = None
+    """To which Kubernetes node each worker returns."""
+    unserved: tuple[str, ...] = ()
+    """Fields that are accepted and not acted on."""
     strategy: str
     may_replace: bool
     """See `NodeSetSituation`."""
@@ -91,7 +95,7 @@ def told(facts: StatusFacts) -> NodeSetStatus:
         observed_generation=facts.generation,
         node_set_hash=facts.digest,
         collision_count=facts.collisions,
-        ordinal_to_node=before.ordinal_to_node,
+        ordinal_to_node=facts.pins,
         selector=facts.selector,
     )
 
@@ -143,6 +147,8 @@ def _accepted(facts: StatusFacts) -> ObjectCondition:
         return _condition(
             "Accepted", "False", facts.refusal.reason, facts.refusal.text, facts.generation
         )
+    if facts.unserved:
+        return _about(facts, "Accepted", "True", "PartlyServed", facts.unserved)
     return _condition("Accepted", "True", "Accepted", "", facts.generation)
 
 

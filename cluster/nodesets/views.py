@@ -7,8 +7,10 @@ from typing import Final
 
 import structlog
 
+from bridge.domain import faults
+from bridge.domain.errors import PeerError
 from bridge.domain.oddities import Oddities
-from bridge.process.clock import Clock
+from bridge.process.clock import Clock, pause
 from bridge.slurm.client import SlurmClient
 from cluster.nodesets.slurm_view import Interest, WorkerView
 
@@ -16,6 +18,10 @@ _log = structlog.get_logger(__name__)
 
 MOST_SLURMS: Final = 256
 """Slurms that are read at the same time; of further ones nothing is known."""
+_TOO_MANY: Final = f"more than {MOST_SLURMS} Slurms are there, and this one is not read: run another slurm-operator for some of their namespaces"
+_LONGEST_REASON: Final = 200
+_AGAIN_S: Final = 30.0
+"""After a Slurm that could not even be opened."""
 
 OpensSlurm = Callable[[str], AbstractAsyncContextManager[SlurmClient]]
 """Opens the client of a Controller's Slurm, by `namespace/name`; nothing is sent yet."""
@@ -47,6 +53,8 @@ class WorkerViews:
         self._controllers: dict[str, str] = {}
         """By the keys of the NodeSets that want to know something."""
         self._views: dict[str, WorkerView] = {}
+        self._troubles: dict[str, str] = {}
+        """Why a Controller's Slurm has no view."""
         self._has_news = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -59,10 +67,14 @@ class WorkerViews:
                 wanted = dict.fromkeys(self._controllers.values())
                 for controller in ends.keys() - wanted.keys():
                     ends[controller].set()
+                for controller in self._troubles.keys() - wanted.keys():
+                    del self._troubles[controller]
                 for controller in [each for each in wanted if each not in ends]:
                     if len(ends) < MOST_SLURMS:
                         ends[controller] = asyncio.Event()
                         group.create_task(self._read(controller, ends))
+                    else:
+                        self._tell(controller, _TOO_MANY)
                 await self._has_news.wait()
             for end in ends.values():
                 end.set()
@@ -70,6 +82,11 @@ class WorkerViews:
     def of(self, controller: str) -> WorkerView | None:
         """Return what is known of a Controller's Slurm; None while it is not read."""
         return self._views.get(controller)
+
+    def trouble(self, controller: str) -> str | None:
+        """Return why a Controller's Slurm is not known; "" if it is, None if nobody has tried yet."""
+        view = self._views.get(controller)
+        return view.trouble if view is not None else self._troubles.get(controller)
 
     def follow(self, controller: str, key: str, interest: Interest) -> None:
         """Remember what a NodeSet wants to know of its Controller's Slurm from now on."""
@@ -87,26 +104,43 @@ class WorkerViews:
         self._has_news.set()
 
     async def _read(self, controller: str, ends: dict[str, asyncio.Event]) -> None:
+        name = f"Slurm of Controller {controller}"
         try:
             async with self._opens(controller) as slurm:
                 view = WorkerView(
                     slurm,
-                    name=f"Slurm of Controller {controller}",
+                    name=name,
                     clock=self._clock,
                     wake=self._wake,
                     set_aside=self._set_aside,
                 )
                 self._views[controller] = view
+                self._troubles.pop(controller, None)
                 _log.info("slurm.followed", controller=controller)
-                for key, of in self._controllers.items():
-                    if of == controller:
-                        self._wake(key)  # to say what it wants to know
+                self._wake_all(controller)  # to say what they want to know
                 await view.run(ends[controller])
+        except Exception as error:  # noqa: BLE001  # an odd Slurm costs only its own NodeSets
+            self._views.pop(controller, None)
+            if not isinstance(error, PeerError):
+                self._set_aside.crashed("object", name, error)
+            why = faults.shortened(f"{type(error).__name__}: {error}", _LONGEST_REASON)
+            self._tell(controller, f"it cannot be reached: {why}")
+            await pause(_AGAIN_S, ends[controller])
         finally:
             self._views.pop(controller, None)
             del ends[controller]
             self._has_news.set()
             _log.info("slurm.left", controller=controller)
+
+    def _tell(self, controller: str, trouble: str) -> None:
+        if self._troubles.get(controller) != trouble:
+            self._troubles[controller] = trouble
+            self._wake_all(controller)
+
+    def _wake_all(self, controller: str) -> None:
+        for key, of in self._controllers.items():
+            if of == controller:
+                self._wake(key)
 
     async def _ring_at(self, stop: asyncio.Event) -> None:
         await stop.wait()

@@ -9,7 +9,7 @@ from bridge.crd.fields import Moment, ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.ids import PodUid
 from bridge.kube import errors, paths, writes
-from bridge.kube.client import JSON_PATCH, KubeClient
+from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind, malformed
 from cluster.objects.labels import PROTECTED_LABEL
 from cluster.objects.pod_status import PodStatus
@@ -178,6 +178,19 @@ async def release(
         "value": version,
     }
     return await _patch(client, pod, [_this(uid), same, {"op": "remove", "path": _PROTECTED}])
+
+
+async def tell(
+    client: KubeClient, pod: WorkerPodObject, patch: Mapping[str, Any]
+) -> WorkerPodObject:
+    """Patch its status; conditions are told apart by their types.
+
+    Raises:
+        Conflict: another pod has its name.
+        NotFound: it is gone.
+    """
+    path = f"{paths.pod(pod.metadata.namespace, pod.metadata.name)}/status"
+    return read(await client.request("PATCH", path, body=patch, content_type=STRATEGIC_MERGE_PATCH))
 
 
 def _this(uid: str) -> dict[str, object]:

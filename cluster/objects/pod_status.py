@@ -26,6 +26,8 @@ class ContainerStatus(ObjectStruct, frozen=True):
     """A container."""
 
     name: str = ""
+    image: str = ""
+    """That it was started from, by the name that its pod gave."""
     state: ToldContainerState = ToldContainerState()
     last_state: ToldContainerState = ToldContainerState()
     restart_count: int = 0

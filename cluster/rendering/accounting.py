@@ -10,7 +10,8 @@ from cluster.configuration.slurm_conf import SLURMDBD_PORT
 from cluster.objects import names
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.parts import KeyOfObject
-from cluster.rendering import pods, services
+from cluster.rendering import pods
+from cluster.rendering.access import network, services
 from cluster.rendering.body import Body, BodyOwner, digest, made
 from cluster.rendering.site import SLURM_USER_ID, ControlSite
 
@@ -59,6 +60,7 @@ def accounting_bodies(
         services.for_clients(
             owner, name, SLURMDBD_PORT, accounting.spec.service, also=SLURMDBD_PORT
         ),
+        *network.network_policy(owner, name, site.network),
         made(owner, "StatefulSet", name, api_version="apps/v1", parts={"spec": spec}),
     )
 

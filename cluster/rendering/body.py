@@ -60,14 +60,17 @@ class BodyOwner:
 
 
 def owned_by(owner: BodyOwner) -> dict[str, Any]:
-    """Return the reference by which Kubernetes deletes what is made for an object after it."""
+    """Return the reference by which Kubernetes deletes what is made for an object after it.
+
+    It does not block the owner's deletion in the foreground: an object that is held would have what is made for it deleted again and again.
+    """
     return {
         "apiVersion": API_VERSION,
         "kind": owner.kind,
         "name": owner.name,
         "uid": owner.metadata.uid,
         "controller": True,
-        "blockOwnerDeletion": True,
+        "blockOwnerDeletion": False,
     }
 
 

@@ -11,7 +11,8 @@ from cluster.objects import names
 from cluster.objects.controller import ControllerObject, StatePersistence
 from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL
 from cluster.objects.parts import KeyOfObject
-from cluster.rendering import monitoring, pods, services
+from cluster.rendering import pods
+from cluster.rendering.access import monitoring, network, services
 from cluster.rendering.body import CONFIGURATION_ANNOTATION, Body, BodyOwner, digest, made
 from cluster.rendering.site import (
     SLURM_USER_ID,
@@ -71,6 +72,7 @@ def controller_bodies(
         return Refused(found)
     owner = BodyOwner(kind="Controller", metadata=controller.metadata, app=_APP)
     name = controller.metadata.name
+    workers = {APP_LABEL: "slurmd", CLUSTER_LABEL: name}
     shared = (
         made(
             owner,
@@ -82,9 +84,12 @@ def controller_bodies(
         services.headless(
             owner,
             workers_service(name),
-            {APP_LABEL: "slurmd", CLUSTER_LABEL: name},
+            workers,
             app="slurmd",
             port=SLURMD_PORT,
+        ),
+        *network.network_policy(
+            owner, workers_service(name), site.network, app="slurmd", selecting=workers
         ),
     )
     if controller.spec.external:
@@ -95,6 +100,7 @@ def controller_bodies(
         services.for_clients(
             owner, pod, SLURMCTLD_PORT, controller.spec.service, also=SLURMCTLD_PORT
         ),
+        *network.network_policy(owner, pod, site.network),
         services.headless(owner, f"{pod}-internal", owner.selecting, app=_APP, port=SLURMCTLD_PORT),
         _stateful_set(
             controller, owner, site, digest([changes.restart_digest(files.files), secrets])

@@ -37,6 +37,13 @@ BODY_DIFFERENCES: Final = (
         reason="they say who made an object",
     ),
     Difference(
+        file="all kinds",
+        where="`blockOwnerDeletion` of what is made",
+        theirs="true",
+        ours="false",
+        reason="if a Controller is deleted in the foreground, its slurmctld would be deleted again and again while it stays for its workers",
+    ),
+    Difference(
         file="slurmctld, slurmrestd, slurmd",
         where="the startup probe",
         theirs="looks six times, every ten seconds",
@@ -94,6 +101,14 @@ BODY_DIFFERENCES: Final = (
     ),
     Difference(
         file="slurmrestd",
+        where="how clients speak to it",
+        theirs="plain HTTP",
+        ours="TLS, by the side-car `tls`; slurmrestd listens on the pod's loopback only. What it presents and what clients trust is in"
+        " Secret and ConfigMap `NAME-restapi-tls`",
+        reason="whoever reads a token on the way may act as its user, root for instance",
+    ),
+    Difference(
+        file="slurmrestd",
         where="a change that all daemons must be restarted for",
         theirs="never reaches it",
         ours="restarts it",
@@ -129,10 +144,17 @@ BODY_DIFFERENCES: Final = (
     ),
     Difference(
         file="slurmd",
+        where="annotation `pod-deadline`, and the node's comment in Slurm",
+        theirs="when the last job ends, and the pod's name",
+        ours="absent; labels and `SlurmNodeState` conditions are theirs",
+        reason="jobs are read only while workers are to go",
+    ),
+    Difference(
+        file="slurmd",
         where="`--conf`",
         theirs="with `Topology` from an annotation of the pod",
         ours="without",
-        reason="an empty `Topology=` makes the node invalid; topology is not served yet",
+        reason="an empty `Topology=` makes the node invalid; a worker that has registered is moved to where its Kubernetes node says",
     ),
     Difference(
         file="slurmd",

@@ -1,17 +1,20 @@
 """What we may have made for an object and do not want any more: by name, so that nobody's other objects are looked at.
 
-Names that a version of ours has once given stay in this table. A Secret with keys and a claim never stand here: they outlive
-what they were made for.
+Names that a version of ours has once given stay in this table. A Secret with keys of Slurm and a claim never stand here: they
+outlive what they were made for.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
+from bridge.crd import restapis
 from bridge.crd.metadata import ObjectMetadata
-from cluster.rendering.monitoring import SERVICE_MONITOR
+from cluster.rendering.access.monitoring import SERVICE_MONITOR
 from cluster.rendering.node_sets.nodeset import budget_name
 from cluster.rendering.node_sets.worker import ssh_config_map
 from cluster.rendering.site import configuration_name, workers_service
+
+_POLICY: Final = ("networking.k8s.io/v1", "NetworkPolicy")
 
 
 def leftovers(
@@ -46,17 +49,24 @@ def ever_made(kind: str, name: str) -> Iterator[tuple[str, str, str]]:
             yield "v1", "Service", f"{name}-controller-internal"
             yield "v1", "Service", workers_service(name)
             yield "v1", "ConfigMap", configuration_name(name)
+            yield *_POLICY, f"{name}-controller"
+            yield *_POLICY, workers_service(name)
         case "Accounting":
             yield "apps/v1", "StatefulSet", f"{name}-accounting"
             yield "v1", "Service", f"{name}-accounting"
             yield "v1", "Secret", f"{name}-accounting"
+            yield *_POLICY, f"{name}-accounting"
         case "RestApi":
             yield "apps/v1", "Deployment", f"{name}-restapi"
             yield "v1", "Service", f"{name}-restapi"
+            yield "v1", "Secret", restapis.tls_name(name)
+            yield "v1", "ConfigMap", restapis.tls_name(name)
+            yield *_POLICY, restapis.service_name(name)
         case "LoginSet":
             yield "apps/v1", "Deployment", name
             yield "v1", "Service", name
             yield "v1", "ConfigMap", f"{name}-ssh-config"
+            yield *_POLICY, name
         case "NodeSet":
             yield "policy/v1", "PodDisruptionBudget", budget_name(name)
             yield "v1", "ConfigMap", ssh_config_map(name)

@@ -9,7 +9,8 @@ from cluster.objects import names
 from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject
 from cluster.objects.parts import KeyOfObject
-from cluster.rendering import pods, services, ssh
+from cluster.rendering import pods, ssh
+from cluster.rendering.access import network, services
 from cluster.rendering.body import Body, BodyOwner, digest, made
 from cluster.rendering.site import (
     SLURM_USER_ID,
@@ -91,6 +92,7 @@ def login_set_bodies(
     return (
         made(owner, "ConfigMap", _config_map(name), parts={"data": data}),
         services.for_clients(owner, name, ssh.SSH_PORT, login_set.spec.service),
+        *network.network_policy(owner, name, site.network),
         made(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
     )
 

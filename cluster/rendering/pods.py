@@ -85,8 +85,10 @@ def log_reader(image: str, file: str, theirs: Mapping[str, Any] | None) -> dict[
     return container("logfile", ours, theirs)
 
 
-def http_probe(path: str, port: str, *, failures: int = 3, period_s: int = 10) -> dict[str, Any]:
-    """Return a probe that asks a daemon by HTTP on its own port."""
+def http_probe(
+    path: str, port: str | int, *, failures: int = 3, period_s: int = 10
+) -> dict[str, Any]:
+    """Return a probe that asks by HTTP on a port of the pod; a name is that of one of the container's own."""
     return {
         "httpGet": {"path": path, "port": port},
         "failureThreshold": failures,

@@ -1,8 +1,10 @@
-"""What a RestApi has in the API server: slurmrestd and its Service."""
+"""What a RestApi has in the API server: slurmrestd, a side-car that speaks TLS before it, and their Service."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
+from bridge.crd import restapis
+from bridge.crd.restapis import SLURMRESTD_PORT
 from bridge.domain.faults import Fault, Refused, bounded
 from cluster.configuration import changes
 from cluster.configuration.rendering import ConfigurationSet
@@ -10,11 +12,12 @@ from cluster.objects import names
 from cluster.objects.controller import ControllerObject
 from cluster.objects.parts import KeyOfObject
 from cluster.objects.restapi import RestApiObject
-from cluster.rendering import pods, services
+from cluster.rendering import pods
+from cluster.rendering.access import network, services, tls
+from cluster.rendering.access.tls import RestTls
 from cluster.rendering.body import Body, BodyOwner, digest, made
 from cluster.rendering.site import ControlSite, configuration_name, controller_faults
 
-SLURMRESTD_PORT: Final = 6820
 _APP: Final = "slurmrestd"
 _NOBODY: Final = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
 _FILE: Final = "slurm.conf"
@@ -26,6 +29,7 @@ def restapi_bodies(
     files: ConfigurationSet,
     site: ControlSite,
     *,
+    presented: RestTls | None,
     secrets: str = "",
 ) -> tuple[Body, ...] | Refused:
     """Return all that belongs to a RestApi, or all that is wrong with it.
@@ -35,13 +39,14 @@ def restapi_bodies(
         controller: the one that it names; None if there is none.
         files: the configuration of that one.
         site: what holds for all clusters.
+        presented: with what it speaks TLS; None if it is to speak plain HTTP.
         secrets: a digest of the Controller's keys; another one restarts slurmrestd.
     """
     found = bounded(_faults(rest_api, controller))
     if found or controller is None or (key := controller.spec.slurm_key_ref) is None:
         return Refused(found)
     owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app=_APP)
-    name = f"{rest_api.metadata.name}-restapi"
+    name = restapis.service_name(rest_api.metadata.name)
     # It reads the file only at its start, and needs of it only what slurmctld cannot change either while it runs.
     restarted_for = digest([changes.restart_digest(files.files), secrets])
     spec: dict[str, Any] = {
@@ -50,13 +55,15 @@ def restapi_bodies(
         "selector": {"matchLabels": owner.selecting},
         "template": pods.template(
             owner,
-            _specification(rest_api, controller, key, site),
+            _specification(rest_api, controller, key, site, presented),
             rest_api.spec.template,
             restarted_for=restarted_for,
         ),
     }
     return (
+        *(tls.tls_bodies(owner, presented) if presented else ()),
         services.for_clients(owner, name, SLURMRESTD_PORT, rest_api.spec.service),
+        *network.network_policy(owner, name, site.network),
         made(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
     )
 
@@ -65,10 +72,20 @@ def _faults(rest_api: RestApiObject, controller: ControllerObject | None) -> Ite
     yield from names.faults("RestApi", rest_api.metadata.name)
     yield from services.faults(rest_api.spec.service)
     yield from controller_faults(rest_api.spec.controller_ref.name, controller)
+    wish = rest_api.metadata.annotations.get(restapis.TLS_ANNOTATION, restapis.TLS_OFF)
+    if wish != restapis.TLS_OFF:
+        yield Fault(
+            f"metadata.annotations[{restapis.TLS_ANNOTATION}]",
+            f"expected {restapis.TLS_OFF}, or no such annotation, found {wish}",
+        )
 
 
 def _specification(
-    rest_api: RestApiObject, controller: ControllerObject, key: KeyOfObject, site: ControlSite
+    rest_api: RestApiObject,
+    controller: ControllerObject,
+    key: KeyOfObject,
+    site: ControlSite,
+    presented: RestTls | None,
 ) -> dict[str, Any]:
     sources = [
         pods.config_file(
@@ -76,16 +93,27 @@ def _specification(
         ),
         pods.secret_file(key, "slurm.key"),
     ]
+    slurmrestd = _slurmrestd(rest_api, controller, site, presented)
+    volumes = [pods.projected(pods.ETC_VOLUME, 0o600, sources)]
+    more: dict[str, Any] = {}
+    if presented:
+        volumes.append(tls.volume(rest_api.metadata.name, presented.mounted))
+        image = site.tls_image or site.images.slurmrestd or str(slurmrestd.get("image", ""))
+        more["initContainers"] = [tls.side_car(image, _NOBODY)]
     return {
         **pods.NO_TOKEN,
         "securityContext": {**_NOBODY, "fsGroup": _NOBODY["runAsGroup"]},
-        "containers": [_slurmrestd(rest_api, controller, site)],
-        "volumes": [pods.projected(pods.ETC_VOLUME, 0o600, sources)],
+        **more,
+        "containers": [slurmrestd],
+        "volumes": volumes,
     }
 
 
 def _slurmrestd(
-    rest_api: RestApiObject, controller: ControllerObject, site: ControlSite
+    rest_api: RestApiObject,
+    controller: ControllerObject,
+    site: ControlSite,
+    presented: RestTls | None,
 ) -> dict[str, Any]:
     without_slurmdbd = ["-s", "openapi/slurmctld"] if controller.spec.accounting_ref is None else []
     theirs = rest_api.spec.slurmrestd or {}
@@ -97,13 +125,20 @@ def _slurmrestd(
             {"name": "SLURMRESTD_SECURITY", "value": "disable_unshare_files,disable_unshare_sysv"},
         ],
         "ports": [{"name": _APP, "containerPort": SLURMRESTD_PORT, "protocol": "TCP"}],
-        "startupProbe": pods.starting(pods.tcp_probe(_APP)),
-        "livenessProbe": pods.tcp_probe(_APP, failures=6),
-        "readinessProbe": pods.tcp_probe(_APP),
+        **(tls.probes() if presented else _probes()),
         "securityContext": dict(_NOBODY),
         "volumeMounts": [dict(pods.ETC_MOUNT)],
     }
     found = pods.container(_APP, ours, theirs)
     if not theirs.get("command") and isinstance(args := found.get("args"), list):
-        found["args"] = [*args, f"0.0.0.0:{SLURMRESTD_PORT}"]  # addresses stand after all options
+        address = tls.LISTENS if presented else f"0.0.0.0:{SLURMRESTD_PORT}"
+        found["args"] = [*args, address]  # addresses stand after all options
     return found
+
+
+def _probes() -> dict[str, Any]:
+    return {
+        "startupProbe": pods.starting(pods.tcp_probe(_APP)),
+        "livenessProbe": pods.tcp_probe(_APP, failures=6),
+        "readinessProbe": pods.tcp_probe(_APP),
+    }

@@ -1,9 +1,10 @@
 """What rendering needs to know besides the objects, in which namespaces they are served, and how the parts of a cluster find each other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
+from datetime import timedelta
+from typing import Any, Final
 
 from bridge.domain.faults import Fault
 from cluster.configuration.slurm_conf import SLURMCTLD_PORT
@@ -46,12 +47,30 @@ class SlurmImages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSite:
+    """What holds for the policies of all clusters."""
+
+    operator_namespace: str
+    """Where slurm-operator runs, and slurm-bridge by default."""
+    others: tuple[Mapping[str, Any], ...] = ()
+    """NetworkPolicyPeers that are as trusted as the parts of a cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSite:
     """What holds for all clusters that one operator runs."""
 
     images: SlurmImages
     domain: str = "cluster.local"
     """The Kubernetes cluster's DNS domain."""
+    network: NetworkSite | None = None
+    """Of NetworkPolicies; None for none."""
+    tls_image: str = ""
+    """Has haproxy; "" if that of slurmrestd does."""
+    certificate_lifetime: timedelta = timedelta(days=90)
+    """Of a certificate that slurmrestd presents."""
+    authority_lifetime: timedelta = timedelta(days=3650)
+    """Of a CA that signs them."""
 
 
 def configuration_name(controller: str) -> str:

@@ -7,11 +7,14 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from bridge.crd import restapis
 from bridge.crd.metadata import ObjectMetadata
 from cluster.objects.own import slurm_cluster
+from cluster.objects.own.profiles import PROFILE_ANNOTATION, WorkerProfile
 from cluster.objects.own.slurm_cluster import (
     ClusterNodes,
     ClusterPartition,
+    ClusterRestApi,
     SlurmClusterObject,
     SlurmClusterSpec,
 )
@@ -62,11 +65,12 @@ def _objects(cluster: SlurmClusterObject) -> Iterator[Made]:
         yield _part(cluster, "Accounting", name, _accounting(cluster))
     yield _part(cluster, "Controller", name, _controller(cluster))
     if spec.rest_api is None or spec.rest_api.enabled:
-        replicas = spec.rest_api.replicas if spec.rest_api else 1
-        own = {"replicas": replicas, **_container(spec, "slurmrestd")}
-        yield _part(cluster, "RestApi", name, {"controllerRef": {"name": name}, **own})
+        yield _rest_api(cluster)
     for each in spec.nodes:
-        yield _part(cluster, "NodeSet", f"{name}-worker-{each.name}", _node_set(cluster, each))
+        made = _part(cluster, "NodeSet", f"{name}-worker-{each.name}", _node_set(cluster, each))
+        if spec.worker_profile != WorkerProfile.PRIVILEGED.value:
+            made["metadata"]["annotations"] = {PROFILE_ANNOTATION: spec.worker_profile}
+        yield made
     if spec.login:
         conf = spec.login.sssd_conf_ref
         own = {
@@ -81,6 +85,22 @@ def _objects(cluster: SlurmClusterObject) -> Iterator[Made]:
         if token.lifetime:
             own["lifetime"] = token.lifetime
         yield _part(cluster, "Token", f"{name}-{token.name}", own)
+
+
+def _rest_api(cluster: SlurmClusterObject) -> Made:
+    spec, name = cluster.spec, cluster.metadata.name
+    wanted = spec.rest_api or ClusterRestApi()
+    own = {
+        "controllerRef": {"name": name},
+        "replicas": wanted.replicas,
+        **_container(spec, "slurmrestd"),
+    }
+    made = _part(cluster, "RestApi", name, own)
+    if not wanted.tls:
+        made["metadata"]["annotations"] = {restapis.TLS_ANNOTATION: restapis.TLS_OFF}
+    elif wanted.tls_secret:
+        made["metadata"]["annotations"] = {restapis.TLS_SECRET_ANNOTATION: wanted.tls_secret}
+    return made
 
 
 def _accounting(cluster: SlurmClusterObject) -> Made:

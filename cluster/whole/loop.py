@@ -1,7 +1,7 @@
 """The reconcile loop over SlurmClusters: expand, apply, take away, tell."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -10,10 +10,10 @@ from structlog.contextvars import bind_contextvars
 
 from bridge.domain.errors import PeerError
 from bridge.domain.oddities import Oddities
-from bridge.kube import errors
+from bridge.kube import errors, lists
 from bridge.kube.applying import standing, writes
 from bridge.kube.applying.belongings import Possessor, withdraw
-from bridge.kube.applying.standing import Standing
+from bridge.kube.applying.standing import Standing, StandingVerdict
 from bridge.kube.cache import Cache, Index
 from bridge.kube.client import KubeClient
 from bridge.leading import worker
@@ -22,21 +22,20 @@ from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 from cluster.controlplane.part import WatchedPart
-from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.objects.labels import TAKE_OVER_ANNOTATION
+from cluster.objects.nodeset import NodeSetStatus
 from cluster.objects.own.slurm_cluster import SlurmClusterObject
 from cluster.objects.parts import API_VERSION
 from cluster.rendering.site import ELSEWHERE, ServedNamespaces
-from cluster.whole import expanding, slurm_cluster, summary, yielding
-from cluster.whole.slurm_cluster import FINALIZER, WatchedCluster
+from cluster.whole import expanding, summary, yielding
+from cluster.whole.slurm_cluster import SLURM_CLUSTER, WatchedCluster
 from cluster.whole.summary import ClusterFacts, PartState
 
 _log = structlog.get_logger(__name__)
 
 MANAGER: Final = "slurm-bridge-cluster"
 """Our field manager on what is made for SlurmClusters."""
-_ORPHANING: Final = "orphan"
-"""Finalizer of an object whose parts are to stay: the garbage collector takes it off when they are free."""
 _SETTLED: Final = timedelta(seconds=60)
 _WAITING: Final = timedelta(seconds=5)
 
@@ -114,49 +113,51 @@ class ClusterLoop:
         if found is None:
             return None
         bind_contextvars(slurm_cluster=found.metadata.full_name)
-        is_leaving = found.metadata.deletion_timestamp is not None
         try:
-            if elsewhere := self._served.fault(found.metadata.namespace):
-                if is_leaving and not self._made("NodeSet", found.metadata.uid):
-                    return await self._let_go(found)
-                facts = ClusterFacts(accepted=elsewhere, accepted_reason=ELSEWHERE)
-                await self._tell(found, facts)
-                return None
-            if is_leaving:
-                return await self._let_go(found)
-            if found.cluster is None:
-                await self._tell(found, ClusterFacts(accepted=found.fault))
-                return None
-            if FINALIZER not in (found.metadata.finalizers or ()):
-                after = await slurm_cluster.add_finalizer(self._kube, found)
-                self._clusters.observe(after, base=found.metadata.resource_version)
-                found = after
-            return await self._see_to(found, found.cluster) if found.cluster else None
+            return await self._look_at(found)
         except errors.NotFound:
             _log.debug("cluster.gone_already")
             return None
 
+    async def _look_at(self, found: WatchedCluster) -> timedelta | None:
+        elsewhere = self._served.fault(found.metadata.namespace)
+        if found.metadata.deletion_timestamp is not None:
+            return await self._let_go(found, elsewhere)
+        if elsewhere or found.whole is None:
+            reason = ELSEWHERE if elsewhere else "BadInput"
+            facts = ClusterFacts(accepted=elsewhere or found.fault, accepted_reason=reason)
+            await self._tell(found, facts)
+            return None
+        whole = found.whole
+        found = await SLURM_CLUSTER.hold(self._kube, self._clusters, found)
+        return await self._see_to(found, whole)
+
     async def _see_to(self, found: WatchedCluster, cluster: SlurmClusterObject) -> timedelta:
         wanted = expanding.expanded(cluster)
         left: list[str] = []
+        late: list[str] = []
         failure: PeerError | None = None
         for body in wanted:
             try:
-                foreign = await self._keep(body, _possessor(found), left)
+                kept = await self._keep(body, _possessor(found), left)
             except PeerError as error:
-                failure = error
-                break
-            if foreign:
+                failure = failure or error
+                if not isinstance(error, errors.Conflict):  # which costs only this object
+                    break
+                continue
+            if kept.standing is Standing.NOT_OURS:
                 hint = f"delete it, choose another name for the SlurmCluster, or annotate the SlurmCluster with {TAKE_OVER_ANNOTATION}=true to take over what nobody else controls"
-                text = f"{foreign}; {hint}"
+                text = f"{kept.reason}; {hint}"
                 await self._tell(found, ClusterFacts(accepted=text, accepted_reason="NotOurs"))
                 return _WAITING
-        if failure is None:
+            if kept.standing is Standing.LEAVING:
+                late.append(kept.reason)
+        if failure is None and not late:
             unwanted = tuple(self._unwanted(found, wanted))
             failure = await withdraw(self._kube, unwanted, _possessor(found))
         facts = ClusterFacts(
             left=tuple(left),
-            failures=() if failure is None or failure.transient else (str(failure),),
+            failures=(*late, *_to_be_told(failure)),
             parts=tuple(self._states(found, wanted)),
         )
         await self._tell(found, facts)
@@ -164,8 +165,10 @@ class ClusterLoop:
             raise failure
         return _SETTLED if summary.is_ready(facts) else _WAITING
 
-    async def _keep(self, body: Mapping[str, Any], of: Possessor, left: list[str]) -> str:
-        """Bring one object to what is wanted; return why it is not ours, "" if it is.
+    async def _keep(
+        self, body: Mapping[str, Any], of: Possessor, left: list[str]
+    ) -> StandingVerdict:
+        """Bring one object to what is wanted, unless it is not ours or being deleted; return how it stood.
 
         left: takes what is left to others, in words.
         """
@@ -180,17 +183,15 @@ class ClusterLoop:
             manager=of.manager,
             takes_over=of.takes_over,
         )
-        if verdict.standing is Standing.NOT_OURS:
-            return verdict.reason
-        if verdict.standing is Standing.LEAVING:
-            raise errors.Conflict("PATCH", writes.path(body), message=verdict.reason)
+        if verdict.standing in (Standing.NOT_OURS, Standing.LEAVING):
+            return verdict
         if verdict.standing is not Standing.IN_FORCE:
             yielded = await self._apply(yielded, there.uid if there else "", of)
         if yielded.left:
             what = f"{body['kind']} {body['metadata']['name']}"
             fields = ", ".join(yielded.left)
             left.append(f"{what}: {fields} is left to who has set it")
-        return ""
+        return verdict
 
     async def _apply(self, yielded: yielding.Yielded, uid: str, of: Possessor) -> yielding.Yielded:
         """Apply a body; a field that somebody has taken just now is left to them."""
@@ -210,23 +211,37 @@ class ClusterLoop:
         _log.info("cluster.applied", applied=yielded.body["kind"])
         return yielded
 
-    async def _let_go(self, found: WatchedCluster) -> timedelta | None:
-        """Delete the workers of a deleted cluster, and keep all else until they are gone."""
-        finalizers = found.metadata.finalizers or ()
-        if FINALIZER not in finalizers or _ORPHANING in finalizers:
+    async def _let_go(self, found: WatchedCluster, elsewhere: str) -> timedelta | None:
+        """Delete the workers of a deleted cluster, and keep all else until they are gone.
+
+        They are read from the API server itself: those that no watch has told yet have jobs, too.
+
+        elsewhere: why the cluster is not ours to serve; then nothing of it is deleted.
+        """
+        if not SLURM_CLUSTER.holds(found) or found.is_orphaning:
             return None
-        node_sets = self._made("NodeSet", found.metadata.uid)
+        uid, namespace = found.metadata.uid, found.metadata.namespace
+        listed = await lists.listing(self._kube, NODE_SETS, namespace=namespace)
+        node_sets = [each for each in listed if each.metadata.controller_uid == uid]
+        if not node_sets:
+            await SLURM_CLUSTER.let_go(self._kube, found)
+            return None
+        if elsewhere:
+            await self._tell(found, ClusterFacts(accepted=elsewhere, accepted_reason=ELSEWHERE))
+            return _SETTLED
         bodies = [_named("NodeSet", each) for each in node_sets]
+        theirs = [each for each in bodies if not await self._is_ours(each, uid)]
         failure = await withdraw(self._kube, bodies, _possessor(found))
+        waits = tuple(_waits([each for each in bodies if each not in theirs], theirs))
+        facts = ClusterFacts(waits=waits, failures=tuple(_to_be_told(failure)))
+        await self._tell(found, facts)
         if failure is not None:
             raise failure
-        if not node_sets:
-            await slurm_cluster.remove_finalizer(self._kube, found)
-            return None
-        names = ", ".join(sorted(each.metadata.name for each in node_sets))
-        waits = f"it is deleted, and waits for the jobs on the workers of NodeSet {names}"
-        await self._tell(found, ClusterFacts(waits=waits))
         return _WAITING
+
+    async def _is_ours(self, body: Mapping[str, Any], uid: str) -> bool:
+        there = await writes.find(self._kube, body)
+        return there is None or standing.is_ours(there, owner_uid=uid, manager=MANAGER)
 
     # -- what there is ----------------------------------------------------------------------------
 
@@ -262,21 +277,18 @@ class ClusterLoop:
                 name=f"{kind} {name}",
                 generation=child.metadata.generation,
                 conditions=child.status.conditions,
-                workers=child.status if isinstance(child, WatchedNodeSet) else None,
+                workers=child.status if isinstance(child.status, NodeSetStatus) else None,
             )
 
     async def _tell(self, found: WatchedCluster, facts: ClusterFacts) -> None:
         now, generation = self._clock.now(), found.metadata.generation
         after = summary.status(found.status, facts, generation=generation, now=now)
-        if after == found.status:
-            return
-        written = await slurm_cluster.write_status(self._kube, found, after)
-        self._clusters.observe(written, base=found.metadata.resource_version)
+        await SLURM_CLUSTER.tell(self._kube, self._clusters, found, after)
 
     # -- events -----------------------------------------------------------------------------------
 
     def _changed(self, old: WatchedCluster | None, new: WatchedCluster | None) -> None:
-        if old is not None and new is not None and _asked(old) == _asked(new):
+        if old is not None and new is not None and old.asked == new.asked:
             return
         for each in (old, new):
             if each is not None:
@@ -302,7 +314,23 @@ def _named(kind: str, child: _Child) -> Mapping[str, Any]:
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata}
 
 
-def _asked(found: WatchedCluster) -> tuple[object, ...]:
-    """Return what changes when somebody wants something else; not what we say."""
-    meta = found.metadata
-    return meta.generation, meta.annotations, meta.deletion_timestamp, meta.finalizers
+def _to_be_told(failure: PeerError | None) -> Iterator[str]:
+    """Yield what does not pass by itself."""
+    if isinstance(failure, errors.Conflict) and failure.fields:
+        hint = f"give the fields back, or annotate the SlurmCluster with {TAKE_OVER_ANNOTATION}=true to take them over"
+        yield f"{failure}; {hint}"
+    elif failure is not None and not failure.transient:
+        yield str(failure)
+
+
+def _waits(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what a deleted cluster waits for."""
+    if ours:
+        yield f"it waits for the jobs on the workers of NodeSet {_names(ours)}"
+    if theirs:
+        what = f"NodeSet {_names(theirs)} belongs to it and is not ours to delete, because somebody else has taken it over"
+        yield f"{what}: delete it, or take its owner reference off to keep it"
+
+
+def _names(bodies: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(sorted(each["metadata"]["name"] for each in bodies))

@@ -38,7 +38,7 @@ class ClusterFacts:
     """Fields that others own."""
     failures: tuple[str, ...] = ()
     """What could not be done just now."""
-    waits: str = ""
+    waits: tuple[str, ...] = ()
     """What a deleted cluster waits for."""
     parts: Sequence[PartState] | None = None
     """None if nothing was made."""
@@ -83,7 +83,8 @@ def _accepted(facts: ClusterFacts) -> _Told:
 
 def _ready(facts: ClusterFacts) -> _Told:
     if facts.waits:
-        return "Ready", "False", "Deleting", facts.waits
+        text = "; ".join((*facts.waits, *facts.failures))
+        return "Ready", "False", "Deleting", f"it is deleted: {text}"
     if facts.failures:
         return "Ready", "False", "Failing", "; ".join(facts.failures)
     if facts.parts is None:

@@ -138,12 +138,7 @@ class Certificates:
             )
             kept[pki.read_authority(made).id] = made
         if kept.keys() != pairs.keys():
-            data = {
-                f"{id_}.{end}": content
-                for id_, pair in kept.items()
-                for end, content in (("crt", pair.certificate), ("key", pair.key))
-            }
-            await secrets.change(self._kube, self._issued.namespace, held, data)
+            await secrets.change(self._kube, self._issued.namespace, held, pki.stored(kept))
             _log.info("certificates.authorities", now=[*kept], before=[*pairs])
         ends_at = [pki.read_authority(pair).term.ends_at for pair in kept.values()]
         self._metrics.certificates.authority(max(ends_at))
@@ -178,17 +173,9 @@ class Certificates:
 
 def _authorities(held: Secret) -> dict[str, Pair]:
     """Return the CAs in the Secret by id. A damaged one counts as missing: another is created."""
-    pairs: dict[str, Pair] = {}
-    for name in sorted(held.data):
-        stem, _, end = name.rpartition(".")
-        key = held.data.get(f"{stem}.key")
-        if end != "crt" or key is None:
-            continue
-        pair = Pair(certificate=held.data[name], key=key)
-        try:
-            pairs[pki.read_authority(pair).id] = pair
-        except ValueError as error:
-            _log.error("certificates.authority_damaged", name=stem, error=str(error))
+    pairs, damaged = pki.restored(held.data)
+    for name, error in damaged.items():
+        _log.error("certificates.authority_damaged", name=name, error=error)
     return pairs
 
 

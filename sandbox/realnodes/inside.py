@@ -10,7 +10,7 @@ from sandbox.realnodes import box, cgroups, configuration
 
 _BALLAST = "/dev/shm/ballast"  # noqa: S108  # the node's own
 _CONFIGURATION = "etc/kubernetes/kubelet.json"
-DAEMONS = ("containerd", "kubelet", "kube-proxy", "fake-gpus", "dra-test-driver")
+DAEMONS = ("containerd", "kubelet", "kube-proxy", "fake-gpus", "dra-test-driver", "slurmd")
 _TIMEOUT_S = 60.0
 _ENV = ("PATH=/opt/node:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TERM=dumb")
 

@@ -1,10 +1,14 @@
 """Paths and files of both versions of cgroups, in folders that stand for them; `tests/realnodes` has the kernel's."""
 
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agent.cgroups import Cgroups
+from agent.cgroups import Cgroups, NoCpusets
 from bridge.domain.ids import PodUid
 from tests.agent.groups import v1
 
@@ -18,6 +22,25 @@ def v2(root: Path, group: str) -> Path:
     (made.parent / "cpuset.cpus.effective").write_text("0-3\n")
     (made / "cpuset.cpus").write_text("\n")
     return made
+
+
+class Listing:
+    """Counts what is read of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._scandir = os.scandir
+        self.entries = 0
+
+    @contextlib.contextmanager
+    def scandir(self, path: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
+        with self._scandir(path) as entries:
+            yield self._counted(entries) if path == self._folder else entries
+
+    def _counted(self, entries: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
+        for entry in entries:
+            self.entries += 1
+            yield entry
 
 
 @pytest.mark.parametrize(
@@ -93,8 +116,36 @@ def test_version_2_confines_the_pod_alone_and_an_empty_line_frees_it(tmp_path: P
     assert not cgroups.confine(group, cgroups.allowed(group))
 
 
-def test_a_pod_with_very_many_groups_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("absent", ["cpuset.cpus.effective", "kubepods-pod1b_2c.slice/cpuset.cpus"])
+def test_version_2_tells_groups_without_the_cpuset_controller_from_a_pod_that_has_gone(
+    tmp_path: Path, absent: str
+) -> None:
+    """As a kernel has them whose `cgroup.subtree_control` lacks cpuset: the folders are there, the files are not."""
+    group = v2(tmp_path, "kubepods.slice/kubepods-pod1b_2c.slice")
+    cgroups = Cgroups(tmp_path)
+    (tmp_path / "kubepods.slice" / absent).unlink()
+
+    with pytest.raises(NoCpusets, match="controller cpuset"):
+        cgroups.confine(group, {0} if cgroups.allowed(group) else {1})
+
+
+def test_a_pod_that_has_just_gone_is_no_fault_of_the_machine(tmp_path: Path) -> None:
+    group = v1(tmp_path, "kubepods/pod1b-2c", "c")
+    shutil.rmtree(group)
+
+    with pytest.raises(FileNotFoundError):
+        Cgroups(tmp_path).confine(group, {1})
+
+
+def test_a_pod_with_very_many_groups_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no more of them are looked at than it takes to tell."""
     group = v1(tmp_path, "kubepods/pod1b-2c", *(f"c{number}" for number in range(300)))
+    listed = Listing(group)
+    monkeypatch.setattr(os, "scandir", listed.scandir)
 
     with pytest.raises(OSError, match="left alone"):
         Cgroups(tmp_path).confine(group, {1})
+
+    assert listed.entries <= 258  # with the pod's own file

@@ -37,6 +37,7 @@ class Node:
         *,
         has_group: bool = True,
         scheduler: str = names.SCHEDULER_NAME,
+        phase: str = "Running",
     ) -> Path:
         notes = {} if cpus is None else {names.CPUS_ANNOTATION: cpus}
         self.pods.put(
@@ -48,6 +49,7 @@ class Node:
                 namespace="n",
                 annotations=notes,
                 spec={"schedulerName": scheduler},
+                status={"phase": phase},
             )
         )
         group = f"kubepods/pod{uid}"
@@ -65,9 +67,10 @@ def cpus(group: Path) -> str:
 
 def test_a_pod_is_pinned_once_its_group_is_there(tmp_path: Path) -> None:
     node = Node(tmp_path)
-    group = node.pod("a", "1", has_group=False)
+    group = node.pod("a", "1", has_group=False, phase="Pending")
     node.agent.look()
     assert not group.exists()
+    assert not node.told()["failures_total"]
 
     v1(tmp_path, "kubepods/poda", "c")
     node.agent.look()
@@ -107,7 +110,11 @@ def test_one_pod_that_cannot_be_confined_keeps_no_other_waiting(tmp_path: Path) 
     node.agent.look()
 
     assert "1" == cpus(well)
-    assert 1 == node.told()["failures_total"]
+    told = node.told()
+    assert [1, 1, 1] == [
+        told[name] for name in ("failures_total", 'pods{cores="failed"}', 'pods{cores="pinned"}')
+    ]
+    assert node.agent.check() is None
 
 
 def test_what_others_write_on_their_own_pods_unpins_none_of_ours(tmp_path: Path) -> None:
@@ -154,3 +161,51 @@ def test_processors_that_cannot_be_read_end_nothing(tmp_path: Path) -> None:
 
     assert "0-3" == cpus(group)
     assert 1 == node.told()["failures_total"]
+    assert "processors cannot be read" in (node.agent.check() or "")
+
+
+def test_an_agent_is_ready_only_once_it_has_looked(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    assert node.agent.check()
+
+    node.agent.look()
+
+    assert node.agent.check() is None
+
+
+def test_a_machine_that_cannot_pin_makes_the_agent_unready_until_it_can(tmp_path: Path) -> None:
+    """Groups of version 2 without the controller look like those of pods that have just gone."""
+    node = Node(tmp_path)
+    (tmp_path / "cgroup.controllers").touch()
+    node.pod("a", "1", has_group=False)
+    group = tmp_path / "kubepods" / "poda"
+    group.mkdir(parents=True)
+
+    node.agent.look()
+
+    assert "controller cpuset" in (node.agent.check() or "")
+    assert [1, 1] == [node.told()[name] for name in ("failures_total", 'pods{cores="failed"}')]
+
+    (group.parent / "cpuset.cpus.effective").write_text("0-3\n")
+    (group / "cpuset.cpus").write_text("\n")
+    node.agent.look()
+
+    assert node.agent.check() is None
+    assert "1" == cpus(group)
+
+
+def test_an_agent_that_finds_no_group_of_any_pod_that_runs_is_unready(tmp_path: Path) -> None:
+    """As where kubelets keep their groups elsewhere: nothing would be pinned, and nobody told."""
+    node = Node(tmp_path)
+    node.pod("a", "1", has_group=False)
+
+    node.agent.look()
+
+    assert "kubepods" in (node.agent.check() or "")
+    assert 1 == node.told()['pods{cores="missing"}']
+
+    node.pod("b", "0")
+    node.agent.look()
+
+    assert node.agent.check() is None  # that of one alone may have just been removed
+    assert 1 == node.told()['pods{cores="missing"}']

@@ -70,7 +70,7 @@ def scheduler_by_webhook(body: Manifest) -> str:
             )
             for kind in VOLUMES
         ),
-        pytest.param(CLAIM, names.SCHEDULER_NAME, id="resource claim"),
+        pytest.param(CLAIM, OURS, id="resource claim"),
     ],
 )
 def test_the_name_depends_on_what_kube_scheduler_must_see_to(

@@ -103,6 +103,24 @@ def test_the_default_serves_our_names_to_nobody_in_particular(helm: Path) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("ca", "volume"),
+    [
+        ({"configMap": "slurm-restapi-tls"}, {"configMap": {"name": "slurm-restapi-tls"}}),
+        ({"secret": "ours"}, {"secret": {"secretName": "ours"}}),
+    ],
+)
+def test_with_a_ca_the_server_is_asked_by_tls(
+    helm: Path, ca: dict[str, str], volume: dict[str, Any]
+) -> None:
+    found = rendered(helm, {**OURS, "ca": ca})
+    said = arguments(found)
+    assert "--server=https://slurm-restapi.slurm:6820" in said
+    assert "--ca-file=/run/slurm-ca/ca.crt" in said
+    volumes = found["Deployment"]["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "ca", **volume} in volumes
+
+
 def test_monitoring_is_complete(helm: Path) -> None:
     on = {"enabled": True}
     found = rendered(helm, {**OURS, "serviceMonitor": on, "rules": on, "dashboards": on})

@@ -31,7 +31,10 @@ ALL: Mapping[str, Any] = {
     "slurmToken": {"existingSecret": "its-token", "key": "jwt"},
     "crds": {"enabled": False},
     "namespaces": [NAMESPACE, "default"],
-    "policies": {"slurmNamespaces": {"label": "example.test/slurm", "actions": ["Deny"]}},
+    "policies": {
+        "slurmNamespaces": {"label": "example.test/slurm", "actions": ["Deny"]},
+        "slurmFiles": {"actions": ["Audit"]},
+    },
     "replicas": 3,
     "priorityClassName": "system-cluster-critical",
     "nodeSelector": {"kubernetes.io/os": "linux"},
@@ -53,9 +56,21 @@ def objects(helm: Path, values: Mapping[str, Any]) -> Sequence[Manifest]:
     return [each for each in yaml.safe_load_all(template(helm, values)) if each]
 
 
-def only(made: Sequence[Manifest], kind: str) -> Manifest:
-    (found,) = (each for each in made if each["kind"] == kind)
+def only(made: Sequence[Manifest], kind: str, end: str = "") -> Manifest:
+    (found,) = (
+        each for each in made if each["kind"] == kind and each["metadata"]["name"].endswith(end)
+    )
     return found
+
+
+def test_the_files_of_a_slurm_are_guarded_where_its_namespace_is_labelled(helm: Path) -> None:
+    for values, label, action in (
+        ({}, "slurm-bridge.dev/slurm-clusters", "Deny"),
+        (ALL, "example.test/slurm", "Audit"),
+    ):
+        binding = only(objects(helm, values), "ValidatingAdmissionPolicyBinding", "-files")["spec"]
+        assert [action] == binding["validationActions"]
+        assert {label: "true"} == binding["matchResources"]["namespaceSelector"]["matchLabels"]
 
 
 def test_every_value_is_tried() -> None:
@@ -114,19 +129,23 @@ def test_who_may_have_a_slurm_where_is_told_refused_or_left_open(helm: Path) -> 
         (ALL, "example.test/slurm", ["Deny"]),
     ):
         made = objects(helm, values)
-        policy = only(made, "ValidatingAdmissionPolicy")
+        policy = only(made, "ValidatingAdmissionPolicy", "-namespaces")
         rules = policy["spec"]["matchConstraints"]["resourceRules"]
         assert {each["apiGroups"][0]: each["resources"] for each in rules} == {
             GROUP: sorted(each.plural for each in KINDS if each.plural != slurm_cluster.PLURAL),
             slurm_cluster.GROUP: [slurm_cluster.PLURAL],
         }
-        binding = only(made, "ValidatingAdmissionPolicyBinding")["spec"]
+        binding = only(made, "ValidatingAdmissionPolicyBinding", "-namespaces")["spec"]
         assert binding["policyName"] == policy["metadata"]["name"]
         assert binding["validationActions"] == actions
         (other,) = binding["matchResources"]["namespaceSelector"]["matchExpressions"]
         assert other == {"key": label, "operator": "NotIn", "values": ["true"]}
     kinds = {
-        each["kind"] for each in objects(helm, {"policies": {"slurmNamespaces": {"actions": []}}})
+        each["kind"]
+        for each in objects(
+            helm,
+            {"policies": {"slurmNamespaces": {"actions": []}, "slurmFiles": {"actions": []}}},
+        )
     }
     assert not {each for each in kinds if "Admission" in each}
 

@@ -82,6 +82,8 @@ def test_with_a_controller_who_speaks_to_slurm_may_read_its_address_and_its_key_
         ("slinky.slurm.net", "controllers", "get", "site"),
         ("slinky.slurm.net", "restapis", "list", ""),
         ("", "secrets", "get", "site-jwt"),
+        ("", "configmaps", "get", "site-restapi-tls"),
+        ("", "configmaps", "get", "other-restapi-tls"),
     } == rights(chart, "Role", "slurm-bridge-slurm")
     assert "slurm" == binding["metadata"]["namespace"]
     assert ["slurm-bridge-extender", "slurm-bridge-controllers"] == [

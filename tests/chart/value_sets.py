@@ -39,7 +39,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
     },
     "slurm-in-pods": {
         "config": {"slurm": {"controller": "slurm/site"}},
-        "slurmController": {"keySecret": "site-jwt"},
+        "slurmController": {"keySecret": "site-jwt", "restApis": ["site", "other"]},
     },
     "no-taint": {"config": {"controllers": {"taint_effect": ""}}},
     "direct-warned": {"policies": {"direct": {"actions": ["Warn", "Audit"], "namespaces": []}}},

@@ -3,13 +3,27 @@
 import contextlib
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
-from sandbox.api import Api
+from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 API = "rbac.authorization.k8s.io/v1"
+EFFECTIVE_S = 30
+"""Until a policy holds."""
+
+
+def told(api: Api, method: str, where: str, body: object, **options: Any) -> str:
+    """What an API server says against it, as a dry run; "" if it takes it."""
+    try:
+        api.request(
+            method, where, body, params={"dryRun": "All", **options.pop("params", {})}, **options
+        )
+    except ApiError as error:
+        return f"{error.status}: {error.message}"
+    return ""
 
 
 @contextlib.contextmanager

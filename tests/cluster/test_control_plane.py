@@ -12,7 +12,7 @@ from bridge.kube.client import KubeClient
 from bridge.process.clock import SystemClock
 from bridge.settings.schema import Settings
 from cluster import __main__ as program
-from cluster.controlplane.rivals import Rivals
+from cluster.controlplane import rivals
 from cluster.objects.labels import TAKE_OVER_ANNOTATION
 from deploy.operator_rights import NAME, rights
 from sandbox import kubeconfig
@@ -33,6 +33,7 @@ async def test_a_controller_is_made_told_and_changed_and_its_state_and_keys_outl
         first = await cluster.look("Controller")
 
         assert [each for each in first if "status" not in each] == [
+            "PATCH controllers",
             "POST secrets",
             "POST secrets",
             "PATCH configmaps",
@@ -153,21 +154,20 @@ async def test_another_operator_is_known_by_its_webhook_and_by_a_lease_that_it_r
     async with KubeClient.open(
         str(served.kubeconfig), request_timeout_s=10, user_agent="slurm-bridge-operator/1"
     ) as client:
-        rivals = Rivals(client, SystemClock())
-        assert await rivals.look(now) is None
+        assert await rivals.serving(client, now) is None
 
         rival.register()
         assert f"rival-{namespace} is registered for slinky.slurm.net" in (
-            await rivals.look(now) or ""
+            await rivals.serving(client, now) or ""
         )
         rival.leave()
-        assert await rivals.look(now) is None
+        assert await rivals.serving(client, now) is None
 
         rival.hold(until=now + timedelta(hours=1))
         assert f"theirs holds the lease {namespace}/slurm-operator" in (
-            await rivals.look(now) or ""
+            await rivals.serving(client, now) or ""
         )
-        assert await rivals.look(now + timedelta(hours=2)) is None
+        assert await rivals.serving(client, now + timedelta(hours=2)) is None
 
 
 @pytest.fixture

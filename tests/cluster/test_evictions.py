@@ -52,9 +52,11 @@ class TwoWorkers:
         self.looks = 0
 
     def node_set(self) -> NodeSetObject:
-        found = nodeset.read(msgspec.json.encode(self.served.admin.get(f"{self.where}/gpu")))
-        assert found.node_set is not None
-        return found.node_set
+        found = nodeset.NODE_SET.read(
+            msgspec.json.encode(self.served.admin.get(f"{self.where}/gpu"))
+        )
+        assert found.whole is not None
+        return found.whole
 
     def pod(self, number: int) -> Any:
         return self.served.admin.get(f"/api/v1/namespaces/{self.namespace}/pods/gpu-{number}")

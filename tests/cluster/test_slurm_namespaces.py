@@ -9,15 +9,13 @@ import pytest
 import yaml
 
 from deploy import manifests
-from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.attacks import attack
 from tests.cluster.examples import BY_NAME, Manifest, manifest, path
-from tests.cluster.people import editor
+from tests.cluster.people import EFFECTIVE_S, editor, told
 from tests.cluster.served import KINDS
 from tests.servers import fresh_namespace, wait_until
 
-EFFECTIVE_S = 30
 LABEL = "slurm-bridge.dev/slurm-clusters"
 REFUSED = "is none for Slurm in pods"
 APPLY = "application/apply-patch+yaml"
@@ -35,15 +33,8 @@ def asked(kind: str, namespace: str, spec: Mapping[str, Any] | None = None) -> M
     return wanted
 
 
-def told(api: Api, method: str, where: str, body: object, **options: Any) -> str:
-    """What an API server says against it, as a dry run; "" if it takes it."""
-    try:
-        api.request(
-            method, where, body, params={"dryRun": "All", **options.pop("params", {})}, **options
-        )
-    except ApiError as error:
-        return f"{error.status}: {error.message}"
-    return ""
+def is_of_namespaces(made: Manifest, kind: str) -> bool:
+    return made["kind"] == kind and str(made["metadata"]["name"]).endswith("-namespaces")
 
 
 @pytest.fixture
@@ -51,7 +42,7 @@ def ordinary(served: Sandbox) -> Iterator[str]:
     """A namespace that no administrator has labelled, where the policy denies."""
     made = list(yaml.safe_load_all(manifests.OPERATOR_FILE.read_text()))
     policy, binding = (
-        copy.deepcopy(next(each for each in made if each and each["kind"] == kind))
+        copy.deepcopy(next(each for each in made if each and is_of_namespaces(each, kind)))
         for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     )
     with fresh_namespace(served, labels={}) as name:

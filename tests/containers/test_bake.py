@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from bridge.crd.restapis import SLURMRESTD_PORT
 from cluster.configuration.slurm_conf import SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
-from cluster.rendering.restapi import SLURMRESTD_PORT
 from cluster.rendering.site import SLURM_USER_ID, SlurmImages
 from cluster.rendering.ssh import SSH_PORT
 from sandbox.errors import SandboxError

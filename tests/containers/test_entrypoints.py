@@ -40,11 +40,11 @@ class Entrypoint:
         text = (slurm.FOLDER / "entrypoints" / daemon).read_text()
         for path in ("/etc/", "/run/", "/var/"):
             text = text.replace(f" {path}", f" {root}{path}")
-        self._write("entrypoint", text.replace("/usr/sbin/", f"{self.bin}/"))
+        self.write("entrypoint", text.replace("/usr/sbin/", f"{self.bin}/"))
         for program in PROGRAMS:
-            self._write(program, NOTES)
+            self.write(program, NOTES)
 
-    def _write(self, program: str, text: str) -> None:
+    def write(self, program: str, text: str) -> None:
         (self.bin / program).write_text(text)
         (self.bin / program).chmod(0o755)
 
@@ -84,7 +84,7 @@ class Entrypoint:
 
     def on(self, machine: str) -> None:
         """Let slurmd tell of this machine."""
-        self._write(
+        self.write(
             "slurmd", f'{NOTES.splitlines()[0]}\nif [ "$*" = -C ]; then\n{machine}exit\nfi\n{NOTES}'
         )
 
@@ -247,6 +247,22 @@ def test_without_a_conf_there_is_one_and_each_form_is_known(entrypoint: Make) ->
     assert ["-D", "-Z", "--conf", "Topology=t:a"] == it.called("slurmd")
     it.run("--conf='Features=x'", POD_TOPOLOGY="t:a")
     assert ["-D", "--conf=Features=x Topology=t:a"] == it.called("slurmd")
+
+
+def test_a_second_container_of_a_pod_starts_when_slurmctld_misses_the_jobs_of_the_first(
+    entrypoint: Make,
+) -> None:
+    it = entrypoint("slurmd")
+    it.write("sleep", NOTES)
+
+    it.run("-Z")
+    assert it.called("sleep") is None
+    done = it.run("-Z")
+    assert ["21"] == it.called("sleep")
+    assert "slurmd starts in 21 s" in done.stderr
+    assert ["-D", "-Z"] == it.called("slurmd")
+    it.run("-Z", RESTART_PAUSE_S="40")
+    assert ["40"] == it.called("sleep")
 
 
 def test_what_is_no_number_is_told(entrypoint: Make) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from bridge.kube.wire import rfc3339
 from tests import virtual_time
 from tests.extender.placing import placing
 from tests.make.apiserver import ApiServer, Manifest
+from tests.make.devices import PROFILES, claim, device_class, device_slice
 from tests.make.leader import Leader, Outset
 from tests.make.manifests import CLUSTER, GATED, RING, kube_node, pod, running
 from tests.make.situations import Situation, check_that_every_write_may_fail, lived_through
@@ -25,6 +27,7 @@ from tests.virtual_time import EPOCH, VirtualClock
 OURS = names.binder(names.SCHEDULER_NAME)
 BINDING = "POST /api/v1/namespaces/team-a/pods/one/binding"
 STATUS = "PATCH /api/v1/namespaces/team-a/pods/one/status"
+CLAIM = "PATCH /apis/resource.k8s.io/v1/namespaces/team-a/resourceclaims/one"
 UNGATE = "PATCH /api/v1/namespaces/team-a/pods/one"
 
 
@@ -69,6 +72,18 @@ def outset(*pods: Manifest, jobs: list[Job] | None = None, **node: Any) -> Outse
     )
 
 
+def claiming(found: Manifest, its: Manifest) -> Outset:
+    """A pod with a claim; its: the claim. The job has the first of the node's two devices."""
+    found["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "one"}]
+    job = running(gres="gpu:example:1(IDX:0)", memory_mib=1024)
+    plain = outset(found, device_class(), device_slice(), its, jobs=[job])
+    return replace(
+        plain,
+        nodes=[replace(plain.nodes[0], gres="gpu:example:2")],
+        settings={**plain.settings, "controllers": {"device_profiles": PROFILES}},
+    )
+
+
 def node_of(api: ApiServer, name: str = "one") -> str:
     return str(api.pods[name]["spec"].get("nodeName", ""))
 
@@ -88,6 +103,11 @@ SITUATIONS = [
             in_ring("b", 1),
             jobs=[running(1, "a", "b", ring=True, tasks=2, memory_mib=1024)],
         ),
+    ),
+    Situation("a pod with a claim gets its node", lambda: claiming(gated(), claim("one"))),
+    Situation(
+        "a leader died before the Binding of a pod with a claim",
+        lambda: claiming(assigned(), claim("one", given="gpu-0", to="one")),
     ),
     Situation("it does not fit", lambda: outset(wanting(assigned(), 2), somebody_elses(3))),
 ]
@@ -114,6 +134,15 @@ def test_a_pod_costs_two_writes() -> None:
     assert [UNGATE, BINDING] == trouble.writes
     assert "s1" == node_of(found.api)
     assert not found.api.said  # no Event: docs/architecture.md says so
+
+
+def test_a_claim_costs_two_writes_more() -> None:
+    trouble = Trouble()
+
+    found = lived_through(Situation("one", lambda: claiming(gated(), claim("one"))), trouble)
+
+    assert [CLAIM, f"{CLAIM}/status", UNGATE, BINDING] == trouble.writes
+    assert "s1" == node_of(found.api)
 
 
 def test_a_pod_of_kube_schedulers_is_left_to_it() -> None:
@@ -155,7 +184,19 @@ def test_members_of_a_gang_are_bound() -> None:
         pytest.param(
             lambda: outset(assigned(resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}])),
             "resource claims",
-            id="resource claim",
+            id="resource claim without device profiles",
+        ),
+        *(
+            pytest.param(
+                lambda its=its: claiming(assigned(), its),
+                "claim one has no devices on s1 for this pod alone",
+                id=f"resource claim {how}",
+            )
+            for how, its in (
+                ("without devices", claim("one")),
+                ("of another pod", claim("one", given="gpu-0", to="other")),
+                ("of another node", claim("one", given="gpu-0", to="one", node="s2")),
+            )
         ),
     ],
 )

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -12,10 +14,11 @@ from bridge.domain.model.claims import profiles
 from bridge.domain.model.pods import Pod
 from bridge.kube import decode, errors
 from bridge.kube.cache import Cache
-from bridge.kube.claims.resource_claims import ResourceClaims
+from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.decode import PODS
-from extender.claims import ClaimAsker
+from extender.claims.asking import ClaimAsker, Templates
+from extender.claims.known import KnownClaims
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, claim, claiming, device_class
@@ -24,6 +27,7 @@ from tests.virtual_time import VirtualClock
 
 MEMBERS = 8
 ANSWER_S = 1.0
+LATE = timedelta(hours=1)
 
 
 class Slow(ApiServer):
@@ -55,8 +59,9 @@ def asked(
         api = Slow(clock, device_class(), *pods, *there)
         members = tuple(decode.pod(msgspec.json.encode(each)) for each in api.pods.values())
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
-        templates = ClaimTemplates(api)  # type: ignore[arg-type]
-        asker = ClaimAsker(claims, templates, Cache(PODS), profiles.read(PROFILES))
+        known, its = KnownClaims(claims, Cache(CLAIMS), Cache(CLASSES)), profiles.read(PROFILES)
+        templates = Templates(known, ClaimTemplates(api), its, clock)  # type: ignore[arg-type]
+        asker = ClaimAsker(claims, known, templates, pods=Cache(PODS), profiles=its, clock=clock)
         await body(asker, api, members)
 
     virtual_time.run(main)
@@ -130,6 +135,33 @@ def test_a_template_that_must_not_be_created_is_told() -> None:
     asked([by_class("one")], [], body)
 
 
+def test_a_pod_whose_claim_kubernetes_does_not_make_gets_no_job() -> None:
+    """A quota may be in the way: the job would hold devices for nobody, time and again."""
+
+    async def body(asker: ClaimAsker, _: Slow, members: tuple[Pod, ...]) -> None:
+        assert () == (await asker.counted(members, None))[2]
+
+        late = tuple(replace(each, created_at=each.created_at - LATE) for each in members)
+        (fault,) = (await asker.counted(late, None))[2]
+        assert "Kubernetes has not made the claim from template slurm-bridge-1" in fault.message
+
+    asked([by_class("one")], [], body)
+
+
+def test_a_pod_whose_claim_is_gone_gets_no_job() -> None:
+    """Kubernetes makes no other for as long as the pod's status names one."""
+    bereft = by_class("one")
+    bereft["status"]["resourceClaimStatuses"] = [
+        {"name": "slurm-bridge-0", "resourceClaimName": "one-x7k2p"}
+    ]
+
+    async def body(asker: ClaimAsker, _: Slow, members: tuple[Pod, ...]) -> None:
+        (fault,) = (await asker.counted(members, None))[2]
+        assert "claim one-x7k2p, made from template slurm-bridge-1-of-gpu, is gone" in fault.message
+
+    asked([bereft], [], body)
+
+
 def test_a_template_of_another_name_is_not_created() -> None:
     other = by_class("one")
     other["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "mine"
@@ -160,3 +192,29 @@ def test_nobody_has_templates_created_for_what_slurm_cannot_give(template: str, 
         assert {} == api.of("ResourceClaimTemplate")
 
     asked([made_up], [], body)
+
+
+def test_a_users_template_is_read_once_in_a_while() -> None:
+    mine = by_class("one")
+    mine["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "mine"
+    exactly = {"deviceClassName": "gpu", "count": 2}
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "mine", "namespace": "team-a", "uid": "u-mine"},
+        "spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}},
+    }
+
+    async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
+        for seconds, reads in ((0, 1), (1, 1), (20, 2), (1, 2)):
+            await asyncio.sleep(seconds)
+            counted, _, _ = await asker.counted(members, None)
+            assert {"resource.k8s.io/gpu:example": 2} == counted[0].demand.extended
+            assert reads == api.asked.count("mine")
+
+        api.remove("ResourceClaimTemplate", "mine")
+        await asyncio.sleep(20)
+        (fault,) = (await asker.counted(members, None))[2]
+        assert "there is no template mine" == fault.message
+
+    asked([mine], [template], body)

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Assign
@@ -37,6 +38,13 @@ def test_an_answer_that_makes_no_sense_costs_the_pin_of_cores_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert "" == told(monkeypatch, errors.Malformed("job.get", "the cores of a job: null"))
+
+
+def test_an_answer_without_cpus_is_logged_as_it_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
+    with capture_logs() as logs:
+        assert "" == told(monkeypatch, frozenset())
+
+    assert ["pod.cpus_untold"] == [line["event"] for line in logs]
 
 
 def test_a_job_that_cannot_be_read_now_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,97 +1,19 @@
 """A device is given once, whatever our cache of claims shows."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-import msgspec
 import pytest
 
 from bridge.domain import names
-from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode
-from bridge.domain.lifecycle.actions import Assign
-from bridge.domain.model.claims import profiles, reservations
-from bridge.domain.model.claims.values import ResourceClaim
-from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors
-from bridge.kube.cache import Cache
-from bridge.kube.claims import resource_claims
-from bridge.kube.claims.resource_claims import CLAIMS, ResourceClaims
-from bridge.kube.claims.slices import SLICES
+from bridge.domain.model.claims import reservations
+from bridge.kube import errors
 from bridge.reconcile.actuator import NotGiven
-from extender import giving
-from extender.giving import Devices
-from tests import virtual_time
+from extender.claims import giving
+from tests.extender.giver import Stage, staged
 from tests.make import placing
-from tests.make.apiserver import ApiServer, Manifest
-from tests.make.devices import PROFILES, claim, claiming, device_class, device_slice
-from tests.make.manifests import running
-from tests.make.slurm import Slurm
-from tests.make.slurm_nodes import Node
+from tests.make.devices import claim, claiming
 from tests.make.trouble import Fault, Trouble
-from tests.virtual_time import VirtualClock
-
-
-class Stage:
-    """A leader that gives the one device of a node, whose cache of claims shows nothing at all."""
-
-    def __init__(self, clock: VirtualClock, trouble: Trouble, *there: Manifest) -> None:
-        self.clock = clock
-        self.slices = slices = Cache(SLICES)
-        self.woken: list[PodUid] = []
-        self.everyone = Cache(CLAIMS)
-        self.api = ApiServer(clock, trouble, slices)
-        for manifest in (device_class(), device_slice(devices=1), *there):
-            self.api.create(manifest)
-        self.kube_nodes = Cache(decode.NODES)
-        self.kube_nodes.put(placing.kube_node("s1"))
-        slurm = Slurm(
-            trouble,
-            [running(number, gres="gpu:example:1(IDX:0)") for number in (1, 2)],
-            [Node(name="s1", gres="gpu:example:1")],
-        )
-        self.devices = Devices(
-            claims=ResourceClaims(self.api),  # type: ignore[arg-type]  # all that is called
-            slurm=slurm,  # type: ignore[arg-type]
-            everyone=self.everyone,
-            slices=slices,
-            kube_nodes=self.kube_nodes,
-            profiles=profiles.read(PROFILES),
-            clock=clock,
-            wake=self.woken.append,
-        )
-
-    def pod(self, name: str) -> Pod:
-        return decode.pod(msgspec.json.encode(self.api.pods[name]))
-
-    async def give(self, name: str, job: int) -> None:
-        """Give the pod of this name its own claim's device, for a job that has the node's only one."""
-        action = Assign(
-            job_id=JobId(job),
-            sluid=None,
-            slurm_node=SlurmNode("s1"),
-            kube_node=KubeNode("s1"),
-            grant="",
-        )
-        await self.devices.give(self.pod(name), action, None)
-
-    def given(self) -> list[str]:
-        """The claims that have a device."""
-        found = self.api.of("ResourceClaim").items()
-        return [name for name, each in found if each.get("status", {}).get("allocation")]
-
-
-def staged(
-    body: Callable[[Stage], Awaitable[None]], *there: Manifest, trouble: Trouble | None = None
-) -> None:
-    pods = [claiming("one"), claiming("two")]
-
-    async def main(clock: VirtualClock) -> None:
-        stage = Stage(clock, trouble or Trouble(), *pods, *there)
-        await clock.sleep(1)  # the watch of slices has told
-        await body(stage)
-
-    virtual_time.run(main)
 
 
 def test_of_two_pods_at_the_same_moment_one_gets_the_device() -> None:
@@ -157,11 +79,11 @@ def test_a_gift_that_never_arrived_does_not_count_for_ever() -> None:
 def test_what_was_surely_not_given_is_free_at_once(
     at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody else wrote to the claim, before the finalizer or before the gift."""
-    monkeypatch.setattr("tests.make.apiserver._failure", _conflict)
+    """A policy refuses the finalizer, or the gift."""
+    monkeypatch.setattr("tests.make.apiserver._failure", _refusal)
 
     async def second(stage: Stage) -> None:
-        with pytest.raises(errors.Conflict):
+        with pytest.raises(errors.Forbidden):
             await stage.give("one", 1)
         await stage.give("two", 2)
         assert ["two"] == stage.given()
@@ -169,8 +91,8 @@ def test_what_was_surely_not_given_is_free_at_once(
     staged(second, claim("one"), claim("two"), trouble=Trouble(at=at))
 
 
-def _conflict(_fault: Fault, method: str, path: str) -> errors.KubeError:
-    return errors.Conflict(method, path, status=409)
+def _refusal(_fault: Fault, method: str, path: str) -> errors.KubeError:
+    return errors.Forbidden(method, path, status=403)
 
 
 def test_what_the_cache_shows_is_not_reserved_besides() -> None:
@@ -178,20 +100,13 @@ def test_what_the_cache_shows_is_not_reserved_besides() -> None:
 
     async def again(stage: Stage) -> None:
         await stage.give("one", 1)
-        stage.everyone.put(_read(stage, "one"))
+        stage.everyone.put(stage.read("one"))
         del stage.api.of("ResourceClaim")["one"]["status"]
-        stage.everyone.put(_read(stage, "one", version="later"))
+        stage.everyone.put(stage.read("one", version="later"))
         await stage.give("two", 2)
         assert ["two"] == stage.given()
 
     staged(again, claim("one"), claim("two"))
-
-
-def _read(stage: Stage, name: str, version: str = "") -> ResourceClaim:
-    found = stage.api.of("ResourceClaim")[name]
-    if version:
-        found["metadata"]["resourceVersion"] = version
-    return resource_claims.claim(msgspec.json.encode(found))
 
 
 def test_what_was_given_without_an_answer_is_taken_back_though_no_cache_shows_it() -> None:
@@ -218,7 +133,7 @@ def test_each_claim_of_a_pod_is_taken_back_whatever_becomes_of_the_others() -> N
 
     async def back(stage: Stage) -> None:
         for name in "abcd":
-            stage.everyone.put(_read(stage, name))
+            stage.everyone.put(stage.read(name))
         stage.api.remove("ResourceClaim", "a")
         with pytest.raises(errors.Unavailable):
             await stage.devices.take_back(stage.pod("many"))

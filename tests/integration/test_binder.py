@@ -7,6 +7,7 @@ import pytest
 from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests.integration.claimed_devices import OPTIONS, Devices, offer
 from tests.integration.counting import calls
 from tests.integration.volumes import a_volume, mounted
 from tests.integration.worlds import Worlds, condition, is_released, played
@@ -14,14 +15,22 @@ from tests.servers import fresh_namespace, running_sandbox
 
 OURS = names.binder(names.SCHEDULER_NAME)
 PODS = 20
+CLAIMANTS = 8
+WRITES = ("POST ", "PATCH ", "PUT ", "DELETE ")
+CLAIM_WRITES = ("PATCH resourceclaims", "PATCH resourceclaims/status")
 
 
 @pytest.fixture(scope="module")
 def full_sandbox() -> Iterator[Sandbox]:
     """One of its own, as the setting concerns every pod."""
     with running_sandbox(
-        Options(accounting=True, settings=("placement.binder=extender",))
+        Options(
+            accounting=True,
+            node_gpus=0,
+            settings=("placement.binder=extender", *OPTIONS.settings),
+        )
     ) as sandbox:
+        offer(sandbox)
         yield sandbox
 
 
@@ -67,6 +76,32 @@ def test_a_pod_costs_one_patch_and_one_binding(worlds: Worlds) -> None:
 
     assert PODS == spent["PATCH pods"]
     assert PODS == spent["POST pods/binding"]
+
+
+def test_a_pod_with_a_claim_costs_two_writes_more_and_asks_nothing(worlds: Worlds) -> None:
+    """The extender binds it, as kube-scheduler would find nothing left to do."""
+    devices = Devices(worlds.sandbox, worlds.namespace)
+    devices.claim("one", kind="resourceclaimtemplates")
+    named = [f"claims-{n}" for n in range(CLAIMANTS)]
+    in_kube, in_slurm = (calls(worlds.sandbox, peer, "extender") for peer in ("kube", "slurm"))
+    for name in named:
+        devices.pod(name, resourceClaimTemplateName="one")
+    for name in named:
+        results = devices.given(name)["allocation"]["devices"]["results"]
+        assert {each["device"] for each in results} == devices.in_slurm(name)
+        assert OURS == devices.get(name)["spec"]["schedulerName"]
+    asked = calls(worlds.sandbox, "kube", "extender") - in_kube
+
+    written = {name: count for name, count in asked.items() if name.startswith(WRITES)}
+    each_once = ("PATCH pods", "POST pods/binding", *CLAIM_WRITES)
+    assert dict.fromkeys(each_once, CLAIMANTS) == {
+        name: count for name, count in written.items() if not name.endswith(("leases", "events"))
+    }
+    # What the watch shows a moment too late is read.
+    assert asked["GET resourceclaims"] <= CLAIMANTS / 2
+    assert 0 == asked["GET deviceclasses"]
+    slurm = calls(worlds.sandbox, "slurm", "extender") - in_slurm
+    assert (CLAIMANTS, 0) == (slurm["job.get"], slurm["node.get"])
 
 
 def test_the_extender_that_dies_leaves_no_pod_unbound(worlds: Worlds) -> None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,112 +11,39 @@ import yaml
 from typer.testing import CliRunner
 
 from bridge.commands import plugin
-from bridge.domain import names
+from bridge.domain.model.claims.giving import FINALIZER
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
-from sandbox.errors import SandboxError
-from sandbox.options import Options
 from tests.commands import sowing
-from tests.servers import fresh_namespace, running_sandbox, wait_until
-
-DRIVER = "gpu.example.com"
-RESOURCE = "example.com/accelerator"
-"""By which Kubernetes 1.36 lets pods ask for the class's devices, and by the name of the class."""
-CLASS_AS_RESOURCE = f"deviceclass.resource.kubernetes.io/{DRIVER}"
-OTHERS = 200
-API = "/apis/resource.k8s.io/v1"
-PATIENCE_S = 60.0
-OPTIONS = Options(
-    nodes=2,
-    plain_nodes=0,
-    node_gpus=0,
-    settings=(f"""controllers.device_profiles={{"device.driver == '{DRIVER}'": "gpu:example"}}""",),
+from tests.integration import claimed_devices
+from tests.integration.claimed_devices import (
+    API,
+    CLASS_AS_RESOURCE,
+    DRIVER,
+    NICS,
+    PATIENCE_S,
+    RESOURCE,
+    UNKNOWN_RESOURCE,
+    Devices,
+    claiming,
+    device_class,
+    pod,
 )
+from tests.servers import fresh_namespace, wait_until
 
-
-@dataclass(frozen=True, slots=True)
-class Devices:
-    """Two nodes with four devices each, and a bridged namespace."""
-
-    sandbox: Sandbox
-    namespace: str
-
-    def claim(self, name: str, *, kind: str = "resourceclaims", **request: Any) -> None:
-        exactly = {"deviceClassName": DRIVER, "count": 1, **request}
-        spec: dict[str, Any] = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
-        body = {"metadata": {"name": name}, "spec": spec}
-        if kind == "resourceclaimtemplates":
-            body["spec"] = {"spec": spec}
-        self.sandbox.admin.create(f"{API}/namespaces/{self.namespace}/{kind}", body)
-
-    def pod(self, name: str, **claim: str) -> None:
-        self.sandbox.admin.create(f"/api/v1/namespaces/{self.namespace}/pods", pod(name, **claim))
-
-    def get(self, name: str) -> dict[str, Any]:
-        return self.sandbox.admin.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}")
-
-    def given(self, name: str) -> dict[str, Any]:
-        """The status of the claim of a pod that runs."""
-        wait_until(
-            lambda: self.get(name)["status"]["phase"] == "Running", PATIENCE_S, sandbox=self.sandbox
-        )
-        found = self.get(name)
-        entry = found["spec"]["resourceClaims"][0]
-        made = found["status"].get("resourceClaimStatuses", [{}])[0].get("resourceClaimName")
-        claim = entry.get("resourceClaimName") or made
-        status: dict[str, Any] = self.sandbox.admin.get(
-            f"{API}/namespaces/{self.namespace}/resourceclaims/{claim}"
-        )["status"]
-        return status
-
-    def in_slurm(self, name: str) -> set[str]:
-        """The devices whose indexes Slurm gave a pod's job, by the names the driver has for them."""
-        job = self.get(name)["metadata"]["labels"][names.JOB_ID_LABEL]
-        line = self.sandbox.run("scontrol", "show", "-d", "job", job)
-        text = line.partition("(IDX:")[2].partition(")")[0]
-        found: set[str] = set()
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            found |= {f"gpu-{index}" for index in range(int(first), int(last or first) + 1)}
-        return found
-
-
-def pod(name: str, **claim: str) -> dict[str, Any]:
-    container = {"name": "c", "image": "busybox", "resources": {"claims": [{"name": "gpu"}]}}
-    return {
-        "metadata": {"name": name},
-        "spec": {"containers": [container], "resourceClaims": [{"name": "gpu", **claim}]},
-    }
-
-
-def device_class() -> dict[str, Any]:
-    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-    spec = {"selectors": [selector], "extendedResourceName": RESOURCE}
-    return {"metadata": {"name": DRIVER}, "spec": spec}
+OTHERS = 200
 
 
 @pytest.fixture(scope="module")
 def with_devices() -> Iterator[Sandbox]:
-    with running_sandbox(OPTIONS) as sandbox:
-        sandbox.admin.create(f"{API}/deviceclasses", device_class())
-        for node in OPTIONS.node_names:
-            devices = [{"name": f"gpu-{index}"} for index in range(4)]
-            pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-            spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}
-            body = {"metadata": {"name": f"slice-{node}"}, "spec": spec}
-            sandbox.admin.create(f"{API}/resourceslices", body)
-        wait_until(
-            lambda: sandbox.run("scontrol", "show", "nodes").count("Gres=gpu:example:4") == 2,
-            PATIENCE_S,
-            sandbox=sandbox,
-        )
+    with claimed_devices.sandbox_with_devices() as sandbox:
         yield sandbox
 
 
 @pytest.fixture
 def devices(with_devices: Sandbox) -> Iterator[Devices]:
-    with fresh_namespace(with_devices, labels={names.ENABLED_LABEL: "true"}) as namespace:
-        yield Devices(with_devices, namespace)
+    with claimed_devices.bridged(with_devices) as devices:
+        yield devices
 
 
 def test_a_claim_gets_the_devices_that_slurm_gave(devices: Devices) -> None:
@@ -147,48 +73,36 @@ def claims_given(devices: Devices) -> list[dict[str, Any]]:
     ]
 
 
-def test_who_asks_by_a_class_gets_a_claim_of_the_devices_that_slurm_gave(devices: Devices) -> None:
-    """From the manifest as it is: no claim, no template, only a limit."""
-    for name in ("one", "another"):
-        body = claiming(name, CLASS_AS_RESOURCE, devices=2)
-        devices.sandbox.admin.create(f"/api/v1/namespaces/{devices.namespace}/pods", body)
-    for name in ("one", "another"):
-        results = devices.given(name)["allocation"]["devices"]["results"]
-        assert 2 == len(results)
-        assert {each["device"] for each in results} == devices.in_slurm(name)
+def test_a_claim_of_a_pod_that_never_starts_goes_with_it(devices: Devices) -> None:
+    """It has had its finalizer since its job was submitted."""
+    devices.claim("all", kind="resourceclaimtemplates", count=4)
+    names_of = [f"pod-{number}" for number in range(len(claimed_devices.OPTIONS.node_names) + 1)]
+    for name in names_of[:-1]:
+        devices.pod(name, resourceClaimTemplateName="all")
+        devices.given(name)
+    devices.pod(names_of[-1], resourceClaimTemplateName="all")
 
-    path = f"{API}/namespaces/{devices.namespace}/resourceclaimtemplates"
-    templates = devices.sandbox.admin.get(path)["items"]
-    assert [f"slurm-bridge-2-of-{DRIVER}"] == [each["metadata"]["name"] for each in templates]
+    def waiting() -> list[dict[str, Any]]:
+        """The claims without devices."""
+        path = f"{API}/namespaces/{devices.namespace}/resourceclaims"
+        found = devices.sandbox.admin.get(path)["items"]
+        return [each for each in found if "allocation" not in each.get("status", {})]
 
+    wait_until(
+        lambda: [[FINALIZER]] == [each["metadata"].get("finalizers") for each in waiting()],
+        PATIENCE_S,
+        sandbox=devices.sandbox,
+    )
 
-def test_a_pod_that_asks_by_a_class_cannot_be_applied_twice(devices: Devices) -> None:
-    """As docs/claims.md says: what is stored has a claim, and no limit of that name."""
-    body = {"apiVersion": "v1", "kind": "Pod", **claiming("applied", CLASS_AS_RESOURCE)}
-    apply = ("-n", devices.namespace, "apply", "-f", "-")
-    devices.sandbox.kubectl(*apply, stdin=yaml.safe_dump(body))
-
-    with pytest.raises(SandboxError, match="pod updates may not change fields"):
-        devices.sandbox.kubectl(*apply, stdin=yaml.safe_dump(body))
+    devices.sandbox.admin.delete(f"/api/v1/namespaces/{devices.namespace}/pods/{names_of[-1]}")
+    wait_until(lambda: not waiting(), PATIENCE_S, sandbox=devices.sandbox)
 
 
 def test_what_slurm_cannot_honour_is_told_on_the_pod(devices: Devices) -> None:
     by_name = {"cel": {"expression": "device.attributes['gpu.example.com'].index == 3"}}
     devices.claim("third-one", selectors=[by_name])
     devices.pod("picky", resourceClaimName="third-one")
-    path = f"/api/v1/namespaces/{devices.namespace}/pods"
-    devices.sandbox.admin.create(path, claiming("by-resource", RESOURCE))
-
-    def told(name: str) -> str:
-        conditions = devices.get(name)["status"].get("conditions", [])
-        found = [each for each in conditions if each["type"] == names.ALLOCATED_CONDITION]
-        return found[0]["message"] if found else ""
-
-    for name, words in (
-        ("picky", "selectors: cannot be honoured"),
-        ("by-resource", f"none of the 2 nodes that suit the pod has 1 {RESOURCE}"),
-    ):
-        wait_until(lambda n=name, w=words: w in told(n), PATIENCE_S, sandbox=devices.sandbox)  # type: ignore[misc]
+    devices.is_told("picky", "selectors: cannot be honoured")
 
 
 @pytest.mark.parametrize("form", ["claim", CLASS_AS_RESOURCE, RESOURCE])
@@ -240,17 +154,13 @@ def test_claims_of_others_at_the_same_instant_get_no_device_of_slurm_s_nodes(
     assert 8 == len({(one["pool"], one["device"]) for found in results for one in found})
 
 
-def claiming(name: str, form: str, devices: int = 1) -> dict[str, Any]:
-    """A pod that asks for devices: by a claim from template `mine`, or as a resource of that name."""
-    if form == "claim":
-        return pod(name, resourceClaimTemplateName="mine")
-    container = {"name": "c", "image": "busybox", "resources": {"limits": {form: str(devices)}}}
-    return {"metadata": {"name": name}, "spec": {"containers": [container]}}
-
-
 def test_the_doctor_warns_of_a_profile_whose_class_is_gone(with_devices: Sandbox) -> None:
     admin, path = with_devices.admin, f"{API}/deviceclasses"
-    assert "ok" == sowing.examined(with_devices.env)["device profiles"]["verdict"]
+    untold = f"DeviceClass {NICS} has extendedResourceName {UNKNOWN_RESOURCE}"
+    before = sowing.examined(with_devices.env)["device profiles"]["found"]
+    assert before.startswith(untold)
+    assert ";" not in before
+
     admin.delete(f"{path}/{DRIVER}")
     try:
         found = sowing.examined(with_devices.env)["device profiles"]
@@ -258,7 +168,8 @@ def test_the_doctor_warns_of_a_profile_whose_class_is_gone(with_devices: Sandbox
         admin.create(path, device_class())
 
     assert "warning" == found["verdict"]
-    assert "no DeviceClass selects the devices of gpu:example" == found["found"]
+    assert "no DeviceClass selects the devices of gpu:example" in found["found"]
+    assert f"{RESOURCE} stands for DeviceClass {DRIVER}, which is not there" in found["found"]
 
 
 def test_explain_and_why_know_claims(devices: Devices, tmp_path: Path) -> None:

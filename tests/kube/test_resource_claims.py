@@ -68,6 +68,40 @@ def test_what_we_write_is_what_we_read() -> None:
     }
 
 
+def test_what_a_claim_asks_for_is_kept_while_it_waits() -> None:
+    waiting = json.loads(claim())
+    del waiting["spec"]["devices"]["config"]
+
+    kept = resource_claims.CLAIMS.read(json.dumps(waiting).encode())
+
+    assert kept.is_whole
+    assert ["c"] == [each.device_class for each in kept.spec.requests]
+
+
+def many(what: str) -> bytes:
+    """A claim that waits, and has so much of something that it is not kept."""
+    found = json.loads(claim())
+    devices = found["spec"]["devices"]
+    if what != "parameters":
+        del devices["config"]
+    if what == "requests":
+        devices["requests"] *= 5
+    if what == "finalizers":
+        found["metadata"]["finalizers"] = [f"example.com/{n}" for n in range(5)]
+    if what == "oddities":
+        devices["requests"] = "many"
+    return json.dumps(found).encode()
+
+
+@pytest.mark.parametrize("what", ["parameters", "requests", "finalizers", "oddities"])
+def test_of_a_claim_that_asks_for_much_only_what_it_has_is_kept(what: str) -> None:
+    kept = resource_claims.CLAIMS.read(many(what))
+
+    assert not kept.is_whole
+    assert (ClaimSpec(), ()) == (kept.spec, kept.finalizers)
+    assert resource_claims.CLAIMS.read(many("nothing")).is_whole
+
+
 def test_what_a_claim_asks_for_is_not_kept_of_everyone() -> None:
     results = [{"request": "r", "driver": "d", "pool": "n1", "device": "gpu-1"}]
     written = claim(allocation={"devices": {"results": results}}, reservedFor=[{"uid": "p1"}])

@@ -93,7 +93,11 @@ class ApiServer:
         del params, accept
         await asyncio.sleep(0)
         if method == "GET":
-            return msgspec.json.encode(self._read(method, path))
+            return self._trouble.read(
+                f"{method} {path}",
+                lambda: msgspec.json.encode(self._read(method, path)),
+                fail=lambda fault: _failure(fault, method, path),
+            )
         sent = msgspec.json.decode(msgspec.json.encode(body))
         return self._trouble.write(
             f"{method} {path}",
@@ -208,7 +212,9 @@ class ApiServer:
 
 def _is_watched(found: Manifest, cache: Cache[Any]) -> bool:
     """Pods of another scheduler are in the other cache."""
-    if not cache.kind.path.endswith(f"/{found['kind'].lower()}s"):
+    kind = found["kind"]
+    collection = _COLLECTIONS.get(kind, f"/{kind.lower()}s")
+    if not cache.kind.path.endswith(f"/{collection.rpartition('/')[2]}"):
         return False
     scheduler = found.get("spec", {}).get("schedulerName", names.SCHEDULER_NAME)
     ours = scheduler in names.schedulers(names.SCHEDULER_NAME)

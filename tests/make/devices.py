@@ -48,10 +48,12 @@ def claiming(name: str, *claims: str) -> Manifest:
 
 
 def by_class(name: str, *, devices: int = 1) -> Manifest:
-    """A gated pod that asked for devices by their class, as it comes out of admission."""
+    """A gated pod that asked for devices by their class, as it has just come out of admission."""
     template = f"slurm-bridge-{devices}-of-gpu"
     entry = {"name": "slurm-bridge-0", "resourceClaimTemplateName": template}
-    return pod(name, {**GATED, "resourceClaims": [entry]})
+    found = pod(name, {**GATED, "resourceClaims": [entry]})
+    found["metadata"]["creationTimestamp"] = rfc3339(EPOCH)
+    return found
 
 
 def _made(kind: str, name: str, spec: dict[str, Any]) -> Manifest:

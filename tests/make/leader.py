@@ -82,6 +82,7 @@ class Leader:
             self._mirror.bound,
             self._mirror.slices,
             self._mirror.claims,
+            self._mirror.classes,
         )
         self.trouble = trouble
         self.set_aside = set_aside

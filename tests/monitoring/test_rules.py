@@ -39,6 +39,8 @@ HEALTHY = {
     "slurm_bridge_evictions_held_back": "0x60",
     "slurm_bridge_webhook_works": "1x60",
     "slurm_bridge_policy_is_current": "1x60",
+    'slurm_bridge_agent_pods{cores="untold",instance="a"}': "3x60",
+    'slurm_bridge_agent_pods{cores="missing",instance="a"}': "0x5 1x2 0x53",
 }
 """Series by the minute. Clocks of promtool begin at 0."""
 
@@ -88,6 +90,9 @@ SICK: Mapping[str, Mapping[str, str | None]] = {
     "SlurmBridgeEvictionsHeldBack": {"slurm_bridge_evictions_held_back": "12x60"},
     "SlurmBridgeWebhookDoesNotWork": {"slurm_bridge_webhook_works": "0x60"},
     "SlurmBridgePolicyNotCurrent": {"slurm_bridge_policy_is_current": "0x60"},
+    "SlurmBridgeCoresNotPinned": {
+        'slurm_bridge_agent_pods{cores="failed",instance="a"}': "1x60",
+    },
 }
 
 

@@ -1,6 +1,7 @@
 """A Slurm of pods on real kubelets, made by slurm-operator, as its tests see it."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ OPTIONS = Options(
 )
 NAMESPACE = "slurm"
 STARTS_S = 120.0
+_SAVED = "/var/spool/slurmctld/*/job_state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +36,20 @@ class InPods:
 
     sandbox: Sandbox
     login_image: str
+    namespace: str = NAMESPACE
 
     def run(self, *command: str) -> str:
         """Run a command beside slurmctld; "" while there is none."""
         try:
             return self.sandbox.kubectl(
-                "-n", NAMESPACE, "exec", "site-controller-0", "-c", "slurmctld", "--", *command
+                "-n", self.namespace, "exec", "site-controller-0", "-c", "slurmctld", "--", *command
             )
         except SandboxError:
             return ""
 
     def condition(self, kind: str, name: str, wanted: str) -> tuple[str, str]:
         """Return status and message of an object's condition."""
-        path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/{kind}/{name}"
+        path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{self.namespace}/{kind}/{name}"
         for each in self.sandbox.admin.get(path).get("status", {}).get("conditions", []):
             if each["type"] == wanted:
                 return each["status"], each.get("message", "")
@@ -70,7 +73,7 @@ class InPods:
         """Make a LoginSet and wait until it is ready; return what runs kubectl's `exec` or `logs` for it."""
         listed = slurm_objects.login_set(name, image, slurm_objects.USERS_OF_FILES)
         bodies = json.dumps({"apiVersion": "v1", "kind": "List", "items": listed})
-        self.sandbox.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=bodies)
+        self.sandbox.kubectl("-n", self.namespace, "apply", "-f", "-", stdin=bodies)
         wait_until(
             lambda: self.condition("loginsets", name, "Ready")[0] == "True",
             STARTS_S,
@@ -79,13 +82,13 @@ class InPods:
 
         def run(verb: str, *command: str) -> str:
             what = (f"deployment/{name}", "-c", "login", *(("--", *command) if command else ()))
-            return self.sandbox.kubectl("-n", NAMESPACE, verb, *what)
+            return self.sandbox.kubectl("-n", self.namespace, verb, *what)
 
         return run
 
     def workers(self) -> list[str]:
         """Return the names of the workers' pods."""
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
         found = self.sandbox.admin.get(path, labelSelector="app.kubernetes.io/name=slurmd")
         return sorted(each["metadata"]["name"] for each in found["items"])
 
@@ -93,6 +96,38 @@ class InPods:
         """Submit a batch job to a worker; return its id, "" while there is no slurmctld."""
         command = ("--parsable", "--output=/dev/null", "-w", worker, "--wrap", f"sleep {seconds}")
         return self.run("sbatch", *command).strip()
+
+    def submit_wide(self, nodes: int, seconds: int) -> str:
+        """Submit a batch job that wants whole nodes; return its id."""
+        size = ("--parsable", "--output=/dev/null", "--exclusive", f"-N{nodes}")
+        return self.run("sbatch", *size, "--wrap", f"sleep {seconds}").strip()
+
+    def address(self, daemon: str) -> str:
+        """Return the address of a daemon that has one pod: this host reaches pods, but no Service."""
+        return self.address_of(self._of(daemon))
+
+    def address_of(self, pod: str) -> str:
+        """Return the address of a pod."""
+        return str(self._pod(pod)["status"]["podIP"])
+
+    def scale(self, node_set: str, replicas: int) -> None:
+        """Change how many workers there are to be."""
+        patch = json.dumps({"spec": {"replicas": replicas}})
+        what = (f"nodeset/{node_set}", "--type=merge", f"-p={patch}")
+        self.sandbox.kubectl("-n", self.namespace, "patch", *what)
+
+    def kill(self, daemon: str) -> str:
+        """Kill the container of a daemon that has one pod; return the pod's name."""
+        pod = self._of(daemon)
+        self._kill(pod, daemon)
+        return pod
+
+    def let_save(self) -> None:
+        """Wait until slurmctld has saved what it knows now, which it does some seconds after each change."""
+        mark = f"saved-{time.time_ns()}"
+        self.run("scancel", "--name=saved")  # the last one
+        self.run("sbatch", "--hold", "--job-name=saved", f"--comment={mark}", "--wrap=true")
+        wait_until(lambda: mark in self.run("sh", "-c", f"grep -ao {mark} {_SAVED}"), STARTS_S)
 
     @contextmanager
     def frozen(self, daemon: str) -> Iterator[None]:
@@ -105,21 +140,48 @@ class InPods:
             self._task(pod, daemon, "resume")
 
     def _of(self, daemon: str) -> str:
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
         found = self.sandbox.admin.get(path, labelSelector=f"app.kubernetes.io/name={daemon}")
         (pod,) = (str(each["metadata"]["name"]) for each in found["items"])
         return pod
 
-    def _task(self, pod: str, container: str, *action: str) -> None:
-        """Do something to a running container."""
+    def kill_worker(self, name: str) -> None:
+        """Kill the slurmd of a worker, and with it all that runs in its container."""
+        self._kill(name, "slurmd")
+
+    def _kill(self, pod: str, container: str) -> None:
+        where = self._task(pod, container, "kill", "--signal", "SIGKILL")
+
+        def is_noticed() -> bool:
+            now = self._pod(pod)["status"]["containerStatuses"]
+            ids = {each.get("containerID") for each in now if each["name"] == container}
+            return ids != {where} or not self.is_ready(pod)
+
+        wait_until(is_noticed, STARTS_S, sandbox=self.sandbox)
+
+    def _task(self, pod: str, container: str, *action: str) -> str:
+        """Do something to a running container; return its id."""
         found = self._pod(pod)
         statuses = found["status"]["containerStatuses"]
         (where,) = (str(each["containerID"]) for each in statuses if each["name"] == container)
         command = ("ctr", "-n", "k8s.io", "tasks", *action, where.removeprefix("containerd://"))
         self.sandbox.on_node(found["spec"]["nodeName"], *command)
+        return where
+
+    def is_ready(self, pod: str) -> bool:
+        """Check whether a pod is ready."""
+        conditions = self._pod(pod)["status"].get("conditions", ())
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
     def _pod(self, name: str) -> dict[str, Any]:
-        return dict(self.sandbox.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{name}"))
+        return dict(self.sandbox.admin.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}"))
+
+    def tries(self, login: Callable[..., str], *command: str) -> str:
+        """Run a command in a login pod; return what it prints, "" if it fails."""
+        try:
+            return login("exec", "timeout", "20", *command)
+        except SandboxError:
+            return ""
 
 
 @contextmanager

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from bridge.domain import names
-from bridge.domain.model.cores import cpu_list
 from sandbox import chart
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests.realnodes import cores
 from tests.realnodes.containers import STARTS_S, Containers
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 OPTIONS = Options(
     accounting=True, nodes=0, plain_nodes=0, real_nodes=1, settings=("agent.pin_cores=true",)
 )
-ONE_CPU = {"cpu": "1", "memory": "64Mi"}
+GANG = ("one", "two")
 
 
 class Agent:
@@ -84,46 +84,61 @@ def containers(node: Sandbox) -> Iterator[Containers]:
         yield Containers(node, namespace)
 
 
-def cores(containers: Containers, name: str) -> str:
-    """The processors of a pod's first container, as its first process sees them."""
-    said = containers.exec(name, "grep", "Cpus_allowed_list", "/proc/1/status")
-    return said.split()[-1]
-
-
-def given(containers: Containers, name: str) -> str:
-    """What Slurm gave it: CPU_IDs."""
-    said = containers.sandbox.run("scontrol", "show", "job", "-d", containers.job_of(name))
-    return next(word for word in said.split() if word.startswith("CPU_IDs=")).partition("=")[2]
-
-
-def has_its_own(containers: Containers, name: str) -> None:
-    wanted = given(containers, name)
-    wait_until(lambda: cores(containers, name) == wanted, STARTS_S, sandbox=containers.sandbox)
-
-
 def test_two_pods_have_the_very_cores_that_slurm_gave_and_none_is_in_two_sets(
     containers: Containers, agent: Agent
 ) -> None:
     for name in ("one", "two"):
-        containers.create(name, "sleep 600", limits=ONE_CPU)
+        containers.create(name, "sleep 600", limits=cores.ONE_CPU)
     for name in ("one", "two"):
         containers.runs(name)
 
     for name in ("one", "two"):
-        has_its_own(containers, name)
+        cores.has_its_own(containers, name)
 
-    sets = [cpu_list.parse(cores(containers, name)) or frozenset() for name in ("one", "two")]
-    assert all(sets)
-    assert not sets[0] & sets[1]
+    assert not cores.inside(containers, "one") & cores.inside(containers, "two")
+
+
+def test_a_gangs_members_divide_their_jobs_cores_and_each_members_containers_share_its(
+    containers: Containers, agent: Agent
+) -> None:
+    half = {"cpu": "500m", "memory": "64Mi"}
+    for name in GANG:
+        containers.create(
+            name,
+            *("sleep 600", "sleep 600"),
+            limits=half,
+            labels={names.POD_GROUP_LABEL: "gang"},
+            notes={names.POD_GROUP_SIZE_ANNOTATION: str(len(GANG))},
+        )
+    for name in GANG:
+        containers.runs(name)
+    everything = cores.given(containers, GANG[0])
+    assert len(GANG) == len(everything)
+
+    def own() -> list[frozenset[int]]:
+        return [
+            cores.inside(containers, name, container) for name in GANG for container in ("c0", "c1")
+        ]
+
+    wait_until(lambda: {1} == {len(each) for each in own()}, STARTS_S, sandbox=containers.sandbox)
+    first, first_too, second, second_too = own()
+
+    assert (first, second) == (first_too, second_too)
+    assert first | second == everything
+    ranks = {
+        containers.get(name)["metadata"]["annotations"][names.RANK_ANNOTATION]: each
+        for name, each in zip(GANG, (first, second), strict=True)
+    }
+    assert ranks["0"] == {min(everything)}
 
 
 def test_restarts_of_container_kubelet_and_agent_change_nothing(
     node: Sandbox, containers: Containers, agent: Agent
 ) -> None:
     script = "[ -e /scratch/again ] && exec sleep 600; touch /scratch/again; until [ -e /scratch/go ]; do sleep 0.2; done; exit 1"
-    containers.create("pod", script, limits=ONE_CPU, restartPolicy="OnFailure")
+    containers.create("pod", script, limits=cores.ONE_CPU, restartPolicy="OnFailure")
     containers.runs("pod")
-    has_its_own(containers, "pod")
+    cores.has_its_own(containers, "pod")
     agent.kill()
     containers.exec("pod", "touch", "/scratch/go")
     node.end_daemon(NODE, "kubelet")
@@ -134,15 +149,17 @@ def test_restarts_of_container_kubelet_and_agent_change_nothing(
 
     wait_until(runs_again, STARTS_S, sandbox=node)
 
-    assert given(containers, "pod") == cores(containers, "pod")  # by its pod's group alone
+    assert cores.given(containers, "pod") == cores.inside(
+        containers, "pod"
+    )  # by its pod's group alone
     agent.start()
-    has_its_own(containers, "pod")
+    cores.has_its_own(containers, "pod")
 
 
 def test_without_the_agent_containers_run_on_any_core(
     node: Sandbox, containers: Containers
 ) -> None:
-    containers.create("pod", "sleep 600", limits=ONE_CPU)
+    containers.create("pod", "sleep 600", limits=cores.ONE_CPU)
     containers.runs("pod")
 
-    assert given(containers, "pod") != cores(containers, "pod")
+    assert cores.given(containers, "pod") != cores.inside(containers, "pod")

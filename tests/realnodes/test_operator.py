@@ -1,12 +1,15 @@
 """slurm-operator on real kubelets: a Slurm of pods from three objects, and workers that leave only when they are idle."""
 
 import base64
+import json
 import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from bridge.commands import plugin
 from sandbox.errors import SandboxError
 from sandbox.image.slurm import SlurmImage
 from sandbox.operator.serving import SLURM_CONF
@@ -51,6 +54,20 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
     sandbox.kubectl("-n", NAMESPACE, "scale", "nodeset/workers", "--replicas=1")
     (going,) = wait_until(in_pods.drained, LEAVES_S, sandbox=sandbox)
     assert {*jobs} == {*in_pods.workers()}
+    (staying,) = {*jobs} - {going}
+    in_words = {going: "draining", staying: "mixed"}
+    page = wait_until(
+        lambda: shown if states(shown := kubectl_slurm(in_pods, "cluster")) == in_words else {},
+        LEAVES_S,
+        sandbox=sandbox,
+    )
+    assert "runs" == page["operator"]
+    waits = f"{going} goes (scaled in) when its jobs have ended"
+    assert any("NodeSet/workers: " in each and waits in each for each in page["waits"]), page
+    assert all("26" in each["version"] for each in page["parts"]), page
+    why = kubectl_slurm(in_pods, "why", going)
+    assert ("is draining", "by slurm-operator: scaled in") == (why["state"], why["why"])
+    assert "is not ready" == kubectl_slurm(in_pods, "why", "nodeset/workers")["state"]
 
     wait_until(lambda: in_pods.workers() == sorted({*jobs} - {going}), LEAVES_S, sandbox=sandbox)
     wait_until(
@@ -66,6 +83,18 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
     wait_until(
         lambda: {(job, "COMPLETED") for job in jobs.values()} <= in_pods.accounted(), LEAVES_S
     )
+
+
+def kubectl_slurm(in_pods: InPods, *words: str) -> dict[str, Any]:
+    """What `kubectl slurm` says without asking Slurm."""
+    env = {**in_pods.sandbox.env, "SLURM_JWT": None}
+    done = CliRunner().invoke(plugin.app(), [*words, "-n", NAMESPACE, "-o", "json"], env=env)
+    return dict(json.loads(done.stdout))
+
+
+def states(page: dict[str, Any]) -> dict[str, str]:
+    """How each worker on the page stands in Slurm."""
+    return {each["worker"]: each["state"] for each in page["workers"]}
 
 
 def test_a_login_pod_reaches_the_workers(in_pods: InPods) -> None:

@@ -1,6 +1,7 @@
 """What ended jobs under SchedMD's operator, done to ours on real kubelets: each job ends by itself (docs/operator-defects.md, D1, D3 and D5)."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,17 @@ from tests.servers import wait_until
 pytestmark = pytest.mark.real_all
 
 LEAVES_S = 120.0
-NODE_SET = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/nodesets/workers"
+OBJECTS = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}"
+NODE_SET = f"{OBJECTS}/nodesets/workers"
+CONTROL_PLANE = ("controllers", "restapis", "accountings")
+
+NO_WORKERS: dict[str, Any] = {
+    "apiVersion": "slinky.slurm.net/v1beta1",
+    "kind": "NodeSet",
+    "metadata": {"name": "none"},
+    "spec": {"replicas": 0, "controllerRef": {"name": "site"}},
+}
+"""It names the Controller, and nothing more."""
 
 
 @pytest.fixture(scope="module")
@@ -93,21 +104,37 @@ def test_a_worker_whose_pod_somebody_deletes_ends_its_job_first(in_pods: InPods)
 
 
 def test_a_deleted_nodeset_ends_when_its_jobs_have_ended(in_pods: InPods) -> None:
-    """D5. After the tests above: nothing is left."""
+    """D5. And what it needs meanwhile stays, although it is deleted at the same time. After the tests above: nothing is left."""
     sandbox = in_pods.sandbox
     wait_until(lambda: is_known(in_pods), STARTS_S, sandbox=sandbox)
     jobs = run_on_each(in_pods, 20)
+    sandbox.admin.create(f"{OBJECTS}/nodesets", NO_WORKERS)
+    deletion = ("--all", "--wait=false", "--namespace", NAMESPACE)
+    sandbox.kubectl(
+        "delete", ",".join(f"{each}.slinky.slurm.net" for each in CONTROL_PLANE), *deletion
+    )
     sandbox.admin.delete(NODE_SET)
     wait_until(lambda: [*jobs] == in_pods.drained(), LEAVES_S, sandbox=sandbox)
     assert [*jobs] == in_pods.workers()
 
     wait_until(lambda: not in_pods.workers(), LEAVES_S, sandbox=sandbox)
+    wait_until(lambda: not answers(in_pods, NODE_SET), LEAVES_S, sandbox=sandbox)
     assert {"COMPLETED"} == {in_pods.state(job) for job in jobs.values()}
+    for each in CONTROL_PLANE:
+        assert "it is deleted, and stays" in in_pods.condition(each, "site", "Ready")[1]
 
-    def is_gone() -> bool:
-        try:
-            return not sandbox.admin.get(NODE_SET)
-        except ApiError as error:
-            return error.status == 404
+    sandbox.admin.delete(f"{OBJECTS}/nodesets/none")
+    wait_until(
+        lambda: not any(answers(in_pods, f"{OBJECTS}/{each}/site") for each in CONTROL_PLANE),
+        LEAVES_S,
+        sandbox=sandbox,
+    )
 
-    wait_until(is_gone, LEAVES_S, sandbox=sandbox)
+
+def answers(in_pods: InPods, where: str) -> bool:
+    try:
+        return bool(in_pods.sandbox.admin.get(where))
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return False

@@ -14,10 +14,11 @@ from bridge.domain.faults import Fault, Refused
 from bridge.kube.errors import NotFound
 from bridge.kube.errors import Unavailable as KubeUnavailable
 from bridge.reconcile.reaching import finding
-from bridge.reconcile.reaching.finding import ControllerName, FoundRestApi
+from bridge.reconcile.reaching.finding import ControllerName, FoundRestApi, KnownServers, RestServer
 from bridge.reconcile.reaching.objects import ControllerObjects
 from bridge.reconcile.reaching.signing import LIFETIME_S, SignedToken
 from bridge.reconcile.reaching.transport import LOOK_AGAIN_S, FoundTransport
+from slurmclient import UnusableTls
 from slurmclient.errors import Unauthorized, Unavailable
 from slurmclient.transport import jwt
 from slurmclient.transport.exchange import Reply, Request
@@ -28,26 +29,58 @@ ASKS = Request(operation="ping", method="GET", path="/")
 KEY, OTHER = b"k" * 32, b"o" * 32
 
 
-def rest_api(name: str, of: str = "site", **spec: Any) -> FoundRestApi:
-    body = {"metadata": {"name": name}, "spec": {"controllerRef": {"name": of}, **spec}}
+def rest_api(name: str, of: str = "site", *, tls: str = "", **spec: Any) -> FoundRestApi:
+    metadata = {"name": name, "annotations": {"slurm-bridge.dev/tls": tls} if tls else {}}
+    body = {"metadata": metadata, "spec": {"controllerRef": {"name": of}, **spec}}
     return msgspec.convert(body, FoundRestApi)
 
 
 def test_the_rest_apis_of_a_controller_are_asked_by_their_services() -> None:
-    found = finding.urls(
+    found = finding.servers(
         SITE,
         [
-            rest_api("two", service={"port": 80}),
+            rest_api("two", tls="off", service={"port": 80}),
             rest_api("one"),
             rest_api("none", replicas=0),
             rest_api("strangers", of="other"),
         ],
     )
-    assert ("http://one-restapi.slurm.svc:6820", "http://two-restapi.slurm.svc:80") == found
+    assert (
+        RestServer("https://one-restapi.slurm.svc:6820", "one-restapi-tls"),
+        RestServer("http://two-restapi.slurm.svc:80", ""),
+    ) == found
+
+
+def test_one_that_is_deleted_is_asked_last() -> None:
+    """It stays until the last worker is drained."""
+    body = {
+        "metadata": {"name": "one", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"controllerRef": {"name": "site"}},
+    }
+    leaving = msgspec.convert(body, FoundRestApi)
+    one = RestServer("https://one-restapi.slurm.svc:6820", "one-restapi-tls")
+    two = RestServer("https://two-restapi.slurm.svc:6820", "two-restapi-tls")
+    assert (two, one) == finding.servers(SITE, [leaving, rest_api("two")])
+    assert (one,) == finding.servers(SITE, [leaving])
+
+
+def test_a_rest_api_that_cannot_be_read_costs_only_itself() -> None:
+    metadata = {"name": "one", "annotations": {"slurm-bridge.dev/tls": "off"}}
+    good = {"metadata": metadata, "spec": {"controllerRef": {"name": "site"}}}
+    odd = {"metadata": {"name": "odd"}, "spec": {"controllerRef": "site"}}
+    listed = {"/restapis": {"items": [odd, good]}}
+    found = asyncio.run(ControllerObjects(Api(listed)).servers(SITE))  # type: ignore[arg-type]  # all it calls
+    assert KnownServers(("http://one-restapi.slurm.svc:6820",), "") == found
+
+    listed = {"/restapis": {"items": [odd]}}
+    nowhere = asyncio.run(ControllerObjects(Api(listed)).servers(SITE))  # type: ignore[arg-type]  # all it calls
+    assert isinstance(nowhere, Refused)
+    assert "has no RestApi" in nowhere.text
+    assert "controllerRef" in nowhere.text
 
 
 def test_a_controller_without_a_rest_api_is_told_so() -> None:
-    found = finding.urls(SITE, [rest_api("strangers", of="other")])
+    found = finding.servers(SITE, [rest_api("strangers", of="other")])
     assert isinstance(found, Refused)
     assert "slurm/site has no RestApi" in found.text
 
@@ -69,6 +102,41 @@ class Api:
             if path.endswith(end):
                 return msgspec.json.encode(body)
         raise NotFound(method, path, message="not there")
+
+
+PLAIN, WITH_TLS = (
+    {"metadata": {"name": name, "annotations": marks}, "spec": {"controllerRef": {"name": "site"}}}
+    for name, marks in (("plain", {"slurm-bridge.dev/tls": "off"}), ("safe", {}))
+)
+CAS = {"/configmaps/safe-restapi-tls": {"data": {"ca.crt": "PEM of the CAs"}}}
+
+
+@pytest.mark.parametrize(
+    ("rest_apis", "more", "urls", "trusted"),
+    [
+        ([WITH_TLS], CAS, ["https://safe"], "PEM of the CAs"),
+        ([PLAIN], {}, ["http://plain"], ""),
+        ([PLAIN, WITH_TLS], CAS, ["http://plain", "https://safe"], "PEM of the CAs"),
+        ([PLAIN, WITH_TLS], {}, ["http://plain"], ""),
+    ],
+)
+def test_a_server_is_known_by_the_cas_that_stand_beside_it(
+    rest_apis: list[Any], more: dict[str, Any], urls: list[str], trusted: str
+) -> None:
+    objects = ControllerObjects(Api({"/restapis": {"items": rest_apis}, **more}))  # type: ignore[arg-type]  # all it calls
+    found = asyncio.run(objects.servers(SITE))
+    assert isinstance(found, KnownServers)
+    assert urls == [each.partition("-restapi")[0] for each in found.urls]
+    assert trusted == found.trusted
+
+
+@pytest.mark.parametrize("data", [None, {"data": None}, {"data": {"ca.crt": ""}}])
+def test_one_without_cas_is_not_asked_in_clear(data: Any) -> None:
+    more = {"/configmaps/safe-restapi-tls": data} if data else {}
+    objects = ControllerObjects(Api({"/restapis": {"items": [WITH_TLS]}, **more}))  # type: ignore[arg-type]  # all it calls
+    found = asyncio.run(objects.servers(SITE))
+    assert isinstance(found, Refused)
+    assert "there is no ca.crt in ConfigMap safe-restapi-tls" in found.text
 
 
 CONTROLLER = {"spec": {"jwtKeyRef": {"name": "keys", "key": "jwt.key"}}}
@@ -129,8 +197,8 @@ def test_a_token_is_kept_renewed_and_follows_another_key_when_refused() -> None:
 class Servers:
     """A transport that says where it leads, and may not lead there any more."""
 
-    def __init__(self, urls: tuple[str, ...]) -> None:
-        self.urls = urls
+    def __init__(self, known: KnownServers) -> None:
+        self.known = known
         self.is_away = False
         self.is_closed = False
         self.goes_on = asyncio.Event()
@@ -141,7 +209,7 @@ class Servers:
         assert not self.is_closed
         if self.is_away:
             raise Unavailable(request.operation, "cannot be reached")
-        return Reply(status=200, body=self.urls[0].encode())
+        return Reply(status=200, body=self.known.urls[0].encode())
 
     @contextlib.asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -153,26 +221,26 @@ class Servers:
 
 
 def test_requests_follow_servers_that_move_and_nothing_under_way_is_cut_off() -> None:
-    places: list[tuple[str, ...] | Refused | Exception] = [Refused((Fault("RestApi", "none"),))]
+    places: list[KnownServers | Refused | Exception] = [Refused((Fault("RestApi", "none"),))]
     opened: list[Servers] = []
 
-    async def find() -> tuple[str, ...] | Refused:
+    async def find() -> KnownServers | Refused:
         if isinstance(places[0], Exception):
             raise places[0]
         return places[0]
 
-    def opens(urls: tuple[str, ...]) -> Any:
-        opened.append(Servers(urls))
+    def opens(known: KnownServers) -> Any:
+        opened.append(Servers(known))
         return opened[-1]
 
     async def main(clock: VirtualClock) -> None:
         transport = FoundTransport(find, opens, clock)
         with pytest.raises(Unavailable, match="none"):
             await transport.exchange(ASKS)
-        places[0] = ("http://a",)
+        places[0] = KnownServers(("http://a",), "")
         assert b"http://a" == (await transport.exchange(ASKS)).body
 
-        places[0] = ("http://b",)
+        places[0] = KnownServers(("http://b",), "")
         opened[0].goes_on.clear()
         async with asyncio.TaskGroup() as group:
             slow = group.create_task(transport.exchange(ASKS))
@@ -183,7 +251,7 @@ def test_requests_follow_servers_that_move_and_nothing_under_way_is_cut_off() ->
         assert b"http://a" == slow.result().body
         assert opened[0].is_closed
 
-        places[0] = ("http://c",)
+        places[0] = KnownServers(("http://c",), "")
         opened[1].is_away = True
         with pytest.raises(Unavailable, match="reached"):
             await transport.exchange(ASKS)
@@ -194,5 +262,40 @@ def test_requests_follow_servers_that_move_and_nothing_under_way_is_cut_off() ->
         assert b"http://c" == (await transport.exchange(ASKS)).body
         await transport.close()
         assert opened[2].is_closed
+
+    run(main)
+
+
+def test_other_cas_are_followed_and_unusable_ones_change_nothing() -> None:
+    places = [KnownServers(("https://a",), "no PEM")]
+    opened: list[Servers] = []
+
+    async def find() -> KnownServers:
+        return places[0]
+
+    def opens(known: KnownServers) -> Any:
+        if known.trusted == "no PEM":
+            raise UnusableTls("no PEM")
+        opened.append(Servers(known))
+        return opened[-1]
+
+    async def main(clock: VirtualClock) -> None:
+        transport = FoundTransport(find, opens, clock)
+        with pytest.raises(Unavailable, match="no PEM"):
+            await transport.exchange(ASKS)
+        places[0] = KnownServers(("https://a",), "one")
+        await clock.sleep(LOOK_AGAIN_S + 1)
+        await transport.exchange(ASKS)
+        places[0] = KnownServers(("https://a",), "one and two")
+        await clock.sleep(LOOK_AGAIN_S + 1)
+        await transport.exchange(ASKS)
+        assert ["one", "one and two"] == [each.known.trusted for each in opened]
+        assert opened[0].is_closed
+
+        places[0] = KnownServers(("https://a",), "no PEM")
+        await clock.sleep(LOOK_AGAIN_S + 1)
+        await transport.exchange(ASKS)
+        assert "one and two" == opened[-1].known.trusted
+        assert not opened[-1].is_closed
 
     run(main)

@@ -216,6 +216,7 @@ class TestFaults:
             ("kubernetes", "request_timeout_s", "0"),
             ("kubernetes", "request_timeout_s", "inf"),
             ("controllers", "gpu_resources", "{"),
+            ("controllers", "device_resources", "{"),
             ("controllers", "taint_effect", "No"),
             ("leader_election", "lease_duration_s", "1.5"),
         ],

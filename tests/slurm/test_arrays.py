@@ -138,3 +138,35 @@ def test_of_what_is_unknown_placeholders_come_first_and_of_arrays_the_latest_rec
     assert (5, 6, 7, 4, 3) == tuple(found.ids)
     assert (False, True) == (found.is_behind, found.is_behind_on_arrays)
     assert unread.portion(list(seen), seen, most=2, known_to_be_odd=()).is_behind
+
+
+def test_what_pods_name_is_fetched_by_a_reading_of_its_own() -> None:
+    seen = {JobId(n): frozenset({"PENDING"}) for n in range(1, 8)}
+    seen[JobId(8)] = frozenset({"3:RUNNING"})
+    named = {JobId(4), JobId(6)}
+
+    first = unread.portion(
+        list(seen), seen, most=5, known_to_be_odd=(), likely_ours={*named, JobId(99)}
+    )
+    odd = unread.portion(list(seen), seen, most=5, known_to_be_odd=named, likely_ours=named)
+    many = unread.portion(list(seen), seen, most=2, known_to_be_odd=(), likely_ours=set(seen))
+
+    assert (4, 6) == tuple(first.ids)
+    assert (True, True) == (first.is_behind, first.is_behind_on_arrays)
+    assert (1, 2, 3, 4, 5) == tuple(odd.ids), "what cannot be read would be first for ever"
+    assert (1, 2) == tuple(many.ids)
+
+
+def test_pods_are_asked_only_where_order_matters() -> None:
+    asked: list[int] = []
+
+    def named() -> list[JobId]:
+        asked.append(1)
+        return [JobId(1), JobId(1000)]
+
+    likely = unread.LikelyOurs(named)
+    likely.remember([JobId(2), JobId(2000)])
+
+    assert set() == set(likely.among([JobId(1), JobId(2)]))
+    assert [] == asked
+    assert {1, 2} == set(likely.among([JobId(n) for n in range(1, 101)]))

@@ -33,10 +33,11 @@ from tests.make.placing import term
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, in_phase
 
+NVIDIA, AMD = "nvidia.com/gpu", "amd.com/gpu"
 PUBLISHING = Publishing(
     cluster=make.CLUSTER,
     node_features=("zone", "rack", "node-role.kubernetes.io/*"),
-    gpu_resources={"nvidia.com/gpu": "gpu:a100"},
+    gpu_resources={NVIDIA: "gpu:a100", AMD: "gpu:mi300x"},
 )
 SETTINGS = NodeSettings(publishing=PUBLISHING)
 DEFAULTS = Defaults(cluster=make.CLUSTER, gpu_resources=PUBLISHING.gpu_resources)
@@ -53,7 +54,6 @@ KUBE_NODES = tuple(
             f"bridged-{index}.example",
             labels={"zone": zone, "rack": f"r{index}", "node-role.kubernetes.io/worker": ""},
             annotations={names.PARTITIONS_ANNOTATION: "slurm-bridge"},
-            gpus=2,
             taints=(
                 make.taint(
                     f"{names.MANAGED_NODE_TAINT}={names.SCHEDULER_NAME}:NoSchedule",
@@ -61,8 +61,9 @@ KUBE_NODES = tuple(
             ),
         ),
         internal_ip=LOCALHOST,
+        allocatable=replace(make.kube_node().allocatable, extended={gpus: 2}),
     )
-    for index, zone in enumerate("aabb")
+    for index, (zone, gpus) in enumerate([("a", NVIDIA), ("a", NVIDIA), ("b", AMD), ("b", NVIDIA)])
 )
 DAEMONS = demand.total([make.demands("500m", "100Mi")])
 
@@ -209,13 +210,23 @@ async def test_names_are_alternatives(
     assert set(job.nodes) < set(spec.required_nodes)
 
 
+@pytest.mark.parametrize(
+    ("resource", "found"),
+    [
+        (NVIDIA, "NodeList=bridged-3.example GRES=gpu:a100:2(IDX:0-1)"),
+        (AMD, "NodeList=bridged-2.example GRES=gpu:mi300x:2(IDX:0-1)"),
+    ],
+)
 async def test_a_pod_with_gpus_gets_them(
-    bridged: Bridged, submit: Submit, client: SlurmClient
+    bridged: Bridged, submit: Submit, slurm: Sandbox, resource: str, found: str
 ) -> None:
-    pod = make.pod(node_selector={"rack": "r3"}, demand=make.demands(**{"nvidia.com/gpu": "2"}))
-    job = await in_phase(client, await submit(built(pod, bridged.pool)), JobPhase.RUNNING)
+    pod = make.pod(node_selector={"zone": "b"}, demand=make.demands(**{resource: "2"}))
+    job = await in_phase(bridged.client, await submit(built(pod, bridged.pool)), JobPhase.RUNNING)
 
-    assert ("bridged-3.example",) == job.nodes
+    shown = " ".join(slurm.run("scontrol", "show", "-d", "job", str(job.id)).split())
+    node, _, gres = found.partition(" ")
+    assert node in shown
+    assert gres in shown
 
 
 async def test_every_annotation_is_understood_by_slurm(

@@ -1,11 +1,16 @@
 """The cores of a job in slurmrestd's words, and the CPUs that they are."""
 
+import asyncio
 import json
 
 import pytest
 
+from bridge.domain.ids import JobId, SlurmNode
+from bridge.slurm import records, wire
 from bridge.slurm.allocated import cpus
-from bridge.slurm.errors import Malformed
+from bridge.slurm.errors import Malformed, NotFound
+from bridge.slurm.records import JobRecord
+from slurmclient.wire import reading
 
 
 def sockets(*own: list[int], width: int) -> bytes:
@@ -44,3 +49,33 @@ def test_allocated_cores_become_cpu_ids() -> None:
 def test_what_slurm_never_sends_is_refused(odd: bytes) -> None:
     with pytest.raises(Malformed):
         cpus.numbers(odd, threads=1)
+
+
+def given(monkeypatch: pytest.MonkeyPatch, state: str, *nodes: str) -> frozenset[int]:
+    """What is read of a job with the second of two cores on each of these nodes; None of them: no resources at all."""
+    own = json.loads(sockets([1], width=2))
+    allocation = [{"name": name, "sockets": own} for name in nodes]
+    resources = {"job_resources": {"nodes": {"allocation": allocation}}} if nodes else {}
+    raw = json.dumps({"job_id": 1, "job_state": [state], **resources}).encode()
+    read = reading.lenient(raw, wire.Job, is_null_odd=True)
+    assert not isinstance(read, reading.Unreadable)
+
+    async def answer(*_: object, **__: object) -> list[JobRecord]:
+        return [JobRecord(raw, read)]
+
+    monkeypatch.setattr(records, "read", answer)
+    asked = cpus.given(None, JobId(1), SlurmNode("s1"), threads=1)  # type: ignore[arg-type]
+    return asyncio.run(asked)
+
+
+def test_the_cpus_of_a_job_are_those_of_its_own_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {1} == given(monkeypatch, "RUNNING", "s0", "s1")
+    assert not given(monkeypatch, "RUNNING", "s0")
+    assert not given(monkeypatch, "RUNNING")
+
+
+def test_a_job_that_has_ended_meanwhile_is_told_from_one_without_cpus(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(NotFound, match="COMPLETED, expected RUNNING"):
+        given(monkeypatch, "COMPLETED", "s1")

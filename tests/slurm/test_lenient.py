@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
@@ -14,12 +14,10 @@ from bridge.domain.ids import ClusterId, JobId, Sluid
 from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
 from bridge.slurm import accounting, jobs, nodes, queue, wire
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import Malformed
 from bridge.slurm.snapshot import Snapshot
-from slurmclient import TokenFile
-from slurmclient.transport.exchange import Reply, Request
+from tests.slurm.made_up import Server
 from tests.slurm.placeholders import CLUSTER, identity
 
 OURS, ODD, STRANGER = JobId(7), JobId(8), JobId(9)
@@ -31,7 +29,6 @@ TEXTS = sorted(
     if kind is str and name != "admin_comment"
 )
 FIELDS = sorted(set(get_type_hints(wire.Job)) - {"job_id"})
-PING = b'{"meta":{"slurm":{"version":{"major":"26","minor":"05"}}}}'
 
 
 def text(value: bytes) -> bytes:
@@ -55,49 +52,6 @@ def job(number: JobId, **changes: bytes) -> bytes:
     }
     members = {name: json.dumps(value).encode() for name, value in plain.items()} | changes
     return b"{" + b",".join(b'"%s":%s' % (k.encode(), v) for k, v in members.items()) + b"}"
-
-
-@dataclass
-class Server:
-    """Answers as slurmrestd does; a job may be any bytes."""
-
-    jobs: Mapping[JobId, bytes]
-    others: Mapping[str, bytes] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
-
-    def avoid(self, server: int) -> None:
-        pass
-
-    async def exchange(self, request: Request) -> Reply:
-        self.asked.append(request.path.partition("v0.0.45")[2])
-        return Reply(status=200, body=self._body(self.asked[-1]))
-
-    def _body(self, path: str) -> bytes:
-        match path:
-            case _ if path in self.others:
-                return self.others[path]
-            case "/ping/":
-                return PING
-            case "/diag/":
-                return b'{"statistics":{"req_time_start":{"set":true,"number":1}}}'
-            case "/conf":
-                return b"{}"
-            case "/jobs/state/":
-                listed = [{"job_id": str(id_), "state": ["PENDING"]} for id_ in self.jobs]
-                return json.dumps({"jobs": listed}).encode()
-            case "/jobs/":
-                return b'{"jobs":[' + b",".join(self.jobs.values()) + b"]}"
-            case _:
-                return b'{"jobs":[' + self.jobs[JobId(int(path.rpartition("/")[2]))] + b"]}"
-
-    @property
-    def client(self) -> SlurmClient:
-        return SlurmClient(
-            self,  # type: ignore[arg-type]  # all that is asked of it
-            token=TokenFile("nowhere"),
-            connections=4,
-            on_call=lambda *_: None,
-        )
 
 
 @dataclass

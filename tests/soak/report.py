@@ -131,6 +131,17 @@ def _devices(found: Mapping[str, Any]) -> Sequence[str]:
     ]
 
 
+def _operator(found: Mapping[str, Any]) -> Sequence[str]:
+    return [
+        f"{found['done']} random histories with {found['jobs']} batch jobs; {found['excused']} of them ran on a worker that was killed.",
+        f"The end of {found['forgotten']} was forgotten by a slurmctld that was killed.",
+        "",
+        "| what happened | times |",
+        "| --- | --- |",
+        *(f"| {kind} | {times} |" for kind, times in _by_number(found["kinds"])),
+    ]
+
+
 def _odd(kinds: Sequence[str]) -> Sequence[str]:
     if not kinds:
         return []
@@ -157,8 +168,10 @@ _TELLS: Mapping[str, Callable[[Mapping[str, Any]], Sequence[str]]] = {
     "poison": _churn,
     "slurm-jobs": _slurm_jobs,
     "devices": _devices,
+    "operator": _operator,
 }
 _WRITERS: Mapping[str, str] = {
     "slurm-jobs": "make soak-jobs",
     "devices": "make soak-devices",
+    "operator": "make soak-operator",
 }

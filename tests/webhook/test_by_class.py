@@ -5,6 +5,7 @@ from typing import Any
 
 from bridge.domain.admission import review as admission
 from bridge.domain.ids import ClusterId
+from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Policy, Rule
 from tests.make.patches import patched
@@ -13,7 +14,7 @@ from webhook import wire
 
 GPU = "deviceclass.resource.kubernetes.io/gpu.example.com"
 EVERYBODY = Policy(rules=(Rule(name="everybody", source="a rule", user="u"),))
-DEFAULTS = Defaults(cluster=ClusterId("c"), takes_claims=True)
+DEFAULTS = Defaults(cluster=ClusterId("c"), devices=Ways(takes_claims=True))
 
 
 def asking(count: str, **more: Any) -> dict[str, Any]:
@@ -33,9 +34,9 @@ def test_what_comes_out_passes_whoever_looks_at_it_next() -> None:
     after = json.loads(body)
     after["request"]["object"] = patched(after["request"]["object"], first.patch)
     again = wire.draft(wire.read(json.dumps(after).encode()))
-    assert 2 == again.resource_claims
+    assert ("slurm-bridge-0", "slurm-bridge-1") == again.resource_claims
     assert admission.validate(again, DEFAULTS, EVERYBODY).is_allowed
-    assert not admission.mutate(again, EVERYBODY, takes_claims=True).patch
+    assert not admission.mutate(again, EVERYBODY, devices=DEFAULTS.devices).patch
 
 
 def test_init_containers_are_told_from_sidecars() -> None:

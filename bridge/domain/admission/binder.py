@@ -2,10 +2,12 @@
 
 Slurm has chosen the node, and what kube-scheduler's filters would check has been checked before the
 pin (`bridge.domain.request.fit`). So where kube-scheduler would have nothing else to do, our own
-Binding ends the wait. It has more to do for pods with volumes that must be bound or attached, with
-resource claims, or with others that are scheduled together.
+Binding ends the wait. It has more to do for pods with volumes that must be bound or attached, or with
+others that are scheduled together. Of a pod's resource claims it would only see that they have their
+devices there, for this pod alone, and so do we.
 """
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,6 +15,7 @@ from typing import TypeAlias
 from bridge.domain.admission.binding import refuse_binding
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle.decision import Fit
+from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.request.fit import FitResult
@@ -34,6 +37,8 @@ class Bound:
     """Slurm's name of the node that the pod was assigned."""
     fit: FitResult | None
     """None if there was nothing to compare with."""
+    claims: Mapping[str, ResourceClaim] | None = None
+    """The pod's resource claims by name, as far as they are known; None without device profiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +72,10 @@ class Abstain:
 BindingDecision: TypeAlias = Bind | Say | Await | Abstain
 
 
-def reserved(volume_sources: AbstractSet[str], resource_claims: int, *, is_grouped: bool) -> str:
+def reserved(volume_sources: AbstractSet[str], *, is_grouped: bool) -> str:
     """Return why kube-scheduler has to bind such a pod; "" if the extender may."""
     if others := sorted(volume_sources - PLAIN_VOLUMES):
         return f"kube-scheduler must see to its volumes ({', '.join(others)})"
-    if resource_claims:
-        return "kube-scheduler must see to its resource claims"
     return "kube-scheduler must see to its group" if is_grouped else ""
 
 
@@ -95,10 +98,23 @@ def decide(known: Bound) -> BindingDecision:
         return Await(f"node {pod.assigned_node} has not been looked at")
     if known.fit.fit is not Fit.FITS:
         return Say(f"0/1 nodes are available: {known.fit.text}")
-    return Bind(pod.assigned_node)
+    return _without_devices(known, pod.assigned_node) or Bind(pod.assigned_node)
+
+
+def _without_devices(known: Bound, node: KubeNode) -> Say | Await | None:
+    """Return what to do while a claim of the pod lacks its devices there; None if each has them."""
+    for each in known.pod.resource_claims:
+        if known.claims is None:
+            return Say("its resource claims are not looked at: set controllers.device_profiles")
+        claim = known.claims.get(each.claim)
+        if claim is None:
+            return Await(f"resource claim {each.claim or each.entry} is not known")
+        if not claim.is_given_to(known.pod.uid, node):
+            return Say(f"resource claim {claim.name} has no devices on {node} for this pod alone")
+    return None
 
 
 def _reserved(pod: Pod) -> str:
     """Ask again of the pod as it was created, as far as it is remembered."""
     volumes = frozenset(("persistentVolumeClaim",)) if pod.claims else frozenset[str]()
-    return reserved(volumes, len(pod.resource_claims), is_grouped=bool(pod.scheduling_group))
+    return reserved(volumes, is_grouped=bool(pod.scheduling_group))

@@ -2,24 +2,48 @@
 
 Each container's request becomes a claim of its own, from a template that the extender creates
 (`bridge.domain.model.claims.by_class`). From there on it is a pod with claims like any other.
+
+Kubernetes never sees such a request, so what it would refuse is refused here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import count
 
 from bridge.domain import quantities
 from bridge.domain.faults import Fault
 from bridge.domain.model import json_patch
 from bridge.domain.model.claims import by_class
 from bridge.domain.model.claims.asking import MOST_DEVICES
+from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Demand, Resources
 from bridge.domain.model.json_patch import Operation
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassRequest:
+    """Devices of one class that a container asks for."""
+
+    resource: str
+    device_class: str
+    request: str
+    """As written; "" for none."""
+    limit: str
+
+    @property
+    def amount(self) -> str:
+        """What counts, as written."""
+        return self.request or self.limit
+
+    @property
+    def count(self) -> int:
+        """How many devices that is."""
+        return quantities.whole(quantities.parse(self.amount))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """A container that asks for devices by their classes."""
+    """A container that asks for resources by names of their own."""
 
     field: str
     """Where it stands in the pod's spec: `containers`, `initContainers`."""
@@ -28,93 +52,91 @@ class Asker:
     has_claims: bool = False
     """It uses claims of the pod besides."""
 
-    @cached_property
-    def counts(self) -> Mapping[str, int]:
-        """How many devices it asks for, by the name of the class."""
-        amounts = {**self.resources.limits, **self.resources.requests}
-        counted = {
-            name.removeprefix(by_class.RESOURCE_PREFIX): quantities.whole(quantities.parse(amount))
-            for name, amount in sorted(amounts.items())
-            if name.startswith(by_class.RESOURCE_PREFIX)
-        }
-        return {name: count for name, count in counted.items() if count}
-
-    def path(self, device_class: str) -> str:
-        """Return where it asks for devices of a class, for people."""
-        return (
-            f"spec.{self.field}[{self.index}].resources[{by_class.RESOURCE_PREFIX}{device_class}]"
+    def wants(self, ways: Ways) -> tuple[ClassRequest, ...]:
+        """Return what it asks for by a class, each class in the order of its resource's name."""
+        requests, limits = self.resources.requests, self.resources.limits
+        found = (
+            ClassRequest(
+                resource=name,
+                device_class=device_class,
+                request=requests.get(name, ""),
+                limit=limits.get(name, ""),
+            )
+            for name in sorted({*requests, *limits})
+            if (device_class := ways.device_class(name))
         )
+        return tuple(each for each in found if quantities.parse(each.amount))
+
+    def path(self, resource: str) -> str:
+        """Return where it asks for a resource, for people."""
+        return f"spec.{self.field}[{self.index}].resources[{resource}]"
 
 
 def askers(**containers: Sequence[tuple[Resources, bool]]) -> tuple[Asker, ...]:
-    """Return those who ask by a class, of containers by the field in which they stand.
+    """Return the containers that may ask by a class, by the field in which they stand.
 
     Args:
         containers: what each asks for, and whether it uses claims of the pod.
     """
-    found = (
+    return tuple(
         Asker(field=field, index=index, resources=resources, has_claims=has_claims)
         for field, listed in containers.items()
         for index, (resources, has_claims) in enumerate(listed)
+        if any("/" in name for names in resources[:2] for name in names)
     )
-    return tuple(each for each in found if each.counts)
 
 
-def faults(found: Sequence[Asker], *, takes_claims: bool) -> Iterator[Fault]:
-    """Yield why requests by a class cannot become claims; takes_claims: Slurm has some class's devices."""
+def faults(found: Sequence[Asker], ways: Ways) -> Iterator[Fault]:
+    """Yield why requests by a class cannot become claims."""
     for asker in found:
-        for device_class, count in asker.counts.items():
-            if why := _unusable(asker, device_class, count) if takes_claims else _WITHOUT_PROFILES:
-                yield Fault(asker.path(device_class), f"cannot be honoured: {why}")
+        for wanted in asker.wants(ways):
+            if why := _unusable(asker, wanted) if ways.takes_claims else _WITHOUT_PROFILES:
+                yield Fault(asker.path(wanted.resource), f"cannot be honoured: {why}")
 
 
-def left_over(found: Sequence[Asker]) -> Iterator[Fault]:
+def left_over(found: Sequence[Asker], ways: Ways) -> Iterator[Fault]:
     """Yield what should have become claims: the webhook is not asked to change pods."""
     for asker in found:
-        for device_class in asker.counts:
-            yield Fault(asker.path(device_class), f"cannot be honoured: {_LEFT_OVER}")
+        for wanted in asker.wants(ways):
+            yield Fault(asker.path(wanted.resource), f"cannot be honoured: {_LEFT_OVER}")
 
 
-def operations(found: Sequence[Asker], claims: int) -> Iterator[Operation]:
+def operations(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[Operation]:
     """Yield the patch that puts claims in the place of the requests.
 
-    claims: how many the pod has already.
+    claims: the names of those that the pod has already.
     """
-    number = claims
+    names = _names(found, ways, claims)
+    has_some = bool(claims)
     for asker in found:
         resources = f"/spec/{asker.field}/{asker.index}/resources"
         has_claims = asker.has_claims
-        for device_class, count in asker.counts.items():
-            name = by_class.RESOURCE_PREFIX + device_class
-            for of, amounts in (
-                ("limits", asker.resources.limits),
-                ("requests", asker.resources.requests),
-            ):
-                if name in amounts:
-                    yield json_patch.remove(f"{resources}/{of}/{json_patch.escape(name)}")
-            entry = {"name": f"slurm-bridge-{number}"}
-            template = by_class.template(device_class, count)
+        for wanted in asker.wants(ways):
+            for of, amount in (("limits", wanted.limit), ("requests", wanted.request)):
+                if amount:
+                    yield json_patch.remove(
+                        f"{resources}/{of}/{json_patch.escape(wanted.resource)}"
+                    )
+            entry = {"name": next(names)}
+            template = by_class.template(wanted.device_class, wanted.count)
             yield _append(f"{resources}/claims", entry, has_some=has_claims)
             yield _append(
                 "/spec/resourceClaims",
                 {**entry, "resourceClaimTemplateName": template},
-                has_some=number > 0,
+                has_some=has_some,
             )
-            has_claims = True
-            number += 1
+            has_claims = has_some = True
 
 
-def claims(found: Sequence[Asker]) -> int:
-    """Return how many claims the requests become."""
-    return sum(len(asker.counts) for asker in found)
+def claimed(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of all claims that the pod has when the requests have become claims."""
+    return (*claims, *_names(found, ways, claims))
 
 
-def without(demand: Demand) -> Demand:
+def without(demand: Demand, ways: Ways) -> Demand:
     """Return a demand without the devices that are asked for by a class."""
     extended = {
-        name: count
-        for name, count in demand.extended.items()
-        if not name.startswith(by_class.RESOURCE_PREFIX)
+        name: count for name, count in demand.extended.items() if not ways.device_class(name)
     }
     return replace(demand, extended=extended)
 
@@ -134,14 +156,26 @@ _BEFORE_THE_OTHERS = (
 )
 
 
-def _unusable(asker: Asker, device_class: str, count: int) -> str:
+def _unusable(asker: Asker, wanted: ClassRequest) -> str:
     if asker.field == "initContainers" and not asker.resources.sidecar:
         return _BEFORE_THE_OTHERS
-    if not by_class.is_class_name(device_class):
+    if not by_class.is_class_name(wanted.device_class):
         return "no DeviceClass has such a name: expected a lowercase DNS subdomain"
-    if not 0 < count <= MOST_DEVICES:
-        return f"expected at most {MOST_DEVICES} devices, found {count}"
+    if not wanted.limit or quantities.parse(wanted.limit) != quantities.parse(wanted.amount):
+        limit = repr(wanted.limit) if wanted.limit else "none"
+        return f"expected a limit that equals the request {wanted.amount!r}, found {limit}"
+    if wanted.count != quantities.parse(wanted.amount):
+        return f"expected a whole number of devices, found {wanted.amount!r}"
+    if not 0 < wanted.count <= MOST_DEVICES:
+        return f"expected at most {MOST_DEVICES} devices, found {wanted.count}"
     return ""
+
+
+def _names(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[str]:
+    """Yield a name for each new claim that none of the pod's claims has."""
+    free = (name for number in count() if (name := f"slurm-bridge-{number}") not in claims)
+    wanted = (each for asker in found for each in asker.wants(ways))
+    return (name for _, name in zip(wanted, free, strict=False))
 
 
 def _append(path: str, value: object, *, has_some: bool) -> Operation:

@@ -22,6 +22,8 @@ from bridge.domain.caps import Sizes
 from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.lifecycle.decision import WhenFull
 from bridge.domain.model import json_patch
+from bridge.domain.model.claims.asking import MOST_CLAIMS
+from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.pods import Toleration
@@ -73,9 +75,10 @@ class Draft:
     """`spec.activeDeadlineSeconds`."""
     node_choices: tuple[str, ...] = ()
     """Paths in the spec that choose nodes."""
-    resource_claims: int = 0
+    resource_claims: tuple[str, ...] = ()
+    """The names of its entries."""
     class_askers: tuple[Asker, ...] = ()
-    """The containers that ask for devices by their classes."""
+    """The containers that may ask for devices by their classes."""
     volume_sources: frozenset[str] = frozenset()
     """The kinds of its volumes, as the fields that say so: `configMap`, `persistentVolumeClaim` …"""
     is_grouped: bool = False
@@ -113,22 +116,22 @@ def mutate(
     policy: Policy,
     scheduler_name: str = names.SCHEDULER_NAME,
     *,
-    takes_claims: bool = False,
+    devices: Ways | None = None,
     tracks_fields: bool = True,
     extender_binds: bool = False,
 ) -> Verdict:
     """Hand the pod to Slurm.
 
     Add label, schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks
-    them. If `takes_claims`, requests for devices of a class become claims.
+    them. Requests for `devices` of a class become claims.
     Unless `tracks_fields`, nobody keeps account of who wrote which field. If `extender_binds`, pods
     for which kube-scheduler would have nothing else to do get the name that it does not serve.
     """
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict()
-    pod, claims = _with_claims(pod, takes_claims=takes_claims)
+    pod, claims = _with_claims(pod, devices or Ways())
     for_scheduler = not extender_binds or binder.reserved(
-        pod.volume_sources, pod.resource_claims, is_grouped=pod.is_grouped
+        pod.volume_sources, is_grouped=pod.is_grouped
     )
     name = scheduler_name if for_scheduler else names.binder(scheduler_name)
     operations = (*claims, *_operations(pod, policy, name))
@@ -151,7 +154,7 @@ def admit(
     The API server calls again after another webhook has changed the pod. Who it says it is from is
     written over here, not refused; what is changed after the last call, the policies see.
     """
-    as_patched, _ = _with_claims(pod, takes_claims=defaults.takes_claims)
+    as_patched, _ = _with_claims(pod, defaults.devices)
     faults = bounded(_faults(as_patched, defaults, policy, scheduler_name))
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict(faults=faults)
@@ -161,7 +164,7 @@ def admit(
         pod,
         policy,
         scheduler_name,
-        takes_claims=defaults.takes_claims,
+        devices=defaults.devices,
         tracks_fields=tracks_fields,
         extender_binds=extender_binds,
     )
@@ -205,26 +208,26 @@ def _faults(
         *malformed,
         *_not_permitted(pod, asked, policy),
         *build.faults(pod.demand, asked, defaults),
-        *_impossible(pod, takes_claims=defaults.takes_claims),
+        *_impossible(pod, defaults.devices),
         *_unknown_choices(pod),
     )
 
 
-def _with_claims(pod: Draft, *, takes_claims: bool) -> tuple[Draft, tuple[Operation, ...]]:
+def _with_claims(pod: Draft, ways: Ways) -> tuple[Draft, tuple[Operation, ...]]:
     """Return the pod with claims for the devices that it asks for by class, and the patch.
 
     A pod whose requests cannot become claims stays as it is, and is refused for it.
     """
     askers = pod.class_askers
-    if not askers or any(by_class.faults(askers, takes_claims=takes_claims)):
+    if not askers or any(by_class.faults(askers, ways)):
         return pod, ()
     claimed = replace(
         pod,
-        demand=by_class.without(pod.demand),
-        resource_claims=pod.resource_claims + by_class.claims(askers),
+        demand=by_class.without(pod.demand, ways),
+        resource_claims=by_class.claimed(askers, ways, pod.resource_claims),
         class_askers=(),
     )
-    return claimed, tuple(by_class.operations(askers, pod.resource_claims))
+    return claimed, tuple(by_class.operations(askers, ways, pod.resource_claims))
 
 
 def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Operation]:
@@ -313,7 +316,7 @@ def _unknown_choices(pod: Draft) -> Iterator[Fault]:
         yield Fault(path, f"expected {accepted}, found {said[:_SHOWN]!r}")
 
 
-def _impossible(pod: Draft, *, takes_claims: bool) -> Iterator[Fault]:
+def _impossible(pod: Draft, ways: Ways) -> Iterator[Fault]:
     """Refuse what Slurm cannot honour; ignoring it would be worse."""
     unseen = [t for t in pod.required_pod_affinities if not _is_exclusive_topology(t, pod)]
     for kind in dict.fromkeys(term.kind for term in unseen):
@@ -328,15 +331,20 @@ def _impossible(pod: Draft, *, takes_claims: bool) -> Iterator[Fault]:
             "DoNotSchedule cannot be honoured: Slurm does not know which pods run where; "
             "use ScheduleAnyway",
         )
-    if pod.resource_claims and not takes_claims:
+    if pod.resource_claims and not ways.takes_claims:
         yield Fault(
             "spec.resourceClaims",
             "cannot be honoured: Slurm does not know them; request extended resources such as "
             f"nvidia.com/gpu, or use the annotation {names.REQUEST_PREFIX}gres (an administrator can "
             "map device classes to GRES: setting controllers.device_profiles)",
         )
-    unusable = tuple(by_class.faults(pod.class_askers, takes_claims=takes_claims))
-    yield from unusable or by_class.left_over(pod.class_askers)
+    elif (many := len(pod.resource_claims)) > MOST_CLAIMS:
+        words = (
+            f"expected at most {MOST_CLAIMS} claims (each request by a class is one), found {many}"
+        )
+        yield Fault("spec.resourceClaims", words)
+    unusable = tuple(by_class.faults(pod.class_askers, ways))
+    yield from unusable or by_class.left_over(pod.class_askers, ways)
 
 
 def _is_exclusive_topology(term: PodAffinityTerm, pod: Draft) -> bool:

@@ -1,7 +1,7 @@
 """Show the nodes of both systems side by side, and where they disagree."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -55,6 +55,7 @@ def rows(
     *,
     gpu_resources: Mapping[str, str] = MappingProxyType({}),
     milli_per_cpu: int = quantities.MILLI,
+    agents: Collection[KubeNode] = (),
 ) -> Sequence[NodeRow]:
     """Pair the nodes by their Slurm name; list only those that Slurm has or should have.
 
@@ -64,6 +65,7 @@ def rows(
         bound: all pods with a node that are not Slurm's.
         gpu_resources: Kubernetes resource name → GRES name.
         milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
+        agents: the nodes whose node agent is alive.
     """
     there: defaultdict[KubeNode | None, list[BoundPod]] = defaultdict(list)
     for pod in bound:
@@ -79,7 +81,7 @@ def rows(
             devices = exactness.devices(node, gres, gpu_resources)
             strangers = demand.total(p.demand for p in there[node.name] if not p.is_terminal)
             unguarded = exactness.unguarded(strangers, node, gres, gpu_resources)
-            cores = exactness.cores(node)
+            cores = exactness.cores(node, agents)
             row = replace(
                 row,
                 others=others.told(there[node.name]),

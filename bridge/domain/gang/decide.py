@@ -89,6 +89,17 @@ class Plan:
         )
 
     @property
+    def expectant(self) -> tuple[Pod, ...]:
+        """Pods with claims that wait, and whose placeholder is there or was just submitted."""
+        return tuple(
+            look.pod
+            for look in self.looks
+            if look.pod.resource_claims
+            and seating.is_waiting(look.pod)
+            and not (look.view.fresh and look.view.surely_none)
+        )
+
+    @property
     def nodes(self) -> tuple[SlurmNode, ...]:
         """Slurm nodes whose Kubernetes nodes `decide` needs."""
         jobs = {look.job.id: look.job for look in self.looks if look.seat and look.job}

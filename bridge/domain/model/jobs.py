@@ -1,6 +1,7 @@
 """A Slurm job as slurmrestd reports it, reduced to what decisions need."""
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -66,6 +67,8 @@ class SlurmJob:
     """For a running job: how many tasks fit on each node, in the same order."""
     given: TaskGrant | None = None
     """For a running job: what each task has. Compared with what its pod takes."""
+    devices: Mapping[SlurmNode, Mapping[str, tuple[int, ...]]] | None = None
+    """For a running job: the indexes of its devices, by node and GRES. None if they were not asked for."""
     parts: tuple[Component, ...] = ()
     """For a heterogeneous job: its components with their tasks and shares; () for all others."""
     remains: bool = False

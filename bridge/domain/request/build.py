@@ -14,6 +14,7 @@ from bridge.domain.caps import DEFAULT, Caps
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.ids import ClusterId, SlurmNode, alone_key
 from bridge.domain.model import demand
+from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
@@ -65,8 +66,8 @@ class Defaults:
     """
     required_limits: tuple[str, ...] = ()
     """Resources of which no container may use more than it requests (`demand.LIMITABLE`)."""
-    takes_claims: bool = False
-    """Resource claims become GRES: there are device profiles."""
+    devices: Ways = field(default_factory=Ways)
+    """How pods may ask for devices by resource claims, which become GRES."""
     caps: Caps = DEFAULT
     """How much of everything a pod may have."""
 

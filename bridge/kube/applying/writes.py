@@ -20,6 +20,7 @@ PLURALS: Final[Mapping[tuple[str, str], str]] = {
     ("v1", "Service"): "services",
     ("apps/v1", "Deployment"): "deployments",
     ("apps/v1", "StatefulSet"): "statefulsets",
+    ("networking.k8s.io/v1", "NetworkPolicy"): "networkpolicies",
     ("policy/v1", "PodDisruptionBudget"): "poddisruptionbudgets",
     ("monitoring.coreos.com/v1", "ServiceMonitor"): "servicemonitors",
     ("slinky.slurm.net/v1beta1", "Accounting"): "accountings",

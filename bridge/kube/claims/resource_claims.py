@@ -6,7 +6,8 @@ from dataclasses import replace
 import msgspec
 
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.model.claims.giving import Gift
+from bridge.domain.model.claims import giving
+from bridge.domain.model.claims.giving import FINALIZER, Gift
 from bridge.domain.model.claims.values import (
     ClaimSpec,
     DeviceClass,
@@ -14,15 +15,11 @@ from bridge.domain.model.claims.values import (
     DeviceRequest,
     ResourceClaim,
 )
-from bridge.kube import decode, lists, paths, wire
+from bridge.kube import decode, errors, lists, paths, wire
 from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind
 
 API = "resource.k8s.io/v1"
-FINALIZER = "resource.kubernetes.io/delete-protection"
-"""Keeps a claim as long as it is allocated; Kubernetes' resource claim controller takes back the
-allocation, and removes the finalizer, of those that have it."""
-
 _EXACT = "ExactCount"
 
 _MOST_CONFIGS = 32
@@ -101,6 +98,7 @@ class _Selector(wire.Struct):
 
 class _ClassSpec(wire.Struct):
     selectors: tuple[_Selector, ...] = ()
+    extended_resource_name: str = ""
     config: tuple[msgspec.Raw, ...] = ()
 
 
@@ -136,14 +134,24 @@ def device_class(body: Json) -> DeviceClass:
     expressions = (each.cel.expression if each.cel else "" for each in wired.spec.selectors)
     return DeviceClass(
         name=wired.metadata.name,
+        resource_version=wired.metadata.resource_version,
         selectors=tuple(expressions),
+        resource=wired.spec.extended_resource_name,
         config=_config(wired.spec.config, "spec.config"),
     )
 
 
+def kept(body: Json) -> ResourceClaim:
+    """Decode what a cache keeps of a claim; one that asks for something odd still has what it has."""
+    try:
+        return claim(body).kept
+    except errors.Malformed:
+        return taken(body)
+
+
 def taken(body: Json) -> ResourceClaim:
     """Decode what a claim has, and nothing of what it asks for."""
-    return _status(decode.decoded(_taken, "ResourceClaim", body))
+    return _status(decode.decoded(_taken, "ResourceClaim", body)).taken
 
 
 def _status(wired: _Taken) -> ResourceClaim:
@@ -167,21 +175,21 @@ def _status(wired: _Taken) -> ResourceClaim:
 
 CLAIMS = ResourceKind(
     path=paths.collection(API, "resourceclaims"),
-    read=taken,
+    read=kept,
     key=lambda each: each.uid,
     version=lambda each: each.resource_version,
     name=lambda each: f"{each.namespace}/{each.name}",
 )
-"""All claims, by uid: whose devices nobody else may get. What they ask for is not kept."""
+"""All claims, by uid: whose devices nobody else may get. What they ask for is kept only while they wait."""
 
 
 CLASSES = ResourceKind(
     path=paths.collection(API, "deviceclasses"),
     read=device_class,
     key=lambda each: each.name,
-    version=lambda _: "",
+    version=lambda each: each.resource_version,
 )
-"""All DeviceClasses, to be listed."""
+"""All DeviceClasses."""
 
 
 class ResourceClaims:
@@ -224,7 +232,7 @@ class ResourceClaims:
             Conflict: the claim has changed.
             NotFound: it is gone.
         """
-        if FINALIZER in found.finalizers:
+        if giving.is_protected(found):
             return found
         return await self._patch(found, "", _finalized(found))
 

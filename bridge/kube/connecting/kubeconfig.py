@@ -36,6 +36,9 @@ _USER = frozenset(
 )
 _IGNORED = frozenset({"extensions"})
 
+SAFE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's loader where PyYAML has it: a tenth of the time, which every command spends twice."""
+
 Section = Mapping[str, Any]
 """A cluster, user or context, as it stands in the file."""
 
@@ -123,7 +126,7 @@ def namespace(path: str) -> str:
 
 
 def _loaded(path: str) -> dict[str, Any]:
-    config = yaml.safe_load(Path(path).read_bytes())
+    config = yaml.load(Path(path).read_bytes(), Loader=SAFE)  # noqa: S506  # it is
     if not isinstance(config, dict):
         raise NotPlain("not a mapping")
     return config

@@ -7,11 +7,11 @@ from typing import Final, Self
 
 from typing_extensions import override
 
+from bridge.crd import restapis
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, Refused
 
-SLURMRESTD_PORT: Final = 6820
 _MOST_SERVERS: Final = 4
 """Further RestApis of one Controller are not asked: these serve for fail-over."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -85,7 +85,27 @@ class FoundRestApi(ObjectStruct, frozen=True):
     spec: _RestApiSpec = _RestApiSpec()
 
 
-def urls(of: ControllerName, rest_apis: Iterable[FoundRestApi]) -> tuple[str, ...] | Refused:
+@dataclass(frozen=True, slots=True)
+class RestServer:
+    """The Service of a RestApi."""
+
+    url: str
+    trust: str
+    """The ConfigMap with the CAs by which it is known; "" if it speaks plain HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownServers:
+    """Where requests go, and whom they go to."""
+
+    urls: tuple[str, ...]
+    trusted: str
+    """The CAs by which those are known that speak TLS, PEM; "" if none does."""
+
+
+def servers(
+    of: ControllerName, rest_apis: Iterable[FoundRestApi]
+) -> tuple[RestServer, ...] | Refused:
     """Return where the Services of a Controller's RestApis are, or why there are none.
 
     Args:
@@ -96,16 +116,15 @@ def urls(of: ControllerName, rest_apis: Iterable[FoundRestApi]) -> tuple[str, ..
         (
             each
             for each in rest_apis
-            if each.spec.controller_ref.name == of.name
-            and each.spec.replicas > 0
-            and each.metadata.deletion_timestamp is None
+            if each.spec.controller_ref.name == of.name and each.spec.replicas > 0
         ),
-        key=lambda each: each.metadata.name,
+        # One that is deleted serves until the last worker is gone.
+        key=lambda each: (each.metadata.deletion_timestamp is not None, each.metadata.name),
     )
     if not ours:
         text = f"Controller {of} has no RestApi with replicas: create one, so that its Slurm can be asked"
         return Refused((Fault("RestApi", text),))
-    return tuple(_url(of, each) for each in ours[:_MOST_SERVERS])
+    return tuple(_server(of, each) for each in ours[:_MOST_SERVERS])
 
 
 def signing_key(of: ControllerName, controller: FoundController) -> NamedSecretKey | Refused:
@@ -117,7 +136,10 @@ def signing_key(of: ControllerName, controller: FoundController) -> NamedSecretK
     return Refused((Fault("spec.jwtKeyRef", text),))
 
 
-def _url(of: ControllerName, rest_api: FoundRestApi) -> str:
-    service = rest_api.spec.service
-    port = (service.port if service else None) or SLURMRESTD_PORT
-    return f"http://{rest_api.metadata.name}-restapi.{of.namespace}.svc:{port}"
+def _server(of: ControllerName, rest_api: FoundRestApi) -> RestServer:
+    service, name = rest_api.spec.service, rest_api.metadata.name
+    port = (service.port if service else None) or restapis.SLURMRESTD_PORT
+    where = f"{restapis.service_name(name)}.{of.namespace}.svc:{port}"
+    if restapis.speaks_tls(rest_api.metadata.annotations):
+        return RestServer(url=f"https://{where}", trust=restapis.tls_name(name))
+    return RestServer(url=f"http://{where}", trust="")

@@ -6,27 +6,34 @@ from typing import Final
 
 import msgspec
 
+from bridge.crd import restapis
 from bridge.crd.fields import ObjectStruct
-from bridge.domain.faults import Fault, Refused
+from bridge.domain.faults import Fault, Refused, bounded
 from bridge.kube import decode, errors, paths
 from bridge.kube.client import KubeClient
 from bridge.reconcile.reaching import finding
-from bridge.reconcile.reaching.finding import ControllerName, FoundController, FoundRestApi
+from bridge.reconcile.reaching.finding import (
+    ControllerName,
+    FoundController,
+    FoundRestApi,
+    KnownServers,
+)
 
 _GROUP: Final = "slinky.slurm.net/v1beta1"
 
 
-class _RestApis(ObjectStruct, frozen=True):
-    items: list[FoundRestApi]
+class _Items(ObjectStruct, frozen=True):
+    items: list[msgspec.Raw]
 
 
-class _Secret(ObjectStruct, frozen=True):
+class _Data(ObjectStruct, frozen=True):
     data: dict[str, str] | None = None
 
 
 _controller = msgspec.json.Decoder(FoundController)
-_rest_apis = msgspec.json.Decoder(_RestApis)
-_secret = msgspec.json.Decoder(_Secret)
+_items = msgspec.json.Decoder(_Items)
+_rest_api = msgspec.json.Decoder(FoundRestApi)
+_data = msgspec.json.Decoder(_Data)
 
 
 class ControllerObjects:
@@ -35,16 +42,50 @@ class ControllerObjects:
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
 
-    async def urls(self, of: ControllerName) -> tuple[str, ...] | Refused:
-        """Return where a Controller's slurmrestd is, or why it is nowhere.
+    async def servers(self, of: ControllerName) -> KnownServers | Refused:
+        """Return where a Controller's slurmrestd is, or why it is nowhere; a RestApi that cannot be read costs only itself.
+
+        One that speaks TLS and has no CAs yet is left out, and never asked in clear.
 
         Raises:
             KubeError: it was not read.
         """
         path = paths.collection(_GROUP, "restapis", of.namespace)
         answer = await self._kube.request("GET", path)
-        found = decode.decoded(_rest_apis, f"RestApis of {of.namespace}", answer)
-        return finding.urls(of, found.items)
+        found: list[FoundRestApi] = []
+        odd: list[Fault] = []
+        for item in decode.decoded(_items, f"RestApis of {of.namespace}", answer).items:
+            try:
+                found.append(decode.decoded(_rest_api, "RestApi", item))
+            except errors.Malformed as error:
+                odd.append(Fault("RestApi", error.message))
+        servers = finding.servers(of, found)
+        if isinstance(servers, Refused):
+            return Refused(bounded((*servers.faults, *odd)))
+        urls, trusted = [], []
+        for each in servers:
+            bundle = await self._trusted(of, each.trust) if each.trust else ""
+            if bundle is not None:
+                urls.append(each.url)
+                trusted.append(bundle)
+        if not urls:
+            missing = ", ".join(each.trust for each in servers)
+            text = (
+                f"Controller {of}: there is no {restapis.TRUSTED} in ConfigMap {missing}: see the conditions of its RestApi,"
+                f" and annotate one that speaks plain HTTP with {restapis.TLS_ANNOTATION}={restapis.TLS_OFF}"
+            )
+            return Refused((Fault("RestApi", text),))
+        return KnownServers(urls=tuple(urls), trusted="".join(trusted))
+
+    async def _trusted(self, of: ControllerName, config_map: str) -> str | None:
+        """Return the CAs that a ConfigMap has; None if it has none."""
+        where = paths.collection("v1", "configmaps", of.namespace) + paths.of(config_map)
+        try:
+            answer = await self._kube.request("GET", where)
+        except errors.NotFound:
+            return None
+        data = decode.decoded(_data, f"ConfigMap {of.namespace}/{config_map}", answer).data or {}
+        return data.get(restapis.TRUSTED) or None
 
     async def signing_key(self, of: ControllerName) -> bytes | Refused:
         """Return the key that signs tokens of a Controller's Slurm, or why there is none.
@@ -67,7 +108,7 @@ class ControllerObjects:
         except errors.NotFound:
             text = f"Secret {of.namespace}/{named.name} is missing: the Controller's slurmctld has its key"
             return Refused((Fault("spec.jwtKeyRef.name", text),))
-        data = decode.decoded(_secret, f"Secret {of.namespace}/{named.name}", answer).data or {}
+        data = decode.decoded(_data, f"Secret {of.namespace}/{named.name}", answer).data or {}
         try:
             key = base64.b64decode(data.get(named.key, ""), validate=True)
         except binascii.Error:

@@ -6,7 +6,7 @@ from functools import partial
 
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
-from bridge.reconcile.reaching.finding import ControllerName
+from bridge.reconcile.reaching.finding import ControllerName, KnownServers
 from bridge.reconcile.reaching.objects import ControllerObjects
 from bridge.reconcile.reaching.signing import SignedToken
 from bridge.reconcile.reaching.transport import FoundTransport
@@ -21,7 +21,6 @@ async def of_controller(
     kube: KubeClient,
     clock: Clock,
     *,
-    tls: Tls,
     connections: int,
     timeout_s: float,
     on_call: OnCall,
@@ -33,7 +32,6 @@ async def of_controller(
         of: the Controller.
         kube: has its objects.
         clock: of the process.
-        tls: for a slurmrestd that speaks TLS.
         connections: to each slurmrestd.
         timeout_s: for one request.
         on_call: called after every call.
@@ -42,18 +40,18 @@ async def of_controller(
     objects = ControllerObjects(kube)
     token = SignedToken(partial(objects.signing_key, of), clock)
 
-    def opens(urls: tuple[str, ...]) -> Transport:
+    def opens(servers: KnownServers) -> Transport:
         return Transport(
-            urls,
+            servers.urls,
             token,
-            tls,
+            Tls(ca_data=servers.trusted),
             connections=connections,
             timeout_s=timeout_s,
             user_agent="slurm-bridge",
             most_bytes=most_bytes,
         )
 
-    transport = FoundTransport(partial(objects.urls, of), opens, clock)
+    transport = FoundTransport(partial(objects.servers, of), opens, clock)
     try:
         yield SlurmClient(transport, token=token, connections=connections, on_call=on_call)
     finally:

@@ -12,22 +12,24 @@ from bridge.domain.errors import PeerError
 from bridge.domain.faults import Refused
 from bridge.process.clock import Clock
 from bridge.reconcile.reaching import signing
+from bridge.reconcile.reaching.finding import KnownServers
+from slurmclient import UnusableTls
 from slurmclient.errors import Unavailable
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
 
 LOOK_AGAIN_S: Final = 30.0
-"""A RestApi that comes, goes or gets another port is noticed after so long."""
+"""A RestApi that comes, goes or gets another port or CA is noticed after so long."""
 
-FindUrls = Callable[[], Awaitable[tuple[str, ...] | Refused]]
-Opens = Callable[[tuple[str, ...]], Transport]
+FindServers = Callable[[], Awaitable[KnownServers | Refused]]
+Opens = Callable[[KnownServers], Transport]
 
 
 @dataclass(slots=True)
 class _Way:
     """A transport, and how many requests are under way on it."""
 
-    urls: tuple[str, ...]
+    servers: KnownServers
     transport: Transport
     users: int = 0
 
@@ -35,12 +37,12 @@ class _Way:
 class FoundTransport:
     """A transport to servers that may move: opened at the first request, and anew when they have moved."""
 
-    def __init__(self, find: FindUrls, opens: Opens, clock: Clock) -> None:
+    def __init__(self, find: FindServers, opens: Opens, clock: Clock) -> None:
         """Prepare it; nothing is read.
 
         Args:
             find: reads where the servers are; raises PeerError.
-            opens: opens a transport to them.
+            opens: opens a transport to them; raises UnusableTls.
             clock: of the process.
         """
         self._find = find
@@ -111,8 +113,13 @@ class FoundTransport:
             if isinstance(found, Refused):
                 raise Unavailable(operation, found.text)
             self._looks_at_s = now_s + LOOK_AGAIN_S
-            if way is None or way.urls != found:
-                self._way = _Way(found, self._opens(found))
+            if way is None or way.servers != found:
+                try:
+                    self._way = _Way(found, self._opens(found))
+                except UnusableTls as error:
+                    if way is not None:
+                        return way
+                    raise Unavailable(operation, str(error)) from error
                 if way is not None and not way.users:
                     await way.transport.close()
             assert self._way is not None  # noqa: S101  # set above, or known

@@ -6,7 +6,7 @@ from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.model.cores import cpu_list, topology
 from bridge.slurm import records, wire
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Malformed
+from bridge.slurm.errors import Malformed, NotFound
 
 _sockets = msgspec.json.Decoder(list[wire.CoreSocket])
 
@@ -14,7 +14,7 @@ _sockets = msgspec.json.Decoder(list[wire.CoreSocket])
 async def given(
     client: SlurmClient, ref: JobId | Sluid, node: SlurmNode, *, threads: int
 ) -> frozenset[int]:
-    """Return the numbers of a job's CPUs on a node; empty if it has none there, or does not run.
+    """Return the numbers of a job's CPUs on a node; empty if Slurm names none there.
 
     Args:
         client: of slurmrestd.
@@ -23,14 +23,14 @@ async def given(
         threads: per core, as the node has them in Slurm.
 
     Raises:
-        NotFound: the job does not exist (any more).
+        NotFound: the job does not exist or run (any more).
         SlurmError: it could not be read.
     """
     wired = records.of(ref, await records.read(client, ref, detail=True)).value
     resources = wired.job_resources
-    if "RUNNING" not in wired.job_state or resources is None or resources.nodes is None:
-        return frozenset()
-    for each in resources.nodes.allocation or ():
+    if "RUNNING" not in wired.job_state:
+        raise NotFound("job.get", f"job {ref} is {'+'.join(wired.job_state)}, expected RUNNING")
+    for each in (resources.nodes.allocation if resources and resources.nodes else None) or ():
         if each.name == node:
             return numbers(bytes(each.sockets), threads)
     return frozenset()

@@ -1,12 +1,12 @@
 """Which devices a running job has on a node, as Slurm numbers them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from bridge.domain import hostlist
 from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.slurm import records
+from bridge.slurm import records, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed
 
@@ -32,12 +32,22 @@ async def given(
     if "RUNNING" not in wired.job_state:
         return {}
     try:
-        names = hostlist.expand(wired.nodes)
+        names = tuple(map(SlurmNode, hostlist.expand(wired.nodes)))
     except ValueError as error:
         raise Malformed("job.get", f"job {ref}: {error}") from error
-    if node not in names or len(names) != len(wired.gres_detail):
-        return {}
-    return dict(indexes(wired.gres_detail[names.index(node)]))
+    return (of(wired, names) or {}).get(node, {})
+
+
+def of(
+    wired: wire.Job, names: Sequence[SlurmNode]
+) -> Mapping[SlurmNode, Mapping[str, tuple[int, ...]]] | None:
+    """Return the indexes of a job's devices by node and GRES; None if the response lacks the detail.
+
+    names: the job's nodes.
+    """
+    if not names or len(names) != len(wired.gres_detail):
+        return None
+    return {name: dict(indexes(text)) for name, text in zip(names, wired.gres_detail, strict=True)}
 
 
 def indexes(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -24,6 +24,7 @@ class Tls:
         self,
         *,
         ca_file: str = "",
+        ca_data: str = "",
         cert_file: str = "",
         key_file: str = "",
         monotonic: Callable[[], float] = time.monotonic,
@@ -32,6 +33,7 @@ class Tls:
 
         Args:
             ca_file: The CAs to trust; "" for the system's.
+            ca_data: The CAs themselves instead of a file.
             cert_file: The certificate chain to present to a server that asks for one; "" for none.
             key_file: The certificate's key, not encrypted.
             monotonic: Returns seconds.
@@ -40,16 +42,17 @@ class Tls:
             UnusableTls: If a file cannot be read, or a certificate does not match its key.
         """
         self._ca_file = ca_file
+        self._ca_data = ca_data
         self._pair = (cert_file, key_file) if cert_file else None
         self._monotonic = monotonic
         self._loaded_at = monotonic()
         try:
             self._files = self._content()
             # Loading the system's CAs takes 20 ms, in vain for plain HTTP.
-            self._context = self._made() if self._files else None
+            self._context = self._made() if self._files or ca_data else None
         except (OSError, ssl.SSLError) as error:
             raise UnusableTls(
-                f"TLS towards slurmrestd: expected a CA in {ca_file or '(the system)'} and"
+                f"TLS towards slurmrestd: expected a CA in {ca_file or ('(given)' if ca_data else '(the system)')} and"
                 f" certificate and key, PEM, not encrypted, in {cert_file or '(none)'} and"
                 f" {key_file or '(none)'}: {error}"
             ) from error
@@ -76,7 +79,9 @@ class Tls:
         return tuple(Path(name).read_bytes() for name in names if name)
 
     def _made(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=self._ca_file or None)
+        context = ssl.create_default_context(
+            cafile=self._ca_file or None, cadata=self._ca_data or None
+        )
         # Python 3.13 turned it on by default; it rejects CAs without a key identifier.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if self._pair:

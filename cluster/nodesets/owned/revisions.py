@@ -17,6 +17,7 @@ from bridge.kube.decode import ResourceKind
 from cluster.nodesets import names
 from cluster.objects.labels import WORKER_APP
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.own.profiles import PROFILE_ANNOTATION
 from cluster.objects.parts import AddedMetadata
 from cluster.rendering.body import BodyOwner, digest, made
 from cluster.workers import revisions
@@ -81,7 +82,9 @@ def content(node_set: NodeSetObject) -> bytes:
         "oversubscribeNode": spec.oversubscribe_node or None,
     }
     given = {key: each for key, each in parts.items() if each is not None}
-    return _canonical(msgspec.json.encode({"spec": given}))
+    profile = node_set.metadata.annotations.get(PROFILE_ANNOTATION)
+    marks = {"metadata": {"annotations": {PROFILE_ANNOTATION: profile}}} if profile else {}
+    return _canonical(msgspec.json.encode({"spec": given, **marks}))
 
 
 class NodeSetRevisions:

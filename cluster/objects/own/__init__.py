@@ -1,1 +1,1 @@
-"""Our own kind, which SchedMD's slurm-operator does not have."""
+"""What SchedMD's slurm-operator does not have: our own kind, and the profiles of workers."""

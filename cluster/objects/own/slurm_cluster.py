@@ -1,6 +1,6 @@
 """SlurmCluster: a whole cluster in a few lines, from which the objects of the six kinds are made."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -119,6 +119,15 @@ class ClusterRestApi(ObjectStruct, frozen=True):
 
     enabled: Annotated[bool, Meta(description="Whether there is one.")] = True
     replicas: Annotated[Replicas, Meta(description="How many there are.")] = 1
+    tls: Annotated[bool, Meta(description="Whether it speaks TLS; otherwise plain HTTP.")] = True
+    tls_secret: Annotated[
+        str,
+        text(
+            253,
+            "Secret with tls.crt, tls.key and ca.crt that it presents; by default slurm-operator signs one.",
+            pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
+        ),
+    ] = ""
 
 
 class ClusterToken(ObjectStruct, frozen=True):
@@ -195,6 +204,12 @@ class SlurmClusterSpec(ObjectStruct, frozen=True):
     accounting: Annotated[
         ClusterAccounting | None, Meta(description="By default jobs are not recorded.")
     ] = None
+    worker_profile: Annotated[
+        Literal["privileged", "plain"],
+        Meta(
+            description="With which rights workers run: plain ones have no control groups, and need no privileged pods."
+        ),
+    ] = "privileged"
     rest_api: Annotated[ClusterRestApi | None, Meta(description="By default there is one.")] = None
     tokens: Annotated[
         tuple[ClusterToken, ...],
@@ -262,6 +277,12 @@ SLURM_CLUSTER_RULES: Final = (
         " && !(key.lowerAscii() in ['partitionname', 'nodes', 'default', 'maxtime'])))",
         "expected parameters of a partition that have no field of their own",
         path=".partitions",
+    ),
+    rule(
+        "!has(self.restApi) || !has(self.restApi.tlsSecret) || self.restApi.tlsSecret == ''"
+        " || !has(self.restApi.tls) || self.restApi.tls",
+        "leave it out, or set tls",
+        path=".restApi.tlsSecret",
     ),
     rule(
         "!has(self.accounting) || has(self.accounting.external) != has(self.accounting.storage)",

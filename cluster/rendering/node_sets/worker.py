@@ -4,7 +4,7 @@ What the pod needs of its node: <https://slurm.schedmd.com/slurmd.html>, `-Z` an
 SchedMD's containers: arguments go to the entry point, `POD_CPUS` and `POD_MEMORY` become what slurmd leaves to Slurm.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bridge.domain.faults import Fault, Refused, bounded
@@ -13,6 +13,7 @@ from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL, WORKER_APP
 from cluster.objects.names import LONGEST_HOST
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.own.profiles import WorkerProfile, profile_faults, profile_of
 from cluster.objects.parts import KeyOfObject
 from cluster.objects.workers import OnNode, WorkerKey, host_name, is_on_nodes
 from cluster.rendering import pods, ssh
@@ -28,7 +29,22 @@ from cluster.rendering.site import (
     workers_service,
 )
 
-_CAPABILITIES: Final = ("BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE")
+_SECURITY: Final[Mapping[WorkerProfile, Mapping[str, Any]]] = {
+    WorkerProfile.PRIVILEGED: {
+        "privileged": True,
+        "capabilities": {"add": ["BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"]},
+    },
+    # What it takes to start jobs as their users, to keep their files and to end them: what Pod Security's level baseline allows.
+    WorkerProfile.PLAIN: {
+        "privileged": False,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {
+            "drop": ["ALL"],
+            "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"],
+        },
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+}
 _OURS: Final = ("hostname", "subdomain", "restartPolicy")
 """What makes it this worker: another value would be another node of Slurm's."""
 _TOLERATION: Final = {
@@ -91,6 +107,7 @@ def _faults(
     """Find what would make it no worker."""
     yield from controller_faults(node_set.spec.controller_ref.name, controller)
     yield from claim_faults(node_set)
+    yield from profile_faults(node_set)
     template = node_set.spec.template
     given = (template.spec or {}) if template else {}
     host = host_name(node_set, key)
@@ -133,6 +150,22 @@ def pinned(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]:
         "requiredDuringSchedulingIgnoredDuringExecution": required,
     }
     return {**specification, "affinity": {**affinity, "nodeAffinity": of_nodes}}
+
+
+def returning(body: Mapping[str, Any], kube_node: str) -> dict[str, Any]:
+    """Return a worker's pod that goes to the node it was on before, if what its user requires of nodes holds there, too."""
+    spec = body["spec"]
+    affinity = spec.get("affinity") or {}
+    of_nodes = affinity.get("nodeAffinity") or {}
+    required = of_nodes.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    only = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
+    theirs: Sequence[Mapping[str, Any]] = required.get("nodeSelectorTerms") or ({},)
+    terms = [{**each, "matchFields": [*(each.get("matchFields") or ()), only]} for each in theirs]
+    held = {
+        **of_nodes,
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+    }
+    return {**body, "spec": {**spec, "affinity": {**affinity, "nodeAffinity": held}}}
 
 
 def _specification(
@@ -192,7 +225,7 @@ def _slurmd(node_set: NodeSetObject, controller: ControllerObject, image: str) -
         "lifecycle": {
             "preStop": {"exec": {"command": ["sh", "-c", leaving.script(_grace_s(node_set))]}}
         },
-        "securityContext": {"privileged": True, "capabilities": {"add": [*_CAPABILITIES]}},
+        "securityContext": dict(_SECURITY[profile_of(node_set) or WorkerProfile.PRIVILEGED]),
         "volumeMounts": mounts,
     }
     return pods.container(WORKER_APP, ours, node_set.spec.slurmd)

@@ -25,10 +25,15 @@ request.userInfo.?groups.orValue([]).exists(g, g in {{ include "slurm-bridge.cel
 {{- include "slurm-bridge.cel.list" (concat .Values.policies.podCreators $companions) }}
 {{- end }}
 
+{{/* The requester is a kubelet. */}}
+{{- define "slurm-bridge.cel.byKubelet" -}}
+(request.userInfo.username.startsWith('system:node:') && 'system:nodes' in request.userInfo.?groups.orValue([]))
+{{- end }}
+
 {{/* Pods of this requester are not Slurm's to place: DaemonSet pods, a kubelet's mirror pods, whom the administrator lists. */}}
 {{- define "slurm-bridge.cel.passesUsBy" -}}
 request.userInfo.username in {{ include "slurm-bridge.podCreators" . }} ||
-(request.userInfo.username.startsWith('system:node:') && 'system:nodes' in request.userInfo.?groups.orValue([])) ||
+{{ include "slurm-bridge.cel.byKubelet" . }} ||
 {{ include "slurm-bridge.cel.breakGlass" . }}
 {{- end }}
 
@@ -43,11 +48,11 @@ object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(fal
 {{- end }}
 
 {{/*
-The extender may bind the pod itself: kube-scheduler would have neither volumes nor claims nor a group to see to. The volumes are listed
+The extender may bind the pod itself: kube-scheduler would have neither volumes nor a group to see to. The volumes are listed
 and not the others, so that a kind that Kubernetes adds is kube-scheduler's. bridge/domain/admission/binder.py says the same, and the tests compare the two.
+Resource claims are the extender's either way: it has written their devices before, and looks at them again before it binds.
 */}}
 {{- define "slurm-bridge.cel.extenderMayBind" -}}
-object.spec.?resourceClaims.orValue([]).size() == 0 &&
 !object.spec.?schedulingGroup.hasValue() && !object.spec.?workloadRef.hasValue() &&
 object.spec.?volumes.orValue([]).all(v, {{ range $n, $kind := list "configMap" "downwardAPI" "emptyDir" "hostPath" "projected" "secret" }}{{ if $n }} || {{ end }}has(v.{{ $kind }}){{ end }})
 {{- end }}
@@ -71,6 +76,12 @@ object.spec.?volumes.orValue([]).all(v, {{ range $n, $kind := list "configMap" "
 {{ .pod }}.spec.?tolerations.orValue([]).exists(t,
 t.?key.orValue('') in ['', '{{ include "slurm-bridge.managedNodeTaint" .root }}'] &&
 t.?effect.orValue('') in ['', '{{ .root.Values.config.controllers.taint_effect }}'])
+{{- end }}
+
+{{/* The pod does not tolerate that taint, or did before. Its own definition, as no policy's condition may have variables. (dict "old" pod "new" pod) */}}
+{{- define "slurm-bridge.cel.keepsFromTaint" -}}
+!{{ include "slurm-bridge.cel.toleratesTaint" .new }} ||
+(oldObject != null && {{ include "slurm-bridge.cel.toleratesTaint" .old }})
 {{- end }}
 
 {{/* The namespace is bridged: `slurm-bridge.namespaceSelector` over variables.labels, since a selector cannot be negated. */}}
@@ -99,11 +110,14 @@ oldObject.?status.?conditions.orValue([]).exists(c,
 c.type == 'slurm-bridge.dev/Allocated' && c.?reason.orValue('') == 'SubmitRefused')
 {{- end }}
 
-{{/* Keys of one map of metadata that differ and are frozen. (dict "root" $ "old" "variables.oldLabels" "new" "variables.labels") */}}
+{{/* Keys of labels or annotations that differ and are frozen. (dict "root" $ "of" "labels") */}}
 {{- define "slurm-bridge.cel.frozenAndChanged" -}}
-({{ .old }}.map(k, k) + {{ .new }}.map(k, k).filter(k, !(k in {{ .old }}))).filter(k,
-{{ .old }}[?k] != {{ .new }}[?k] && !(variables.isRefused && k.startsWith('slurmjob.slinky.slurm.net/')) &&
-{{ include "slurm-bridge.frozenPrefixes" .root | fromJsonArray | include "slurm-bridge.cel.list" }}.exists(p, k.startsWith(p)))
+{{- $old := printf "oldObject.metadata.?%s.orValue({})" .of }}
+{{- $new := printf "object.metadata.?%s.orValue({})" .of -}}
+({{ $old }}.map(k, k) + {{ $new }}.map(k, k).filter(k, !(k in {{ $old }}))).filter(k,
+{{ $old }}[?k] != {{ $new }}[?k] &&
+{{ include "slurm-bridge.frozenPrefixes" .root | fromJsonArray | include "slurm-bridge.cel.list" }}.exists(p, k.startsWith(p)) &&
+!(k.startsWith('slurmjob.slinky.slurm.net/') && {{ include "slurm-bridge.cel.isRefused" .root }}))
 {{- end }}
 
 {{/* The requester is one of Kubernetes' own controllers, which adopt pods and collect owners. */}}

@@ -33,6 +33,7 @@ AccountingStorageType=accounting_storage/none
 NodeSet=cpu Feature=cpu
 """
 """What theirs has for one plain NodeSet, without banners."""
+OURS = PLAIN.replace("SlurmctldLogFile=", "ReturnToService=2\nSlurmctldLogFile=")
 
 DATABASE = """
 DbdHost=site-accounting-0
@@ -61,10 +62,10 @@ def differs(ours: str, theirs: str) -> tuple[set[str], set[str]]:
     return set(lines(ours)) - set(lines(theirs)), set(lines(theirs)) - set(lines(ours))
 
 
-def test_a_plain_cluster_has_the_same_lines_in_the_same_order() -> None:
+def test_a_plain_cluster_has_the_same_lines_in_the_same_order_but_one() -> None:
     made = files(inputs(node_set()))
 
-    assert lines(PLAIN) == lines(made["slurm.conf"])
+    assert lines(OURS) == lines(made["slurm.conf"])
     assert ["CgroupPlugin=cgroup/v2", "IgnoreSystemd=yes"] == lines(made["cgroup.conf"])
     assert {"slurm.conf", "cgroup.conf"} == set(made)
 
@@ -78,13 +79,13 @@ def test_a_plain_slurmdbd_has_the_same_lines() -> None:
 def test_what_extra_conf_repeats_stands_once() -> None:
     made = files(inputs(node_set(), extraConf="MaxNodeCount=5000 SlurmdUser=root\nMinJobAge=60"))
 
-    ours, theirs = differs(made["slurm.conf"], PLAIN)
+    ours, theirs = differs(made["slurm.conf"], OURS)
     assert ({"MaxNodeCount=5000", "MinJobAge=60"}, {"MaxNodeCount=1024"}) == (ours, theirs)
 
 
 def test_lists_are_joined_and_keep_their_case() -> None:
     extra = "SlurmctldParameters=enable_configless,idle_on_node_suspend,cloud_Dns\nAuthInfo=cred_expire=60"
-    ours, _ = differs(files(inputs(node_set(), extraConf=extra))["slurm.conf"], PLAIN)
+    ours, _ = differs(files(inputs(node_set(), extraConf=extra))["slurm.conf"], OURS)
 
     assert ours == {
         "SlurmctldParameters=enable_configless,reconfig_on_restart,idle_on_node_suspend,cloud_Dns",
@@ -95,7 +96,7 @@ def test_lists_are_joined_and_keep_their_case() -> None:
 def test_there_is_room_for_twice_as_many_workers() -> None:
     made = files(inputs(node_set(replicas=1500)))
 
-    assert ({"MaxNodeCount=4096"}, {"MaxNodeCount=1024"}) == differs(made["slurm.conf"], PLAIN)
+    assert ({"MaxNodeCount=4096"}, {"MaxNodeCount=1024"}) == differs(made["slurm.conf"], OURS)
 
 
 def test_clients_fail_over_by_themselves() -> None:
@@ -103,7 +104,7 @@ def test_clients_fail_over_by_themselves() -> None:
     made = files(inputs(node_set(), ha={"enabled": True, "backups": 1}, persistence=shared))
 
     second = "SlurmctldHost=site-controller-1(site-controller-1.site-controller-internal.slurm)"
-    ours, theirs = differs(made["slurm.conf"], PLAIN)
+    ours, theirs = differs(made["slurm.conf"], OURS)
     assert ({second}, {"SlurmctldAddr=site-controller.slurm"}) == (ours, theirs)
 
 
@@ -121,7 +122,7 @@ def test_clients_fail_over_by_themselves() -> None:
 def test_slurmctld_finds_its_slurmdbd(spec: dict[str, object], host: str, port: int) -> None:
     made = files(inputs(node_set(), database=accounting(**spec)))
 
-    ours, theirs = differs(made["slurm.conf"], PLAIN)
+    ours, theirs = differs(made["slurm.conf"], OURS)
     assert theirs == {"AccountingStorageType=accounting_storage/none"}
     assert ours == {
         "AccountingStorageType=accounting_storage/slurmdbd",
@@ -139,7 +140,7 @@ def test_devices_have_their_kinds_and_are_found() -> None:
     )
     made = files(inputs(node_set(), gpus))
 
-    ours, _ = differs(made["slurm.conf"], PLAIN)
+    ours, _ = differs(made["slurm.conf"], OURS)
     assert ours == {
         "GresTypes=gpu,shard",
         "NodeSet=gpu Feature=gpu",
@@ -158,7 +159,7 @@ def test_scripts_are_named_so_that_configless_ships_them() -> None:
         )
     )
 
-    ours, _ = differs(made["slurm.conf"], PLAIN)
+    ours, _ = differs(made["slurm.conf"], OURS)
     assert ours == {"Prolog=20.sh", "Prolog=90.sh", "EpilogSlurmctld=/etc/slurm/end.sh"}
     assert "#!" == made["20.sh"]
 

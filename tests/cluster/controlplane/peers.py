@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from bridge.kube.applying import writes
 from bridge.kube.cache import Cache
+from bridge.kube.wire import rfc3339
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
@@ -42,6 +43,7 @@ def secret(name: str, **data: bytes) -> Manifest:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": encoded}
 
 
+_PLURALS = frozenset(each.plural for each in BY_NAME.values())
 PASSWORD = secret("mariadb-password", password=b"hunter2")
 
 
@@ -61,6 +63,13 @@ class AppliedTo(ApplyingServer):
     """Creates and deletes what the control plane's loop makes, too."""
 
     @override
+    def _read(self, method: str, path: str) -> Manifest:
+        if path.rpartition("/")[2] in _PLURALS:
+            listed = (each for where, each in self.objects.items() if where.startswith(f"{path}/"))
+            return self._page(list(listed))
+        return super()._read(method, path)
+
+    @override
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
         if method == "POST":
             where = f"{path}/{body['metadata']['name']}"
@@ -72,7 +81,10 @@ class AppliedTo(ApplyingServer):
         if method == "DELETE":
             found = self._find(method, path)
             self._guard(method, path, found, body["preconditions"])
-            self._tell(self.objects.pop(path), is_gone=True)
+            if found["metadata"].get("finalizers"):
+                self.leave(found["kind"], found["metadata"]["name"])
+            else:
+                self._tell(self.objects.pop(path), is_gone=True)
             return b"{}"
         return super()._write(method, path, body, content_type)
 
@@ -97,6 +109,18 @@ class AppliedTo(ApplyingServer):
         wanted = {key: each for key, each in {**found["spec"], **spec}.items() if each is not ...}
         found["metadata"]["generation"] += 1
         self._store(where, {**found, "spec": wanted})
+
+    def leave(self, kind: str, name: str = "site", *finalizers: str) -> None:
+        """Delete an object as a user does; finalizers: what the API server adds."""
+        where, found = next(
+            (where, copy.deepcopy(each))
+            for where, each in self.objects.items()
+            if (each["kind"], each["metadata"]["name"]) == (kind, name)
+        )
+        meta = found["metadata"]
+        meta.setdefault("deletionTimestamp", rfc3339(self._clock.now()))
+        meta["finalizers"] = [*meta.get("finalizers", ()), *finalizers]
+        self._store(where, found)
 
     def roll_out(self) -> None:
         """Start the pods of all StatefulSets and Deployments."""

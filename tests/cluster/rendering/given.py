@@ -11,6 +11,7 @@ from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.restapi import RestApiObject
+from cluster.rendering.access.tls import RestTls
 from cluster.rendering.accounting import accounting_bodies
 from cluster.rendering.body import Body
 from cluster.rendering.controller import controller_bodies
@@ -35,6 +36,9 @@ FILES = ConfigurationSet(
     made=frozenset({"slurm.conf"}),
 )
 MADE_FOR = ("Controller", "Accounting", "RestApi", "LoginSet", "NodeSet")
+PRESENTED = RestTls(
+    mounted="site-restapi-tls", trusted=b"CA\n", made={"tls.crt": b"certificate", "tls.key": b"key"}
+)
 KEYS = {f"{file}{end}": b"key" for file in HOST_KEYS for end in ("", ".pub")}
 
 
@@ -45,18 +49,20 @@ def given(kind: str, name: str = "site", /, namespace: str = "slurm", **changes:
     return msgspec.convert(body, BY_NAME[kind].object_type, strict=False)
 
 
-def rendered(found: Any, *, controller: ControllerObject | None = None) -> tuple[Body, ...]:
+def rendered(
+    found: Any, *, controller: ControllerObject | None = None, site: ControlSite = SITE
+) -> tuple[Body, ...]:
     """All bodies of one object."""
     control = controller or given("Controller", namespace=found.metadata.namespace)
     match found:
         case ControllerObject():
-            bodies = controller_bodies(found, FILES, SITE)
+            bodies = controller_bodies(found, FILES, site)
         case AccountingObject():
-            bodies = accounting_bodies(found, "p#w", SITE)
+            bodies = accounting_bodies(found, "p#w", site)
         case RestApiObject():
-            bodies = restapi_bodies(found, control, FILES, SITE)
+            bodies = restapi_bodies(found, control, FILES, site, presented=PRESENTED)
         case LoginSetObject():
-            bodies = login_set_bodies(found, control, SITE)
+            bodies = login_set_bodies(found, control, site)
             assert not isinstance(bodies, Refused)
             bodies = (*bodies, host_keys_body(found, KEYS))
         case NodeSetObject():

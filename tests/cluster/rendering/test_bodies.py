@@ -37,7 +37,7 @@ def test_all_belong_to_their_object_and_are_the_same_each_time(kind: str) -> Non
         meta = each.body["metadata"]
         assert (each.name, each.namespace) == (meta["name"], meta["namespace"])
         (owner,) = meta["ownerReferences"]
-        assert (kind, "site", f"uid-of-{kind}", True, True) == (
+        assert (kind, "site", f"uid-of-{kind}", True, False) == (
             owner["kind"],
             owner["name"],
             owner["uid"],
@@ -235,11 +235,11 @@ def test_slurmdbd_has_its_file_in_a_secret_and_restarts_for_another() -> None:
 
 def test_slurmrestd_listens_after_all_its_options() -> None:
     bodies = rendered(given("RestApi", slurmrestd={"args": ["-v"]}))
-    assert ["-v", "0.0.0.0:6820"] == pod(bodies)["spec"]["containers"][0]["args"]
+    assert ["-v", "127.0.0.1:6821"] == pod(bodies)["spec"]["containers"][0]["args"]
 
     alone = given("Controller", accountingRef=...)
     bodies = rendered(given("RestApi"), controller=alone)
-    assert ["-s", "openapi/slurmctld", "0.0.0.0:6820"] == pod(bodies)["spec"]["containers"][0][
+    assert ["-s", "openapi/slurmctld", "127.0.0.1:6821"] == pod(bodies)["spec"]["containers"][0][
         "args"
     ]
 
@@ -287,7 +287,7 @@ def test_a_name_that_nothing_can_be_called_after_is_refused(kind: str, name: str
     control = given("Controller")
     made = {
         "Controller": lambda: controller_bodies(found, FILES, SITE),
-        "RestApi": lambda: restapi_bodies(found, control, FILES, SITE),
+        "RestApi": lambda: restapi_bodies(found, control, FILES, SITE, presented=None),
         "LoginSet": lambda: login_set_bodies(found, control, SITE),
         "Accounting": lambda: accounting_bodies(found, "", SITE),
     }[kind]()

@@ -41,6 +41,8 @@ EXPLAINED_OBJECTS = {
     ("PodDisruptionBudget", "site-workers"): "NODESET-workers",
     ("ConfigMap", "site-workers-ssh-config"): "NAME-workers-ssh-config",
     ("ConfigMap", "site-ssh-config"): "NAME-ssh-config",
+    ("ConfigMap", "site-restapi-tls"): "NAME-restapi-tls",
+    ("Secret", "site-restapi-tls"): "NAME-restapi-tls",
 }
 THEIR_LABELS = {
     "Controller": ("slurmctld", "controller"),
@@ -107,6 +109,7 @@ THEIR_SIDECARS = {
 EXPLAINED_SIDECARS = {
     "reconfigure": "container `reconfigure`",
     "slurmdbd": "init container `slurmdbd`",
+    "tls": "side-car `tls`",
 }
 
 

@@ -3,10 +3,14 @@
 import shlex
 from typing import Any
 
+import msgspec
+
 from bridge.domain.faults import Refused
+from cluster.nodesets.owned import revisions
+from cluster.objects.own.profiles import PROFILE_ANNOTATION
 from cluster.objects.workers import OnNode
 from cluster.rendering.node_sets.nodeset import worker_templates
-from cluster.rendering.node_sets.worker import worker_pod
+from cluster.rendering.node_sets.worker import returning, worker_pod
 from tests.cluster.rendering.given import SITE, given, named
 
 CONTROLLER = given("Controller")
@@ -53,6 +57,50 @@ def test_what_it_says_of_its_node_is_one_argument() -> None:
     assert ["Features=gpu,fast,big Gres=gpu:4 Weight=10"] == said
 
 
+def with_profile(profile: str, **spec: Any) -> dict[str, Any] | Refused:
+    """The pod of a worker of a NodeSet with this profile."""
+    found = node_set(**spec)
+    metadata = msgspec.structs.replace(found.metadata, annotations={PROFILE_ANNOTATION: profile})
+    return worker_pod(msgspec.structs.replace(found, metadata=metadata), 3, CONTROLLER, SITE)
+
+
+def test_a_plain_worker_has_no_privileges_and_drops_what_it_does_not_need() -> None:
+    found = with_profile("plain")
+    assert not isinstance(found, Refused)
+    context = found["spec"]["containers"][0]["securityContext"]
+    assert (False, False, ["ALL"]) == (
+        context["privileged"],
+        context["allowPrivilegeEscalation"],
+        context["capabilities"]["drop"],
+    )
+    # https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline
+    assert {*context["capabilities"]["add"]} <= {
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD"),
+        *("NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    }
+    privileged = with_profile("privileged")
+    assert not isinstance(privileged, Refused)
+    assert made() == privileged["spec"]
+
+
+def test_a_profile_that_there_is_not_or_that_has_no_ssh_is_refused() -> None:
+    ssh = {"enabled": True, "sssdConfRef": {"name": "a", "key": "b"}}
+    for found, wrong in (
+        (with_profile("Plain"), "expected privileged or plain, found Plain"),
+        (with_profile("plain", ssh=ssh), "spec.ssh.enabled: leave it out"),
+    ):
+        assert isinstance(found, Refused)
+        assert wrong in found.text
+
+
+def test_another_profile_is_another_template() -> None:
+    plain = node_set()
+    assert revisions.content(plain) == revisions.content(node_set())
+    metadata = msgspec.structs.replace(plain.metadata, annotations={PROFILE_ANNOTATION: "plain"})
+    marked = msgspec.structs.replace(plain, metadata=metadata)
+    assert revisions.content(plain) != revisions.content(marked)
+
+
 def test_two_workers_share_no_node_unless_somebody_wants_it() -> None:
     assert "podAntiAffinity" in made()["affinity"]
     assert "affinity" not in made(oversubscribeNode=True)
@@ -77,6 +125,24 @@ def test_the_worker_of_a_node_goes_to_that_node_only_and_stays_on_it() -> None:
     tolerated = {each["key"] for each in spec["tolerations"]}
     assert "node.kubernetes.io/unreachable" in tolerated
     assert "node.kubernetes.io/unschedulable" not in tolerated
+
+
+def test_a_worker_that_returns_to_its_node_keeps_what_its_user_requires() -> None:
+    rack = {"matchExpressions": [{"key": "rack", "operator": "Exists"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [rack]}}
+    template = {"spec": {"affinity": {"nodeAffinity": required}}}
+    only = [{"key": "metadata.name", "operator": "In", "values": ["a"]}]
+
+    mine = returning({"spec": made(template=template)}, "a")["spec"]["affinity"]
+    plain = returning({"spec": made(oversubscribeNode=True)}, "a")["spec"]["affinity"]
+
+    of_nodes = mine["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert {"nodeSelectorTerms": [{**rack, "matchFields": only}]} == of_nodes
+    assert "podAntiAffinity" in mine
+    (term,) = plain["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert {"matchFields": only} == term
 
 
 def test_its_part_of_the_pod_is_laid_over_ours() -> None:

@@ -114,6 +114,30 @@ def test_everything_that_can_be_said_has_its_place() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "marks"),
+    [
+        ({}, {}),
+        ({"tls": False}, {"slurm-bridge.dev/tls": "off"}),
+        ({"tlsSecret": "mine"}, {"slurm-bridge.dev/tls-secret": "mine"}),
+    ],
+)
+def test_how_slurmrestd_speaks_is_said_by_annotations(
+    said: dict[str, Any], marks: dict[str, str]
+) -> None:
+    bodies = expanded(cluster({**SIX_LINES, "restApi": said}))
+    (made,) = [each for each in bodies if each["kind"] == "RestApi"]
+    assert marks == made["metadata"].get("annotations", {})
+
+
+def test_the_profile_of_its_workers_is_said_by_annotations() -> None:
+    bodies = expanded(cluster({**SIX_LINES, "workerProfile": "plain"}))
+    (made,) = [each for each in bodies if each["kind"] == "NodeSet"]
+    assert {"slurm-bridge.dev/worker-profile": "plain"} == made["metadata"]["annotations"]
+    (made,) = [each for each in expanded(cluster(SIX_LINES)) if each["kind"] == "NodeSet"]
+    assert "annotations" not in made["metadata"]
+
+
 def test_a_suspended_cluster_has_no_workers_and_keeps_its_queue() -> None:
     made = specs({**SIX_LINES, "suspend": True})
 

@@ -92,6 +92,36 @@ MUTANTS = [
         after="max(len(ordered) - wanted + 1, 0)",
     ),
     WorkerMutant(
+        name="takes a node that it cannot read for gone",
+        file="placing.py",
+        before="if (name in by_name or name not in unreadable)",
+        after="if True",
+    ),
+    WorkerMutant(
+        name="lets any taint drive a worker away",
+        file="placing.py",
+        before='evicting = [each for each in node.taints if each.effect == "NoExecute"]',
+        after="evicting = [*node.taints]",
+    ),
+    WorkerMutant(
+        name="keeps the worker of a node that is not selected any more",
+        file="placing.py",
+        before="    if not selector.selects(node):\n        return f",
+        after="    if False:\n        return f",
+    ),
+    WorkerMutant(
+        name="keeps the worker of a node that is gone",
+        file="placing.py",
+        before="    if node is None or node.is_deleting:\n        return f",
+        after='    if node is None:\n        return ""\n    if node.is_deleting:\n        return f',
+    ),
+    WorkerMutant(
+        name="makes a worker where a taint keeps it away",
+        file="placing.py",
+        before="is_tolerated = not untolerated(hard_taints(node), tolerated)",
+        after="is_tolerated = True",
+    ),
+    WorkerMutant(
         name="does not count workers that are missing",
         file="updating.py",
         before="room = most_away - missing - len(renewed)",
@@ -141,9 +171,10 @@ def test_the_histories_find_a_machine_that(mutant: WorkerMutant, tmp_path: Path)
     change = Changed(
         file=f"cluster/workers/{mutant.file}", before=mutant.before, after=mutant.after
     )
-    both = "play(seed); play(seed, has_updates=True)"
+    both = "play(seed); play(seed, has_updates=True); play_on_nodes(seed)"
     histories = f"for seed in range({HISTORIES}): {both}; play_update(seed)"
     players = (
+        "from tests.cluster.workers.node_world import play_on_nodes\n"
         "from tests.cluster.workers.update_world import play_update\n"
         "from tests.cluster.workers.world import play\n"
     )

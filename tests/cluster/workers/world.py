@@ -347,6 +347,17 @@ class World:
 
     def settle(self) -> None:
         """Nothing else goes wrong and jobs end: everything becomes as it should be."""
+        self.calm_down()
+        ready = [pod for pod in self.pods.values() if pod.stage is PodStage.READY]
+        assert len(ready) == len(self.pods) == self.wanted, "it has not as many workers as wanted"
+        for pod in self.pods.values():
+            is_current = self.made_from[pod.uid] == self.template
+            waits = len(self.cordoned | self.foreign) >= MOST_AWAY
+            assert is_current or waits, "it has another template"
+        self.check_drains()
+
+    def calm_down(self) -> None:
+        """Let everything go on for long enough."""
         self.is_calm = True
         self.under_way = None
         self.broken = set()
@@ -358,12 +369,10 @@ class World:
             self.hear()
             self.read()
             self.look()
-        ready = [pod for pod in self.pods.values() if pod.stage is PodStage.READY]
-        assert len(ready) == len(self.pods) == self.wanted, "it has not as many workers as wanted"
+
+    def check_drains(self) -> None:
+        """Check that each drain says what holds, and that evictions have what they may have."""
         for number, pod in self.pods.items():
-            is_current = self.made_from[pod.uid] == self.template
-            waits = len(self.cordoned | self.foreign) >= MOST_AWAY
-            assert is_current or waits, "it has another template"
             released = number in self.cordoned
             assert pod.is_protected != released, "evictions wait, or may have what is in service"
             reason, cordoned = self.slurm[number].reason, number in self.cordoned

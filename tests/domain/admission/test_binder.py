@@ -12,7 +12,7 @@ from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
 from bridge.domain.admission.review import Draft
 from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, alone_key
 from bridge.domain.lifecycle.decision import Fit
-from bridge.domain.model.claims.values import PodClaim
+from bridge.domain.model.claims.values import PodClaim, ResourceClaim
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase, Pod
@@ -100,7 +100,6 @@ def test_a_pod_that_is_not_to_be_bound_is_left_alone(pod: Pod) -> None:
     "pod",
     [
         pytest.param(replace(POD, claims=("data",)), id="volume claim"),
-        pytest.param(replace(POD, resource_claims=(PodClaim(entry="gpu"),)), id="resource claim"),
         pytest.param(replace(POD, scheduling_group="ring"), id="group"),
     ],
 )
@@ -110,25 +109,74 @@ def test_what_only_kube_scheduler_can_do_is_never_skipped(pod: Pod) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sources", "claims", "is_grouped", "word"),
+    ("sources", "is_grouped", "word"),
     [
-        (set(), 0, False, ""),
-        (binder.PLAIN_VOLUMES, 0, False, ""),
-        ({"emptyDir", "persistentVolumeClaim"}, 0, False, "persistentVolumeClaim"),
-        ({"ephemeral"}, 0, False, "ephemeral"),
-        ({"csi"}, 0, False, "csi"),
-        ({"aKindThatComesLater"}, 0, False, "aKindThatComesLater"),
-        (set(), 1, False, "resource claims"),
-        (set(), 0, True, "group"),
+        (set(), False, ""),
+        (binder.PLAIN_VOLUMES, False, ""),
+        ({"emptyDir", "persistentVolumeClaim"}, False, "persistentVolumeClaim"),
+        ({"ephemeral"}, False, "ephemeral"),
+        ({"csi"}, False, "csi"),
+        ({"aKindThatComesLater"}, False, "aKindThatComesLater"),
+        (set(), True, "group"),
     ],
 )
 def test_kube_scheduler_binds_what_it_has_to_see_to(
-    sources: set[str], claims: int, is_grouped: bool, word: str
+    sources: set[str], is_grouped: bool, word: str
 ) -> None:
-    found = binder.reserved(sources, claims, is_grouped=is_grouped)
+    found = binder.reserved(sources, is_grouped=is_grouped)
 
     assert bool(word) == bool(found)
     assert word in found
+
+
+GIVEN = ResourceClaim(
+    uid="uid-gpu",
+    namespace="physics",
+    name="gpu",
+    is_allocated=True,
+    node=NODE,
+    reserved_for=(UID,),
+)
+CLAIMING = replace(
+    READY,
+    pod=replace(POD, resource_claims=(PodClaim(entry="g", claim="gpu"),)),
+    claims={"gpu": GIVEN},
+)
+
+
+def test_a_pod_whose_claim_has_its_devices_there_is_bound() -> None:
+    assert Bind(NODE) == binder.decide(CLAIMING)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(replace(GIVEN, is_allocated=False, node="", reserved_for=()), id="nothing"),
+        pytest.param(replace(GIVEN, node="k2"), id="on another node"),
+        pytest.param(replace(GIVEN, node=""), id="on any node"),
+        pytest.param(replace(GIVEN, reserved_for=()), id="for nobody"),
+        pytest.param(replace(GIVEN, reserved_for=("uid-2",)), id="for another pod"),
+        pytest.param(replace(GIVEN, reserved_for=(UID, "uid-2")), id="for another pod, too"),
+    ],
+)
+def test_a_pod_whose_claim_lacks_its_devices_there_is_told(claim: ResourceClaim) -> None:
+    found = binder.decide(replace(CLAIMING, claims={"gpu": claim}))
+
+    assert Say("resource claim gpu has no devices on k1 for this pod alone") == found
+
+
+@pytest.mark.parametrize("entry", [PodClaim(entry="g"), PodClaim(entry="g", claim="other")])
+def test_a_pod_whose_claim_is_not_known_waits(entry: PodClaim) -> None:
+    pod = replace(CLAIMING.pod, resource_claims=(PodClaim(entry="f", claim="gpu"), entry))
+
+    assert isinstance(binder.decide(replace(CLAIMING, pod=pod)), Await)
+
+
+def test_without_device_profiles_no_pod_with_claims_is_bound() -> None:
+    found = binder.decide(replace(CLAIMING, claims=None))
+
+    assert isinstance(found, Say)
+    assert "controllers.device_profiles" in found.message
 
 
 ORDINARY = Draft(namespace="physics", volume_sources=frozenset(("configMap", "emptyDir")))
@@ -155,12 +203,16 @@ def test_whatever_a_user_asks_for_admission_decides_who_binds(asked: str) -> Non
 @pytest.mark.parametrize(
     "pod",
     [
-        pytest.param(replace(ORDINARY, resource_claims=1), id="resource claim"),
         pytest.param(replace(ORDINARY, is_grouped=True), id="group"),
     ],
 )
 def test_pods_that_kube_scheduler_must_see_to_get_its_name(pod: Draft) -> None:
     assert names.SCHEDULER_NAME == name_given(pod)
+
+
+def test_pods_with_resource_claims_are_the_extenders() -> None:
+    """It has given them their devices, and looks at them before it binds."""
+    assert OURS == name_given(replace(ORDINARY, resource_claims=("gpu",)))
 
 
 def test_a_pod_that_gets_a_volume_from_another_webhook_changes_hands() -> None:

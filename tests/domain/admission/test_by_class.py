@@ -1,5 +1,6 @@
 """Requests for devices by their class become claims at CREATE."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from bridge.domain.admission.by_class import Asker
 from bridge.domain.admission.review import Draft
 from bridge.domain.ids import ClusterId
 from bridge.domain.model.claims import by_class
+from bridge.domain.model.claims.asking import MOST_CLAIMS
+from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Resources
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Policy, Requester, Rule
@@ -23,7 +26,8 @@ from tests.make.placing import demands
 PREFIX = "deviceclass.resource.kubernetes.io/"
 GPU, NIC = f"{PREFIX}gpu.example.com", f"{PREFIX}nic"
 POLICY = Policy(rules=(Rule(name="all", source="policy rule all", user="someone"),))
-TAKES_CLAIMS = Defaults(cluster=ClusterId("c-1"), takes_claims=True)
+WAYS = Ways(takes_claims=True, resources={"example.com/nic": "nic"})
+TAKES_CLAIMS = Defaults(cluster=ClusterId("c-1"), devices=WAYS)
 
 
 def asks(*, has_claims: bool = False, **amounts: str) -> tuple[Resources, bool]:
@@ -33,19 +37,18 @@ def asks(*, has_claims: bool = False, **amounts: str) -> tuple[Resources, bool]:
     return Resources(named, dict(named)), has_claims
 
 
-def draft(*containers: tuple[Resources, bool], claims: int = 0) -> Draft:
+def draft(*containers: tuple[Resources, bool]) -> Draft:
     every = {name: amount for each, _ in containers for name, amount in each.limits.items()}
     return Draft(
         name="one",
         namespace="physics",
         requester=Requester(user="alice"),
         demand=demands(**every),
-        resource_claims=claims,
         class_askers=admission.askers(containers=containers),
     )
 
 
-def pod_of(*containers: tuple[Resources, bool], claims: int = 0) -> dict[str, Any]:
+def pod_of(*containers: tuple[Resources, bool], claims: Sequence[str] = ()) -> dict[str, Any]:
     """The same pod as JSON."""
     spec: dict[str, Any] = {
         "containers": [
@@ -60,12 +63,12 @@ def pod_of(*containers: tuple[Resources, bool], claims: int = 0) -> dict[str, An
         ]
     }
     if claims:
-        spec["resourceClaims"] = [{"name": f"theirs-{number}"} for number in range(claims)]
+        spec["resourceClaims"] = [{"name": name} for name in claims]
     return {"spec": spec}
 
 
-def patched(*containers: tuple[Resources, bool], claims: int = 0) -> dict[str, Any]:
-    operations = tuple(admission.operations(admission.askers(containers=containers), claims))
+def patched(*containers: tuple[Resources, bool], claims: Sequence[str] = ()) -> dict[str, Any]:
+    operations = tuple(admission.operations(admission.askers(containers=containers), WAYS, claims))
     spec: dict[str, Any] = patches.patched(pod_of(*containers, claims=claims), operations)["spec"]
     return spec
 
@@ -97,11 +100,24 @@ def test_each_containers_request_becomes_a_claim_of_its_own() -> None:
 
 
 def test_claims_that_are_there_stay() -> None:
-    spec = patched(asks(gpu="1", has_claims=True), claims=1)
+    theirs = ["theirs", "slurm-bridge-0"]
+    spec = patched(asks(gpu="1", has_claims=True), asks(gpu="1"), claims=theirs)
 
-    assert ["theirs-0", "slurm-bridge-1"] == [each["name"] for each in spec["resourceClaims"]]
+    ours = ["slurm-bridge-1", "slurm-bridge-2"]
+    assert [*theirs, *ours] == [each["name"] for each in spec["resourceClaims"]]
+    first, second = spec["containers"]
+    assert [{"name": "theirs"}, {"name": "slurm-bridge-1"}] == first["resources"]["claims"]
+    assert [{"name": "slurm-bridge-2"}] == second["resources"]["claims"]
+
+
+def test_a_resource_name_that_stands_for_a_class_is_one_way_to_ask() -> None:
+    amounts = {"memory": "1Gi", GPU: "1", "example.com/nic": "2", "example.com/foo": "1"}
+    spec = patched((Resources(amounts, dict(amounts)), False))
+
+    templates = [each["resourceClaimTemplateName"] for each in spec["resourceClaims"]]
+    assert ["slurm-bridge-1-of-gpu.example.com", "slurm-bridge-2-of-nic"] == templates
     (container,) = spec["containers"]
-    assert [{"name": "theirs"}, {"name": "slurm-bridge-1"}] == container["resources"]["claims"]
+    assert {"memory": "1Gi", "example.com/foo": "1"} == container["resources"]["limits"]
 
 
 containers = st.lists(
@@ -112,11 +128,12 @@ containers = st.lists(
     min_size=1,
     max_size=4,
 )
+theirs = st.lists(st.sampled_from([f"slurm-bridge-{n}" for n in range(4)]), unique=True)
 
 
-@given(containers, st.integers(0, 2))
+@given(containers, theirs)
 def test_as_many_devices_are_claimed_as_were_asked_for(
-    found: list[tuple[dict[str, str], bool]], claims: int
+    found: list[tuple[dict[str, str], bool]], claims: list[str]
 ) -> None:
     asked = [(Resources(amounts, dict(amounts)), has_claims) for amounts, has_claims in found]
     spec = patched(*asked, claims=claims)
@@ -126,7 +143,7 @@ def test_as_many_devices_are_claimed_as_were_asked_for(
     for (amounts, _), container in zip(found, spec["containers"], strict=True):
         claimed = {}
         for each in container["resources"].get("claims", ()):
-            if each["name"].startswith("slurm-bridge-"):
+            if each["name"] != "theirs":
                 told = by_class.spec(entries[each["name"]]["resourceClaimTemplateName"])
                 assert told is not None
                 (request,) = told.requests
@@ -137,22 +154,22 @@ def test_as_many_devices_are_claimed_as_were_asked_for(
         assert not wanted.keys() & container["resources"]["requests"].keys()
 
 
-def test_a_pod_that_asks_by_a_class_is_handed_over_with_claims_for_kube_scheduler() -> None:
+def test_a_pod_that_asks_by_a_class_is_handed_over_with_claims() -> None:
     pod = draft(asks(gpu="2"))
     verdict = review.admit(pod, TAKES_CLAIMS, POLICY, extender_binds=True)
 
     assert verdict.is_allowed, verdict.faults
-    handed_over = review.mutate(pod, POLICY, takes_claims=True, extender_binds=True)
+    handed_over = review.mutate(pod, POLICY, devices=WAYS, extender_binds=True)
     assert verdict.patch == handed_over.patch
     written = {each["path"]: each.get("value") for each in verdict.patch}
     assert "/spec/resourceClaims" in written
-    assert names.SCHEDULER_NAME == written["/spec/schedulerName"]
+    assert names.binder(names.SCHEDULER_NAME) == written["/spec/schedulerName"]
 
 
 def test_a_second_call_finds_nothing_to_do() -> None:
-    after = replace(draft(asks(memory="1Gi")), resource_claims=1)
+    after = replace(draft(asks(memory="1Gi")), resource_claims=("slurm-bridge-0",))
 
-    paths = [each["path"] for each in review.mutate(after, POLICY, takes_claims=True).patch]
+    paths = [each["path"] for each in review.mutate(after, POLICY, devices=WAYS).patch]
     assert not [path for path in paths if "laim" in str(path)]
 
 
@@ -174,6 +191,26 @@ def test_a_second_call_finds_nothing_to_do() -> None:
             f"spec.containers[0].resources[{PREFIX}GPU]",
             "expected a lowercase DNS subdomain",
         ),
+        (
+            admission.askers(containers=[asks(gpu="500m")]),
+            f"spec.containers[0].resources[{GPU}]",
+            "expected a whole number of devices, found '500m'",
+        ),
+        (
+            admission.askers(containers=[(Resources({GPU: "1"}, {GPU: "2"}), False)]),
+            f"spec.containers[0].resources[{GPU}]",
+            "expected a limit that equals the request '1', found '2'",
+        ),
+        (
+            admission.askers(containers=[(Resources({GPU: "1"}), False)]),
+            f"spec.containers[0].resources[{GPU}]",
+            "expected a limit that equals the request '1', found none",
+        ),
+        (
+            admission.askers(containers=[(Resources({}, {"example.com/nic": "1.5"}), False)]),
+            "spec.containers[0].resources[example.com/nic]",
+            "expected a whole number of devices, found '1.5'",
+        ),
     ],
 )
 def test_what_cannot_become_a_claim_is_refused_and_left_as_it_is(
@@ -187,7 +224,7 @@ def test_what_cannot_become_a_claim_is_refused_and_left_as_it_is(
     ):
         told = [fault for fault in verdict.faults if fault.path == path]
         assert [True] == [why in fault.message for fault in told]
-    patch = review.mutate(pod, POLICY, takes_claims=True).patch
+    patch = review.mutate(pod, POLICY, devices=WAYS).patch
     assert "/spec/resourceClaims" not in [each["path"] for each in patch]
 
 
@@ -195,9 +232,28 @@ def test_a_sidecar_may_ask_by_a_class() -> None:
     resources, _ = asks(gpu="1")
     found = admission.askers(initContainers=[(resources._replace(sidecar=True), False)])
 
-    assert not list(admission.faults(found, takes_claims=True))
-    removed, *_ = admission.operations(found, 0)
+    assert not list(admission.faults(found, WAYS))
+    removed, *_ = admission.operations(found, WAYS, ())
     assert str(removed["path"]).startswith("/spec/initContainers/0/resources/limits/")
+
+
+def test_two_ways_of_writing_one_number_are_equal() -> None:
+    found = admission.askers(containers=[(Resources({GPU: "2"}, {GPU: "2000m"}), False)])
+
+    assert not list(admission.faults(found, WAYS))
+
+
+@pytest.mark.parametrize("written", [MOST_CLAIMS - 1, MOST_CLAIMS])
+def test_more_claims_than_slurm_is_asked_for_are_refused_at_the_door(written: int) -> None:
+    """A request by a class is one of them."""
+    pod = replace(
+        draft(asks(gpu="1")), resource_claims=tuple(f"theirs-{n}" for n in range(written))
+    )
+
+    faults = review.admit(pod, TAKES_CLAIMS, POLICY).faults
+    told = [each for each in faults if each.path == "spec.resourceClaims"]
+    assert (written == MOST_CLAIMS) == bool(told)
+    assert all("expected at most 32 claims" in each.message for each in told)
 
 
 def test_what_the_webhook_was_not_asked_to_change_is_refused() -> None:

@@ -174,7 +174,7 @@ def test_nobody_keeps_account_of_fields_unless_a_pod_is_applied(
 @pytest.mark.parametrize("pod", NOT_OURS)
 def test_what_is_not_ours_to_place_is_left_alone(pod: Draft) -> None:
     """Policies refuse it to whom it is not allowed: they know the requester."""
-    faulty = replace(pod, resource_claims=1)
+    faulty = replace(pod, resource_claims=("gpu",))
 
     assert Verdict() == admission.mutate(pod, POLICY)
     assert Verdict() == admission.validate(faulty, DEFAULTS, POLICY)
@@ -186,7 +186,7 @@ def admitted(pod: Draft) -> Verdict:
 
 def test_in_one_call_a_pod_is_handed_over_or_refused_with_all_that_is_wrong() -> None:
     assert admission.mutate(ORDINARY, POLICY).patch == admitted(ORDINARY).patch
-    faulty = replace(ORDINARY, resource_claims=1, hard_spreads=(0,), preferences=("spec.x",))
+    faulty = replace(ORDINARY, resource_claims=("gpu",), hard_spreads=(0,), preferences=("spec.x",))
 
     assert admission.validate(faulty, DEFAULTS, POLICY) == admitted(faulty)
     assert ("spec.x: has no effect, Slurm chooses the node",) == admitted(faulty).warnings
@@ -203,7 +203,7 @@ def test_in_one_call_who_a_pod_says_it_is_from_is_written_over() -> None:
 def test_in_one_call_what_is_not_ours_is_left_alone_too(pod: Draft) -> None:
     marked = replace(pod, labels={names.JOB_ID_LABEL: "1"}, preferences=("spec.x",))
 
-    assert Verdict() == admitted(replace(pod, resource_claims=1))
+    assert Verdict() == admitted(replace(pod, resource_claims=("gpu",)))
     assert admission.validate(marked, DEFAULTS, POLICY) == admitted(marked)
 
 
@@ -298,7 +298,7 @@ def test_what_keeps_groups_in_racks_of_their_own_is_their_controllers(
             id="topology spread",
         ),
         pytest.param(
-            replace(HANDED_OVER, resource_claims=1),
+            replace(HANDED_OVER, resource_claims=("gpu",)),
             "spec.resourceClaims",
             "request extended resources",
             id="resource claims",

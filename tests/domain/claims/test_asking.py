@@ -1,7 +1,11 @@
 """What a pod's claims ask Slurm for."""
 
+from dataclasses import replace
+
+import pytest
+
 from bridge.domain.faults import Refused
-from bridge.domain.model.claims import asking, profiles
+from bridge.domain.model.claims import asking, by_class, profiles
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, DeviceRequest, PodClaim
 
@@ -111,3 +115,45 @@ def test_each_request_is_told_with_what_it_becomes() -> None:
         "e0/b: 1 of odd = no GRES",
         "e0/c: 1 of none = no GRES",
     ] == list(found)
+
+
+OURS = by_class.template("gpu", 2)
+_REQUEST = DeviceRequest(name="devices", device_class="gpu", count=2)
+AS_NAMED = ClaimSpec(requests=(_REQUEST,))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        replace(AS_NAMED, config=({"opaque": {"driver": "d", "parameters": {}}},)),
+        replace(AS_NAMED, constraints=1),
+        replace(AS_NAMED, requests=(replace(_REQUEST, count=1),)),
+        replace(AS_NAMED, requests=(replace(_REQUEST, device_class="nic"),)),
+        replace(AS_NAMED, requests=(replace(_REQUEST, unusable=("exactly.adminAccess",)),)),
+        replace(AS_NAMED, requests=(_REQUEST, replace(_REQUEST, name="more"))),
+        ClaimSpec(),
+    ],
+)
+@pytest.mark.parametrize("claim", ["", "p-slurm-bridge-0-x7k2p"])
+def test_a_template_of_our_name_and_its_claims_say_what_the_name_says(
+    said: ClaimSpec, claim: str
+) -> None:
+    """Whoever may create templates in a namespace would decide what its other users get."""
+    entry = PodClaim(entry="slurm-bridge-0", claim=claim, template=OURS)
+
+    def faults(spec: ClaimSpec) -> str:
+        hand = ClaimInHand(index=0, entry=entry, spec=spec)
+        found = asking.gres(Asking(claims=(hand,), classes=CLASSES), PROFILES)
+        return found.text if isinstance(found, Refused) else ""
+
+    assert "" == faults(AS_NAMED)
+    name = f"claim {claim}" if claim else f"template {OURS}"
+    assert f"{name} asks for something else than a template of the name {OURS}" in faults(said)
+
+
+def test_other_templates_say_what_their_authors_want() -> None:
+    entry = PodClaim(entry="mine", template="my-slurm-bridge-2-of-gpu")
+    config = ({"opaque": {"driver": "d", "parameters": {}}},)
+    hand = ClaimInHand(index=0, entry=entry, spec=replace(AS_NAMED, config=config))
+
+    assert {"gpu:a100": 2} == asking.gres(Asking(claims=(hand,), classes=CLASSES), PROFILES)

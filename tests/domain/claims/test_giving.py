@@ -50,6 +50,25 @@ def claim(name: str, *counts: int) -> ResourceClaim:
     return ResourceClaim(uid=name, namespace="ns", name=name, spec=ClaimSpec(requests=requests))
 
 
+@pytest.mark.parametrize(
+    ("registered", "do_agree"),
+    [
+        ({"gpu:a100": 4}, True),
+        ({"gpu:a100": 4, "nic": 1, "gpu:h100": 0}, True),  # another kind, and none of a type
+        ({"gpu:a100": 3}, False),
+        ({"gpu:a100": 4, "gpu:h100": 1}, False),  # Slurm numbers the types of a kind together
+        ({"gpu": 4}, False),
+        ({}, False),
+    ],
+)
+def test_slices_and_slurm_agree_only_if_each_type_of_the_kind_has_as_many(
+    registered: dict[str, int], *, do_agree: bool
+) -> None:
+    present = {"gpu:a100": tuple(device(index) for index in range(4))}
+
+    assert do_agree is giving.agree(present, registered, ["gpu:a100"])
+
+
 def test_devices_are_in_the_order_of_their_numbers() -> None:
     found = inventory.of_node([a_slice(12)], PROFILES)
 

@@ -103,8 +103,27 @@ def test_a_profile_without_a_class_or_a_driver_is_told() -> None:
     found = profiles.read({"device.driver == 'a'": "gpu", "device.driver == 'b'": "nic"})
     classes = [DeviceClass(name="c", selectors=("device.driver == 'a'",))]
 
-    assert not list(profiles.unserved(found[:1], classes, {"a"}))
+    assert not list(profiles.unserved(found[:1], classes, {"a"}, {}))
     assert [
         "no node has devices of driver a (gpu)",
         "no DeviceClass selects the devices of nic",
-    ] == list(profiles.unserved(found, classes, {"b"}))
+    ] == list(profiles.unserved(found, classes, {"b"}, {}))
+
+
+def test_a_resource_name_that_stands_for_no_class_or_that_nobody_set_is_told() -> None:
+    found = profiles.read({"device.driver == 'a'": "gpu"})
+    selectors = ("device.driver == 'a'",)
+    classes = [
+        DeviceClass(name="set", selectors=selectors, resource="x.test/set"),
+        DeviceClass(name="unset", selectors=selectors, resource="x.test/unset"),
+        DeviceClass(name="others", selectors=("true",), resource="x.test/others"),
+    ]
+    resources = {"x.test/set": "set", "x.test/own": "set", "x.test/lost": "lost"}
+
+    assert [
+        "x.test/lost stands for DeviceClass lost, which is not there or has no profile",
+        (
+            "DeviceClass unset has extendedResourceName x.test/unset, which device_resources does "
+            "not have: pods that ask by it get no claim"
+        ),
+    ] == list(profiles.unserved(found, classes, {"a"}, resources))

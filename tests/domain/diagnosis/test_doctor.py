@@ -373,7 +373,7 @@ def test_takes_nothing_for_well_that_nobody_looked_at() -> None:
     said = [*report(blind_kube), *report(blind_slurm), *report(blind_both)]
 
     looked_at = {finding.check for finding in said if finding.verdict is Severity.OK}
-    both = {"nodes", "node names", "CPU managers", "held native jobs"}
+    both = {"nodes", "node names", "CPU managers", "node agents", "held native jobs"}
     assert {"Kubernetes", "settings", *both} == looked_at
     assert {Severity.OK, Severity.NOT_CHECKED} == {finding.verdict for finding in said}
 

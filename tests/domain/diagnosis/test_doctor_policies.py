@@ -23,10 +23,10 @@ def policies(facts: KubeFacts) -> Finding:
     ("facts", "missing"),
     [
         *((replace(INSTALLED, bindings=ALL - {name}), name) for name in sorted(ALL)),
-        (replace(INSTALLED, has_profiles=True), "claims, claims-by-resource"),
+        (replace(INSTALLED, has_profiles=True), "claims, claims-by-resource, templates"),
         (
             replace(INSTALLED, has_profiles=True, bindings=ALL | {"claims"}),
-            "claims-by-resource",
+            "claims-by-resource, templates",
         ),
         (replace(INSTALLED, selecting_terms=3), "elsewhere-1, elsewhere-2"),
         (replace(INSTALLED, webhook_has_last_word=False), "impossible"),

@@ -108,6 +108,16 @@ def test_shows_how_exactly_pods_get_what_slurm_gave_them() -> None:
     assert ("", "refused") == shown(replace(KUBE, allocatable=gpus, labels=hybrid), None)
 
 
+def test_cores_are_exact_where_a_node_agent_is_alive() -> None:
+    node = replace(KUBE, labels={**KUBE.labels, names.CPU_MANAGER_LABEL: "none"})
+
+    (alive,) = overview.rows([node], [SLURM], agents={node.name})
+    (away,) = overview.rows([node], [SLURM])
+
+    assert ("exact", "counts only") == (alive.cores, away.cores)
+    assert "node agent" in alive.exactness
+
+
 def test_names_devices_that_pods_of_others_hold_on_a_hybrid_node() -> None:
     node = replace(KUBE, labels={names.HYBRID_NODE_LABEL: "true"})
     stranger = BoundPod(

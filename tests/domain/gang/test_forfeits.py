@@ -1,4 +1,4 @@
-"""From whom devices are taken back: who waits, and surely has no placeholder."""
+"""From whom devices are taken back: who waits, and surely has no placeholder. The others that wait may soon be given some."""
 
 from dataclasses import replace
 
@@ -31,3 +31,5 @@ def test_who_gives_its_devices_back(pod: Pod, view: View, *, is_taken_back: bool
     plan = Plan(key=WorkloadKey("u-1"), is_gang=False, faults=(), waiting=None, members=(look,))
 
     assert (pod in plan.forfeits) is is_taken_back
+    may_wait = bool(pod.resource_claims and pod.gates and not pod.is_deleting)
+    assert (pod in plan.expectant) is (may_wait and not is_taken_back)

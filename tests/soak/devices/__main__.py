@@ -1,13 +1,15 @@
 """`python -m tests.soak.devices`: pods and native jobs that want devices of the same nodes, while much goes wrong.
 
 Each node has a kubelet, a slurmd and four devices. Pods claim devices, jobs request them, some of both are cancelled,
-urgent jobs preempt others, kubelets and drivers are killed. Whoever runs holds a lock on each of its devices, so
-two hands on one device are seen from inside. In the end everybody must have ended as sacct says, and no claim may have a device.
+urgent jobs preempt others; kubelets, drivers, slurmds and our own services are killed. Whoever runs holds a lock on each
+of its devices, so two hands on one device are seen from inside. In the end everybody must have ended as sacct says, and
+no claim may have a device. What was found is kept in .soak/: called again, it goes on where it was.
 Writes its section of docs/reliability.md, and ends with 1 if a contract was broken.
 """
 
 import os
 import random
+import shutil
 import subprocess
 import time
 from collections import Counter
@@ -25,7 +27,7 @@ from sandbox.errors import SandboxError
 from sandbox.options import Options
 from tests.realnodes import claimants
 from tests.realnodes.containers import running
-from tests.servers import fresh_namespace, running_sandbox, wait_until
+from tests.servers import SERVICES, fresh_namespace, running_sandbox, wait_until
 from tests.soak import report
 from tests.soak.devices import hands, lives
 from tests.soak.devices.lives import DeviceLife, Fate, Kind
@@ -34,11 +36,14 @@ _URGENT = "urgent"
 _AT_A_TIME = 20
 """More than there is room for: some always wait."""
 _LOOKS_EVERY_S = 1.0
-_FAULT_EVERY_S = (8.0, 25.0)
+_FAULT_EVERY_S = (2.0, 8.0)
+"""Of six kinds, so each is struck about twice a minute."""
 _LONGEST_S = 900.0
 """For the last ones to end, once all have been created."""
 _SETTLES_WITHIN_S = 120.0
-_DAEMONS = ("kubelet", "dra-test-driver")
+_DAEMONS = ("kubelet", "dra-test-driver", "slurmd")
+"""Of a node; killed as often as services are."""
+_SUMS = ("lives", "ends", "faults")
 _AWAY = (SandboxError, ApiError, subprocess.TimeoutExpired)
 _OPTIONS = Options(
     hybrid=True,
@@ -145,11 +150,20 @@ class DeviceField:
 
     def _strike(self) -> None:
         node = self._dice.choice(self._sandbox.instance.options.real_node_names)
-        daemon = self._dice.choice(_DAEMONS)
+        struck = self._dice.choice((*_DAEMONS, *SERVICES))
         with suppress(*_AWAY):
-            self._sandbox.end_daemon(node, daemon)
-            self.faults[daemon] += 1
+            if struck not in SERVICES:
+                self._sandbox.end_daemon(node, struck)
+                self.faults[struck] += 1
+            elif self._all_answer():
+                self._sandbox.restart(struck, signal="KILL", wait=False)
+                self.faults[struck] += 1
         self._fault_at = time.monotonic() + self._dice.uniform(*_FAULT_EVERY_S)
+
+    def _all_answer(self) -> bool:
+        """Check whether nobody of ours is away: escrow holds jobs only while one of two answers it within AWAY_S."""
+        parts = self._sandbox.status()
+        return all(parts[name].state == "up" for name in SERVICES)
 
     def learn_ends(self) -> None:
         """Ask sacct how each ended; it may learn of an end a little later."""
@@ -280,39 +294,61 @@ def main(
     count: Annotated[int, typer.Option(help="How many pods and jobs.", min=1)] = 1000,
     nodes: Annotated[int, typer.Option(help="How many nodes.", min=1)] = 4,
     batch_size: Annotated[int, typer.Option(help="How many with one seed.", min=1)] = 100,
+    minutes: Annotated[
+        float, typer.Option(help="Begin no batch after so many; 0: go on to the end.", min=0)
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 1,
+    anew: Annotated[bool, typer.Option(help="Forget what was found before.")] = False,
 ) -> None:
     """Find out whether a device can be in two hands."""
-    sums = ("lives", "ends", "faults")
-    found: dict[str, Any] = {
-        **report.about(seed),
-        "done": 0,
-        "hands": 0,
-        "nodes": nodes,
-        **{name: Counter() for name in sums},
-        "breaches": [],
-    }
-    with running_sandbox(replace(_OPTIONS, real_nodes=nodes)) as sandbox:
-        make_ready(sandbox)
-        with fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"}) as namespace:
-            claimants.create_templates(sandbox, namespace, 1)
-            prove(sandbox, namespace, sandbox.instance.options.real_node_names[0])
-        while found["done"] < count:
-            some = min(batch_size, count - found["done"])
-            of_batch = 1000 * seed + found["done"] // batch_size
+    began_s = time.monotonic()
+    found = _found(report.about(seed), nodes=nodes, batch_size=batch_size, anew=anew)
+    if found["done"] < count:
+        with running_sandbox(replace(_OPTIONS, real_nodes=nodes)) as sandbox:
+            make_ready(sandbox)
             with fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"}) as namespace:
-                one = live(sandbox, namespace, seed=of_batch, count=some)
-            found["done"] += some
-            for name in (*sums, "hands", "breaches"):
-                found[name] += one[name]
-            typer.echo(
-                f"{found['done']} pods and jobs, {found['hands']} devices held, "
-                f"{len(found['breaches'])} contracts broken"
-            )
-            for line in one["breaches"]:
-                typer.echo(f"  {line}")
-            report.keep("devices", found)
+                claimants.create_templates(sandbox, namespace, 1)
+                prove(sandbox, namespace, sandbox.instance.options.real_node_names[0])
+            while found["done"] < count:
+                if minutes and time.monotonic() - began_s >= minutes * 60:
+                    break
+                _one_batch(sandbox, found, min(batch_size, count - found["done"]))
     raise typer.Exit(1 if found["breaches"] else 0)
+
+
+def _found(
+    about: Mapping[str, object], *, nodes: int, batch_size: int, anew: bool
+) -> dict[str, Any]:
+    """Return what an earlier call of the same code found so far, or nothing yet."""
+    same = {**about, "nodes": nodes, "batch_size": batch_size}
+    del same["at"]
+    before = report.kept("devices")
+    if before is not None and not anew and same.items() <= before.items():
+        return {**before, **{name: Counter(before[name]) for name in _SUMS}}
+    sums = {name: Counter[str]() for name in _SUMS}
+    return {**about, **same, "done": 0, "hands": 0, **sums, "breaches": []}
+
+
+def _one_batch(sandbox: Sandbox, found: dict[str, Any], count: int) -> None:
+    """Let some more live, and keep what was found."""
+    of_batch = 1000 * found["seed"] + found["done"] // found["batch_size"]
+    with fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"}) as namespace:
+        one = live(sandbox, namespace, seed=of_batch, count=count)
+    found["done"] += count
+    found["at"] = report.now()
+    for name in (*_SUMS, "hands", "breaches"):
+        found[name] += one[name]
+    typer.echo(
+        f"{found['done']} pods and jobs, {found['hands']} devices held, "
+        f"{len(found['breaches'])} contracts broken"
+    )
+    for line in one["breaches"]:
+        typer.echo(f"  {line}")
+    if one["breaches"]:
+        logs = report.KEPT / f"devices-{of_batch}"
+        shutil.copytree(sandbox.instance.root / "log", logs, dirs_exist_ok=True)
+        typer.echo(f"  the logs are in {logs}")
+    report.keep("devices", found)
 
 
 if __name__ == "__main__":

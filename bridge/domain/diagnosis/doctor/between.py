@@ -1,7 +1,7 @@
 """Check what must match on both sides: nodes, their names, and which cluster they belong to."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bridge.domain import names, quantities
@@ -9,6 +9,7 @@ from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
 from bridge.domain.ids import ClusterId, KubeNode
 from bridge.domain.model import nodes
+from bridge.domain.model.cores import agents
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.devices.exactness import Exactness
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -38,6 +39,10 @@ class BothFacts:
     """Paths of PrologSlurmctld; None if Slurm cannot tell."""
     cpu_managers: Mapping[KubeNode, str] = field(default_factory=dict)
     """The CPU manager policy of each kubelet that could be asked: `none`, `static`."""
+    pins_cores: bool | None = False
+    """Whether node agents are on; None if the settings cannot be read."""
+    agents: Collection[KubeNode] | None = None
+    """The nodes whose node agent is alive; None if nobody may say."""
 
 
 def _handed_over(facts: BothFacts) -> Said:
@@ -158,6 +163,36 @@ def _cores(facts: BothFacts) -> Said:
     return ok("the labels of hybrid nodes name their kubelets' CPU managers")
 
 
+def _pinned(facts: BothFacts) -> Said:
+    """Say where pods get the very cores that Slurm gave them."""
+    if facts.pins_cores is None:
+        return not_checked("the settings cannot be read")
+    if not facts.pins_cores:
+        return ok("no node agents (agent.pin_cores is off): containers run on any core")
+    label = names.CPU_MANAGER_LABEL
+    wanted = agents.wanted(facts.kube_nodes)
+    if not wanted:
+        return warning(
+            "agent.pin_cores is on, and no external node is labelled for an agent",
+            f"kubectl label node NAME {label}={agents.NO_MANAGER}, where that is the kubelet's "
+            "cpuManagerPolicy; docs/agent.md",
+        )
+    for name in wanted:
+        if (has := facts.cpu_managers.get(name, agents.NO_MANAGER)) != agents.NO_MANAGER:
+            return fault(
+                f"the CPU manager of {name} is {has}: it and the node agent write the same cpusets",
+                f"kubectl label --overwrite node {name} {label}={has}",
+            )
+    if facts.agents is None:
+        return not_checked("the pods of the node agents may not be listed")
+    if away := [name for name in wanted if name not in facts.agents]:
+        return warning(
+            f"no node agent is ready on {_some(away)}: containers run on any core there",
+            f"kubectl get pods --all-namespaces -o wide -l {agents.SELECTOR}; docs/agent.md",
+        )
+    return ok(f"node agents pin the cores of pods on {len(wanted)} nodes")
+
+
 def _held_back(facts: BothFacts) -> Said:
     """Say whether native jobs wait for containers of ended jobs: slurmctld's scripts and the door go together."""
     has_script = any(path.rpartition("/")[2] == ESCROW_SCRIPT for path in facts.prologs or ())
@@ -205,5 +240,6 @@ CHECKS: Sequence[Check[BothFacts]] = (
     Check("drained nodes", _drained),
     Check("exact devices", _exact),
     Check("CPU managers", _cores),
+    Check("node agents", _pinned),
     Check("held native jobs", _held_back),
 )

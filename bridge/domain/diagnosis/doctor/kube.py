@@ -129,7 +129,8 @@ def _device_profiles(facts: KubeFacts) -> Said:
     if facts.unserved:
         return warning(
             "; ".join(facts.unserved),
-            "install the driver and its DeviceClass, or correct config.controllers.device_profiles",
+            "install the driver and its DeviceClass, or correct config.controllers.device_profiles "
+            "and device_resources",
         )
     return ok("each device profile has a DeviceClass and a driver")
 
@@ -201,9 +202,10 @@ def expected_bindings(facts: KubeFacts) -> Sequence[str]:
     elsewhere = [f"elsewhere-{n}".removesuffix("-0") for n in range(facts.selecting_terms)]
     tainted = ["taint", "daemonsets"] if facts.has_taint else []
     claims = ["claims", "claims-by-resource"] if facts.has_taint and facts.has_profiles else []
+    templates = ["templates"] if facts.has_profiles else []
     jobs = ["companions", "companions-kept", "slurmjobs"] if facts.serves_slurm_jobs else []
     last = [] if facts.webhook_has_last_word else ["impossible"]
-    return sorted([*ALWAYS_BOUND, *elsewhere, *tainted, *claims, *jobs, *last])
+    return sorted([*ALWAYS_BOUND, *elsewhere, *tainted, *claims, *templates, *jobs, *last])
 
 
 def _policies(facts: KubeFacts) -> Said:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bridge.domain.faults import Fault, Refused, bounded
+from bridge.domain.model.claims import by_class
 from bridge.domain.model.claims import profiles as device_profiles
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, PodClaim
@@ -41,11 +42,55 @@ class ClaimInHand:
     """None: there is no such claim or template."""
     others: tuple[str, ...] = ()
     """Other pods that use the claim, by name."""
+    is_overdue: bool = False
+    """Kubernetes should have made it from its template by now, or has and it is gone."""
 
     @property
     def path(self) -> str:
         """Where it stands in the pod."""
         return f"spec.resourceClaims[{self.index}]"
+
+    @property
+    def wanted(self) -> str:
+        """What the pod names, for people."""
+        return (
+            f"template {self.entry.template}"
+            if self.entry.template
+            else f"claim {self.entry.claim}"
+        )
+
+    @property
+    def found(self) -> str:
+        """What was read, for people."""
+        return (
+            f"claim {self.entry.claim}" if self.entry.claim else f"template {self.entry.template}"
+        )
+
+    @property
+    def why_overdue(self) -> str:
+        """Why there is no claim that should be there, for people."""
+        if self.entry.claim:
+            made = f"claim {self.entry.claim}, made from template {self.entry.template},"
+            return f"{made} is gone, and Kubernetes makes no other: create the pod again"
+        return (
+            f"Kubernetes has not made the claim from template {self.entry.template} yet; Events of "
+            "the pod say why, a quota for example"
+        )
+
+    @property
+    def is_not_what_its_template_stands_for(self) -> bool:
+        """Check whether somebody else has made a template of ours, or a claim in its place.
+
+        Whoever may do that in a namespace would decide what others there ask for, down to the
+        parameters that a driver gets. Neither can be changed once it is made.
+        """
+        ours = by_class.spec(self.entry.template)
+        return (
+            ours is not None
+            and self.spec is not None
+            and not self.spec.unreadable
+            and self.spec != ours
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +168,15 @@ def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
         if claim.entry.claim and named[claim.entry.claim] > 1:
             yield Fault(claim.path, f"claim {claim.entry.claim} is named twice")
         if claim.spec is None:
-            kind, name = (
-                ("template", claim.entry.template)
-                if claim.entry.template
-                else ("claim", claim.entry.claim)
+            yield Fault(claim.path, f"there is no {claim.wanted}")
+        elif claim.is_overdue and not claim.spec.unreadable:
+            yield Fault(claim.path, claim.why_overdue)
+        elif claim.is_not_what_its_template_stands_for:
+            yield Fault(
+                claim.path,
+                f"{claim.found} asks for something else than a template of the name "
+                f"{claim.entry.template} stands for: delete that template, and create the pod again",
             )
-            yield Fault(claim.path, f"there is no {kind} {name}")
         else:
             yield from _of_spec(claim.spec, f"{claim.path}: ", asking.classes, profiles)
 

@@ -6,16 +6,36 @@ So whoever misses the template can make it.
 """
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from bridge.domain.model.claims.values import ClaimSpec, DeviceRequest
 
 RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
 """Of the resources that stand for a DeviceClass each."""
 
+CLASS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+"""What the name of a DeviceClass looks like: a DNS subdomain."""
+
 _REQUEST = "devices"
-_CLASS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_CLASS_NAME = re.compile(_CLASS)
-_TEMPLATE = re.compile(rf"slurm-bridge-(?P<count>[1-9][0-9]?)-of-(?P<class>{_CLASS})")
+_CLASS_NAME = re.compile(CLASS)
+_TEMPLATE = re.compile(rf"slurm-bridge-(?P<count>[1-9][0-9]?)-of-(?P<class>{CLASS})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """How pods may ask for devices that Slurm gives."""
+
+    takes_claims: bool = False
+    """Slurm has some class's devices: there are device profiles."""
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """Resource name → DeviceClass, for classes with an `extendedResourceName`."""
+
+    def device_class(self, resource: str) -> str:
+        """Return the class that a resource stands for; "" if it stands for none."""
+        if resource.startswith(RESOURCE_PREFIX):
+            return resource.removeprefix(RESOURCE_PREFIX)
+        return self.resources.get(resource, "")
 
 
 def is_class_name(name: str) -> bool:
@@ -29,7 +49,10 @@ def template(device_class: str, count: int) -> str:
 
 
 def spec(template_name: str) -> ClaimSpec | None:
-    """Return what a template of this name asks for; None if it is not one of ours."""
+    """Return what a template of this name stands for; None if it is not one of ours.
+
+    Others may create one of that name, too: what it says counts only if it is this.
+    """
     found = _TEMPLATE.fullmatch(template_name)
     if found is None:
         return None

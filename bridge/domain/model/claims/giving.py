@@ -10,6 +10,10 @@ from bridge.domain.model.claims.inventory import Inventory
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import DeviceClass, DeviceId, ResourceClaim
 
+FINALIZER = "resource.kubernetes.io/delete-protection"
+"""Keeps a claim as long as it is allocated; Kubernetes' resource claim controller takes back the
+allocation, and removes the finalizer, of those that have it."""
+
 
 class CannotGive(Exception):
     """The devices cannot be given now; the text says why."""
@@ -88,6 +92,20 @@ def devices(
     return found
 
 
+def agree(present: Inventory, registered: Mapping[str, int], wanted: Iterable[str]) -> bool:
+    """Check whether a node's ResourceSlices and Slurm have as many devices of each type of some kinds.
+
+    So nothing has changed on either side since the indexes were given out, or since Slurm was read.
+    wanted: GRES of those kinds.
+    """
+    kinds = {name.partition(":")[0] for name in wanted}
+
+    def of_kinds(counts: Mapping[str, int]) -> Mapping[str, int]:
+        return {n: c for n, c in counts.items() if c and n.partition(":")[0] in kinds}
+
+    return of_kinds(inventory.counts(present)) == of_kinds(registered)
+
+
 def deal(
     claims: Sequence[ResourceClaim],
     classes: Mapping[str, DeviceClass],
@@ -130,6 +148,11 @@ def in_the_way(gifts: Iterable[Gift], everyone: Iterable[ResourceClaim]) -> str:
                     f"{claim.namespace}/{claim.name}"
                 )
     return ""
+
+
+def is_protected(claim: ResourceClaim) -> bool:
+    """Check whether Kubernetes will take the devices of a claim back."""
+    return FINALIZER in claim.finalizers
 
 
 def may_take_back(claim: ResourceClaim, pod: PodUid) -> bool:

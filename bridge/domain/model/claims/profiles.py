@@ -96,20 +96,37 @@ def of_class(device_class: DeviceClass, profiles: Iterable[Profile]) -> Profile 
 
 
 def unserved(
-    profiles: Iterable[Profile], classes: Sequence[DeviceClass], drivers: Container[str]
+    profiles: Iterable[Profile],
+    classes: Sequence[DeviceClass],
+    drivers: Container[str],
+    resources: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yield what a profile is set for, and nobody can use: no class selects it, or no driver has it.
+    """Yield what is set and nobody can use, and what pods may ask for in vain.
 
-    drivers: those with ResourceSlices.
+    Args:
+        profiles: the administrator's.
+        classes: all that there are.
+        drivers: those with ResourceSlices.
+        resources: resource name → class, as set.
     """
     profiles = tuple(profiles)
-    served = {found.gres for each in classes if (found := of_class(each, profiles))}
+    gres_of = {each.name: found.gres for each in classes if (found := of_class(each, profiles))}
+    served = set(gres_of.values())
     for profile in profiles:
         driver = dict(profile.conditions)[DRIVER]
         if profile.gres not in served:
             yield f"no DeviceClass selects the devices of {profile.gres}"
         if driver not in drivers:
             yield f"no node has devices of driver {driver} ({profile.gres})"
+    for resource, device_class in resources.items():
+        if device_class not in gres_of:
+            yield f"{resource} stands for DeviceClass {device_class}, which is not there or has no profile"
+    for each in classes:
+        if each.name in gres_of and each.resource and each.resource not in resources:
+            yield (
+                f"DeviceClass {each.name} has extendedResourceName {each.resource}, which "
+                "device_resources does not have: pods that ask by it get no claim"
+            )
 
 
 def parse(selector: str) -> Conditions | None:

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 Config = Mapping[str, object]
 """Parameters for a driver, which we hand on and do not read."""
 
+_MOST_KEPT = 4
+"""Requests, and finalizers, of a claim that is kept whole; hardly any has more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodClaim:
@@ -69,11 +72,28 @@ class ResourceClaim:
     """The only node from which its devices can be used; "" if there may be several."""
     reserved_for: tuple[str, ...] = ()
     """The uids of the pods that use it."""
+    is_whole: bool = True
+    """False: what it asks for and its finalizers were left out."""
 
     @property
     def taken(self) -> "ResourceClaim":
         """Return it without what it asks for, which may be large."""
-        return replace(self, spec=ClaimSpec(), finalizers=())
+        return replace(self, spec=ClaimSpec(), finalizers=(), is_whole=False)
+
+    @property
+    def kept(self) -> "ResourceClaim":
+        """Return what is worth keeping of it: what it asks for only while it waits for devices, and if that is small."""
+        is_small = (
+            not self.spec.config
+            and not self.spec.unreadable
+            and len(self.spec.requests) <= _MOST_KEPT
+            and len(self.finalizers) <= _MOST_KEPT
+        )
+        return self if is_small and not self.is_allocated else self.taken
+
+    def is_given_to(self, pod: str, node: str) -> bool:
+        """Check whether it has its devices on a node, for this pod alone; pod: its uid."""
+        return self.is_allocated and self.node == node and self.reserved_for == (pod,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +101,11 @@ class DeviceClass:
     """A DeviceClass."""
 
     name: str
+    resource_version: str = ""
     selectors: tuple[str, ...] = ()
     """CEL expressions, all of which hold."""
+    resource: str = ""
+    """The `extendedResourceName` by which kube-scheduler lets pods ask for its devices."""
     config: tuple[Config, ...] = ()
 
 

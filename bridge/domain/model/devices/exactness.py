@@ -14,19 +14,20 @@ which nobody can read from here. So a claim is placed there only where the admin
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from bridge.domain import names
+from bridge.domain.ids import KubeNode
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.claims import profiles
+from bridge.domain.model.cores import agents
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices import gres
 from bridge.domain.model.nodes import KubeNodeFacts
 
 STATIC = "static"
 """The CPU manager policy that gives containers cores of their own."""
-_NO_MANAGER = "none"
 BY_NAME = "by-name"
 """The order of devices in gres.conf that makes Slurm's indexes mean the devices of ResourceSlices."""
 
@@ -35,7 +36,7 @@ class Exactness(enum.StrEnum):
     """What a pod gets of what Slurm gave it."""
 
     EXACT = "exact"
-    """The very devices: no other choice is possible."""
+    """The very devices or cores: no other choice is possible."""
     COUNTS_ONLY = "counts only"
     """As many, and nobody else has them; but perhaps not those that Slurm names."""
     REFUSED = "refused"
@@ -114,10 +115,20 @@ def _of_claims(
     return Ruling(exactness=Exactness.EXACT, reason=text)
 
 
-def cores(kube_node: KubeNodeFacts) -> Ruling:
-    """Rule on the node's cores."""
+def cores(kube_node: KubeNodeFacts, pinning: Collection[KubeNode] = ()) -> Ruling:
+    """Rule on the node's cores.
+
+    Args:
+        kube_node: the node.
+        pinning: the nodes whose node agent is alive.
+    """
     if not nodes.is_wanted(kube_node):
         return _NOT_APPLICABLE
+    if agents.pins(kube_node, pinning):
+        return Ruling(
+            exactness=Exactness.EXACT,
+            reason="the node agent gives pods the very cores that Slurm chose",
+        )
     if not nodes.is_hybrid(kube_node):
         return Ruling(
             exactness=Exactness.COUNTS_ONLY,
@@ -131,10 +142,10 @@ def cores(kube_node: KubeNodeFacts) -> Ruling:
         )
         return Ruling(exactness=Exactness.REFUSED, reason=text)
     text = "containers run on any core, for as much time as they requested"
-    if manager != _NO_MANAGER:
+    if manager != agents.NO_MANAGER:
         text = (
             "not known whether the kubelet gives containers cores of their own: "
-            f"label the node {names.CPU_MANAGER_LABEL}={STATIC} or ={_NO_MANAGER}"
+            f"label the node {names.CPU_MANAGER_LABEL}={STATIC} or ={agents.NO_MANAGER}"
         )
     return Ruling(exactness=Exactness.COUNTS_ONLY, reason=text)
 

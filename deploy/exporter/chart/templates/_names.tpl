@@ -28,7 +28,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{- define "slurm-exporter.server" -}}
-{{- default (printf "http://slurm-restapi.%s:6820" (include "slurm-exporter.namespace" .)) .Values.server }}
+{{- $scheme := ternary "https" "http" (or .Values.ca.configMap .Values.ca.secret | empty | not) }}
+{{- default (printf "%s://slurm-restapi.%s:6820" $scheme (include "slurm-exporter.namespace" .)) .Values.server }}
 {{- end }}
 
 {{- define "slurm-exporter.secret" -}}

@@ -3,6 +3,8 @@
 Two writes for each claim: the finalizer, without which nobody would take the devices back, then
 allocation and `reservedFor` in one. So a claim is never given without being reserved, and whoever
 dies in between leaves either nothing or all of it; the next look finds the same devices and goes on.
+The finalizer is written while Slurm works, if there is time: on a claim that is given nothing it does
+no harm, as Kubernetes takes it off when the claim is deleted.
 From there on Kubernetes' own resource claim controller owns it: it takes the devices back when the
 pod has ended or is gone. kube-scheduler finds the claim given and reserved, and writes nothing.
 
@@ -13,18 +15,19 @@ pinned before we have decided on it, too. And each write holds only for the clai
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 import structlog
 
 from bridge.domain.faults import Refused
 from bridge.domain.gang import seating
-from bridge.domain.ids import KubeNode, PodUid
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import asking, giving, inventory
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.giving import CannotGive, Gift
+from bridge.domain.model.claims.inventory import Inventory
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.reservations import Reservations, as_given
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, ResourceSlice
@@ -40,12 +43,17 @@ from bridge.reconcile.actuator import NotGiven
 from bridge.slurm import nodes
 from bridge.slurm.allocated import devices
 from bridge.slurm.client import SlurmClient
+from extender.claims.known import KnownClaims
+from slurmclient.watching.in_turn import in_turn
 
 _log = structlog.get_logger(__name__)
 
 _MOST_WAITING = 4096
 """Pods that are woken by news of their node's devices. Where there are more, those that have waited
 longest are forgotten: many of them are gone, and the others wait for their back-off."""
+
+_AT_A_TIME = 16
+"""Finalizers for one gang that are written at once."""
 
 
 class Devices:
@@ -55,22 +63,38 @@ class Devices:
         self,
         *,
         claims: ResourceClaims,
+        known: KnownClaims,
         slurm: SlurmClient,
         everyone: Cache[ResourceClaim],
         slices: Cache[ResourceSlice],
         kube_nodes: Cache[KubeNodeFacts],
+        gres: Callable[[SlurmNode], str | None],
         profiles: Profiles,
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
-        """everyone: all claims of the cluster, whose devices are taken; wake: requests a look at a pod."""
+        """Start with nothing given.
+
+        Args:
+            claims: in Kubernetes, to be written.
+            known: claims and classes, to be read.
+            slurm: slurmrestd.
+            everyone: all claims of the cluster, whose devices are taken.
+            slices: the devices of all nodes.
+            kube_nodes: all nodes of Kubernetes.
+            gres: returns what a node had in Slurm when that was last read; None if it is not known.
+            profiles: which devices are which GRES.
+            clock: the time.
+            wake: requests a look at a pod.
+        """
         self._claims = claims
+        self._known = known
         self._slurm = slurm
         self._everyone = everyone
         self._in_pool = everyone.index(lambda each: {found.pool for found in each.devices})
-        self._named = everyone.index(lambda each: [f"{each.namespace}/{each.name}"])
         self._slices_of = slices.index(lambda each: [each.node] if each.node else [])
         self._kube_nodes = kube_nodes
+        self._gres = gres
         self._profiles = profiles
         self._clock = clock
         self._wake = wake
@@ -90,24 +114,46 @@ class Devices:
             KubeError, SlurmError: decide again later.
         """
         try:
+            await self._give(pod, action, job, afresh=False)
+        except errors.Conflict:  # somebody wrote to a claim, and the watch has not shown it yet
+            await self._give(pod, action, job, afresh=True)
+
+    async def _give(self, pod: Pod, action: Assign, job: SlurmJob | None, *, afresh: bool) -> None:
+        try:
             await self._learn_from_predecessor()
-            gifts, classes = await self._decide(pod, action, job)
+            gifts, classes = await self._decide(pod, action, job, afresh=afresh)
             todo = [gift for gift in gifts if not giving.is_done(gift, pod.uid, action.kube_node)]
             self._reserve(gifts)
         except CannotGive as error:
             self._waits(pod.uid, action.kube_node)
             raise NotGiven(str(error)) from error
         self._waiting.pop(pod.uid, None)
-        unwritten = [gift.claim.uid for gift in todo]
+        node = action.kube_node
+        written = await asyncio.gather(
+            *(self._carry_out(pod, gift, classes, node) for gift in todo), return_exceptions=True
+        )
+        for failure in filter(None, written):  # the other claims got theirs, and keep them
+            raise failure
+
+    async def prepare(self, pods: Iterable[Pod]) -> None:
+        """Write the finalizers of claims that may soon be given devices, as far as it can be done now.
+
+        Whatever keeps one from being written: `give` writes what is missing.
+        """
+        waiting = [
+            claim
+            for pod in pods
+            for claim in self._known.of(pod).values()
+            if claim.is_whole and not giving.is_protected(claim)
+        ]
+        if waiting:
+            await in_turn(waiting, self._protected_if_possible, at_a_time=_AT_A_TIME)
+
+    async def _protected_if_possible(self, claim: ResourceClaim) -> None:
         try:
-            for gift in todo:
-                claim = await self._prepared(gift.claim)
-                unwritten.remove(claim.uid)
-                prepared = Gift(claim=claim, results=gift.results)
-                await self._write(pod, prepared, classes, action.kube_node)
-        finally:
-            for uid in unwritten:
-                self._reserved.release(uid)
+            self._seen(claim, await self._claims.protect(claim))
+        except errors.KubeError as error:
+            _log.info("claim.not_prepared", claim=claim.name, error=str(error))
 
     async def take_back(self, pod: Pod) -> None:
         """Take back what the claims of a pod without a placeholder have.
@@ -131,8 +177,9 @@ class Devices:
 
     def _known_given(self, pod: Pod) -> set[str]:
         wanted = {each.claim for each in pod.resource_claims if each.claim}
-        cached = (claim for name in wanted for claim in self._named.get(f"{pod.namespace}/{name}"))
-        known = chain(cached, self._reserved.claims(now=self._clock.monotonic()))
+        known = chain(
+            self._known.of(pod).values(), self._reserved.claims(now=self._clock.monotonic())
+        )
         return {
             claim.name
             for claim in known
@@ -149,15 +196,12 @@ class Devices:
             _log.info("claim.taken_back", claim=name, pod=pod.full_name)
 
     async def _decide(
-        self, pod: Pod, action: Assign, job: SlurmJob | None
+        self, pod: Pod, action: Assign, job: SlurmJob | None, *, afresh: bool
     ) -> tuple[Sequence[Gift], Mapping[str, DeviceClass]]:
         if nameless := [each.entry for each in pod.resource_claims if not each.claim]:
             raise CannotGive(f"Kubernetes has not made the claim for {nameless[0]} yet")
-        (read, classes), slurm_node, given = await asyncio.gather(
-            self._read(pod),
-            nodes.node(self._slurm, action.slurm_node),
-            devices.given(self._slurm, action.sluid or action.job_id, action.slurm_node),
-        )
+        read = await self._read(pod, afresh=afresh)
+        classes = await self._known.classes_of(each.spec for each in read)
         hand = [
             ClaimInHand(index=index, entry=entry, spec=claim.spec)
             for index, (entry, claim) in enumerate(zip(pod.resource_claims, read, strict=True))
@@ -169,15 +213,35 @@ class Devices:
         kube_node = self._kube_nodes.get(action.kube_node)
         if kube_node is None:
             raise CannotGive(f"there is no node {action.kube_node} any more")
-        if unsafe := exactness.why_not_claimed(gres.by_kind(wanted), kube_node, slurm_node.gres):
-            raise CannotGive(unsafe)
         present = inventory.of_node(self._slices_of.get(action.kube_node), self._profiles)
+        given, registered = await asyncio.gather(
+            self._given(action, job), self._registered(action.slurm_node, present, wanted)
+        )
+        if unsafe := exactness.why_not_claimed(gres.by_kind(wanted), kube_node, registered):
+            raise CannotGive(unsafe)
         mine = giving.devices(
             giving.portion(given, wanted, **seating.place(action, job)),
             present,
-            gres.counted(slurm_node.gres),
+            gres.counted(registered),
         )
         return giving.deal(read, classes, self._profiles, mine), classes
+
+    async def _given(self, action: Assign, job: SlurmJob | None) -> Mapping[str, Sequence[int]]:
+        """Return the indexes that the job has on the node: as the reading that showed it running told, if it did."""
+        if (
+            job is not None
+            and job.devices is not None
+            and job.is_named(action.job_id, action.sluid)
+        ):
+            return job.devices.get(action.slurm_node, {})
+        return await devices.given(self._slurm, action.sluid or action.job_id, action.slurm_node)
+
+    async def _registered(self, node: SlurmNode, present: Inventory, wanted: Iterable[str]) -> str:
+        """Return the node's GRES in Slurm: as last read, as long as the ResourceSlices have the same."""
+        known = self._gres(node)
+        if known is not None and giving.agree(present, gres.counted(known), wanted):
+            return known
+        return (await nodes.node(self._slurm, node)).gres
 
     def _reserve(self, gifts: Sequence[Gift]) -> None:
         """Reserve devices if they are free; nothing may be awaited in between.
@@ -232,27 +296,32 @@ class Devices:
             del self._waiting[uid]
             self._wake(uid)
 
-    async def _read(self, pod: Pod) -> tuple[Sequence[ResourceClaim], Mapping[str, DeviceClass]]:
+    async def _read(self, pod: Pod, *, afresh: bool) -> Sequence[ResourceClaim]:
+        named = [each.claim for each in pod.resource_claims]
         try:
-            read = await asyncio.gather(
-                *(self._claims.get(pod.namespace, each.claim) for each in pod.resource_claims)
+            return await asyncio.gather(
+                *(self._known.whole(pod.namespace, name, afresh=afresh) for name in named)
             )
         except errors.NotFound as error:
             raise CannotGive(f"a claim of the pod is gone: {error.message}") from error
-        return read, await self._classes(read)
-
-    async def _classes(self, read: Sequence[ResourceClaim]) -> Mapping[str, DeviceClass]:
-        names = {request.device_class for each in read for request in each.spec.requests}
-        found = await asyncio.gather(
-            *(device_class(self._claims, name) for name in sorted(filter(None, names)))
-        )
-        return {each.name: each for each in found if each is not None}
 
     async def _prepared(self, claim: ResourceClaim) -> ResourceClaim:
         """Return a claim that has nothing, and that Kubernetes will take devices back from."""
         if claim.is_allocated:  # for an earlier job of this pod, which no kubelet has seen
             claim = self._seen(claim, await self._claims.take_back(claim))
         return self._seen(claim, await self._claims.protect(claim))
+
+    async def _carry_out(
+        self, pod: Pod, gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode
+    ) -> None:
+        is_sent = False
+        try:
+            claim = await self._prepared(gift.claim)
+            is_sent = True
+            await self._write(pod, Gift(claim=claim, results=gift.results), classes, node)
+        finally:
+            if not is_sent:
+                self._reserved.release(gift.claim.uid)
 
     async def _write(
         self, pod: Pod, gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode
@@ -271,13 +340,5 @@ class Devices:
 
     def _seen(self, before: ResourceClaim, after: ResourceClaim) -> ResourceClaim:
         """Make our own write visible to the next decision before the watch delivers it."""
-        self._everyone.observe(after.taken, base=before.resource_version)
+        self._everyone.observe(after.kept, base=before.resource_version)
         return after
-
-
-async def device_class(claims: ResourceClaims, name: str) -> DeviceClass | None:
-    """Return a class; None if there is none of that name."""
-    try:
-        return await claims.device_class(name)
-    except errors.NotFound:
-        return None

@@ -1,0 +1,126 @@
+"""Look whether slurm-operator runs, and what else the doctor asks about it."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from bridge.commands.clusters import reading
+from bridge.kube import paths
+from bridge.kube.client import KubeClient
+from bridge.kube.errors import Forbidden, NotFound
+from bridge.kube.leases import KubeLeases
+from cluster.controlplane import rivals
+from cluster.diagnosis import checks
+from cluster.diagnosis.checks import OperatorSeen
+from cluster.objects.definitions import definition
+from cluster.objects.kinds import KINDS, SLURM_CLUSTER
+from cluster.objects.labels import MANAGER
+
+T = TypeVar("T")
+
+_POLICY: Final = f"{MANAGER}-namespaces"
+_ADMISSION: Final = "admissionregistration.k8s.io/v1"
+_DEFINITIONS: Final = paths.collection("apiextensions.k8s.io/v1", "customresourcedefinitions")
+
+
+async def examine(client: KubeClient, release: str, *, skew_s: float) -> OperatorSeen:
+    """Look at everything the doctor asks about; leave out what may not be read.
+
+    Args:
+        client: the API server.
+        release: the namespace of our own programs.
+        skew_s: by how much the API server's clock is ahead of ours.
+
+    Raises:
+        KubeError: the API server does not answer.
+    """
+    installed = await _readable(_differing(client))
+    if not installed:
+        return OperatorSeen(release=release, definitions=installed)
+    now = datetime.now(UTC)  # noqa: TID251  # a person runs a command now
+    is_read, age_s = await _lease(client, release, skew_s)
+    rival, label = await asyncio.gather(_readable(_rival(client, now)), _readable(_label(client)))
+    return OperatorSeen(
+        release=release,
+        definitions=installed,
+        is_lease_read=is_read,
+        lease_age_s=age_s,
+        rival=rival,
+        objects=await reading.objects(client),
+        label=label,
+        labelled=await _readable(_labelled(client, label)) if label else None,
+    )
+
+
+async def in_words(client: KubeClient, release: str) -> str:
+    """Return whether slurm-operator runs; "" if nobody may tell.
+
+    Raises:
+        KubeError: the API server does not answer.
+    """
+    is_read, age_s = await _lease(client, release, 0.0)
+    if not is_read:
+        return ""
+    if age_s is None:
+        return f"none runs in namespace {release}: kubectl slurm doctor"
+    return f"silent for {age_s:.0f} s: kubectl slurm doctor" if age_s > 0 else "runs"
+
+
+async def _lease(client: KubeClient, release: str, skew_s: float) -> tuple[bool, float | None]:
+    """Return whether the lease may be read, and for how long its holder has been silent beyond its time."""
+    try:
+        found = await KubeLeases(client, release).get(MANAGER)
+    except Forbidden:
+        return False, None
+    if found is None or not found.holder:
+        return True, None
+    now = datetime.now(UTC)  # noqa: TID251  # as above
+    age_s = (now - found.renewed_at).total_seconds() + skew_s
+    return True, max(age_s - found.duration_s, 0.0)
+
+
+async def _differing(client: KubeClient) -> Mapping[str, Sequence[str]]:
+    found: dict[str, Sequence[str]] = {}
+    for kind in (*KINDS, SLURM_CLUSTER):
+        try:
+            body = await client.request("GET", _DEFINITIONS + paths.of(kind.definition_name))
+        except NotFound:
+            continue
+        differences = checks.differing(msgspec.json.decode(body), definition(kind))
+        found[kind.definition_name] = tuple(differences)
+    return found
+
+
+async def _rival(client: KubeClient, now: datetime) -> str:
+    return await rivals.serving(client, now) or ""
+
+
+async def _label(client: KubeClient) -> str:
+    """Return the label that the policy asks of a namespace with a Slurm; "" if there is no such policy."""
+    path = paths.collection(_ADMISSION, "validatingadmissionpolicybindings") + paths.of(_POLICY)
+    try:
+        found = await _get(client, path)
+    except NotFound:
+        return ""
+    terms = found["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    return str(terms[0]["key"])
+
+
+async def _labelled(client: KubeClient, label: str) -> Sequence[str]:
+    found = await _get(client, "/api/v1/namespaces", labelSelector=f"{label}=true")
+    return [each["metadata"]["name"] for each in found["items"]]
+
+
+async def _get(client: KubeClient, path: str, **params: str) -> Any:
+    return msgspec.json.decode(await client.request("GET", path, params=params))
+
+
+async def _readable(answer: Awaitable[T]) -> T | None:
+    """Return None if the caller may not read it."""
+    try:
+        return await answer
+    except Forbidden:
+        return None

@@ -1,0 +1,115 @@
+"""Tell each worker's pod how its Slurm node stands, by the conditions that SchedMD's slurm-operator writes (`node_states`).
+
+No decision of ours depends on them. Dashboards and health checkers read them, so a drain is told at once; whether a worker has
+jobs changes with each short job, and is told no more often than `TELL_EVERY_S`.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from bridge.domain.errors import PeerError
+from bridge.domain.model.nodes import SlurmNodeFacts
+from bridge.kube import errors
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from bridge.kube.wire import rfc3339
+from cluster.nodesets import worker_pods
+from cluster.nodesets.worker_pods import WorkerPodObject
+from cluster.workers import node_states
+from cluster.workers.node_states import STATE_PREFIX
+from cluster.workers.situation import PodStage
+
+TELL_EVERY_S: Final = 10.0
+_AT_ONCE: Final = 16
+_URGENT: Final = frozenset(f"{STATE_PREFIX}{each}" for each in ("Drain", "Undrain", "Down", "Fail"))
+"""What others act on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """What became of it."""
+
+    failures: tuple[PeerError, ...] = ()
+    look_again: timedelta | None = None
+    """When the rest is due; None if there is none."""
+
+
+class ToldStates:
+    """Tells the pods of workers, during one term of leadership."""
+
+    def __init__(
+        self, kube: KubeClient, pods: Cache[WorkerPodObject], monotonic: Callable[[], float]
+    ) -> None:
+        self._kube = kube
+        self._pods = pods
+        self._monotonic = monotonic
+        self._told_s: dict[str, float] = {}
+        """When a pod was told last, by its uid."""
+
+    async def tell(
+        self,
+        pods: Iterable[WorkerPodObject],
+        listed: Callable[[str], SlurmNodeFacts | None],
+        now: datetime,
+    ) -> Telling:
+        """Tell those whose conditions are not what Slurm lists.
+
+        Args:
+            pods: of one NodeSet.
+            listed: a node by the last reading of Slurm; None if Slurm has no such node.
+            now: for the conditions.
+        """
+        at_s = self._monotonic()
+        self._told_s = {uid: s for uid, s in self._told_s.items() if s > at_s - TELL_EVERY_S}
+        due, late = [], False
+        for pod in pods:
+            node = listed(pod.slurm_node)
+            wanted = node_states.wanted(node.states, node.reason) if node else {}
+            told = node_states.told(pod.status.conditions or ())
+            # Until a pod is ready for the first time, Slurm's node is that of its predecessor.
+            is_known = bool(told) or pod.facts.stage is PodStage.READY
+            if wanted == told or not is_known or pod.facts.stage is PodStage.OVER:
+                continue
+            differ = {kind for kind in {*wanted, *told} if wanted.get(kind) != told.get(kind)}
+            if pod.metadata.uid in self._told_s and not differ & _URGENT:
+                late = True
+                continue
+            due.append((pod, _patch(pod, wanted, told, now)))
+        failures: list[PeerError] = []
+        for start in range(0, len(due), _AT_ONCE):
+            some = due[start : start + _AT_ONCE]
+            found = await asyncio.gather(*(self._tell_one(*each) for each in some))
+            failures += [each for each in found if each is not None]
+            if failures:  # what fails for all of them is not tried a thousand times
+                break
+        again = timedelta(seconds=TELL_EVERY_S) if late else None
+        return Telling(failures=tuple(failures), look_again=again)
+
+    async def _tell_one(self, pod: WorkerPodObject, patch: dict[str, Any]) -> PeerError | None:
+        try:
+            after = await worker_pods.tell(self._kube, pod, patch)
+        except (errors.NotFound, errors.Conflict):  # it is gone; the watch says so
+            return None
+        except PeerError as error:
+            return error
+        self._told_s[pod.metadata.uid] = self._monotonic()
+        self._pods.observe(after, base=pod.metadata.resource_version)
+        return None
+
+
+def _patch(
+    pod: WorkerPodObject, wanted: dict[str, str], told: dict[str, str | None], now: datetime
+) -> dict[str, Any]:
+    """Return the patch of this pod's status: conditions of others stay, and those that hold on keep their time."""
+    moment = rfc3339(now.replace(microsecond=0))
+    conditions: list[dict[str, str]] = []
+    for kind, message in wanted.items():
+        if told.get(kind) == message:
+            continue
+        begins = {} if told.get(kind) is not None else {"lastTransitionTime": moment}
+        conditions.append({"type": kind, "status": "True", "message": message, **begins})
+    conditions += [{"type": kind, "$patch": "delete"} for kind in told if kind not in wanted]
+    return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": conditions}}

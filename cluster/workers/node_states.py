@@ -1,0 +1,52 @@
+"""How the state of a worker's Slurm node is told on its pod: a condition for each state, as SchedMD's slurm-operator writes them.
+
+Dashboards and health checkers of others read these. A condition that holds has the status "True" and Slurm's reason as its
+message; one that does not hold is not there.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from cluster.objects.pod_status import PodCondition
+
+STATE_PREFIX: Final = "SlurmNodeState"
+STATES: Final[Mapping[str, str]] = {
+    "ALLOCATED": "Allocated",
+    "DOWN": "Down",
+    "ERROR": "Error",
+    "FUTURE": "Future",
+    "IDLE": "Idle",
+    "MIXED": "Mixed",
+    "UNKNOWN": "Unknown",
+    "COMPLETING": "Completing",
+    "DRAIN": "Drain",
+    "FAIL": "Fail",
+    "INVALID": "Invalid",
+    "INVALID_REG": "InvalidReg",
+    "MAINTENANCE": "Maintenance",
+    "NOT_RESPONDING": "NotResponding",
+    "UNDRAIN": "Undrain",
+}
+"""Slurm's states and flags that have a condition, and how its type ends. Slurm's other flags are told to nobody."""
+
+
+def wanted(states: Iterable[str], reason: str) -> dict[str, str]:
+    """Return the types and messages of the conditions that a pod is to have."""
+    return {f"{STATE_PREFIX}{STATES[each]}": reason for each in states if each in STATES}
+
+
+def told(conditions: Iterable[PodCondition]) -> dict[str, str | None]:
+    """Return the types and messages of those that it has; None for one that does not hold, and is not to be there."""
+    return {
+        each.type: each.message if each.status == "True" else None
+        for each in conditions
+        if each.type.startswith(STATE_PREFIX)
+    }
+
+
+def states_of(conditions: Iterable[PodCondition]) -> tuple[frozenset[str], str]:
+    """Return the states that a pod's conditions tell, and Slurm's reason; no states if nobody has told any."""
+    by_type = {f"{STATE_PREFIX}{name}": state for state, name in STATES.items()}
+    holding = [each for each in conditions if each.status == "True" and each.type in by_type]
+    reason = next((each.message for each in holding if each.message), "")
+    return frozenset(by_type[each.type] for each in holding), reason
