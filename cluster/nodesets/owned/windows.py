@@ -128,10 +128,10 @@ def _times(node_set: NodeSetObject) -> UpdateTimes | None:
     window = given.scheduled_update
     if window is None or window.start_time is None:
         return None
-    seconds = min(parts.seconds_of(window.duration), int(_LONGEST.total_seconds()))
+    length_s = min(float(parts.seconds_of(window.duration)), _LONGEST.total_seconds())
     return UpdateTimes(
         start=numbers.moment(window.start_time).replace(microsecond=0),
-        duration=timedelta(seconds=float(seconds)),
+        duration=timedelta(seconds=length_s),
         flags=frozenset(each.upper() for each in window.flags or ()),
     )
 
