@@ -86,8 +86,7 @@ def build(
         SandboxError: not root, the bake file is wrong, there is no such daemon, or a step failed.
         AssetError: the builder or the base cannot be had.
     """
-    described_there = bake.read(BAKE, group, {"REGISTRY": registry})
-    targets = chosen(described_there, frozenset(only))
+    targets = chosen(bake.read(BAKE, group, {"REGISTRY": registry}), frozenset(only))
     if os.getuid() != 0:
         raise SandboxError(
             "make slurm-images needs root, for namespaces and overlays: run it with sudo, or build"
@@ -99,17 +98,14 @@ def build(
         folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=found.cache))
         try:
             builder = Builder(asset=buildah, folder=folder, say=say_step)
-            bases: dict[str, _Base] = {}
-            made: dict[str, SlurmImage] = {}
-            for target in behind_their_bases(targets, described_there):
-                name = target.arguments[_BASE_ARGUMENT]
-                if name not in bases:
-                    teller = Teller("debian", report)
-                    bases[name] = _base(name, public_base, builder, found.debian, teller)
-                made[target.name] = image = _built(target, bases[name], builder, out)
-                of_this = replace(bases[name], image=f"oci-archive:{image.archive}")
-                bases |= dict.fromkeys(target.tags, of_this)
-            return tuple(made[target.name] for target in targets)
+            bases = {
+                name: _base(name, public_base, builder, found.debian, Teller("debian", report))
+                for name in {target.arguments[_BASE_ARGUMENT] for target in targets}
+            }
+            return tuple(
+                _built(target, bases[target.arguments[_BASE_ARGUMENT]], builder, out)
+                for target in targets
+            )
         finally:
             shutil.rmtree(folder)
 
@@ -126,16 +122,6 @@ def chosen(targets: Sequence[BakeTarget], daemons: Collection[str]) -> tuple[Bak
             f"no image of {', '.join(unknown)}: there are {', '.join(sorted(known))}"
         )
     return tuple(target for target in targets if not daemons or target.stage in daemons)
-
-
-def behind_their_bases(
-    targets: Sequence[BakeTarget], others: Sequence[BakeTarget]
-) -> tuple[BakeTarget, ...]:
-    """Return targets behind those of the same group that they are built on."""
-    by_tag = {tag: target for target in others for tag in target.tags}
-    names = (target.arguments[_BASE_ARGUMENT] for target in targets)
-    bases = [by_tag[name] for name in names if name in by_tag]
-    return tuple({target.name: target for target in (*bases, *targets)}.values())
 
 
 def described(target: BakeTarget, out: Path) -> SlurmImage:

@@ -1,14 +1,13 @@
 """The images of Slurm as they were built, read: docs/containers.md. They run in `tests.realnodes.test_operator`."""
 
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
 
 from cluster.rendering.site import SLURM_USER_ID
-from sandbox.image import bake, bom, layout, slurm
+from sandbox.image import bom, layout, slurm
 from sandbox.image.slurm import SlurmImage
 
 pytestmark = pytest.mark.real_all
@@ -86,38 +85,6 @@ def test_they_hold_the_version_that_the_matrix_names(built: tuple[SlurmImage, ..
         package = {"login": "sackd"}.get(image.daemon, image.daemon)
         release = releases[image.name.rpartition(":")[2]]
         assert versions[package].startswith(f"{release}."), versions[package]
-
-
-def test_a_patched_slurm_is_compiled_and_says_that_it_is_patched(
-    able: None, tmp_path: Path
-) -> None:
-    """Compiling takes a quarter of an hour on two cores; `SLURM_IMAGES` may name a folder that has the image."""
-    (image,) = patched(tmp_path, "26-05-forky-patched", "slurmctld")
-    held = layout.read(image.archive, _is_of_a_patched_one)
-    matrix = json.loads((slurm.FOLDER / "matrix.json").read_text())
-    (entry,) = (each for each in matrix if each["name"] == "26.05-forky-patched")
-    versions = {part.name: part.version for part in bom.components(held.kept) if part.kind == "deb"}
-    ours = ("slurmctld", "slurm-client", "slurm-wlm-basic-plugins", "slurm-wlm-jwt-plugin")
-    assert {entry["built"]} == {versions[package] for package in ours}
-    assert {*PROGRAMS["slurmctld"]} <= held.files.keys()
-    upstream, _, suffix = entry["built"].partition("-1+")
-    said = f"{upstream}-1.{suffix}".encode()
-    libraries = [data for path, data in held.kept.items() if path.endswith("/libslurmfull.so")]
-    assert [True] == [said in data for data in libraries]
-
-
-def patched(folder: Path, group: str, daemon: str) -> tuple[SlurmImage, ...]:
-    """Build an image, unless it is there."""
-    given = os.environ.get("SLURM_IMAGES", "")
-    targets = slurm.chosen(bake.read(slurm.BAKE, group), [daemon])
-    found = tuple(slurm.described(target, Path(given)) for target in targets)
-    if given and all(image.archive.is_file() for image in found):
-        return found
-    return slurm.build(folder, group=group, only=[daemon])
-
-
-def _is_of_a_patched_one(path: str) -> bool:
-    return bom.is_telling(path) or path.endswith("/libslurmfull.so")
 
 
 def _is_examined(path: str) -> bool:
