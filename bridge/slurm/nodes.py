@@ -227,7 +227,7 @@ async def set_weight(client: SlurmClient, name: SlurmNode, weight: int) -> None:
 async def reservation(client: SlurmClient, name: str) -> NodeReservation | None:
     """Return a reservation; None if there is none of that name.
 
-    All of them are read, which are few: what slurmrestd says of a missing one is not told from other errors.
+    All of them are read, which are few: slurmrestd's answer about a missing one cannot be told from other errors.
 
     Raises:
         Malformed: it has no end, or its nodes are no list of nodes.
@@ -258,8 +258,8 @@ async def reserve(client: SlurmClient, wanted: NodeReservation) -> None:
         wanted: its length is rounded to minutes.
 
     Raises:
-        Rejected: Slurm does not know one of the nodes (2018), another reservation is in the way, or it began too long ago. With a
-            flag that Slurm does not know (9207), it may have been made all the same.
+        Rejected: Slurm does not know one of the nodes (2018), another reservation is in the way, or it began too long ago. If Slurm
+            does not know one of the flags (9207), it may have been made all the same.
         LostReply: it may have been made.
         SlurmError: it was not made for another reason.
     """
