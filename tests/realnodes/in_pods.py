@@ -2,9 +2,10 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from sandbox.client import Sandbox
@@ -185,15 +186,26 @@ class InPods:
 
 
 @contextmanager
-def slurm_in_pods(slurm_images: tuple[SlurmImage, ...]) -> Iterator[InPods]:
-    """The objects are there, and the operator runs; nobody has waited for the workers."""
+def slurm_in_pods(
+    slurm_images: tuple[SlurmImage, ...],
+    *,
+    files: Mapping[str, str] = MappingProxyType({}),
+    slurm_conf: str = "",
+) -> Iterator[InPods]:
+    """The objects are there, and the operator runs; nobody has waited for the workers.
+
+    Args:
+        slurm_images: of all daemons.
+        files: further ones of Slurm's, such as topology.yaml.
+        slurm_conf: further lines.
+    """
     with (
         running_sandbox(OPTIONS) as sandbox,
         surroundings.reachable(sandbox, "mariadb") as gateway,
     ):
         sandbox.kubectl("create", "namespace", NAMESPACE)
         objects = [
-            *slurm_objects.OBJECTS,
+            *slurm_objects.objects(files, slurm_conf),
             *slurm_objects.accounting(gateway, sandbox.instance.ports["mariadb"]),
         ]
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
