@@ -1,12 +1,13 @@
 """Reservations of nodes against the real slurmrestd."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import NodeReservation, SlurmNodeSpec
+from bridge.domain.model.nodes import NodeReservation, SlurmNodeFacts, SlurmNodeSpec
 from bridge.process.clock import SystemClock
 from bridge.slurm import nodes
 from bridge.slurm.client import SlurmClient
@@ -14,6 +15,8 @@ from bridge.slurm.errors import Rejected
 
 NAME = "SlurmOperatorMaint-made"
 FLAGS = frozenset({"MAINT", "IGNORE_JOBS"})
+DEADLINE_S = 60.0
+PAUSE_S = 0.2
 HALF_AN_HOUR = timedelta(minutes=30)
 
 
@@ -61,14 +64,23 @@ async def test_a_node_says_in_which_reservation_it_is_now(
     start = SystemClock().now().replace(microsecond=0) - timedelta(seconds=59)
     assert "" == (await nodes.node(client, node)).reservation
     await nodes.reserve(client, reservation(node, start))
-    there = await nodes.node(client, node)
-    assert NAME == there.reservation
+    there = await told(client, node, NAME)
     assert "MAINTENANCE" in there.states
     found = await nodes.reservation(client, NAME)
     assert found is not None
     assert start + HALF_AN_HOUR == found.end
     await nodes.unreserve(client, NAME)
-    assert "" == (await nodes.node(client, node)).reservation
+    await told(client, node, "")
+
+
+async def told(client: SlurmClient, node: SlurmNode, expected: str) -> SlurmNodeFacts:
+    """Wait until a node is in a reservation, or in none: slurmctld looks every few seconds which ones have begun."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            found = await nodes.node(client, node)
+            if found.reservation == expected:
+                return found
+            await asyncio.sleep(PAUSE_S)
 
 
 async def test_a_node_or_a_flag_that_slurm_does_not_have_is_refused(
