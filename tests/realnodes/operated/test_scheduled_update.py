@@ -35,6 +35,12 @@ def uids(in_pods: InPods) -> set[str]:
     return {each["metadata"]["uid"] for each in found["items"]}
 
 
+def reservation(in_pods: InPods, nodes: str) -> str:
+    """What Slurm says of the reservation if it has these nodes, otherwise ""."""
+    shown = in_pods.run("scontrol", "-o", "show", "reservation", RESERVATION)
+    return shown if f" Nodes={nodes} " in shown else ""
+
+
 def condition(in_pods: InPods, kind: str) -> str:
     return in_pods.condition("nodesets", "workers", kind)[0]
 
@@ -52,8 +58,8 @@ def test_workers_are_replaced_in_their_reservation(in_pods: InPods) -> None:
     wait_until(
         lambda: condition(in_pods, "ReservationCreated") == "True", STARTS_S, sandbox=sandbox
     )
-    shown = in_pods.run("scontrol", "show", "reservation", RESERVATION)
-    assert "Nodes=workers-[0-1]" in shown
+    # The operator may have read Slurm last when it did not have both workers yet.
+    shown = wait_until(lambda: reservation(in_pods, "workers-[0-1]"), STARTS_S, sandbox=sandbox)
     assert "MAINT" in shown
     if SystemClock().now() < begins:
         assert before == uids(in_pods)
