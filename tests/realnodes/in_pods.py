@@ -93,10 +93,16 @@ class InPods:
         found = self.sandbox.admin.get(path, labelSelector="app.kubernetes.io/name=slurmd")
         return sorted(each["metadata"]["name"] for each in found["items"])
 
-    def submit(self, worker: str, seconds: int = 20) -> str:
-        """Submit a batch job to a worker; return its id, "" while there is no slurmctld."""
-        command = ("--parsable", "--output=/dev/null", "-w", worker, "--wrap", f"sleep {seconds}")
-        return self.run("sbatch", *command).strip()
+    def submit(self, worker: str, seconds: int = 20, *, partition: str = "") -> str:
+        """Submit a batch job to a worker; return its id, "" while there is no slurmctld.
+
+        Args:
+            worker: its Slurm node.
+            seconds: how long the job runs.
+            partition: one that has the worker; the default one if none is named.
+        """
+        where = ("-w", worker, "--output=/dev/null", *(("-p", partition) if partition else ()))
+        return self.run("sbatch", "--parsable", *where, "--wrap", f"sleep {seconds}").strip()
 
     def submit_wide(self, nodes: int, seconds: int) -> str:
         """Submit a batch job that wants whole nodes; return its id."""

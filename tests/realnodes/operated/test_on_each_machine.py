@@ -45,8 +45,10 @@ def in_pods(slurm_images: tuple[SlurmImage, ...]) -> Iterator[InPods]:
             select(found, machine, "yes")
             names = [f"each-{each}" for each in MACHINES[:count]]
             wait_until(
-                lambda names=names: found.workers() == names, LEAVES_S, sandbox=found.sandbox
-            )  # type: ignore[misc]  # bound now
+                lambda names=names: found.workers() == names,  # type: ignore[misc]  # bound now
+                LEAVES_S,
+                sandbox=found.sandbox,
+            )
         wait_until(lambda: idle(found) == {*MACHINES}, STARTS_S, sandbox=found.sandbox)
         yield found
 
@@ -71,7 +73,7 @@ def test_a_worker_leaves_a_machine_that_is_not_selected_any_more_after_its_job(
 ) -> None:
     sandbox, (first, second) = in_pods.sandbox, MACHINES
     both = in_pods.workers()
-    job = in_pods.submit(second, JOB_S)
+    job = in_pods.submit(second, JOB_S, partition="each")
     wait_until(lambda: in_pods.state(job) == "RUNNING", STARTS_S, sandbox=sandbox)
     select(in_pods, second, None)
     wait_until(lambda: in_pods.drained() == [second], LEAVES_S, sandbox=sandbox)

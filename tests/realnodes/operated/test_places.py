@@ -197,7 +197,7 @@ def test_a_worker_that_was_down_is_in_service_again_when_it_answers(in_pods: InP
     assert "down" == state(in_pods, "kept-0")
     in_pods.kill_worker("kept-0")
     wait_until(lambda: state(in_pods, "kept-0") == "idle", LEAVES_S, sandbox=sandbox)
-    job = in_pods.submit("kept-0", 1)
+    job = in_pods.submit("kept-0", 1, partition="kept")
     wait_until(lambda: in_pods.state(job) == "COMPLETED", LEAVES_S, sandbox=sandbox)
 
 
