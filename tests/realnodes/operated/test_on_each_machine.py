@@ -76,7 +76,7 @@ def test_a_worker_leaves_a_machine_that_is_not_selected_any_more_after_its_job(
     job = in_pods.submit(second, JOB_S, partition="each")
     wait_until(lambda: in_pods.state(job) == "RUNNING", STARTS_S, sandbox=sandbox)
     select(in_pods, second, None)
-    wait_until(lambda: in_pods.drained() == [second], LEAVES_S, sandbox=sandbox)
+    wait_until(lambda: second in in_pods.drained(), LEAVES_S, sandbox=sandbox)
     assert (both, "RUNNING") == (in_pods.workers(), in_pods.state(job))
     wait_until(lambda: in_pods.workers() == [f"each-{first}"], LEAVES_S, sandbox=sandbox)
     assert "COMPLETED" == in_pods.state(job)
