@@ -27,8 +27,10 @@ from cluster.workers import placing
 from cluster.workers.placing import NodePlan
 from cluster.workers.situation import SeenWorker
 
-WorkerTemplates = Callable[[NodeSetObject, WorkerKey], Mapping[str, Any] | Refused]
-"""Makes the pod of one of a NodeSet's workers, or says why there is none."""
+WorkerTemplates = Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | Refused]
+"""Makes the pod of one of a NodeSet's workers with a step of the daemons' key, or says why there is none."""
+KeySteps = Callable[[NodeSetObject], int]
+"""Says which step of the daemons' key new workers of a NodeSet get: see `cluster.keys.rings`."""
 
 NOT_SERVED: Final = "NotServed"
 """Reason of a refusal after which nothing is touched: its pods may not be what a plan takes them for."""
@@ -80,6 +82,7 @@ class NodeSetGathering:
         pods: tuple[WorkerPodObject, ...],
         *,
         revision: str,
+        key_step: int,
         may_replace: bool,
     ) -> NodeSetSituation:
         """Gather, and tell the view what matters from now on.
@@ -88,6 +91,7 @@ class NodeSetGathering:
             node_set: whose workers.
             pods: all that it owns.
             revision: the hash of its template.
+            key_step: of the daemons' key, which is part of the revision.
             may_replace: workers could be made of its template.
         """
         situation = NodeSetSituation(
@@ -96,12 +100,15 @@ class NodeSetGathering:
             seen=lambda _: _UNSURE,
             cordons={pod.kube_node: why for pod in pods if (why := self._cordon(pod.kube_node))},
             revision=revision,
+            key_step=key_step,
             on_nodes=self._plan_nodes(node_set, pods),
             may_replace=may_replace,
             has_node=self._has_node,
             now=self._clock.now(),
         )
-        if planning.is_outdated(situation) and isinstance(self._templates(node_set, 0), Refused):
+        if planning.is_outdated(situation) and isinstance(
+            self._templates(node_set, 0, key_step), Refused
+        ):
             situation = replace(situation, may_replace=False)
         view = self._views.of(node_set.controller)
         jobs = planning.needs_jobs(situation, self.states(node_set))

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from bridge.crd.conditions import Number
 from bridge.crd.fields import ObjectStruct, rule, text, unchanged
 from bridge.crd.metadata import ObjectMetadata
 from cluster.objects import parts
@@ -180,12 +181,23 @@ CONTROLLER_RULES: Final = (
 )
 
 
+class ControllerStatus(ConditionsOnly, frozen=True):
+    """How slurmctld stands; written by slurm-operator only."""
+
+    slurm_key_step: Annotated[
+        Number,
+        Meta(
+            description="Which step on the way from key to key new daemons get; 0 is the key that slurmKeyRef names."
+        ),
+    ] = 0
+
+
 class ControllerObject(ObjectStruct, frozen=True):
     """A Slurm cluster's slurmctld and its configuration."""
 
     metadata: ObjectMetadata
     spec: ControllerSpec
-    status: ConditionsOnly = ConditionsOnly()
+    status: ControllerStatus = ControllerStatus()
 
     @property
     def cluster_name(self) -> str:
