@@ -28,7 +28,7 @@ from cluster.keys.rotation import KeyHolder, RotationDecision, RotationFacts
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.nodesets.owned import revisions
 from cluster.objects.accounting import AccountingObject
-from cluster.objects.controller import ControllerObject
+from cluster.objects.controller import ControllerObject, ControllerStatus
 from cluster.objects.parts import KeyOfObject
 
 _NAMING: Final = ("Controller", "Accounting")
@@ -152,8 +152,7 @@ class KeyRotation:
             )
         decision = rotation.decide(facts)
         if decision.writes is None:
-            waits = decision.reason == "Waiting"
-            return LookedAtKey(decision=decision, due=_WAITING if waits else None)
+            return LookedAtKey(decision=decision, due=_due(found, ring, decision))
         if (wrong := await self._rings.write(meta.namespace, ring, decision.writes)) is not None:
             failing = RotationDecision(truth="False", reason="Failing", message=wrong.text)
             return LookedAtKey(decision=failing, due=None)
@@ -232,6 +231,14 @@ def _of_pods(pods: Sequence[_Pod], key: KeyOfObject) -> Iterator[KeyHolder]:
         if each.status.phase not in _OVER:
             for step in sorted(mounted_steps(each.spec, key)):
                 yield KeyHolder(name=f"pod {each.metadata.name}", step=step)
+
+
+def _due(found: WatchedPart, ring: KeyRing, decision: RotationDecision) -> timedelta | None:
+    if decision.reason != "Waiting":
+        return None
+    status = found.status
+    is_told = isinstance(status, ControllerStatus) and status.slurm_key_step == ring.step
+    return _WAITING if is_told else _NEXT  # it is told after this look
 
 
 def _is_external(found: WatchedPart) -> bool:
