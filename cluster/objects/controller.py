@@ -187,7 +187,7 @@ class ControllerStatus(ConditionsOnly, frozen=True):
     slurm_key_step: Annotated[
         Number,
         Meta(
-            description="Which step on the way from key to key new daemons get; 0 is the key that slurmKeyRef names."
+            description="The step on the way from key to key that new daemons get; 0 is slurmKeyRef's own."
         ),
     ] = 0
 

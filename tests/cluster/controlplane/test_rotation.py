@@ -14,7 +14,7 @@ from tests.virtual_time import VirtualClock, run
 
 CONDITION = "SlurmKeyRotated"
 IN_FORCE = ("True", "InForce", "all have key 2 only")
-ROTATES_S = 300.0
+ROTATES_S = 200.0
 """Three steps, in each of which all pods are replaced one after the other."""
 ELSEWHERE = {"external": True, "externalConfig": {"host": "db.example.org", "port": 6819}}
 SSSD = secret("site-sssd", sssd_conf=b"[sssd]")
