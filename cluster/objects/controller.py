@@ -168,7 +168,7 @@ CONTROLLER_RULES: Final = (
         "slurmctld does not start with the state of a cluster of another name",
         path=".clusterName",
     ),
-    rule(unchanged("slurmKeyRef"), parts.KEYS_STAY, path=".slurmKeyRef"),
+    rule(unchanged("slurmKeyRef"), parts.SLURM_KEY_STAYS, path=".slurmKeyRef"),
     parts.JWT_KEY_STAYS,
     rule(
         f"{_ENABLED.format('self')} == {_ENABLED.format('oldSelf')}",
