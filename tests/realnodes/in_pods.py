@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -185,15 +185,26 @@ class InPods:
 
 
 @contextmanager
-def slurm_in_pods(slurm_images: tuple[SlurmImage, ...]) -> Iterator[InPods]:
-    """The objects are there, and the operator runs; nobody has waited for the workers."""
+def slurm_in_pods(
+    slurm_images: tuple[SlurmImage, ...],
+    *,
+    controller: Callable[[Sandbox], Mapping[str, Any]] = lambda _: {},
+) -> Iterator[InPods]:
+    """The objects are there, and the operator runs; nobody has waited for the workers.
+
+    controller: makes more fields of the Controller's specification, once there are nodes.
+    """
     with (
         running_sandbox(OPTIONS) as sandbox,
         surroundings.reachable(sandbox, "mariadb") as gateway,
     ):
         sandbox.kubectl("create", "namespace", NAMESPACE)
+        more = controller(sandbox)
         objects = [
-            *slurm_objects.OBJECTS,
+            *(
+                {**each, "spec": {**each["spec"], **more}} if each["kind"] == "Controller" else each
+                for each in slurm_objects.OBJECTS
+            ),
             *slurm_objects.accounting(gateway, sandbox.instance.ports["mariadb"]),
         ]
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
