@@ -25,12 +25,11 @@ async def looked_until(cluster: World, reason: str) -> str:
     """Look until the Controller is told this of its key, and return the rest of it."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
-            with contextlib.suppress(Conflict):  # another one has told it something
+            with contextlib.suppress(Conflict):  # its StatefulSet was told something meanwhile
                 await cluster.look("Controller")
-            _, found, message = cluster.told("Controller", "SlurmKeyRotated")
-            if found == reason:
-                return message
-            await asyncio.sleep(0.2)
+                _, found, message = cluster.told("Controller", "SlurmKeyRotated")
+                if found == reason:
+                    return message
 
 
 def steps(spec: Any) -> set[int]:
