@@ -45,6 +45,13 @@ class WithPods(AppliedTo):
             self._tell_workloads()
         self.check()
 
+    @override
+    def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
+        if path.endswith(f"/{RING}") and method == "PATCH":
+            assert content_type == MERGE_PATCH
+            assert "resourceVersion" in body["metadata"], "a write without a guard"
+        return super()._write(method, path, body, content_type)
+
     def check(self) -> None:
         """All pods understand each other, and nothing was written twice."""
         running = [each for each in self.pods.values() if each["status"]["phase"] == "Running"]
@@ -127,13 +134,6 @@ class WithPods(AppliedTo):
     def mark(self, number: int) -> None:
         """Ask for a key."""
         self.annotate(slurm_key_number=str(number))
-
-    @override
-    def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
-        if path.endswith(f"/{RING}") and method == "PATCH":
-            assert content_type == MERGE_PATCH
-            assert "resourceVersion" in body["metadata"], "a write without a guard"
-        return super()._write(method, path, body, content_type)
 
 
 def steps_of(pod: Manifest) -> list[int]:
