@@ -1,4 +1,4 @@
-"""The keys that Slurm's daemons share, in the Secrets that the objects name: made once, and never written again; and what they sign.
+"""The keys that Slurm's daemons share, in the Secrets that the objects name: made once, and never changed; and what they sign.
 
 `naming` (pure) says which keys an object names and what is wrong with a Secret, `secrets` reads and creates, and `host_keys` makes
 those of login pods. `rings`, `mounts` and `rotation` (pure) bring the daemons from one key to the next while they run: what each step
