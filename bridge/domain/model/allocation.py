@@ -1,8 +1,8 @@
 """Assignment of members to nodes, inside the allocation that Slurm gave their placeholder.
 
-The slots of an allocation are numbered along Slurm's order of nodes, so that neighbouring ranks are
-neighbours in Slurm's topology. A member keeps its slot for good; a replacement takes the slot that
-became free.
+The slots of an allocation are numbered along Slurm's order of nodes. For external nodes that is not
+the order of the topology's switches (`docs/devices.md`). A member keeps its slot for good; a
+replacement takes the slot that became free.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
