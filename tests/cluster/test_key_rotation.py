@@ -34,7 +34,7 @@ async def looked_until(cluster: World, reason: str) -> str:
 
 def steps(spec: Any) -> set[int]:
     found = msgspec.json.decode(msgspec.json.encode(spec), type=MountingSpec)
-    return {*mounted_steps(found, KeyOfObject(**SLURM_KEY))}
+    return {*mounted_steps(found, msgspec.convert(SLURM_KEY, KeyOfObject))}
 
 
 async def test_a_controller_comes_to_another_key_by_three_steps(

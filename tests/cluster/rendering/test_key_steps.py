@@ -17,7 +17,7 @@ from cluster.rendering.restapi import restapi_bodies
 from tests.cluster.examples import SLURM_KEY
 from tests.cluster.rendering.given import FILES, PRESENTED, SITE, given, pod
 
-KEY = KeyOfObject(**SLURM_KEY)
+KEY = msgspec.convert(SLURM_KEY, KeyOfObject)
 KINDS = ("Controller", "Accounting", "RestApi", "LoginSet", "NodeSet")
 
 
