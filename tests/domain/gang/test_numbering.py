@@ -151,7 +151,7 @@ def test_components_are_numbered_one_by_one() -> None:
     assert seating.slots(found) == seating.slots(again)
 
 
-def test_more_room_than_tasks_is_grantedas_in_slurms_order() -> None:
+def test_more_room_than_tasks_is_given_as_in_slurms_order() -> None:
     """What each task has was computed so (`bridge.slurm.allocated.granted`)."""
     job = replace(running([2, 4, 4]), tasks=6, shares=running([4, 4, 4]).shares)
     found = numbering.numbered(job, (), on({"n0": "t:s1", "n1": "t:s0", "n2": "t:s1"}))
