@@ -69,12 +69,12 @@ class Lookout:
         """
         ends_at = self._clock.monotonic() + within_s
         reason = f"Slurm cannot be read: no answer within {within_s + _OVERTIME_S:.0f} s"
-        left_s = within_s
         with self._woken() as bell:
             while True:
                 bell.clear()
+                latest_s = ends_at + _OVERTIME_S - self._clock.monotonic()
                 try:
-                    async with asyncio.timeout(left_s + _OVERTIME_S), self._looks:
+                    async with asyncio.timeout(latest_s), self._looks:
                         reason = await self.look(job_id)
                 except TimeoutError:
                     return reason
@@ -117,15 +117,15 @@ class Lookout:
         }
 
     async def _backed(self, pods: Sequence[Pod]) -> frozenset[PodUid]:
-        """Return those whose job Slurm still has, and not as ended.
+        """Return those whose job has its share of the nodes: it has neither ended nor been requeued.
 
         Raises:
             SlurmError: they could not be read.
         """
         ids = {pod.job_id for pod in pods if pod.job_id is not None}
         states = await jobs.states(self._slurm, ids)
-        live = {job_id for job_id, found in states.items() if _is_live(found)}
-        return frozenset(pod.uid for pod in pods if pod.job_id in live)
+        placed = {job_id for job_id, found in states.items() if _has_nodes(found)}
+        return frozenset(pod.uid for pod in pods if pod.job_id in placed)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         """Look again where a pod is gone for good."""
@@ -143,8 +143,8 @@ class Lookout:
             self._waiting.discard(bell)
 
 
-def _is_live(states: frozenset[str]) -> bool:
+def _has_nodes(states: frozenset[str]) -> bool:
     try:
-        return decode.phase_of(states) is not JobPhase.ENDED
+        return decode.phase_of(states) is not JobPhase.ENDED and "PENDING" not in states
     except ValueError:
         return False  # a state that we do not know

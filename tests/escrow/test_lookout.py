@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, PodUid
 from bridge.domain.model.pods import Phase, Pod
@@ -108,10 +110,22 @@ def test_it_is_told_to_ask_again_after_a_while_and_why() -> None:
     played(play)
 
 
-def test_a_pod_whose_job_lives_holds_nobody() -> None:
+@pytest.mark.parametrize("state", ["RUNNING", "RUNNING CONFIGURING", "SUSPENDED"])
+def test_a_pod_whose_job_lives_holds_nobody(state: str) -> None:
     async def play(hall: Hall) -> None:
-        hall.slurm.jobs[OLD].state = "RUNNING"
+        hall.slurm.jobs[OLD].state = state
         assert ("", 0.0) == await hall.asks()
+
+    played(play)
+
+
+@pytest.mark.parametrize("state", ["PENDING", "PENDING REQUEUED", "COMPLETED COMPLETING", "?"])
+def test_a_job_that_has_no_nodes_any_more_does_not_speak_for_its_pod(state: str) -> None:
+    """Somebody has requeued it: Slurm has given its share to others, and its containers run on."""
+
+    async def play(hall: Hall) -> None:
+        hall.slurm.jobs[OLD].state = state
+        assert "team-a/old on k1" in (await hall.asks(within_s=1.0))[0]
 
     played(play)
 
