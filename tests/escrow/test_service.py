@@ -11,9 +11,13 @@ from bridge.escrow import service
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES, PODS
 from bridge.kube.watch import Reflector
-from bridge.process.health import Health
+from bridge.process.health import Check, Health
 
 WATCHES = ("pods", "pods of the binder", "nodes")
+
+
+def saying(why: str | None) -> Check:
+    return lambda: why
 
 
 @pytest.mark.parametrize("order", itertools.permutations(WATCHES), ids=", ".join)
@@ -38,11 +42,11 @@ def test_one_that_has_just_started_knows_nothing_until_all_lists_are_there(
 def test_one_whose_watch_is_silent_knows_nothing(silent: str) -> None:
     program: Any = SimpleNamespace(health=Health())
     for name in (*WATCHES, "other pods"):
-        program.health.register(name, lambda: None)
+        program.health.register(name, saying(None))
     assert service.blind(program) is None
 
     program.health = Health()
     for name in (*WATCHES, "other pods"):
         why = f"{name}: nothing heard for 241 s" if name == silent else None
-        program.health.register(name, lambda why=why: why)
+        program.health.register(name, saying(why))
     assert f"{silent}: nothing heard for 241 s" == service.blind(program)
