@@ -106,15 +106,13 @@ def test_pods_are_restricted_enough(control_plane: Sandbox, chart: Rendered) -> 
     """Pod Security Standards: <https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted>."""
     label = {"pod-security.kubernetes.io/enforce": "restricted"}
     make_namespaces(control_plane, {"chart-restricted": label})
-    templates = {
-        name: deployment["spec"]["template"]
+    specs = {
+        name: {**deployment["spec"]["template"]["spec"], "serviceAccountName": "default"}
         for name, deployment in chart.of_kind("Deployment").items()
     }
-    for template in templates.values():
-        template["spec"]["serviceAccountName"] = "default"
     pods = [
-        {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": name}}
-        for name, template in templates.items()
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        for name, spec in specs.items()
     ]
 
     said = control_plane.kubectl(

@@ -1,11 +1,13 @@
 """An API server with the kinds of clusters."""
 
 from collections.abc import Iterator
+from http import HTTPStatus
 
 import pytest
 
 from cluster.objects.definitions import definitions
 from cluster.objects.parts import API_VERSION
+from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, path
 from tests.cluster.served import DEADLINE_S, DEFINITIONS, KINDS, answers
@@ -28,11 +30,22 @@ def served(control_plane: Sandbox) -> Iterator[Sandbox]:
     paths = [path(BY_NAME[kind], "default") for kind in KINDS]
     wait_until(lambda: all(answers(admin, p) for p in paths), DEADLINE_S, sandbox=control_plane)
     yield control_plane
-    for kind in KINDS:  # or their definition would wait for them
-        for each in admin.get(f"/apis/{API_VERSION}/{BY_NAME[kind].plural}")["items"]:
-            if (meta := each["metadata"]).get("finalizers"):
-                where = path(BY_NAME[kind], meta["namespace"], meta["name"])
-                admin.patch(where, {"metadata": {"finalizers": None}})
+
+    def are_let_go() -> bool:
+        """Their definitions would wait for them. The API server answers 429 while it prepares their storage."""
+        try:
+            for kind in KINDS:
+                for each in admin.get(f"/apis/{API_VERSION}/{BY_NAME[kind].plural}")["items"]:
+                    if (meta := each["metadata"]).get("finalizers"):
+                        where = path(BY_NAME[kind], meta["namespace"], meta["name"])
+                        admin.patch(where, {"metadata": {"finalizers": None}})
+        except ApiError as error:
+            if error.status != HTTPStatus.TOO_MANY_REQUESTS:
+                raise
+            return False
+        return True
+
+    wait_until(are_let_go, DEADLINE_S, sandbox=control_plane)
     for name in names:
         admin.delete(f"{DEFINITIONS}/{name}")
     wait_until(are_gone, DEADLINE_S, sandbox=control_plane)

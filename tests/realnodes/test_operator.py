@@ -178,15 +178,15 @@ def test_kubectl_drain_waits_for_the_job_of_a_worker_and_then_ends(in_pods: InPo
         drain.kill()
         sandbox.kubectl("uncordon", kube_node)
     assert "COMPLETED" == in_pods.state(job)
-    wait_until(
-        lambda: (
-            [worker] == in_pods.workers()
-            and uid != sandbox.admin.get(where)["metadata"]["uid"]
-            and worker not in in_pods.drained()
-        ),
-        LEAVES_S,
-        sandbox=sandbox,
-    )
+
+    def is_replaced() -> bool:
+        """By a worker with the lowest number that is free, which may be another."""
+        workers = in_pods.workers()
+        pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        uids = {sandbox.admin.get(f"{pods}/{name}")["metadata"]["uid"] for name in workers}
+        return len(uids) == 1 and uid not in uids and not {*workers} & {*in_pods.drained()}
+
+    wait_until(is_replaced, LEAVES_S, sandbox=sandbox)
 
 
 def test_another_template_waits_for_jobs_and_a_broken_one_is_told_and_taken_back(

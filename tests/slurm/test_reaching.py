@@ -19,6 +19,7 @@ from bridge.process.clock import SystemClock
 from bridge.reconcile.reaching import opening
 from bridge.reconcile.reaching.finding import ControllerName
 from bridge.slurm import nodes
+from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Unauthorized, Unavailable
 from sandbox.client import Sandbox
 
@@ -58,6 +59,17 @@ class Objects:
         raise NotFound(method, path, message="not there")
 
 
+def opened(objects: Objects) -> contextlib.AbstractAsyncContextManager[SlurmClient]:
+    return opening.of_controller(
+        SITE,
+        objects,  # type: ignore[arg-type]  # all it calls
+        SystemClock(),
+        connections=2,
+        timeout_s=10,
+        on_call=lambda *_: None,
+    )
+
+
 @pytest.fixture(autouse=True)
 def _a_name_as_in_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Resolve the Service's name, which only a cluster's DNS knows."""
@@ -72,14 +84,7 @@ def _a_name_as_in_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_it_is_found_and_takes_the_tokens_that_its_own_key_signs(slurm: Sandbox) -> None:
     key = (slurm.instance.slurm / "jwt.key").read_bytes()
     objects = Objects(b"not the key of this Slurm at all", slurm.instance.ports["slurmrestd"])
-    async with opening.of_controller(
-        SITE,
-        objects,  # type: ignore[arg-type]  # all it calls
-        SystemClock(),
-        connections=2,
-        timeout_s=10,
-        on_call=lambda *_: None,
-    ) as client:
+    async with opened(objects) as client:
         with pytest.raises(Unauthorized):
             await nodes.listing(client)
         objects.key = key
@@ -92,14 +97,7 @@ async def test_without_a_rest_api_nothing_is_sent_and_one_that_comes_is_found(
     key = (slurm.instance.slurm / "jwt.key").read_bytes()
     objects = Objects(key, slurm.instance.ports["slurmrestd"])
     objects.replicas = 0
-    async with opening.of_controller(
-        SITE,
-        objects,  # type: ignore[arg-type]  # all it calls
-        SystemClock(),
-        connections=2,
-        timeout_s=10,
-        on_call=lambda *_: None,
-    ) as client:
+    async with opened(objects) as client:
         with pytest.raises(Unavailable, match="slurm/site has no RestApi"):
             await nodes.listing(client)
         objects.replicas = 1
@@ -140,14 +138,7 @@ async def test_it_is_asked_by_tls_and_only_if_a_ca_of_its_own_vouches_for_it(
     )
     async with in_tls(pair, slurm.instance.ports["slurmrestd"], tmp_path) as port:
         objects = Objects(key, port, other.certificate)
-        async with opening.of_controller(
-            SITE,
-            objects,  # type: ignore[arg-type]  # all it calls
-            SystemClock(),
-            connections=2,
-            timeout_s=10,
-            on_call=lambda *_: None,
-        ) as client:
+        async with opened(objects) as client:
             with pytest.raises(Unavailable, match="certificate verify failed"):
                 await nodes.listing(client)
             objects.trusted = other.certificate + one.certificate

@@ -14,6 +14,8 @@ from typing import Annotated
 import typer
 import uvloop
 
+from benchmarks import columns
+from benchmarks.columns import Column
 from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
@@ -65,24 +67,28 @@ def main(
         typer.Option(help="Seconds after which a service of ours stands still in it; 0: never."),
     ] = 0,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 1,
-    together: Annotated[
-        bool,
-        typer.Option(help="Extender and controllers as one process; the page stays as it is."),
-    ] = False,
+    column: Annotated[
+        str,
+        typer.Option(
+            help=f"{' | '.join(columns.COLUMNS)}: what is switched on, as for make bench."
+        ),
+    ] = columns.DEFAULTS,
     anew: Annotated[
         bool, typer.Option(help="Forget the histories that were lived before.")
     ] = False,
 ) -> None:
     """Find out whether any contract can be broken."""
+    try:
+        chosen = columns.column(column)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
     breaches = 0
     if worlds:
         breaches += _model(worlds, seed)
     if histories:
-        breaches += _histories(histories, seed, anew=anew, poison=poison, together=together)
+        breaches += _histories(histories, seed, chosen, anew=anew, poison=poison)
     if minutes:
-        breaches += _churn(
-            minutes, rate, seed, poison=poison, hang_every_s=hang_every, together=together
-        )
+        breaches += _churn(minutes, rate, seed, chosen, poison=poison, hang_every_s=hang_every)
     typer.echo(f"{breaches} contracts broken; see {report.PAGE}")
     raise typer.Exit(1 if breaches else 0)
 
@@ -100,19 +106,15 @@ def _model(worlds: int, seed: int) -> int:
     return len(breaches)
 
 
-def _histories(wanted: int, seed: int, *, anew: bool, poison: bool, together: bool) -> int:
-    about = {**report.about(seed), "together": together}
-    page = None if together else report.PAGE
-    found = report.kept("histories")
-    if (
-        anew
-        or found is None
-        or any(found.get(name) != about[name] for name in ("seed", "commit", "together"))
-    ):
+def _histories(wanted: int, seed: int, column: Column, *, anew: bool, poison: bool) -> int:
+    about = report.about(seed)
+    part = report.part("histories", column.name)
+    found = report.kept(part)
+    if anew or found is None or any(found.get(name) != about[name] for name in ("seed", "commit")):
         found = {**about, "done": 0, "lives": 0, "faults": 0, "breaches": []}
     if found["done"] >= wanted:
         return len(found["breaches"])
-    with _bench(replace(_OPTIONS, together=together)) as (bench, namespace), namespace() as odd:
+    with _bench(_with(_OPTIONS, column)) as (bench, namespace), namespace() as odd:
         poisoned = Poison(bench.sandbox, odd)
         if poison:
             poisoned.put()
@@ -136,19 +138,19 @@ def _histories(wanted: int, seed: int, *, anew: bool, poison: bool, together: bo
             typer.echo(f"{found['done']} histories, {len(found['breaches'])} contracts broken")
             if batch.breaches:
                 typer.echo(str(batch))
-            report.keep("histories", found, page)
+            report.keep(part, found)
         if poison:
             found["poison"] = list(poisoned.kinds)
             found["breaches"] += poisoned.breaches()
-            report.keep("histories", found, page)
+            report.keep(part, found)
     return len(found["breaches"])
 
 
 def _churn(
-    minutes: float, rate: float, seed: int, *, poison: bool, hang_every_s: float, together: bool
+    minutes: float, rate: float, seed: int, column: Column, *, poison: bool, hang_every_s: float
 ) -> int:
     with (
-        _bench(replace(_OF_CHURN, together=together)) as (bench, namespace),
+        _bench(_with(_OF_CHURN, column)) as (bench, namespace),
         namespace() as name,
         namespace() as odd,
         namespace() as flooded,
@@ -179,12 +181,15 @@ def _churn(
     for service, growth in result.growth.items():
         if growth > _GROWTH:
             result.breaches.append(f"{service} has grown by {growth:.1%}")
-    part = "poison" if poison else "churn"
-    page = None if together else report.PAGE
-    report.keep(part, {**report.about(seed), **asdict(result)}, page)
+    part = "poison" if poison and column.name == columns.DEFAULTS else "churn"
+    report.keep(report.part(part, column.name), {**report.about(seed), **asdict(result)})
     for breach in result.breaches:
         typer.echo(breach)
     return len(result.breaches)
+
+
+def _with(options: Options, column: Column) -> Options:
+    return replace(options, values=column.values, together=columns.is_together(column.values))
 
 
 @contextmanager

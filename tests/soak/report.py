@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import columns
 from bridge.process.clock import SystemClock
 
 KEPT = Path(".soak")
@@ -14,14 +15,17 @@ PAGE = Path("docs/reliability.md")
 _SHOWN = 20
 
 
-def keep(part: str, found: Mapping[str, Any], page: Path | None = PAGE) -> None:
-    """Keep what a part has found, and renew its section of the page, if there is one."""
+def part(name: str, column: str) -> str:
+    """Return what a part is called where more may be switched on than the chart's defaults."""
+    return name if column == columns.DEFAULTS else f"{name}-{column}"
+
+
+def keep(part: str, found: Mapping[str, Any], page: Path = PAGE) -> None:
+    """Keep what a part has found, and renew its section of the page."""
     KEPT.mkdir(exist_ok=True)
     draft = KEPT / f"{part}.draft"
     draft.write_text(json.dumps(found, indent=2))
     draft.rename(KEPT / f"{part}.json")
-    if page is None:
-        return
     begin, end = (
         f"<!-- soak {part}: begin; written by `{_WRITERS.get(part, 'make soak')}` -->",
         f"<!-- soak {part}: end -->",
@@ -95,13 +99,7 @@ def _churn(found: Mapping[str, Any]) -> Sequence[str]:
         "| service | MiB after the warm-up | MiB in the end | growth |",
         "| --- | --- | --- | --- |",
         *(_memory(name, found["warm"][name], found["over"].get(name)) for name in found["warm"]),
-    ]
-
-
-def _poisoned(found: Mapping[str, Any]) -> Sequence[str]:
-    return [
-        *_churn(found),
-        *_odd(found["poison"]),
+        *_odd(found.get("poison", ())),
     ]
 
 
@@ -164,8 +162,10 @@ def _memory(name: str, warm: Mapping[str, Any], over: Mapping[str, Any] | None) 
 _TELLS: Mapping[str, Callable[[Mapping[str, Any]], Sequence[str]]] = {
     "model": _model,
     "histories": _histories,
+    "histories-fastest": _histories,
     "churn": _churn,
-    "poison": _poisoned,
+    "churn-fastest": _churn,
+    "poison": _churn,
     "slurm-jobs": _slurm_jobs,
     "devices": _devices,
     "operator": _operator,

@@ -87,7 +87,7 @@ CLAIM_RIGHTS: Sequence[Right] = (
     *_rights("extender", _DEVICES, "resourceclaims/status", "patch"),
     *_rights("extender", _DEVICES, "resourceclaims/binding", "patch"),
     *_rights("extender", _DEVICES, "resourceclaimtemplates", "get create"),
-    *_rights("extender", _DEVICES, "deviceclasses", "get"),
+    *_rights("extender", _DEVICES, "deviceclasses", "get list watch"),
     *_rights("extender", _DEVICES, "resourceslices", "list watch"),
     *_rights("controllers", _DEVICES, "resourceslices", "list watch"),
 )
