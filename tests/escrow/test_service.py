@@ -20,7 +20,7 @@ def saying(why: str | None) -> Check:
     return lambda: why
 
 
-@pytest.mark.parametrize("order", itertools.permutations(WATCHES), ids=", ".join)
+@pytest.mark.parametrize("order", list(itertools.permutations(WATCHES)), ids=", ".join)
 def test_one_that_has_just_started_knows_nothing_until_all_lists_are_there(
     order: Sequence[str],
 ) -> None:
