@@ -54,7 +54,7 @@ bench-scale: venv
 
 # Take each peer away for ten minutes, on real servers (docs/reliability.md). For a first impression: OUTAGE_S=60 make test-long
 test-long: venv
-	$(BIN)/pytest -m long $(PYTEST_ARGS)
+	$(BIN)/pytest -m long --timeout 7200 $(PYTEST_ARGS)
 
 # Everything on real kubelets with real containers (docs/development.md); needs root.
 test-real: venv
