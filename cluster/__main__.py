@@ -20,6 +20,7 @@ from cluster.keys import host_keys
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.assembly import NodeSets
 from cluster.objects.controller import ControllerObject
+from cluster.objects.nodeset import NodeSetObject
 from cluster.rendering.node_sets.nodeset import worker_templates
 from cluster.rendering.site import ControlSite, NetworkSite, ServedNamespaces, SlurmImages
 from cluster.whole.assembly import SlurmClusters
@@ -40,9 +41,14 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         def controller(namespace: str, name: str) -> ControllerObject | None:
             return control_plane.controller(namespace, name)
 
+        def key_step(node_set: NodeSetObject) -> int:
+            return control_plane.key_step(
+                node_set.metadata.namespace, node_set.spec.controller_ref.name
+            )
+
         rivals = Rivals(program.kube, program.clock)
         program.health.register("other operators", rivals.check)
-        node_sets = NodeSets(program, worker_templates(controller, site))
+        node_sets = NodeSets(program, worker_templates(controller, site), key_step)
         operator = configured.operator
         control_plane = ControlPlane(
             program,

@@ -9,7 +9,9 @@ from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.nodeset import NodeSetObject
 
-_OURS: Final = frozenset({"slurm.conf", "slurmdbd.conf", "slurm.key", "jwt.key", "jwks.json"})
+_OURS: Final = frozenset(
+    {"slurm.conf", "slurmdbd.conf", "slurm.key", "slurm.jwks", "jwt.key", "jwks.json"}
+)
 """Files that no ConfigMap may bring: they are made, or come from Secrets."""
 
 

@@ -74,6 +74,11 @@ class ControlPlane:
         part = found.whole if found is not None else None
         return part if isinstance(part, ControllerObject) else None
 
+    def key_step(self, namespace: str, name: str) -> int:
+        """Return which step of their key new daemons of a Controller get; 0 if it was never told one."""
+        found = self.controller(namespace, name)
+        return found.status.slurm_key_step if found is not None else 0
+
     def parts(self) -> tuple[Service, ...]:
         """Return the services of every replica; its readiness depends on the watches."""
         return (

@@ -8,9 +8,14 @@ from typing import Final, Literal
 from bridge.crd.conditions import ObjectCondition
 from bridge.domain import faults
 from cluster.controlplane.workload import WorkloadState
+from cluster.keys.rotation import RotationDecision
+from cluster.objects.controller import ControllerStatus
 from cluster.objects.loginset import LoginSetStatus
 from cluster.objects.parts import ConditionsOnly
 from cluster.objects.token import TokenStatus
+
+KEY_CONDITION: Final = "SlurmKeyRotated"
+"""Of a Controller whose daemons' key was replaced, or is to be."""
 
 _LONGEST_MESSAGE: Final = 2048
 
@@ -43,6 +48,10 @@ class PartFacts:
     """What there is to say when all is ready."""
     expired: str = ""
     """Why what was made is of no use any more; "" if it is."""
+    key_step: int | None = None
+    """Of a Controller: which step of their key daemons get that are made now; None if that is not known."""
+    key: RotationDecision | None = None
+    """Likewise: how far its key is on the way to another one; None if nobody has looked: then the old word holds."""
 
 
 def status(
@@ -57,6 +66,9 @@ def status(
                 pods = sum(each.there for each in facts.workloads)
             selector = facts.selector or before.selector
             return LoginSetStatus(conditions=found, replicas=pods, selector=selector)
+        case ControllerStatus():
+            step = before.slurm_key_step if facts.key_step is None else facts.key_step
+            return ControllerStatus(conditions=found, slurm_key_step=step)
         case TokenStatus():
             return TokenStatus(conditions=found, issued_at=facts.issued_at or before.issued_at)
         case _:
@@ -67,12 +79,12 @@ def told(
     before: Sequence[ObjectCondition], facts: PartFacts, *, generation: int, now: datetime
 ) -> tuple[ObjectCondition, ...]:
     """Return the conditions, each with the time since which it has held; those of others stay."""
-    found = [_accepted(facts), *_configured(facts), _ready(facts)]
+    found = [_accepted(facts), *_configured(facts), _ready(facts), *_key(facts)]
     ours = [
         _since(before, each, generation=generation, now=now.replace(microsecond=0))
         for each in found
     ]
-    names = {"Accepted", "Configured", "Ready"}
+    names = {"Accepted", "Configured", "Ready", *([] if facts.key is None else [KEY_CONDITION])}
     return (*ours, *(each for each in before if each.type not in names))
 
 
@@ -95,6 +107,11 @@ def _configured(facts: PartFacts) -> Iterable[_Told]:
         yield "Configured", "False", "Refused", f"{facts.configured}{kept}"
     else:
         yield "Configured", "True", "InForce", f"digest {facts.digest[:12]}"
+
+
+def _key(facts: PartFacts) -> Iterable[_Told]:
+    if facts.key is not None and facts.key.reason:
+        yield KEY_CONDITION, facts.key.truth, facts.key.reason, facts.key.message
 
 
 def _ready(facts: PartFacts) -> _Told:

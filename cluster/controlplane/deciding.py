@@ -32,13 +32,13 @@ class BodyMakers:
 
     site: ControlSite
 
-    def controller(self, part: ControllerObject, files: ConfigurationSet) -> Made:
-        """Return all that belongs to a Controller with these files."""
-        return _plain(controller_bodies(part, files, self.site))
+    def controller(self, part: ControllerObject, files: ConfigurationSet, *, key_step: int) -> Made:
+        """Return all that belongs to a Controller with these files, and with this step of its key."""
+        return _plain(controller_bodies(part, files, self.site, key_step=key_step))
 
-    def accounting(self, part: AccountingObject, password: str) -> Made:
+    def accounting(self, part: AccountingObject, password: str, *, key_step: int) -> Made:
         """Return all that belongs to an Accounting whose database has this password."""
-        return _plain(accounting_bodies(part, password, self.site))
+        return _plain(accounting_bodies(part, password, self.site, key_step=key_step))
 
     def rest_api(
         self,
@@ -46,15 +46,23 @@ class BodyMakers:
         controller: ControllerObject,
         files: ConfigurationSet,
         presented: RestTls | None,
+        *,
+        key_step: int,
     ) -> Made:
         """Return all that belongs to a RestApi of a Controller with these files, which speaks TLS with this."""
-        return _plain(restapi_bodies(part, controller, files, self.site, presented=presented))
+        return _plain(
+            restapi_bodies(
+                part, controller, files, self.site, presented=presented, key_step=key_step
+            )
+        )
 
     def login_set(
-        self, part: LoginSetObject, controller: ControllerObject, *, secrets: str
+        self, part: LoginSetObject, controller: ControllerObject, *, secrets: str, key_step: int
     ) -> Made:
         """Return all that belongs to a LoginSet but its host keys; `secrets` is a digest of sssd.conf."""
-        return _plain(login_set_bodies(part, controller, self.site, secrets=secrets))
+        return _plain(
+            login_set_bodies(part, controller, self.site, secrets=secrets, key_step=key_step)
+        )
 
 
 def _plain(found: tuple[Body, ...] | Refused) -> Made:

@@ -18,6 +18,7 @@ from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.controlplane import deciding
 from cluster.controlplane.deciding import BodyMakers, Made
+from cluster.controlplane.key_rings import KeyRing, KeyRings
 from cluster.controlplane.part import PartObject, WatchedPart
 from cluster.controlplane.rest_tls import GatheredTls, RestCertificates
 from cluster.keys import naming, token_policy, tokens
@@ -53,6 +54,8 @@ class GatheredPart:
     """What its Secret is to hold."""
     tls: GatheredTls | None = None
     """With what a slurmrestd speaks TLS."""
+    ring: KeyRing | None = None
+    """Of the daemons of a Controller that has a key: which step of it they are to have."""
 
     @property
     def due(self) -> timedelta | None:
@@ -78,10 +81,12 @@ class PartGathering:
         node_sets: Cache[WatchedNodeSet],
         make: BodyMakers,
         *,
+        key_rings: KeyRings,
         tokens: TokenPolicy,
         clock: Clock,
     ) -> None:
         self._kube = kube
+        self._key_rings = key_rings
         self._tokens = tokens
         self._clock = clock
         self._parts = parts
@@ -113,7 +118,8 @@ class PartGathering:
 
     async def _of_controller(self, part: ControllerObject) -> GatheredPart:
         namespace = part.metadata.namespace
-        keys = naming.named(part.spec)
+        ring = await self._ring(namespace, part.spec.slurm_key_ref)
+        keys = naming.still_needed(naming.named(part.spec), _step(ring))
         wanted = part.spec.accounting_ref
         accounting = self._one("Accounting", namespace, wanted.name) if wanted else None
         maps = {name: await self._config_map(namespace, name) for name in _references(part)}
@@ -129,20 +135,33 @@ class PartGathering:
                 config_maps={name: data for name, data in maps.items() if data is not None},
             )
             files = deciding.configuration(inputs, in_force)
-        if not isinstance(files, Refused):
-            made = self._bodies.controller(part, files)
-            return GatheredPart(made=made, keys=keys, configured="", digest=files.digest)
-        if in_force is None:
-            return GatheredPart(made=(), keys=keys, configured=files.text)
-        kept = ConfigurationSet(files=in_force, made=frozenset(in_force))
-        made = self._bodies.controller(part, kept)
-        return GatheredPart(made=made, keys=keys, configured=files.text, digest=kept.digest)
+        configured = files.text if isinstance(files, Refused) else ""
+        if isinstance(files, Refused):
+            if in_force is None:
+                return GatheredPart(made=(), keys=keys, configured=configured)
+            files = ConfigurationSet(files=in_force, made=frozenset(in_force))
+        if isinstance(ring, Fault):
+            made: Made = Refused((ring,))
+        else:
+            made = self._bodies.controller(part, files, key_step=_step(ring))
+        return GatheredPart(
+            made=made,
+            keys=keys,
+            configured=configured,
+            digest=files.digest,
+            ring=None if isinstance(ring, Fault) else ring,
+        )
 
     async def _of_accounting(self, part: AccountingObject) -> GatheredPart:
-        keys = naming.named(part.spec)
+        ring = await self._ring(part.metadata.namespace, part.spec.slurm_key_ref)
+        if isinstance(ring, Fault):
+            return GatheredPart(made=Refused((ring,)))
+        step = _step(ring)
+        keys = naming.still_needed(naming.named(part.spec), step)
         storage = part.spec.storage_config
         if part.spec.external or storage is None:
-            return GatheredPart(made=self._bodies.accounting(part, ""), keys=keys)
+            made = self._bodies.accounting(part, "", key_step=step)
+            return GatheredPart(made=made, keys=keys)
         reference = storage.password_key_ref
         at = "spec.storageConfig.passwordKeyRef"
         secret = await self._secret(part.metadata.namespace, reference.name)
@@ -154,7 +173,7 @@ class PartGathering:
         password = _text(secret, reference, at)
         if isinstance(password, Fault):
             return GatheredPart(made=Refused((password,)))
-        return GatheredPart(made=self._bodies.accounting(part, password), keys=keys)
+        return GatheredPart(made=self._bodies.accounting(part, password, key_step=step), keys=keys)
 
     async def _of_rest_api(self, part: RestApiObject) -> GatheredPart:
         """A RestApi has the configuration that is in force, not one that may come."""
@@ -171,7 +190,11 @@ class PartGathering:
         tls = await self.certificates.of(part)
         if isinstance(tls, Refused):
             return GatheredPart(made=tls)
-        made = self._bodies.rest_api(part, controller, files, tls.presented if tls else None)
+        ring = await self._ring(namespace, controller.spec.slurm_key_ref)
+        if isinstance(ring, Fault):
+            return GatheredPart(made=Refused((ring,)))
+        presented = tls.presented if tls else None
+        made = self._bodies.rest_api(part, controller, files, presented, key_step=_step(ring))
         return GatheredPart(made=made, tls=tls)
 
     async def _of_login_set(self, part: LoginSetObject) -> GatheredPart:
@@ -193,7 +216,12 @@ class PartGathering:
             wrong.append(conf)
         if wrong or not isinstance(controller, ControllerObject):
             return GatheredPart(made=Refused(tuple(wrong)))
-        made = self._bodies.login_set(part, controller, secrets=digest([conf]))
+        ring = await self._ring(namespace, controller.spec.slurm_key_ref)
+        if isinstance(ring, Fault):
+            return GatheredPart(made=Refused((ring,)))
+        made = self._bodies.login_set(
+            part, controller, secrets=digest([conf]), key_step=_step(ring)
+        )
         return GatheredPart(made=made, host_keys=part)
 
     async def _of_token(self, part: TokenObject) -> GatheredPart:
@@ -238,6 +266,9 @@ class PartGathering:
 
     # -- what is read -----------------------------------------------------------------------------
 
+    async def _ring(self, namespace: str, key: KeyOfObject | None) -> KeyRing | Fault | None:
+        return None if key is None else await self._key_rings.of(namespace, key)
+
     def _one(self, kind: str, namespace: str, name: str) -> PartObject | None:
         found = self._by_name[kind].get(f"{namespace}/{name}")
         return found[0].whole if found else None
@@ -273,6 +304,11 @@ class PartGathering:
         except errors.NotFound:
             return None
         return decode.decoded(_data, f"{plural} {namespace}/{name}", answer).data or {}
+
+
+def _step(ring: KeyRing | Fault | None) -> int:
+    """Return the step that daemons are to have; that of the key itself while none is known."""
+    return ring.step if isinstance(ring, KeyRing) else 0
 
 
 def _decoded(encoded: str) -> bytes | None:

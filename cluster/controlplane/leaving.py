@@ -12,12 +12,15 @@ import msgspec
 
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
-from bridge.kube import decode, lists, paths
+from bridge.kube import decode, errors, lists, paths
+from bridge.kube.applying import standing, writes
 from bridge.kube.client import KubeClient
 from bridge.kube.decode import Json, ResourceKind
 from cluster.controlplane.part import PART_KINDS, WatchedPart
 from cluster.nodesets.nodeset import NODE_SET
+from cluster.objects.labels import MANAGER
 from cluster.objects.parts import API_VERSION
+from cluster.rendering.leftovers import leftovers
 
 _READ: Final = {
     "NodeSet": NODE_SET.plural,
@@ -129,10 +132,31 @@ async def let_go(client: KubeClient, found: WatchedPart) -> str:
         return ""
     if not found.is_orphaning:  # or what was made for it stays
         around = await _around(client, found.metadata.namespace)
-        if needed := needed_by(found.kind, found.metadata.name, around):
+        needed = needed_by(found.kind, found.metadata.name, around)
+        if needed and not await _was_orphaning(client, found):
             return said(needed)
     await own.let_go(client, found)
     return ""
+
+
+async def _was_orphaning(client: KubeClient, found: WatchedPart) -> bool:
+    """Check whether all that was made for a deleted object is left without it, so that it stays.
+
+    The garbage collector may have taken its finalizer off again before anybody looked. It does so last: while anything still belongs
+    to the object, that would be deleted with it.
+    """
+    meta, is_left = found.metadata, False
+    for each in leftovers(found.kind, meta, ()):
+        try:
+            made = await writes.find(client, each)
+        except errors.Forbidden:
+            return False  # in a namespace that is not served any more
+        if made is None:
+            continue
+        if any(owner.uid == meta.uid for owner in made.owner_references):
+            return False
+        is_left = is_left or standing.held_by(made, MANAGER) is not None
+    return is_left
 
 
 async def _around(client: KubeClient, namespace: str) -> list[Neighbour]:

@@ -29,7 +29,9 @@ from cluster.controlplane import conditions, leaving, workload
 from cluster.controlplane.conditions import PartFacts
 from cluster.controlplane.deciding import Bodies, BodyMakers
 from cluster.controlplane.gathering import GatheredPart, PartGathering
+from cluster.controlplane.key_rings import KeyRing, KeyRings
 from cluster.controlplane.part import PART_KINDS, PartObject, WatchedPart
+from cluster.controlplane.rotating import KeyRotation, LookedAtKey
 from cluster.controlplane.workload import WORKLOADS, WatchedWorkload, WorkloadState
 from cluster.keys import host_keys, naming, secrets
 from cluster.keys.host_keys import HostKeys
@@ -108,7 +110,11 @@ class ControlLoop:
         self._parts = parts
         self._workload_caches = workloads
         self._node_sets = node_sets
-        self._gathering = PartGathering(kube, parts, node_sets, make, tokens=tokens, clock=clock)
+        key_rings = KeyRings(kube, parts["Controller"], random_bytes)
+        self._gathering = PartGathering(
+            kube, parts, node_sets, make, key_rings=key_rings, tokens=tokens, clock=clock
+        )
+        self._rotation = KeyRotation(kube, key_rings, parts, node_sets)
         self._queue = queue
         self._clock = clock
         self._metrics = metrics
@@ -207,10 +213,25 @@ class ControlLoop:
         if failure is None and not gathered.configured:
             unwanted = leftovers(found.kind, found.metadata, gathered.made)
             failure = await belongings.withdraw(self._kube, unwanted, possessor)
+        key = LookedAtKey()
+        if failure is None and gathered.ring is not None:
+            key, failure = await self._see_to_key(found, gathered.ring)
         failures = () if failure is None or failure.transient else (str(failure),)
         workloads = await self._workloads(gathered.made)
-        facts = replace(facts, failures=failures, workloads=workloads)
-        return _Acted(found, facts, failure, gathered.due)
+        facts = replace(facts, failures=failures, workloads=workloads, key=key.decision)
+        return _Acted(found, facts, failure, gathered.due or key.due)
+
+    async def _see_to_key(
+        self, found: WatchedPart, ring: KeyRing
+    ) -> tuple[LookedAtKey, PeerError | None]:
+        """Have the next step of a Controller's key written if it is due; return what failed, too."""
+        try:
+            looked = await self._rotation.look(found, ring)
+        except PeerError as error:
+            return LookedAtKey(), error
+        if looked.decision is not None and looked.decision.writes is not None:
+            self._look_in({found.metadata.namespace})
+        return looked, None
 
     async def _ensure_keys(
         self, found: WatchedPart, gathered: GatheredPart, judged: Sequence[JudgedBody]
@@ -305,7 +326,9 @@ class ControlLoop:
             for token in some:
                 self._queue.add(token.metadata.uid)
             return
-        namespaces = {each.metadata.namespace for each in some}
+        self._look_in({each.metadata.namespace for each in some})
+
+    def _look_in(self, namespaces: AbstractSet[str]) -> None:
         for kind, cache in self._parts.items():
             for found in cache.values() if kind != "Token" else ():
                 if found.metadata.namespace in namespaces:
@@ -332,7 +355,11 @@ def _possessor(found: WatchedPart) -> Possessor:
 
 def _known(gathered: GatheredPart, now: datetime) -> PartFacts:
     """Return what is to be told before anything is done."""
-    facts = PartFacts(configured=gathered.configured, digest=gathered.digest)
+    facts = PartFacts(
+        configured=gathered.configured,
+        digest=gathered.digest,
+        key_step=gathered.ring.step if gathered.ring else None,
+    )
     if (login_set := gathered.host_keys) is not None:
         labels = selecting(LOGIN_APP, login_set.metadata.name).items()
         facts = replace(facts, selector=",".join(f"{key}={each}" for key, each in labels))

@@ -4,7 +4,7 @@ from typing import Final, TypeAlias
 
 from bridge.kube.applying.custom import CustomKind, Watched
 from cluster.objects.accounting import AccountingObject
-from cluster.objects.controller import ControllerObject
+from cluster.objects.controller import ControllerObject, ControllerStatus
 from cluster.objects.loginset import LoginSetObject, LoginSetStatus
 from cluster.objects.parts import API_VERSION, ConditionsOnly
 from cluster.objects.restapi import RestApiObject
@@ -37,7 +37,7 @@ def _kind(
 
 
 _ALL: Final = (
-    _kind("Controller", "controllers", ControllerObject, finalizer=FINALIZER),
+    _kind("Controller", "controllers", ControllerObject, ControllerStatus, finalizer=FINALIZER),
     _kind("Accounting", "accountings", AccountingObject, finalizer=FINALIZER),
     _kind("RestApi", "restapis", RestApiObject, finalizer=FINALIZER),
     _kind("LoginSet", "loginsets", LoginSetObject, LoginSetStatus),

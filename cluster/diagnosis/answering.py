@@ -35,6 +35,8 @@ _NEXT: Final[Mapping[str, str]] = {
     "Stuck": "correct the template, or change it back",
     "NotRead": "kubectl -n {namespace} get restapis: one must be ready",
     "NotRegistered": "kubectl -n {namespace} logs POD -c slurmd",
+    "Rotating": "nothing: the key of the daemons is replaced when all have this step",
+    "Elsewhere": "take the annotation that asks for another key off again",
     "Deleting": "nothing: it goes when its workers' jobs have ended; squeue lists them",
 }
 """What to do, by the reason of the condition."""

@@ -9,6 +9,7 @@ from bridge.crd.conditions import ObjectCondition
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.model.nodes import SlurmNodeFacts
+from cluster.controlplane.conditions import KEY_CONDITION
 from cluster.controlplane.part import PartObject, WatchedPart
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.nodesets.worker_pods import WorkerPodObject
@@ -32,7 +33,7 @@ DAEMONS: Final = {
 
 _ORDER: Final = ("Controller", "Accounting", "RestApi", "LoginSet", "Token")
 _DOCTOR: Final = "if that lasts: kubectl slurm doctor"
-_MATTER: Final = ("Accepted", "Configured", "Ready", "Updated", "SlurmKnown")
+_MATTER: Final = ("Accepted", "Configured", "Ready", "Updated", "SlurmKnown", KEY_CONDITION)
 """Conditions that say what an object waits for, the cause of the others first."""
 
 

@@ -25,6 +25,9 @@ MADE_BYTES: Final[Mapping[KeyUse, int]] = {KeyUse.DAEMONS: 1024, KeyUse.TOKENS: 
 LEAST_BYTES: Final[Mapping[KeyUse, int]] = {KeyUse.DAEMONS: 16, KeyUse.TOKENS: 32}
 """What Slurm's auth/slurm takes (src/plugins/auth/slurm), and RFC 7518 asks for."""
 
+_STEP_WITHOUT: Final = 2
+"""When this step is in force, no pod has the first key from its own Secret any more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedKey:
@@ -72,6 +75,16 @@ def named(spec: ControllerSpec | AccountingSpec) -> tuple[NamedKey, ...]:
         for use, path, ref in fields
         if ref is not None
     )
+
+
+def still_needed(keys: Iterable[NamedKey], step: int) -> tuple[NamedKey, ...]:
+    """Return the keys that daemons need as their Secrets have them.
+
+    Args:
+        keys: all that one object names.
+        step: of the daemons' key. From the second one on, all have it from elsewhere; see `rings`.
+    """
+    return tuple(each for each in keys if step < _STEP_WITHOUT or each.use is not KeyUse.DAEMONS)
 
 
 def decide(

@@ -1,4 +1,4 @@
-"""Read and create the Secrets with keys; none is ever changed or deleted."""
+"""Read and create the Secrets with keys; what stands there is never changed."""
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
@@ -77,23 +77,33 @@ async def read(kube: KubeClient, namespace: str, name: str) -> SeenSecret | None
 async def _make(
     kube: KubeClient, namespace: str, secret: SecretToMake, random_bytes: RandomBytes
 ) -> SeenSecret:
-    data = {
-        key: base64.b64encode(random_bytes(length)).decode()
-        for key, length in secret.lengths.items()
-    }
-    body: Mapping[str, Any] = {
+    data = {key: random_bytes(length) for key, length in secret.lengths.items()}
+    return await create(kube, secret_body(namespace, secret.name, data, is_whole=True))
+
+
+def secret_body(
+    namespace: str, name: str, data: Mapping[str, bytes], *, is_whole: bool
+) -> Mapping[str, Any]:
+    """Return a Secret that nobody owns, so that it outlives those who use it.
+
+    Args:
+        namespace: of the Secret.
+        name: its name.
+        data: its contents.
+        is_whole: nothing will be added to it.
+    """
+    return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
-            "name": secret.name,
+            "name": name,
             "namespace": namespace,
             "labels": {"app.kubernetes.io/managed-by": MANAGED_BY},
         },
         "type": "Opaque",
-        "immutable": True,
-        "data": data,
+        **({"immutable": True} if is_whole else {}),
+        "data": {key: base64.b64encode(each).decode() for key, each in data.items()},
     }
-    return await create(kube, body)
 
 
 async def create(kube: KubeClient, body: Mapping[str, Any]) -> SeenSecret:

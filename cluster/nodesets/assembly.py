@@ -12,7 +12,7 @@ from bridge.reconcile.informers import trying_again, watching
 from bridge.reconcile.program import Program
 from cluster.nodesets import names
 from cluster.nodesets.actuator import WorkerActuator
-from cluster.nodesets.gathering import WorkerTemplates
+from cluster.nodesets.gathering import KeySteps, WorkerTemplates
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.nodesets.owned.belongings import NodeSetBelongings
@@ -29,9 +29,10 @@ _WORKERS: Final = 4
 class NodeSets:
     """NodeSets in one process, whether it leads or not."""
 
-    def __init__(self, program: Program, templates: WorkerTemplates) -> None:
+    def __init__(self, program: Program, templates: WorkerTemplates, key_step: KeySteps) -> None:
         self._program = program
         self._templates = templates
+        self._key_step = key_step
         self._node_sets: Cache[WatchedNodeSet] = Cache(NODE_SETS, program.set_aside)
         self._pods: Cache[WorkerPodObject] = Cache(WORKER_PODS, program.set_aside)
         self._kube_nodes: Cache[KubeNodeFacts] = Cache(NODES, program.set_aside)
@@ -82,6 +83,7 @@ class NodeSets:
             claims=claims,
             revisions=NodeSetRevisions(program.kube, program.clock.monotonic),
             templates=self._templates,
+            key_step=self._key_step,
             served=ServedNamespaces(frozenset(program.settings.operator.namespaces)),
             queue=queue,
             clock=program.clock,

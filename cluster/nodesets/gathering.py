@@ -28,8 +28,10 @@ from cluster.workers import placing, pruning
 from cluster.workers.placing import NodePlan
 from cluster.workers.situation import SeenWorker
 
-WorkerTemplates = Callable[[NodeSetObject, WorkerKey], Mapping[str, Any] | Refused]
-"""Makes the pod of one of a NodeSet's workers, or says why there is none."""
+WorkerTemplates = Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | Refused]
+"""Makes the pod of one of a NodeSet's workers with a step of the daemons' key, or says why there is none."""
+KeySteps = Callable[[NodeSetObject], int]
+"""Says which step of the daemons' key new workers of a NodeSet get: see `cluster.keys.rings`."""
 
 _UNSURE: Final = SeenWorker(is_sure=False)
 
@@ -79,6 +81,7 @@ class NodeSetGathering:
         pods: tuple[WorkerPodObject, ...],
         *,
         revision: str,
+        key_step: int,
         may_replace: bool,
     ) -> NodeSetSituation:
         """Gather, and tell the view what matters from now on.
@@ -87,6 +90,7 @@ class NodeSetGathering:
             node_set: whose workers.
             pods: all that it owns.
             revision: the hash of its template.
+            key_step: of the daemons' key, which is part of the revision.
             may_replace: workers could be made of its template.
         """
         situation = NodeSetSituation(
@@ -95,13 +99,16 @@ class NodeSetGathering:
             seen=lambda _: _UNSURE,
             cordons={pod.kube_node: why for pod in pods if (why := self._cordon(pod.kube_node))},
             revision=revision,
+            key_step=key_step,
             on_nodes=self._plan_nodes(node_set, pods),
             may_replace=may_replace,
             in_window=self._in_window(node_set),
             has_node=self._has_node,
             now=self._clock.now(),
         )
-        if planning.is_outdated(situation) and isinstance(self._templates(node_set, 0), Refused):
+        if planning.is_outdated(situation) and isinstance(
+            self._templates(node_set, 0, key_step), Refused
+        ):
             situation = replace(situation, may_replace=False)
         view = self._views.of(node_set.controller)
         jobs = planning.needs_jobs(situation, self.states(node_set))

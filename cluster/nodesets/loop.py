@@ -24,7 +24,7 @@ from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 from cluster.nodesets import names, planning, status
 from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
-from cluster.nodesets.gathering import NodeSetGathering, WorkerTemplates
+from cluster.nodesets.gathering import KeySteps, NodeSetGathering, WorkerTemplates
 from cluster.nodesets.nodeset import NODE_SET, WatchedNodeSet
 from cluster.nodesets.owned.aftercare import Aftercare
 from cluster.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
@@ -65,6 +65,7 @@ class NodeSetLoop:
         claims: WorkerClaims,
         revisions: NodeSetRevisions,
         templates: WorkerTemplates,
+        key_step: KeySteps,
         served: ServedNamespaces,
         queue: WorkQueue[str],
         clock: Clock,
@@ -84,6 +85,7 @@ class NodeSetLoop:
             claims: makes and deletes the claims of workers' volumes.
             revisions: keeps the templates that a NodeSet has had.
             templates: makes pods.
+            key_step: which step of the daemons' key they get.
             served: whose NodeSets are seen to; of others it is only told that they are not.
             queue: of NodeSets' uids.
             clock: of the process.
@@ -117,6 +119,7 @@ class NodeSetLoop:
         )
         self._revisions = revisions
         self._templates = templates
+        self._key_step = key_step
         self._queue = queue
         self._clock = clock
         self._metrics = metrics
@@ -194,11 +197,13 @@ class NodeSetLoop:
             found = await NODE_SET.hold(self._kube, self._node_sets, found)
         kept = KeptBelongings() if is_leaving else await self._belongings.keep(node_set)
         refusal = refusal or kept.refusal
-        kept_revisions = await self._revisions_of(node_set, pods)
+        key_step = self._key_step(node_set)  # once: a revision and its pods have the same
+        kept_revisions = await self._revisions_of(node_set, pods, key_step)
         situation = self._gathering.situation(
             node_set,
             pods,
             revision=kept_revisions.hash,
+            key_step=key_step,
             may_replace=refusal is None and kept_revisions.failure is None,
         )
         decided = self._decide(situation)
@@ -231,11 +236,11 @@ class NodeSetLoop:
         return min(looks)
 
     async def _revisions_of(
-        self, node_set: NodeSetObject, pods: tuple[WorkerPodObject, ...]
+        self, node_set: NodeSetObject, pods: tuple[WorkerPodObject, ...], key_step: int
     ) -> KeptRevisions:
         in_use = {pod.metadata.labels.get(names.DIGEST_LABEL, "") for pod in pods}
         if node_set.metadata.deletion_timestamp is None:
-            return await self._revisions.keep(node_set, in_use)
+            return await self._revisions.keep(node_set, in_use, key_step)
         status = node_set.status  # Kubernetes deletes them after it
         return KeptRevisions(hash=status.node_set_hash, collisions=status.collision_count)
 
@@ -255,7 +260,7 @@ class NodeSetLoop:
         def make(key: WorkerKey) -> Mapping[str, Any] | Refused:
             if refusal is not None:
                 return Refused((Fault("spec", refusal.text),))
-            body = self._templates(node_set, key)
+            body = self._templates(node_set, key, situation.key_step)
             if isinstance(body, Refused):
                 return body
             if kube_node := pins.get(str(key), ""):

@@ -56,6 +56,8 @@ class NodeSetSituation:
     """Kubernetes nodes that are cordoned, and why."""
     revision: str
     """The hash of its template."""
+    key_step: int = 0
+    """Of the daemons' key, which a worker gets that is made now."""
     on_nodes: NodePlan | None = None
     """Where there are to be workers; None if they have numbers."""
     may_replace: bool

@@ -7,19 +7,22 @@ from bridge.process import lifetime
 from bridge.reconcile.program import opened
 from bridge.settings.schema import Settings
 from cluster.nodesets.assembly import NodeSets
-from cluster.nodesets.gathering import WorkerTemplates
+from cluster.nodesets.gathering import KeySteps, WorkerTemplates
 
 
-async def run(configured: Settings, templates: WorkerTemplates, stop: asyncio.Event) -> None:
+async def run(
+    configured: Settings, templates: WorkerTemplates, key_step: KeySteps, stop: asyncio.Event
+) -> None:
     """See to NodeSets while this process leads, until told to stop.
 
     Args:
         configured: all settings.
         templates: makes workers' pods.
+        key_step: which step of the daemons' key they get.
         stop: ends it in order.
     """
     async with opened("operator", configured) as program:
-        node_sets = NodeSets(program, templates)
+        node_sets = NodeSets(program, templates, key_step)
 
         async def lead(until: asyncio.Event, _accession: Accession) -> None:
             await node_sets.control(until)

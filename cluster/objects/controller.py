@@ -5,6 +5,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from bridge.crd.conditions import Number
 from bridge.crd.fields import ObjectStruct, rule, text, unchanged
 from bridge.crd.metadata import ObjectMetadata
 from cluster.objects import parts
@@ -167,7 +168,7 @@ CONTROLLER_RULES: Final = (
         "slurmctld does not start with the state of a cluster of another name",
         path=".clusterName",
     ),
-    rule(unchanged("slurmKeyRef"), parts.KEYS_STAY, path=".slurmKeyRef"),
+    rule(unchanged("slurmKeyRef"), parts.SLURM_KEY_STAYS, path=".slurmKeyRef"),
     parts.JWT_KEY_STAYS,
     rule(
         f"{_ENABLED.format('self')} == {_ENABLED.format('oldSelf')}",
@@ -180,12 +181,23 @@ CONTROLLER_RULES: Final = (
 )
 
 
+class ControllerStatus(ConditionsOnly, frozen=True):
+    """How slurmctld stands; written by slurm-operator only."""
+
+    slurm_key_step: Annotated[
+        Number,
+        Meta(
+            description="The step on the way from key to key that new daemons get; 0 is slurmKeyRef's own."
+        ),
+    ] = 0
+
+
 class ControllerObject(ObjectStruct, frozen=True):
     """A Slurm cluster's slurmctld and its configuration."""
 
     metadata: ObjectMetadata
     spec: ControllerSpec
-    status: ConditionsOnly = ConditionsOnly()
+    status: ControllerStatus = ControllerStatus()
 
     @property
     def cluster_name(self) -> str:

@@ -6,7 +6,12 @@ from typing import Final
 
 from bridge.crd.fields import ObjectStruct
 from cluster.objects.accounting import ACCOUNTING_RULES, AccountingObject, AccountingSpec
-from cluster.objects.controller import CONTROLLER_RULES, ControllerObject, ControllerSpec
+from cluster.objects.controller import (
+    CONTROLLER_RULES,
+    ControllerObject,
+    ControllerSpec,
+    ControllerStatus,
+)
 from cluster.objects.loginset import LOGIN_SET_RULES, LoginSetObject, LoginSetSpec, LoginSetStatus
 from cluster.objects.nodeset import NODE_SET_RULES, NodeSetObject, NodeSetSpec, NodeSetStatus
 from cluster.objects.own import slurm_cluster
@@ -56,7 +61,7 @@ KINDS: Final = (
         short_names=("slurmctld",),
         object_type=ControllerObject,
         spec=ControllerSpec,
-        status=ConditionsOnly,
+        status=ControllerStatus,
         rules=CONTROLLER_RULES,
         columns=(_READY, _AGE),
     ),

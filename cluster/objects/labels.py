@@ -15,6 +15,8 @@ MANAGER: Final = "slurm-bridge-operator"
 """Our field manager."""
 TAKE_OVER_ANNOTATION: Final = "slurm-bridge.dev/take-over"
 """On an object, with the value "true": what another program has made for it becomes ours."""
+KEY_NUMBER_ANNOTATION: Final = "slurm-bridge.dev/slurm-key-number"
+"""On a Controller: the number of the key that its daemons are to share. That of `slurmKeyRef` is 1."""
 
 WORKER_APP: Final = "slurmd"
 

@@ -9,6 +9,7 @@ from msgspec import Meta
 from bridge.crd.conditions import MOST_CONDITIONS, ObjectCondition
 from bridge.crd.fields import ObjectName, ObjectStruct, rule, text
 from bridge.crd.schema import FREE
+from cluster.objects.labels import KEY_NUMBER_ANNOTATION
 
 GROUP: Final = "slinky.slurm.net"
 VERSION: Final = "v1beta1"
@@ -152,6 +153,7 @@ HAS_JWT_KEY: Final = rule(
 )
 
 KEYS_STAY: Final = "the daemons would have different keys: create a Secret of this name with the new key, and restart all of them"
+SLURM_KEY_STAYS: Final = f"the daemons would have different keys: annotation {KEY_NUMBER_ANNOTATION} of a Controller replaces theirs"
 
 
 def seconds_of(duration: str) -> Fraction:

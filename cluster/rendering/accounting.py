@@ -20,7 +20,12 @@ _FILE: Final = "slurmdbd.conf"
 
 
 def accounting_bodies(
-    accounting: AccountingObject, password: str, site: ControlSite, *, secrets: str = ""
+    accounting: AccountingObject,
+    password: str,
+    site: ControlSite,
+    *,
+    secrets: str = "",
+    key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
     """Return all that belongs to an Accounting, or all that is wrong with it; nothing if slurmdbd runs elsewhere.
 
@@ -29,6 +34,7 @@ def accounting_bodies(
         password: of its database, from the Secret that it names. It stands in a Secret among the bodies.
         site: what holds for all clusters.
         secrets: a digest of its keys; another one restarts slurmdbd.
+        key_step: of the daemons' key; see `cluster.keys.rings`.
     """
     if accounting.spec.external:
         return ()
@@ -45,7 +51,7 @@ def accounting_bodies(
         "serviceName": name,
         "template": pods.template(
             owner,
-            _specification(accounting, name, site),
+            _specification(accounting, name, site, key_step=key_step),
             accounting.spec.template,
             restarted_for=digest([conf, secrets]),
         ),
@@ -81,12 +87,15 @@ def _jwt_key(accounting: AccountingObject) -> KeyOfObject | None:
     return accounting.spec.jwt_key_ref or accounting.spec.jwt_hs256_key_ref
 
 
-def _specification(accounting: AccountingObject, name: str, site: ControlSite) -> dict[str, Any]:
+def _specification(
+    accounting: AccountingObject, name: str, site: ControlSite, *, key_step: int
+) -> dict[str, Any]:
     spec = accounting.spec
     sources: list[dict[str, Any]] = [pods.secret_file(KeyOfObject(name=name, key=_FILE), _FILE)]
-    for key, file in ((spec.slurm_key_ref, "slurm.key"), (_jwt_key(accounting), "jwt.key")):
-        if key is not None:
-            sources.append(pods.secret_file(key, file))
+    if spec.slurm_key_ref is not None:
+        sources.append(pods.slurm_key(spec.slurm_key_ref, key_step))
+    if (jwt_key := _jwt_key(accounting)) is not None:
+        sources.append(pods.secret_file(jwt_key, "jwt.key"))
     if spec.jwks_key_ref is not None:
         sources.append(pods.config_file(spec.jwks_key_ref, "jwks.json"))
     ours = {

@@ -59,6 +59,7 @@ def controller_bodies(
     site: ControlSite,
     *,
     secrets: str = "",
+    key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
     """Return all that belongs to a Controller, or all that is wrong with it.
 
@@ -67,6 +68,7 @@ def controller_bodies(
         files: Slurm's configuration, checked.
         site: what holds for all clusters.
         secrets: a digest of its keys; another one restarts slurmctld.
+        key_step: of the daemons' key; see `cluster.keys.rings`.
     """
     if found := bounded(_faults(controller)):
         return Refused(found)
@@ -103,7 +105,11 @@ def controller_bodies(
         *network.network_policy(owner, pod, site.network),
         services.headless(owner, f"{pod}-internal", owner.selecting, app=_APP, port=SLURMCTLD_PORT),
         _stateful_set(
-            controller, owner, site, digest([changes.restart_digest(files.files), secrets])
+            controller,
+            owner,
+            site,
+            digest([changes.restart_digest(files.files), secrets]),
+            key_step=key_step,
         ),
         *monitoring.service_monitor(owner, pod, controller.spec.metrics),
     )
@@ -125,7 +131,12 @@ def _jwt_key(controller: ControllerObject) -> KeyOfObject | None:
 
 
 def _stateful_set(
-    controller: ControllerObject, owner: BodyOwner, site: ControlSite, restarted_for: str
+    controller: ControllerObject,
+    owner: BodyOwner,
+    site: ControlSite,
+    restarted_for: str,
+    *,
+    key_step: int,
 ) -> Body:
     pod = f"{controller.metadata.name}-controller"
     state = controller.spec.persistence or StatePersistence()
@@ -138,7 +149,7 @@ def _stateful_set(
         "serviceName": f"{pod}-internal",
         "template": pods.template(
             owner,
-            _specification(controller, owner, site, state),
+            _specification(controller, owner, site, state, key_step=key_step),
             controller.spec.template,
             restarted_for=restarted_for,
         ),
@@ -149,12 +160,17 @@ def _stateful_set(
 
 
 def _specification(
-    controller: ControllerObject, owner: BodyOwner, site: ControlSite, state: StatePersistence
+    controller: ControllerObject,
+    owner: BodyOwner,
+    site: ControlSite,
+    state: StatePersistence,
+    *,
+    key_step: int,
 ) -> dict[str, Any]:
     spec = controller.spec
     image = str((spec.slurmctld or {}).get("image") or site.images.slurmctld)
     volumes = [
-        _files(controller),
+        _files(controller, key_step),
         dict(pods.LOG),
         {"name": _RUN_MOUNT["name"], **pods.MEMORY},
         {"name": _SOCKET_MOUNT["name"], "emptyDir": {}},
@@ -178,14 +194,15 @@ def _specification(
     }
 
 
-def _files(controller: ControllerObject) -> dict[str, Any]:
+def _files(controller: ControllerObject, key_step: int) -> dict[str, Any]:
     spec = controller.spec
     sources: list[dict[str, Any]] = [
         {"configMap": {"name": configuration_name(controller.metadata.name)}}
     ]
-    for key, file in ((spec.slurm_key_ref, "slurm.key"), (_jwt_key(controller), "jwt.key")):
-        if key is not None:
-            sources.append(pods.secret_file(key, file))
+    if spec.slurm_key_ref is not None:
+        sources.append(pods.slurm_key(spec.slurm_key_ref, key_step))
+    if (jwt_key := _jwt_key(controller)) is not None:
+        sources.append(pods.secret_file(jwt_key, "jwt.key"))
     if spec.jwks_key_ref is not None:
         sources.append(pods.config_file(spec.jwks_key_ref, "jwks.json"))
     return pods.projected(pods.ETC_VOLUME, 0o610, sources)

@@ -8,7 +8,6 @@ from bridge.domain.faults import Fault, Refused, bounded
 from cluster.objects import names
 from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject
-from cluster.objects.parts import KeyOfObject
 from cluster.rendering import pods, ssh
 from cluster.rendering.access import network, services
 from cluster.rendering.body import Body, BodyOwner, digest, made
@@ -59,6 +58,7 @@ def login_set_bodies(
     site: ControlSite,
     *,
     secrets: str = "",
+    key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
     """Return all that belongs to a LoginSet but its host keys, or all that is wrong with it.
 
@@ -67,6 +67,7 @@ def login_set_bodies(
         controller: the one that it names; None if there is none.
         site: what holds for all clusters.
         secrets: a digest of sssd.conf; another one restarts the pods, and ends who is logged in.
+        key_step: of the daemons' key; see `cluster.keys.rings`. Another one does the same.
     """
     found = bounded(_faults(login_set, controller))
     if found or controller is None or (key := controller.spec.slurm_key_ref) is None:
@@ -84,7 +85,7 @@ def login_set_bodies(
         **({"strategy": login_set.spec.strategy} if login_set.spec.strategy else {}),
         "template": pods.template(
             owner,
-            _specification(login_set, controller, key, site),
+            _specification(login_set, controller, pods.slurm_key(key, key_step), site),
             login_set.spec.template,
             restarted_for=digest([data, secrets]),
         ),
@@ -112,7 +113,10 @@ def _faults(login_set: LoginSetObject, controller: ControllerObject | None) -> I
 
 
 def _specification(
-    login_set: LoginSetObject, controller: ControllerObject, key: KeyOfObject, site: ControlSite
+    login_set: LoginSetObject,
+    controller: ControllerObject,
+    slurm_key: Mapping[str, Any],
+    site: ControlSite,
 ) -> dict[str, Any]:
     spec = login_set.spec
     name = login_set.metadata.name
@@ -130,7 +134,7 @@ def _specification(
         "volumes": [
             {"name": pods.ETC_VOLUME, **pods.MEMORY},
             {"name": _SACKD["name"], **pods.MEMORY},
-            pods.projected(str(_GIVEN["name"]), 0o600, [pods.secret_file(key, "slurm.key")]),
+            pods.projected(str(_GIVEN["name"]), 0o600, [slurm_key]),
             ssh.host_keys_volume(host_keys_secret(name)),
             ssh.config_volume(_config_map(name), (ssh.SSHD_FILE, ssh.KEYS_FILE)),
             ssh.sssd_volume(spec.sssd_conf_ref),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cluster.configuration.slurm_conf import ETC, LOGS
+from cluster.keys import rings
 from cluster.objects.nodeset import WorkerTemplate
 from cluster.objects.parts import KeyOfObject, PodTemplatePart
 from cluster.rendering.body import RESTART_ANNOTATION, BodyOwner, marked
@@ -124,6 +125,19 @@ def projected(name: str, mode: int, sources: Sequence[Mapping[str, Any]]) -> dic
 def secret_file(key: KeyOfObject, path: str) -> dict[str, Any]:
     """Return one key of a Secret as a file of a projected volume."""
     return {"secret": {"name": key.name, "items": [{"key": key.key, "path": path}]}}
+
+
+def slurm_key(key: KeyOfObject, step: int) -> dict[str, Any]:
+    """Return the key of Slurm's daemons as a file of a projected volume.
+
+    Args:
+        key: the one that the Controller names.
+        step: on the way to another one; 0 for that one itself.
+    """
+    if not step:
+        return secret_file(key, "slurm.key")
+    item = rings.ring_item(key.key, step)
+    return secret_file(KeyOfObject(name=rings.ring_secret(key.name), key=item), "slurm.jwks")
 
 
 def config_file(key: KeyOfObject, path: str) -> dict[str, Any]:

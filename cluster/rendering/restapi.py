@@ -1,6 +1,6 @@
 """What a RestApi has in the API server: slurmrestd, a side-car that speaks TLS before it, and their Service."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bridge.crd import restapis
@@ -31,6 +31,7 @@ def restapi_bodies(
     *,
     presented: RestTls | None,
     secrets: str = "",
+    key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
     """Return all that belongs to a RestApi, or all that is wrong with it.
 
@@ -41,6 +42,7 @@ def restapi_bodies(
         site: what holds for all clusters.
         presented: with what it speaks TLS; None if it is to speak plain HTTP.
         secrets: a digest of the Controller's keys; another one restarts slurmrestd.
+        key_step: of the daemons' key; see `cluster.keys.rings`.
     """
     found = bounded(_faults(rest_api, controller))
     if found or controller is None or (key := controller.spec.slurm_key_ref) is None:
@@ -55,7 +57,7 @@ def restapi_bodies(
         "selector": {"matchLabels": owner.selecting},
         "template": pods.template(
             owner,
-            _specification(rest_api, controller, key, site, presented),
+            _specification(rest_api, controller, pods.slurm_key(key, key_step), site, presented),
             rest_api.spec.template,
             restarted_for=restarted_for,
         ),
@@ -83,7 +85,7 @@ def _faults(rest_api: RestApiObject, controller: ControllerObject | None) -> Ite
 def _specification(
     rest_api: RestApiObject,
     controller: ControllerObject,
-    key: KeyOfObject,
+    slurm_key: Mapping[str, Any],
     site: ControlSite,
     presented: RestTls | None,
 ) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def _specification(
         pods.config_file(
             KeyOfObject(name=configuration_name(controller.metadata.name), key=_FILE), _FILE
         ),
-        pods.secret_file(key, "slurm.key"),
+        slurm_key,
     ]
     slurmrestd = _slurmrestd(rest_api, controller, site, presented)
     volumes = [pods.projected(pods.ETC_VOLUME, 0o600, sources)]

@@ -78,6 +78,29 @@ async def test_deleted_in_the_foreground_slurmctld_is_made_again_once(
         served.admin.delete(where("NodeSet", namespace))
 
 
+async def test_what_is_orphaned_stays_without_its_controller(
+    served: Sandbox, namespace: str
+) -> None:
+    async with world(served, namespace) as cluster:
+        before = await a_slurm(cluster)
+        deletion = ("--wait=false", "--cascade=orphan", "--namespace", namespace)
+        served.kubectl("delete", "controllers.slinky.slurm.net/site", *deletion)
+        ours = ["slurm-bridge.dev/needed"]
+        wait_until(  # the garbage collector is done with it before slurm-operator looks
+            lambda: (
+                served.admin.get(where("Controller", namespace))["metadata"]["finalizers"] == ours
+            ),
+            DEADLINE_S,
+            sandbox=served,
+        )
+        await cluster.look("Controller")
+        assert not answers(served.admin, where("Controller", namespace))
+        after = cluster.get("statefulsets/site-controller", APPS)["metadata"]
+        assert after["uid"] == before["metadata"]["uid"]
+        assert "ownerReferences" not in after
+        assert "deletionTimestamp" not in after
+
+
 async def test_who_takes_the_finalizer_off_has_it_gone_at_once(
     served: Sandbox, namespace: str
 ) -> None:

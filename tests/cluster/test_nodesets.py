@@ -82,14 +82,14 @@ async def operator(kube: Sandbox, slurm: Sandbox, controller: str) -> AsyncItera
     )
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(program.run(settings, worker_pod, stop))
+        group.create_task(program.run(settings, worker_pod, lambda _: 0, stop))
         try:
             yield
         finally:
             stop.set()
 
 
-def worker_pod(of: NodeSetObject, key: WorkerKey) -> Mapping[str, Any]:
+def worker_pod(of: NodeSetObject, key: WorkerKey, _key_step: int) -> Mapping[str, Any]:
     container = {"name": "slurmd", "image": "example.test/slurmd"}
     spec = {"hostname": host_name(of, key), "containers": [container]}
     return {"spec": with_claims(of, key, pinned(key, spec))}

@@ -197,6 +197,7 @@ def slurm_in_pods(
     *,
     files: Mapping[str, str] = MappingProxyType({}),
     slurm_conf: str = "",
+    controller: Callable[[Sandbox], Mapping[str, Any]] = lambda _: {},
 ) -> Iterator[InPods]:
     """The objects are there, and the operator runs; nobody has waited for the workers.
 
@@ -204,6 +205,7 @@ def slurm_in_pods(
         slurm_images: of all daemons.
         files: further ones of Slurm's, such as topology.yaml.
         slurm_conf: further lines.
+        controller: makes more fields of the Controller's specification, once there are nodes.
     """
     with (
         running_sandbox(OPTIONS) as sandbox,
@@ -211,7 +213,7 @@ def slurm_in_pods(
     ):
         sandbox.kubectl("create", "namespace", NAMESPACE)
         objects = [
-            *slurm_objects.objects(files, slurm_conf),
+            *slurm_objects.objects(files, slurm_conf, controller(sandbox)),
             *slurm_objects.accounting(gateway, sandbox.instance.ports["mariadb"]),
         ]
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})

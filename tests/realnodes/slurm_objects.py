@@ -58,14 +58,17 @@ auth_provider = none
 """sssd.conf: users are those of the image's own files, by way of sssd."""
 
 
-def objects(files: Mapping[str, str], slurm_conf: str) -> tuple[dict[str, Any], ...]:
-    """Return the same objects with further files of Slurm's, and further lines of slurm.conf."""
+def objects(
+    files: Mapping[str, str], slurm_conf: str, controller: Mapping[str, Any]
+) -> tuple[dict[str, Any], ...]:
+    """Return the same objects with further files of Slurm's, lines of slurm.conf, and fields of the Controller."""
     found = copy.deepcopy(OBJECTS)
     for each in found:
         if each["kind"] == "ConfigMap":
             each["data"] |= files
         elif each["kind"] == "Controller":
             each["spec"]["extraConf"] += slurm_conf
+            each["spec"] |= controller
     return found
 
 

@@ -30,6 +30,8 @@ _PLURAL: Final = "controllerrevisions"
 _LOOK_AGAIN_S: Final = 60.0
 """How often they are read while nothing about them is to be done."""
 _MOST_COLLISIONS: Final = 5
+_KEY_STEP: Final = "slurmKeyStep"
+_OF_WORKERS: Final = {"labelSelector": names.WORKER_SELECTOR}
 
 
 class _RevisionObject(ObjectStruct, frozen=True):
@@ -69,8 +71,13 @@ class KeptRevisions:
     """Why the template in force is not kept yet: nothing is replaced then."""
 
 
-def content(node_set: NodeSetObject) -> bytes:
-    """Return all that makes a NodeSet's workers what they are, canonical."""
+def content(node_set: NodeSetObject, key_step: int = 0) -> bytes:
+    """Return all that makes a NodeSet's workers what they are, canonical.
+
+    Args:
+        node_set: with its template.
+        key_step: which step of the daemons' key they have; see `cluster.keys.rings`.
+    """
     spec = node_set.spec
     parts = {
         "template": spec.template,
@@ -84,7 +91,31 @@ def content(node_set: NodeSetObject) -> bytes:
     given = {key: each for key, each in parts.items() if each is not None}
     profile = node_set.metadata.annotations.get(PROFILE_ANNOTATION)
     marks = {"metadata": {"annotations": {PROFILE_ANNOTATION: profile}}} if profile else {}
-    return _canonical(msgspec.json.encode({"spec": given, **marks}))
+    step = {_KEY_STEP: key_step} if key_step else {}
+    return _canonical(msgspec.json.encode({"spec": given, **marks, **step}))
+
+
+async def newest_key_steps(kube: KubeClient, namespace: str) -> dict[str, int]:
+    """Return which step of the daemons' key the workers have that NodeSets make now, by the NodeSets' uids.
+
+    A NodeSet's revision is there before its first worker, and only what is in force makes workers.
+
+    Raises:
+        KubeError: they were not read.
+    """
+    found = await lists.listing(kube, _REVISIONS, namespace=namespace, params=_OF_WORKERS)
+    newest: dict[str, _RevisionObject] = {}
+    for each in found:
+        uid = each.metadata.controller_uid
+        if uid not in newest or newest[uid].revision < each.revision:
+            newest[uid] = each
+    return {uid: _key_step(each.data) for uid, each in newest.items()}
+
+
+def _key_step(data: msgspec.Raw) -> int:
+    found = msgspec.json.decode(data)
+    step = found.get(_KEY_STEP, 0) if isinstance(found, dict) else 0
+    return step if isinstance(step, int) else 0
 
 
 class NodeSetRevisions:
@@ -100,12 +131,17 @@ class NodeSetRevisions:
         """Forget a NodeSet."""
         self._seen.pop(uid, None)
 
-    async def keep(self, node_set: NodeSetObject, in_use: Collection[str]) -> KeptRevisions:
+    async def keep(
+        self, node_set: NodeSetObject, in_use: Collection[str], key_step: int
+    ) -> KeptRevisions:
         """Bring them to what is wanted.
 
-        in_use: hashes on the pods that are there.
+        Args:
+            node_set: whose they are.
+            in_use: hashes on the pods that are there.
+            key_step: see `content`.
         """
-        uid, current = node_set.metadata.uid, content(node_set)
+        uid, current = node_set.metadata.uid, content(node_set, key_step)
         limit = node_set.spec.revision_history_limit
         asked = digest([current.decode(), sorted(in_use), limit])
         known, kept, until_s = self._seen.get(uid, ("", None, 0.0))

@@ -19,7 +19,7 @@ ALL_OF_THEM: Final = 2**31 - 1
 
 def worker_templates(
     controllers: Callable[[str, str], ControllerObject | None], site: ControlSite
-) -> Callable[[NodeSetObject, WorkerKey], Mapping[str, Any] | Refused]:
+) -> Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | Refused]:
     """Return what makes the pods of workers, as the controller of NodeSets wants it.
 
     Args:
@@ -27,9 +27,11 @@ def worker_templates(
         site: what holds for all clusters.
     """
 
-    def template(node_set: NodeSetObject, key: WorkerKey) -> Mapping[str, Any] | Refused:
+    def template(
+        node_set: NodeSetObject, key: WorkerKey, key_step: int
+    ) -> Mapping[str, Any] | Refused:
         controller = controllers(node_set.metadata.namespace, node_set.spec.controller_ref.name)
-        return worker_pod(node_set, key, controller, site)
+        return worker_pod(node_set, key, controller, site, key_step=key_step)
 
     return template
 

@@ -14,7 +14,6 @@ from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL, WORKER_APP
 from cluster.objects.names import LONGEST_HOST
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.own.profiles import WorkerProfile, profile_faults, profile_of
-from cluster.objects.parts import KeyOfObject
 from cluster.objects.workers import OnNode, WorkerKey, host_name, is_on_nodes
 from cluster.rendering import pods, ssh
 from cluster.rendering.body import BodyOwner
@@ -72,7 +71,12 @@ def worker_tolerations(node_set: NodeSetObject) -> tuple[Mapping[str, str], ...]
 
 
 def worker_pod(
-    node_set: NodeSetObject, key: WorkerKey, controller: ControllerObject | None, site: ControlSite
+    node_set: NodeSetObject,
+    key: WorkerKey,
+    controller: ControllerObject | None,
+    site: ControlSite,
+    *,
+    key_step: int = 0,
 ) -> dict[str, Any] | Refused:
     """Return the pod of a worker without its name and owner, or all that is wrong with its template.
 
@@ -81,13 +85,14 @@ def worker_pod(
         key: which of its workers.
         controller: the one that the NodeSet names; None if there is none.
         site: what holds for all clusters.
+        key_step: of the daemons' key; see `cluster.keys.rings`.
     """
     found = bounded(_faults(node_set, key, controller))
     if found or controller is None or (slurm_key := controller.spec.slurm_key_ref) is None:
         return Refused(found)
     template = node_set.spec.template
     given = (template.spec or {}) if template else {}
-    ours = _specification(node_set, key, controller, slurm_key, site)
+    ours = _specification(node_set, key, controller, pods.slurm_key(slurm_key, key_step), site)
     theirs = {field: each for field, each in given.items() if field not in _OURS}
     owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
     return {
@@ -202,13 +207,13 @@ def _specification(
     node_set: NodeSetObject,
     key: WorkerKey,
     controller: ControllerObject,
-    slurm_key: KeyOfObject,
+    slurm_key: Mapping[str, Any],
     site: ControlSite,
 ) -> dict[str, Any]:
     spec = node_set.spec
     image = str((spec.slurmd or {}).get("image") or site.images.slurmd)
     volumes = [
-        pods.projected(pods.ETC_VOLUME, 0o600, [pods.secret_file(slurm_key, "slurm.key")]),
+        pods.projected(pods.ETC_VOLUME, 0o600, [slurm_key]),
         dict(pods.LOG),
     ]
     if spec.ssh and spec.ssh.enabled and (sssd := spec.ssh.sssd_conf_ref) is not None:

@@ -88,6 +88,7 @@ def test_no_two_sets_make_nodes_of_one_name(
     [
         ({"configFileRefs": [{"name": "a"}]}, {}, "spec.configFileRefs[0].name: there is no"),
         ({"configFileRefs": [{"name": "a"}]}, {"a": {"slurm.conf": ""}}, "use extraConf"),
+        ({"configFileRefs": [{"name": "a"}]}, {"a": {"slurm.jwks": ""}}, "which we make"),
         (
             {"configFileRefs": [{"name": "a"}], "prologScriptRefs": [{"name": "b"}]},
             {"a": {"x": ""}, "b": {"x": ""}},

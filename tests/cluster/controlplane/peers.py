@@ -44,6 +44,7 @@ def secret(name: str, **data: bytes) -> Manifest:
 
 
 _PLURALS = frozenset(each.plural for each in BY_NAME.values())
+_LISTED = _PLURALS | {"controllerrevisions", "deployments", "statefulsets"}
 PASSWORD = secret("mariadb-password", password=b"hunter2")
 
 
@@ -64,7 +65,7 @@ class AppliedTo(ApplyingServer):
 
     @override
     def _read(self, method: str, path: str) -> Manifest:
-        if path.rpartition("/")[2] in _PLURALS:
+        if path.rpartition("/")[2] in _LISTED:
             listed = (each for where, each in self.objects.items() if where.startswith(f"{path}/"))
             return self._page(list(listed))
         return super()._read(method, path)
@@ -157,10 +158,16 @@ class AppliedTo(ApplyingServer):
 class Leaders:
     """One leader after another over the same API server."""
 
-    def __init__(self, clock: VirtualClock, trouble: Trouble | None = None) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        trouble: Trouble | None = None,
+        *,
+        api: type[AppliedTo] = AppliedTo,
+    ) -> None:
         self.clock = clock
         self.trouble = trouble or Trouble()
-        self.api = AppliedTo(clock, self.trouble)
+        self.api = api(clock, self.trouble)
         self.metrics = Metrics("operator")
         self.token_users = {"slurm": "alice"}
         self.served = ServedNamespaces()

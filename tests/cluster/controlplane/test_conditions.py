@@ -11,6 +11,8 @@ from cluster.configuration.rendering import ConfigurationSet, render
 from cluster.controlplane import conditions, deciding
 from cluster.controlplane.conditions import PartFacts
 from cluster.controlplane.workload import WorkloadState
+from cluster.keys.rotation import RotationDecision
+from cluster.objects.controller import ControllerStatus
 from tests.cluster.configuration.given import inputs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -74,6 +76,39 @@ def test_each_condition_says_what_is_wrong(
 
 def test_what_has_no_configuration_is_told_nothing_of_it() -> None:
     assert told(PartFacts()).keys() == {"Accepted", "Ready"}
+
+
+def test_the_word_on_a_key_holds_until_somebody_has_looked_again() -> None:
+    waits = RotationDecision(truth="False", reason="Waiting", message="pod a")
+    first = conditions.told((), PartFacts(key=waits), generation=1, now=NOW)
+    assert ("False", "Waiting", "pod a") == word(first)
+
+    later = conditions.told(first, PartFacts(accepted="bad"), generation=1, now=NOW)
+    assert ("False", "Waiting", "pod a") == word(later)
+    assert (
+        word(conditions.told(later, PartFacts(key=RotationDecision()), generation=1, now=NOW))
+        is None
+    )
+
+
+def word(conditions_: tuple[ObjectCondition, ...]) -> tuple[str, str, str] | None:
+    found = [each for each in conditions_ if each.type == conditions.KEY_CONDITION]
+    return (found[0].status, found[0].reason, found[0].message) if found else None
+
+
+def test_a_controller_keeps_its_step_while_it_is_not_known() -> None:
+    before = ControllerStatus(slurm_key_step=4)
+
+    def after(facts: PartFacts) -> int:
+        found = conditions.status(before, facts, generation=1, now=NOW)
+        assert isinstance(found, ControllerStatus)
+        return found.slurm_key_step
+
+    assert (4, 5, 0) == (
+        after(PartFacts()),
+        after(PartFacts(key_step=5)),
+        after(PartFacts(key_step=0)),
+    )
 
 
 def test_a_condition_keeps_the_time_of_its_status_and_those_of_others_stay() -> None:

@@ -1,5 +1,7 @@
 """Deleted objects of the control plane stay in force while something lives that needs them, whatever fails meanwhile."""
 
+import copy
+
 import pytest
 
 from cluster.controlplane.leaving import Neighbour, needed_by, said
@@ -147,6 +149,33 @@ def test_what_nothing_needs_goes_at_once(finalizers: tuple[str, ...]) -> None:
         await leaders.lead()
         left = leaders.api.of("Controller").get("site", {}).get("metadata", {}).get("finalizers")
         assert ([*finalizers] or None) == left
+
+    run(main)
+
+
+def without_owner(api: AppliedTo, *but: str) -> None:
+    """What the garbage collector does to all that was made, but for some kinds, after `--cascade=orphan`."""
+    for each in list(api.objects.values()):
+        owners = each["metadata"].get("ownerReferences", ())
+        if each["kind"] not in but and any(owner["kind"] == "Controller" for owner in owners):
+            left = copy.deepcopy(each)
+            del left["metadata"]["ownerReferences"]
+            api.put(left)
+
+
+@pytest.mark.parametrize("still_owned", ["", "StatefulSet"])
+def test_what_was_orphaned_before_anybody_looked_is_not_taken_back(still_owned: str) -> None:
+    async def main(clock: VirtualClock) -> None:
+        leaders = Leaders(clock)
+        leaders.api.put(controller())
+        leaders.api.put(workers())
+        await leaders.lead()
+        leaders.api.leave("Controller")
+        without_owner(leaders.api, still_owned)
+        await leaders.lead()
+        assert bool(still_owned) is is_there(leaders, "Controller")
+        made = leaders.api.of("StatefulSet")["site-controller"]["metadata"]
+        assert bool(still_owned) is ("ownerReferences" in made)
 
     run(main)
 

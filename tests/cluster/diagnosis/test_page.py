@@ -185,3 +185,13 @@ def test_one_line_for_each_slurm() -> None:
         first.drained,
     )
     assert ("b", 0) == (second.name, second.workers)
+
+
+def test_a_key_that_is_being_replaced_is_on_the_page() -> None:
+    step = "key 2, step 1 of 3: all know the new key; these do not have it yet: pod gpu-9"
+    found = page.page(
+        slurm(part("Controller", "site", ("SlurmKeyRotated", "False", "Waiting", step))), "runs"
+    )
+
+    assert [("Waiting", step)] == [(each.state, each.why) for each in found.parts]
+    assert not found.is_ready

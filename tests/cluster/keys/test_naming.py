@@ -69,6 +69,16 @@ def test_the_keys_of_a_controller_and_its_accounting_must_be_the_same() -> None:
     assert [each.path for each in naming.different(spec(), other)] == ["spec.slurmKeyRef"]
 
 
+@pytest.mark.parametrize(("step", "uses"), [(0, 2), (1, 2), (2, 1), (3, 1), (4, 1)])
+def test_from_the_second_step_on_nobody_needs_the_first_key_of_the_daemons(
+    step: int, uses: int
+) -> None:
+    found = naming.still_needed(naming.named(spec()), step)
+
+    assert uses == len(found)
+    assert KeyUse.TOKENS in {each.use for each in found}
+
+
 names = st.sampled_from(["a", "b"])
 keys = st.builds(
     NamedKey,

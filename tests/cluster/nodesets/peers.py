@@ -32,7 +32,9 @@ from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.parts import KeyOfObject
 from cluster.objects.workers import WorkerKey, host_name
+from cluster.rendering import pods
 from cluster.rendering.site import ServedNamespaces
 from tests.cluster.examples import manifest
 from tests.make.apiserver import Manifest
@@ -47,6 +49,7 @@ READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T00
 
 _CREATED = ("/pods", "/controllerrevisions", "/persistentvolumeclaims")
 """Collections into which objects are posted; others are applied."""
+KEY = KeyOfObject(name="site-auth-slurm", key="slurm.key")
 SETTLED_S = 40.0
 """Longer than anything takes that does not wait for a job."""
 
@@ -68,12 +71,15 @@ def node_set(name: str = "gpu", *, replicas: int, **changes: Any) -> Manifest:
     return made
 
 
-def worker_pod(of: NodeSetObject, key: WorkerKey) -> dict[str, Any] | Refused:
+def worker_pod(of: NodeSetObject, key: WorkerKey, key_step: int) -> dict[str, Any] | Refused:
     """The least that makes a worker; one that cannot be made has a wrong image."""
     if "image" not in (of.spec.slurmd or {}):
         return Refused((Fault("spec.slurmd.image", "expected an image"),))
     image = of.spec.slurmd["image"] if of.spec.slurmd else ""
-    return {"spec": {"hostname": host_name(of, key), "containers": [{"image": image}]}}
+    spec: dict[str, Any] = {"hostname": host_name(of, key), "containers": [{"image": image}]}
+    if key_step:
+        spec["volumes"] = [pods.projected(pods.ETC_VOLUME, 0o600, [pods.slurm_key(KEY, key_step)])]
+    return {"spec": spec}
 
 
 class Cluster(ApplyingServer):
@@ -278,6 +284,7 @@ class Operator:
         self.metrics = Metrics("operator")
         self.opened: list[str] = []
         self.served = ServedNamespaces()
+        self.key_step = 0
 
     def caches(self) -> tuple[Cache[WatchedNodeSet], Cache[WorkerPodObject], Cache[KubeNodeFacts]]:
         """Caches as a new process fills them."""
@@ -327,6 +334,7 @@ class Operator:
             claims=claims,
             revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,
+            key_step=lambda _: self.key_step,
             served=self.served,
             queue=queue,
             clock=self.clock,

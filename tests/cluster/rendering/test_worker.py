@@ -249,7 +249,7 @@ def test_workers_of_a_slurmctld_elsewhere_ask_it_by_its_address() -> None:
         "Controller", external=True, externalConfig={"host": "head.example", "port": 7000}
     )
     found = worker_templates(lambda *asked: external if asked == ("slurm", "site") else None, SITE)(
-        node_set(), 0
+        node_set(), 0, 0
     )
 
     assert not isinstance(found, Refused)
