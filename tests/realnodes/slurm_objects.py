@@ -56,10 +56,10 @@ auth_provider = none
 """sssd.conf: users are those of the image's own files, by way of sssd."""
 
 
-def accounting(host: str, port: int) -> tuple[dict[str, Any], ...]:
-    """Return an Accounting whose database is there; that one takes any password."""
+def accounting(host: str, port: int, database: str) -> tuple[dict[str, Any], ...]:
+    """Return an Accounting whose database is made there; that server takes any password."""
     password = {"name": "database", "key": "password"}
-    storage = {"host": host, "port": port, "database": "in_pods", "username": "slurm"}
+    storage = {"host": host, "port": port, "database": database, "username": "slurm"}
     return (
         {
             "apiVersion": "v1",
