@@ -43,7 +43,7 @@ class CpuReader:
         except Malformed as error:
             _log.warning("pod.cpus_unreadable", job_id=action.job_id, error=str(error))
             return ""
-        own = topology.portion(found, **seating.place(action, job))
+        own = topology.portion(found, **seating.place(action))
         if not own:
             _log.warning(
                 "pod.cpus_untold",

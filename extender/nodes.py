@@ -116,6 +116,10 @@ class Bridged:
         """Return the Kubernetes node with this Slurm name; None if there is none."""
         return self._by_name.behind(slurm_node)
 
+    def topology(self, slurm_node: SlurmNode) -> str:
+        """Return the node's place in Slurm's topology; "" if its annotation says none."""
+        return self._by_name.topology(slurm_node)
+
     def slurm_node(self, kube_node: KubeNode) -> SlurmNode | None:
         """Return the Slurm name of a Kubernetes node; None if there is no such node."""
         found = self._kube_nodes.get(kube_node)

@@ -93,6 +93,10 @@ class Placement:
         """Return the Kubernetes node with this Slurm name."""
         return self._bridged.kube_node(slurm_node)
 
+    def topology(self, slurm_node: SlurmNode) -> str:
+        """Return the node's place in Slurm's topology."""
+        return self._bridged.topology(slurm_node)
+
     def past(self, pod: Pod) -> Past:
         """Return whether a predecessor may have a submit for this pod in flight."""
         if pod.created_at > self._leads_since + _HANDOVER:

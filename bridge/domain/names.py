@@ -223,7 +223,7 @@ WORLD_SIZE_ANNOTATION = "slurm-bridge.dev/world-size"
 
 NODELIST_ANNOTATION = "slurm-bridge.dev/nodelist"
 """Pod annotation, written when a gang's member is pinned: the Kubernetes nodes of all slots, each
-once, in Slurm's order."""
+once, in the order of their ranks."""
 
 WRITTEN_AT_THE_PIN = (
     NODE_ANNOTATION,

@@ -27,6 +27,9 @@ _AGAIN_S = 1.0
 _SETTLES_S = 0.1
 """The shortest: a node's pods end one after another."""
 
+_OVERTIME_S = 2.0
+"""How long the last look may take once the time is over: who asks is answered before it stops listening."""
+
 
 class Lookout:
     """What every replica knows of pods and nodes, and Slurm, asked anew for every look."""
@@ -56,24 +59,36 @@ class Lookout:
         self._clock = clock
         self._looks = asyncio.Semaphore(_AT_A_TIME)
         self._waiting: set[asyncio.Event] = set()
+        self._is_closed = False
         pods.subscribe(self._changed)
 
     async def until_free(self, job_id: JobId, *, within_s: float) -> str:
         """Wait until a job may be launched; return why it may not when the time is over, or "".
 
-        Look once at least. What cannot be known counts as a reason.
+        Begin one look at least. What cannot be known counts as a reason.
         """
         ends_at = self._clock.monotonic() + within_s
+        reason = f"Slurm cannot be read: no answer within {within_s + _OVERTIME_S:.0f} s"
         with self._woken() as bell:
             while True:
                 bell.clear()
-                async with self._looks:
-                    reason = await self.look(job_id)
+                latest_s = ends_at + _OVERTIME_S - self._clock.monotonic()
+                try:
+                    async with asyncio.timeout(latest_s), self._looks:
+                        reason = await self.look(job_id)
+                except TimeoutError:
+                    return reason
                 left_s = ends_at - self._clock.monotonic()
-                if not reason or left_s <= 0:
+                if not reason or left_s <= 0 or self._is_closed:
                     return reason
                 await self._clock.sleep(min(_SETTLES_S, left_s))
                 await pause(min(_AGAIN_S, left_s) - _SETTLES_S, bell)
+
+    def close(self) -> None:
+        """Let nobody wait any longer: this process stops, and they have to ask another one."""
+        self._is_closed = True
+        for bell in self._waiting:
+            bell.set()
 
     async def look(self, job_id: JobId) -> str:
         """Return why a job may not be launched now; "" if it may."""
@@ -102,15 +117,15 @@ class Lookout:
         }
 
     async def _backed(self, pods: Sequence[Pod]) -> frozenset[PodUid]:
-        """Return those whose job Slurm still has, and not as ended.
+        """Return those whose job has its share of the nodes: it has neither ended nor been requeued.
 
         Raises:
             SlurmError: they could not be read.
         """
         ids = {pod.job_id for pod in pods if pod.job_id is not None}
         states = await jobs.states(self._slurm, ids)
-        live = {job_id for job_id, found in states.items() if _is_live(found)}
-        return frozenset(pod.uid for pod in pods if pod.job_id in live)
+        placed = {job_id for job_id, found in states.items() if _has_nodes(found)}
+        return frozenset(pod.uid for pod in pods if pod.job_id in placed)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         """Look again where a pod is gone for good."""
@@ -128,8 +143,8 @@ class Lookout:
             self._waiting.discard(bell)
 
 
-def _is_live(states: frozenset[str]) -> bool:
+def _has_nodes(states: frozenset[str]) -> bool:
     try:
-        return decode.phase_of(states) is not JobPhase.ENDED
+        return decode.phase_of(states) is not JobPhase.ENDED and "PENDING" not in states
     except ValueError:
         return False  # a state that we do not know

@@ -25,6 +25,9 @@ _GRACE_S = 1
 
 _LOOK_AGAIN_S = 1.0
 
+_WATCHES = ("pods", "pods of the binder", "nodes")
+"""What is looked at, by the names of `Mirror`."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -55,6 +58,10 @@ def parts(program: Program, mirror: Mirror, news: News) -> tuple[Service, ...]:
     app = door.create(tokens=tokens, until_free=until_free, told=news, metrics=program.metrics)
     sock = bind(escrow.listen)
 
+    async def let_go(stop: asyncio.Event) -> None:
+        await stop.wait()
+        lookout.close()
+
     async def answer(stop: asyncio.Event) -> None:
         tls = await _tls(program, stop)
         if tls is None:
@@ -62,6 +69,7 @@ def parts(program: Program, mirror: Mirror, news: News) -> tuple[Service, ...]:
             return
         async with asyncio.TaskGroup() as group:
             group.create_task(tls.run(stop))
+            group.create_task(let_go(stop))
             await serve(
                 app,
                 sock,
@@ -77,7 +85,7 @@ def parts(program: Program, mirror: Mirror, news: News) -> tuple[Service, ...]:
 def blind(program: Program) -> str | None:
     """Return why our pods or nodes may be out of date; None if they are not."""
     faults = program.health.faults()
-    return faults.get("pods") or faults.get("nodes")
+    return next((why for watch in _WATCHES if (why := faults.get(watch))), None)
 
 
 async def _tls(program: Program, stop: asyncio.Event) -> ServerTls | None:

@@ -147,7 +147,14 @@ class PodLoop:
         now = self._placeholders.now()
         sights = {pod.uid: self._sight(pod, key, claims, now) for pod in mine}
         plan = decide.plan(
-            key, claims, sights, declared, self._policy, now=now, read_again=self._joined
+            key,
+            claims,
+            sights,
+            declared,
+            self._policy,
+            now=now,
+            topology=self._side.topology,
+            read_again=self._joined,
         )
         self._read_again(key, plan)
         facts = {look.pod.uid: self._gather(look, key, now) for look in plan.looks}

@@ -1,5 +1,6 @@
 """The node index: nodes by either name, whether they are gone for good, and pods by node."""
 
+from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts
@@ -47,6 +48,15 @@ class KubeNodes:
     def facts(self, slurm_node: SlurmNode) -> KubeNodeFacts | None:
         """Return the facts of the Kubernetes node with this Slurm name; None if there is none."""
         return nodes.holder(self._by_slurm_name.get(slurm_node))
+
+    def topology(self, slurm_node: SlurmNode) -> str:
+        """Return the node's place in Slurm's topology, as its annotation says; "" if it says none.
+
+        The annotation counts, and not Slurm's record: what it says is known at once, and without
+        asking. On a node with a slurmd, whose place is in Slurm's own configuration, it is for us alone.
+        """
+        found = self.facts(slurm_node)
+        return found.annotations.get(names.TOPOLOGY_ANNOTATION, "") if found else ""
 
     def rivals(self, slurm_node: SlurmNode) -> list[KubeNodeFacts]:
         """Return the nodes that ask to be in Slurm under a name another node holds."""

@@ -69,6 +69,10 @@ class Side(Protocol):
         """Return the Kubernetes node with this Slurm name; None if it is unknown."""
         ...
 
+    def topology(self, slurm_node: SlurmNode) -> str:
+        """Return the node's place in Slurm's topology, as its annotation says; "" if it says none."""
+        ...
+
     def forget(self, key: WorkloadKey) -> None:
         """Forget a workload that is gone or belongs to the other program."""
         ...

@@ -83,6 +83,10 @@ class Endings:
         """Return the Kubernetes node with this Slurm name."""
         return self._kube_nodes.behind(slurm_node)
 
+    def topology(self, slurm_node: SlurmNode) -> str:
+        """Return the node's place in Slurm's topology."""
+        return self._kube_nodes.topology(slurm_node)
+
     def past(self, _pod: Pod) -> Past:
         """Return that none is in flight.
 

@@ -220,7 +220,7 @@ class Devices:
         if unsafe := exactness.why_not_claimed(gres.by_kind(wanted), kube_node, registered):
             raise CannotGive(unsafe)
         mine = giving.devices(
-            giving.portion(given, wanted, **seating.place(action, job)),
+            giving.portion(given, wanted, **seating.place(action)),
             present,
             gres.counted(registered),
         )

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, PodUid
 from bridge.domain.model.pods import Phase, Pod
@@ -108,10 +110,22 @@ def test_it_is_told_to_ask_again_after_a_while_and_why() -> None:
     played(play)
 
 
-def test_a_pod_whose_job_lives_holds_nobody() -> None:
+@pytest.mark.parametrize("state", ["RUNNING", "RUNNING CONFIGURING", "SUSPENDED"])
+def test_a_pod_whose_job_lives_holds_nobody(state: str) -> None:
     async def play(hall: Hall) -> None:
-        hall.slurm.jobs[OLD].state = "RUNNING"
+        hall.slurm.jobs[OLD].state = state
         assert ("", 0.0) == await hall.asks()
+
+    played(play)
+
+
+@pytest.mark.parametrize("state", ["PENDING", "PENDING REQUEUED", "COMPLETED COMPLETING", "?"])
+def test_a_job_that_has_no_nodes_any_more_does_not_speak_for_its_pod(state: str) -> None:
+    """Somebody has requeued it: Slurm has given its share to others, and its containers run on."""
+
+    async def play(hall: Hall) -> None:
+        hall.slurm.jobs[OLD].state = state
+        assert "team-a/old on k1" in (await hall.asks(within_s=1.0))[0]
 
     played(play)
 
@@ -211,6 +225,59 @@ def test_many_who_wait_share_a_few_looks_at_slurm() -> None:
             for _ in range(100):
                 group.create_task(hall.asks(within_s=1.0))
         assert 4 == most
+
+    played(play)
+
+
+def test_it_is_answered_in_time_although_slurm_does_not_answer() -> None:
+    """Who asks listens for thirteen seconds, and then takes the silence for nobody's."""
+
+    async def play(hall: Hall) -> None:
+        async def call(*_: object, **__: object) -> object:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        hall.slurm.call = call  # type: ignore[method-assign, assignment]  # it hangs
+        answer, after_s = await hall.asks(within_s=10.0)
+        assert "Slurm cannot be read: no answer within 12 s" == answer
+        assert 12.0 == after_s
+
+    played(play)
+
+
+def test_all_are_answered_in_time_although_looks_are_slow() -> None:
+    async def play(hall: Hall) -> None:
+        answered = hall.slurm.call
+
+        async def call(*args: object, **kwargs: object) -> object:
+            await hall.clock.sleep(3.0)
+            found: object = await answered(*args, **kwargs)  # type: ignore[arg-type]  # passed on as it came
+            return found
+
+        hall.slurm.call = call  # type: ignore[method-assign, assignment]  # a slow one
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(hall.asks(within_s=10.0)) for _ in range(40)]
+        for each in asked:
+            answer, after_s = each.result()
+            assert answer
+            assert after_s <= 12.0
+        assert not hall.lookout._waiting
+
+    played(play)
+
+
+def test_all_are_answered_when_the_process_stops() -> None:
+    """Else they would be cut off, or told that something went wrong here."""
+
+    async def play(hall: Hall) -> None:
+        async with asyncio.TaskGroup() as group:
+            asked = group.create_task(hall.asks())
+            await hall.clock.sleep(3.3)
+            hall.lookout.close()
+        answer, after_s = asked.result()
+        assert "containers of ended jobs may still run: team-a/old on k1" == answer
+        assert after_s < 3.6
+        assert 0.0 == (await hall.asks())[1]
 
     played(play)
 

@@ -15,6 +15,7 @@ from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
 from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
+from bridge.reconcile.nodes import KubeNodes
 from extender.nodes import Bridged
 from tests.make import gangs, placing
 from tests.make.visits import visits
@@ -82,6 +83,16 @@ def test_a_node_that_became_hybrid_with_a_static_cpu_manager_meanwhile_takes_no_
     assert [Fit.FITS] == found_of([member], bridged(cpus=3))
     assert [Fit.MISFIT] == found_of([member], there)
     assert [Fit.FITS] == found_of([of_one_core("a", 1)], there)
+
+
+def test_a_nodes_place_in_the_topology_is_what_its_annotation_says() -> None:
+    cache = Cache(NODES)
+    labels, notes = {names.SLURM_NODE_NAME_LABEL: "s1"}, {names.TOPOLOGY_ANNOTATION: "t:s0"}
+    cache.put(placing.kube_node("k1", labels=labels, annotations=notes))
+    cache.put(placing.kube_node("k2"))
+    known = KubeNodes(cache)
+
+    assert ["t:s0", "", ""] == [known.topology(SlurmNode(name)) for name in ("s1", "k2", "k1")]
 
 
 def test_what_many_members_on_one_node_cost_is_in_proportion_to_their_number() -> None:

@@ -1,4 +1,4 @@
-"""Slurm's topologies on external nodes: gangs keep to one switch or block, and ranks follow Slurm's order.
+"""Slurm's topologies on external nodes: gangs keep to one switch or block, and ranks follow the switches.
 
 The nodes of a switch, and of a block, are not neighbours by name: whoever went by names would be told.
 """
@@ -111,17 +111,46 @@ def test_a_gang_that_fits_on_one_switch_is_on_one(worlds: Worlds) -> None:
     assert 1 == len(set(groups(gang(worlds, "pair", 2, asks))))
 
 
-def test_ranks_of_a_gang_over_two_switches_are_in_slurms_order(worlds: Worlds) -> None:
-    """That of its job's nodes, which for external nodes is not that of the switches."""
+def test_neighbouring_ranks_of_a_gang_over_two_switches_are_on_one_switch(worlds: Worlds) -> None:
+    """Which the order of its job's nodes, for external nodes, does not see to."""
     nodes = gang(worlds, "all", 4, {})
 
-    assert [0, 0, 1, 1] == sorted(groups(nodes))
-    pod = worlds.pod("all-0")
-    assert pod is not None
-    assert nodes == gang_pods.note(pod, names.NODELIST_ANNOTATION).split(",")
+    assert groups(nodes) in ([0, 0, 1, 1], [1, 1, 0, 0])
+    for number in range(4):
+        pod = worlds.pod(f"all-{number}")
+        assert pod is not None
+        assert nodes == gang_pods.note(pod, names.NODELIST_ANNOTATION).split(",")
     (job,) = worlds.live(gang_pods.uid_of(worlds, "all"))
     shown = worlds.scontrol("--oneliner", "show", "job", str(job.id)).partition(" NodeList=")[2]
-    assert nodes == worlds.scontrol("show", "hostnames", shown.split()[0]).split()
+    assert sorted(nodes) == sorted(worlds.scontrol("show", "hostnames", shown.split()[0]).split())
+
+
+def test_a_member_that_is_replaced_after_its_node_moved_keeps_its_rank_and_node(
+    sandbox: Sandbox, worlds: Worlds
+) -> None:
+    nodes = gang(worlds, "moved", 4, {})
+    before = worlds.await_phase("moved-1", "Running")
+    rank = int(gang_pods.note(before, names.RANK_ANNOTATION))
+    moved = Machine(sandbox, nodes[0], sandbox)
+    elsewhere = PARTS[next(name for name in nodes if PARTS[name] != PARTS[moved.name])]
+    moved.annotate(names.TOPOLOGY_ANNOTATION, elsewhere)
+    try:
+        moved.await_in_slurm(
+            lambda node: set(node["Topology"].split(",")) == set(elsewhere.split(","))
+        )
+        worlds.delete("moved-1")
+        worlds.await_gone("moved-1")
+        gang_pods.submit(worlds, "moved-new", group="moved", size=4, cpus=str(CPUS), notes={})
+        after = worlds.await_phase("moved-new", "Running")
+    finally:
+        moved.annotate(names.TOPOLOGY_ANNOTATION, PARTS[moved.name])
+        moved.await_in_slurm(
+            lambda node: set(node["Topology"].split(",")) == set(PARTS[moved.name].split(","))
+        )
+
+    assert str(rank) == gang_pods.note(after, names.RANK_ANNOTATION)
+    assert nodes[rank] == after["spec"]["nodeName"]
+    assert nodes == gang_pods.note(after, names.NODELIST_ANNOTATION).split(",")
 
 
 def test_a_gang_that_fits_into_a_block_is_in_one(worlds: Worlds) -> None:

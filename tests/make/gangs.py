@@ -7,6 +7,7 @@ from datetime import timedelta
 from bridge.domain.gang import decide, seating
 from bridge.domain.gang.decide import Decisions, Plan, Sight
 from bridge.domain.gang.members import Claims
+from bridge.domain.gang.numbering import Topology
 from bridge.domain.ids import KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.lifecycle.decision import Deadlines, Facts, Fit
@@ -24,6 +25,11 @@ NOW = build.CREATED + timedelta(seconds=30)
 UID = WorkloadKey("pod-group/team-a/ring")
 POLICY = Deadlines()
 N1, N2 = SlurmNode("n1"), SlurmNode("n2")
+
+
+def nowhere(_node: SlurmNode) -> str:
+    """No node is in a topology."""
+    return ""
 
 
 def waiting(name: str, size: int = 3) -> Pod:
@@ -90,9 +96,12 @@ def decided(
     dwelt: timedelta = timedelta(0),
     mine: bool = True,
     policy: Deadlines = POLICY,
+    topology: Topology = nowhere,
 ) -> dict[str, tuple[Action, ...]]:
     """What is done for a workload, by the pod's name; `mine` are the gated pods, or all others."""
-    answers = decisions(pods, *jobs, misfits=misfits, dwelt=dwelt, mine=mine, policy=policy)
+    answers = decisions(
+        pods, *jobs, misfits=misfits, dwelt=dwelt, mine=mine, policy=policy, topology=topology
+    )
     return {pod.name: decision.actions for pod, decision in (*answers.first, *answers.rest)}
 
 
@@ -104,9 +113,12 @@ def decisions(
     mine: bool = True,
     policy: Deadlines = POLICY,
     fresh: bool = True,
+    topology: Topology = nowhere,
 ) -> Decisions:
     """Ask the product, with facts that say: every pod fits but the misfits."""
-    planned = plan(pods, *jobs, dwelt=dwelt, mine=mine, policy=policy, fresh=fresh)
+    planned = plan(
+        pods, *jobs, dwelt=dwelt, mine=mine, policy=policy, fresh=fresh, topology=topology
+    )
     facts = {
         look.pod.uid: Facts(
             pod=look.pod,
@@ -130,6 +142,7 @@ def plan(
     policy: Deadlines = POLICY,
     fresh: bool = True,
     read_again: Collection[PodUid] = (),
+    topology: Topology = nowhere,
 ) -> Plan:
     """Let the product seat them; Slurm was just read."""
     claims = Claims([(member(pod), pod) for pod in pods], jobs)
@@ -139,7 +152,14 @@ def plan(
         if pod.is_gated is mine
     }
     return decide.plan(
-        claims.members[0][0].key, claims, sights, None, policy, now=NOW, read_again=read_again
+        claims.members[0][0].key,
+        claims,
+        sights,
+        None,
+        policy,
+        now=NOW,
+        topology=topology,
+        read_again=read_again,
     )
 
 

@@ -65,6 +65,9 @@ class KnowsAll:
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         return build.KUBE_NODE
 
+    def topology(self, slurm_node: SlurmNode) -> str:
+        return ""
+
     def forget(self, key: WorkloadKey) -> None:
         pass
 

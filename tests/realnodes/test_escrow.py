@@ -3,6 +3,7 @@
 Pods and jobs write into one file of the node, in the order in which things happen there.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,6 +92,12 @@ def completed(sandbox: Sandbox, job: str) -> None:
     wait_until(lambda: state(sandbox, job) == "COMPLETED", STARTS_S, sandbox=sandbox)
 
 
+def was_told_to_wait(sandbox: Sandbox, job: str) -> bool:
+    lines = sandbox.instance.log(escrow.PROGRAMS[0]).read_text().splitlines()
+    of_it = re.compile(rf'"job_id": *{job}\b')
+    return any("escrow.waits" in line and of_it.search(line) for line in lines)
+
+
 def waits_for(containers: Containers, job: str, *, told: int = 1) -> None:
     """Wait until the job has its cores and the containers know that they are to end."""
     wait_until(
@@ -155,12 +162,16 @@ def test_a_killed_kubelet_does_not_let_it_go(hybrid: Sandbox, containers: Contai
 def test_controllers_that_are_killed_meanwhile_let_nobody_go(
     hybrid: Sandbox, containers: Containers
 ) -> None:
-    escrow.configure(hybrid.instance, **PATIENT, AWAY_S=120)
+    """Not even if both are away for longer than the script waits for a first answer."""
+    escrow.configure(hybrid.instance, **PATIENT, AWAY_S=2)
     first = stubborn(containers, "first")
     job = native(containers, cpus(hybrid))
     hybrid.run("scancel", first)
     waits_for(containers, job)
+    wait_until(lambda: was_told_to_wait(hybrid, job), STARTS_S, sandbox=hybrid)
     for program in escrow.PROGRAMS:
+        hybrid.restart(program, signal="KILL", wait=False)
+    for program in reversed(escrow.PROGRAMS):
         hybrid.restart(program, signal="KILL")
     assert "CONFIGURING" == state(hybrid, job)
     let_end(containers)

@@ -174,7 +174,7 @@ class Kinds:
         return Seen(job, self.name(job), tuple(pods))
 
     def _nodes(self, job: Job) -> list[str]:
-        """In Slurm's own order, which keeps neighbours together: squeue and scontrol sort by name."""
+        """In Slurm's own order, that of ranks where no node is in a topology: squeue and scontrol sort by name."""
         sandbox = self.worlds.sandbox
         answer = httpx.get(
             f"{sandbox.slurmrestd_url}/slurm/v0.0.44/job/{job.id}",

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from bridge.domain.faults import Fault, told
-from bridge.domain.gang import agree, members, seating
+from bridge.domain.gang import agree, members, numbering, seating
 from bridge.domain.gang.members import Claims, Member
+from bridge.domain.gang.numbering import Topology
 from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Submit
@@ -46,7 +47,7 @@ class Look:
     view: View
     since: datetime
     job: SlurmJob | None
-    """The placeholder that counts for it."""
+    """The placeholder that counts for it; with a seat, its nodes are in the order of its slots."""
     seat: Seat | None = None
     """A gang member's slot in the allocation, while it waits for its node."""
     beside: Neighbours = NOBODY
@@ -128,6 +129,7 @@ def plan(
     policy: Deadlines,
     *,
     now: datetime,
+    topology: Topology,
     read_again: Collection[PodUid] = (),
 ) -> Plan:
     """Assign slots, and list whose facts are needed.
@@ -139,6 +141,7 @@ def plan(
         declared: the object that declares the group's size; None if there is none.
         policy: the settings.
         now: the time.
+        topology: where nodes are in Slurm's topology: neighbouring ranks get nodes of one switch.
         read_again: members for whose sake the placeholder was already read again (`Plan.unread`):
             once is enough.
     """
@@ -153,7 +156,7 @@ def plan(
             uid: replace(sight, view=replace(sight.view, fresh=False))
             for uid, sight in sights.items()
         }
-    table = _Table(pods, group, policy, now)
+    table = _Table(pods, group, policy, now, topology)
     found = [
         table.place(pod, sights[pod.uid]) if pod.uid in sights else claims.others(pod)
         for pod in pods
@@ -274,12 +277,18 @@ class _Table:
     """The members of one workload as they get their slots, one after the other in rank order."""
 
     def __init__(
-        self, pods: Sequence[Pod], group: Workload | None, policy: Deadlines, now: datetime
+        self,
+        pods: Sequence[Pod],
+        group: Workload | None,
+        policy: Deadlines,
+        now: datetime,
+        topology: Topology,
     ) -> None:
         self._pods = pods
         self._group = group
         self._policy = policy
         self._now = now
+        self._topology = topology
         self._rooms: dict[JobId, _Room] = {}
         self._beside: dict[SlurmNode, Neighbours] = {}
 
@@ -290,12 +299,19 @@ class _Table:
         if self._group is None or job is None or not seating.needs_seat(pod, job):
             return Look(pod=pod, view=view, since=since, job=job)
         if job.id not in self._rooms:
-            self._rooms[job.id] = _Room(job, self._pods, self._group)
+            self._rooms[job.id] = _Room(job, self._pods, self._group, self._topology)
         room = self._rooms[job.id]
         if (seat := room.seats.get(pod.uid)) is not None:
             beside = self._beside.get(seat.node, NOBODY)
             self._beside[seat.node] = beside.joined_by(pod)
-            return Look(pod=pod, view=view, since=since, job=job, seat=seat, beside=beside)
+            return Look(
+                pod=pod,
+                view=room.seen_in(view),
+                since=since,
+                job=room.job,
+                seat=seat,
+                beside=beside,
+            )
         if not room.is_full:
             return members.unseated(pod, job, view, why=room.why_unseated)
         if seating.when_full(pod, self._policy) is WhenFull.WAIT:
@@ -306,16 +322,24 @@ class _Table:
 class _Room:
     """A running placeholder's slots, computed once for all that wait for one."""
 
-    def __init__(self, job: SlurmJob, pods: Sequence[Pod], group: Workload) -> None:
-        self._job = job
+    def __init__(
+        self, job: SlurmJob, pods: Sequence[Pod], group: Workload, topology: Topology
+    ) -> None:
+        placed = [pod for pod in pods if seating.is_of(job, pod)]
+        self.job = numbering.numbered(job, placed, topology)
         self._pods = pods
         self._group = group
-        self.seats = seating.seats(job, pods, group)
+        self.seats = seating.seats(self.job, pods, group)
+
+    def seen_in(self, view: View) -> View:
+        """Return the view with the placeholder as it is numbered: so it is recorded on its members."""
+        jobs = tuple(self.job if job.id == self.job.id else job for job in view.jobs)
+        return replace(view, jobs=jobs)
 
     @cached_property
     def is_full(self) -> bool:
-        return seating.is_surplus(self._job, self._pods, self._group)
+        return seating.is_surplus(self.job, self._pods, self._group)
 
     @cached_property
     def why_unseated(self) -> str:
-        return members.why_unseated(self._job)
+        return members.why_unseated(self.job)

@@ -1,4 +1,4 @@
-"""Assigns a running placeholder's slots, numbered along Slurm's order of nodes, to members."""
+"""Assigns a running placeholder's slots, numbered along its nodes, to members."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -32,19 +32,24 @@ def needs_seat(pod: Pod, job: SlurmJob) -> bool:
     return is_waiting(pod) and job.phase is JobPhase.RUNNING and not job.identity.cause
 
 
-def place(action: Assign, job: SlurmJob | None) -> dict[str, int]:
+def is_of(job: SlurmJob, pod: Pod) -> bool:
+    """Check whether a placeholder placed the pod, or stands in for a lost one that did."""
+    is_stand_in = bool(job.identity.restores) and job.identity.restores == pod.placed_by
+    return not pod.is_gated and (is_stand_in or job.is_named(pod.job_id, pod.sluid))
+
+
+def place(action: Assign) -> dict[str, int]:
     """Return a member's place among those of its gang on its node, and their number; none without a gang."""
-    if action.place is None or job is None:
+    if action.place is None:
         return {}
-    node, everyone = action.slurm_node, slots(job)
-    return {"place": everyone[: action.place.rank].count(node), "of": everyone.count(node)}
+    return {"place": action.place.local_rank, "of": action.place.local_size}
 
 
 def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, Seat]:
     """Assign slots of a running placeholder to a gang's waiting members.
 
     Args:
-        job: the placeholder.
+        job: the placeholder, numbered (`numbering`).
         members: all pods of the workload.
         gang: the waiting ones, in rank order.
     """
@@ -53,7 +58,7 @@ def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodU
         member.rank
         for member in members
         if member.rank is not None
-        and job.is_named(member.job_id, member.sluid)
+        and is_of(job, member)
         and lifecycle.row_of(member, node_is_gone=False) in HOLDING
     }
     return allocation.seat(
@@ -66,7 +71,7 @@ def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodU
 
 
 def slots(job: SlurmJob) -> tuple[SlurmNode, ...]:
-    """Number the slots of a running placeholder, component by component; () if not all fit."""
+    """Return the node of each slot of a running placeholder, component by component; () if not all fit."""
     parts = [allocation.slots(part.shares, part.tasks) for part in job.components]
     return tuple(itertools.chain(*parts)) if all(parts) else ()
 
@@ -77,11 +82,7 @@ def _is_cut(job: SlurmJob, members: Sequence[Pod]) -> bool:
     Nodes without a living member are left out of a restore, and a job can be made smaller while it
     runs.
     """
-    placed = [
-        member
-        for member in members
-        if member.rank is not None and job.is_named(member.job_id, member.sluid)
-    ]
+    placed = [member for member in members if member.rank is not None and is_of(job, member)]
     if job.identity.restores:
         sizes = {member.annotations.get(names.WORLD_SIZE_ANNOTATION) for member in placed}
         return bool(sizes - {str(job.tasks)})
@@ -98,7 +99,7 @@ def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Map
     ranges = [range(end - part.tasks, end) for part, end in zip(job.components, ends, strict=True)]
     known: dict[workload.Shape, range] = {}
     for member in members:
-        if member.rank is not None and job.is_named(member.job_id, member.sluid):
+        if member.rank is not None and is_of(job, member):
             its = next((slots for slots in ranges if member.rank in slots), range(0))
             known.setdefault(workload.shape(member), its)
     at_the_submit = frozenset(job.identity.pods)
@@ -116,9 +117,7 @@ def is_surplus(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> bool:
     While nobody is placed, a gang of exact size is not split: its placeholder has the wrong size.
     """
     rows = tuple(
-        lifecycle.row_of(member, node_is_gone=False)
-        for member in members
-        if not member.is_gated and job.is_named(member.job_id, member.sluid)
+        lifecycle.row_of(member, node_is_gone=False) for member in members if is_of(job, member)
     )
     may_be_split = bool(rows) or not gang.is_exact
     is_known = bool(slots(job)) or _is_cut(job, members)
@@ -135,7 +134,14 @@ def seated(
     decision: Decision, seat: Seat, job: SlurmJob, key: WorkloadKey, nodelist: tuple[KubeNode, ...]
 ) -> Decision:
     """Put a member's slot into its decision."""
-    place = Place(workload=key, rank=seat.slot, world_size=job.tasks, nodelist=nodelist)
+    place = Place(
+        workload=key,
+        rank=seat.slot,
+        world_size=job.tasks,
+        nodelist=nodelist,
+        local_rank=seat.local_rank,
+        local_size=seat.local_size,
+    )
     actions = [
         replace(action, slurm_node=seat.node, place=place)
         if isinstance(action, Assign)

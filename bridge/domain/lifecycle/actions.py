@@ -156,6 +156,11 @@ class Place:
     rank: int
     world_size: int
     nodelist: tuple[KubeNode, ...]
+    """Its nodes in the order of their ranks, each once."""
+    local_rank: int = 0
+    """The place among its gang's on the node, by which devices and cores are divided there."""
+    local_size: int = 1
+    """How many places its gang has on the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

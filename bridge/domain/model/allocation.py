@@ -1,10 +1,11 @@
 """Assignment of members to nodes, inside the allocation that Slurm gave their placeholder.
 
-The slots of an allocation are numbered along Slurm's order of nodes. For external nodes that is not
-the order of the topology's switches (`docs/devices.md`). A member keeps its slot for good; a
-replacement takes the slot that became free.
+The slots of an allocation are numbered along its nodes. Slurm gives these in the order of its table;
+for a gang, `bridge.domain.gang.numbering` puts those of one switch side by side. A member keeps its
+slot for good; a replacement takes the slot that became free.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -59,6 +60,10 @@ class Seat:
     slot: int
     """0 … world size - 1: the member's rank."""
     node: SlurmNode
+    local_rank: int = 0
+    """Its place among the slots of its node."""
+    local_size: int = 1
+    """How many slots its node has."""
 
 
 def slots(shares: Sequence[TaskShare], size: int) -> tuple[SlurmNode, ...]:
@@ -101,6 +106,11 @@ def seat(
             taken.
         within: the slots of a member's size, where sizes differ.
     """
+    before: list[int] = []
+    on_node: Counter[SlurmNode] = Counter()
+    for node in nodes:
+        before.append(on_node[node])
+        on_node[node] += 1
     free = {slot for slot in range(len(nodes)) if slot not in taken}
     seats: dict[PodUid, int] = {}
     for uid in members:
@@ -119,4 +129,12 @@ def seat(
         if slot >= 0:
             free.remove(slot)
             seats[uid] = slot
-    return {uid: Seat(slot=slot, node=nodes[slot]) for uid, slot in seats.items()}
+    return {
+        uid: Seat(
+            slot=slot,
+            node=nodes[slot],
+            local_rank=before[slot],
+            local_size=on_node[nodes[slot]],
+        )
+        for uid, slot in seats.items()
+    }

@@ -43,7 +43,7 @@ class Grant:
     gres_per_node: str = ""
     gres_per_task: str = ""
     layout: str = ""
-    """For a gang: the number of tasks on each node, in Slurm's order: `n1*4,n2`."""
+    """For a gang: the number of tasks on each node, in the order of its slots: `n1*4,n2`."""
     also: tuple["Grant", ...] = ()
     """For a heterogeneous job: its further components, each with a layout, like the first."""
     started_s: int

@@ -58,7 +58,7 @@ class SlurmJob:
     reason_text: str = ""
     """Slurm's own message (`state_description`), often empty."""
     nodes: tuple[SlurmNode, ...] = ()
-    """In Slurm's order, which follows its topology."""
+    """In the order of Slurm's table of nodes, which need not follow its topology."""
     tasks: int = 1
     """The number of pods that it has room for."""
     task: TaskSize = field(default_factory=TaskSize)

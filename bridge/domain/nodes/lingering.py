@@ -30,10 +30,12 @@ class Launch:
 def may_run(pod: Pod) -> bool:
     """Check whether containers of a pod that Slurm placed may run, now or in a moment.
 
-    A pod that has its node but is not bound yet counts: its binding may be under way.
+    A pod that has its node but is not bound yet counts: its binding may be under way. So does one
+    that somebody else than its kubelet calls ended while its containers run.
     """
     has_node = pod.is_bound or pod.assigned_node is not None
-    return has_node and not pod.is_terminal and pod.job_id is not None
+    is_over = pod.is_terminal and pod.containers_are_gone
+    return has_node and not is_over and pod.job_id is not None
 
 
 def nodes_in_question(

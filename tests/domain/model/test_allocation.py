@@ -61,6 +61,18 @@ def test_no_node_gets_more_than_its_share(tasks: list[int], data: st.DataObject)
     assert sorted(seat.slot for seat in found.values()) == list(range(size))
 
 
+@given(counts)
+def test_each_knows_its_place_among_those_of_its_node(tasks: list[int]) -> None:
+    found = allocation.seat(pods(sum(tasks)), allocation.slots(shares(tasks), sum(tasks)))
+    for share in shares(tasks):
+        there = [seat for seat in found.values() if seat.node == share.node]
+        assert list(range(share.tasks)) == sorted(seat.local_rank for seat in there)
+        assert {share.tasks} == {seat.local_size for seat in there}
+        assert [seat.slot for seat in sorted(there, key=lambda seat: seat.local_rank)] == sorted(
+            seat.slot for seat in there
+        )
+
+
 @given(counts, st.data())
 def test_after_a_crash_in_the_middle_the_rest_get_what_they_would_have_got(
     tasks: list[int], data: st.DataObject

@@ -11,6 +11,7 @@ from bridge.domain.model.pods import Phase, Pod
 from bridge.domain.nodes import lingering
 from bridge.domain.nodes.lingering import Launch
 from tests.make import placing as build
+from tests.make.lives import MAIN_RUNNING, exited
 
 N1, N2 = SlurmNode("n1"), SlurmNode("n2")
 PLACED = {names.JOB_ID_LABEL: "7"}
@@ -74,6 +75,12 @@ def test_a_job_is_held_in_whatever_phase_it_is_shown(phase: JobPhase) -> None:
         pytest.param(pod(bound=False), True, id="about to be bound"),
         pytest.param(pod(phase=Phase.FAILED), False, id="failed"),
         pytest.param(pod(phase=Phase.SUCCEEDED), False, id="succeeded"),
+        pytest.param(
+            pod(phase=Phase.FAILED, containers=(MAIN_RUNNING,)), True, id="called failed, and runs"
+        ),
+        pytest.param(
+            pod(phase=Phase.FAILED, containers=(exited(1),)), False, id="failed, and is told so"
+        ),
         pytest.param(pod(labels={}), False, id="Slurm never placed it"),
         pytest.param(pod(bound=False, annotations={}), False, id="it has no node"),
     ],

@@ -161,7 +161,7 @@ class DeviceField:
         self._fault_at = time.monotonic() + self._dice.uniform(*_FAULT_EVERY_S)
 
     def _all_answer(self) -> bool:
-        """Check whether nobody of ours is away: escrow holds jobs only while one of two answers it within AWAY_S."""
+        """Check whether nobody of ours is away: a job that is held by neither waits for a first answer for AWAY_S only."""
         parts = self._sandbox.status()
         return all(parts[name].state == "up" for name in SERVICES)
 
