@@ -34,6 +34,7 @@ INVALID_NODE_NAME: Final = 2018
 ALREADY_DONE: Final = 2021
 IN_STANDBY: Final = tuple(sorted(STANDBY))
 """A backup slurmctld that is not in charge."""
+NO_RESERVATION: Final = 2053
 JOB_NOT_PENDING: Final = 2073
 JOB_FINISHED: Final = 2084
 NODE_EXISTS: Final = 2168

@@ -1,4 +1,4 @@
-"""Slurm nodes through slurmrestd.
+"""Slurm nodes, and reservations of them, through slurmrestd.
 
 External nodes have no slurmd: Slurm never pings them and never takes them down by itself. A node
 becomes NOT_RESPONDING when something tries to reach its slurmd (a signal, suspend, preemption with
@@ -10,13 +10,15 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bridge.domain import hostlist
 from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts, SlurmNodeSpec
+from bridge.domain.model.nodes import NodeReservation, SlurmNodeFacts, SlurmNodeSpec
 from bridge.slurm import decode, encode, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import (
     GENERIC,
     INVALID_NODE_NAME,
+    NO_RESERVATION,
     NODE_EXISTS,
     NODES_BUSY,
     Malformed,
@@ -220,6 +222,79 @@ async def set_topology(client: SlurmClient, name: SlurmNode, topology: str) -> N
 async def set_weight(client: SlurmClient, name: SlurmNode, weight: int) -> None:
     """Replace a node's weight."""
     await _update(client, "node.set_weight", name, {"weight": weight})
+
+
+async def reservation(client: SlurmClient, name: str) -> NodeReservation | None:
+    """Return a reservation; None if there is none of that name.
+
+    All of them are read, which are few: slurmrestd's answer about a missing one cannot be told from other errors.
+
+    Raises:
+        Malformed: it has no end, or its nodes are no list of nodes.
+        SlurmError: they could not be read.
+    """
+    operation = "reservation.list"
+    answer = await client.call(operation, "slurm_get_reservations", answer=wire.Reservations)
+    found = next((each for each in answer.reservations or () if each.name == name), None)
+    if found is None:
+        return None
+    start, end = decode.moment(found.start_time), decode.moment(found.end_time)
+    if start is None or end is None:
+        raise Malformed(operation, f"reservation {name} has no beginning or no end")
+    try:
+        reserved = hostlist.expand(found.node_list)
+    except ValueError as error:
+        raise Malformed(operation, f"nodes of reservation {name}: {error}") from error
+    return NodeReservation(
+        name=name, start=start, end=end, nodes=frozenset(reserved), flags=frozenset(found.flags)
+    )
+
+
+async def reserve(client: SlurmClient, wanted: NodeReservation) -> None:
+    """Make a reservation that root may use, or change the one of that name.
+
+    Args:
+        client: of Slurm.
+        wanted: its length is rounded to minutes.
+
+    Raises:
+        Rejected: Slurm does not know one of the nodes (2018), another reservation is in the way, or it began too long ago. If Slurm
+            does not know one of the flags (9207), it may have been made all the same.
+        LostReply: it may have been made.
+        SlurmError: it was not made for another reason.
+    """
+    body = {
+        "name": wanted.name,
+        "users": ["root"],
+        "node_list": sorted(wanted.nodes),
+        "flags": sorted(wanted.flags),
+        "start_time": {"set": True, "number": int(wanted.start.timestamp())},
+        "duration": {
+            "set": True,
+            "number": round((wanted.end - wanted.start).total_seconds() / 60),
+        },
+    }
+    await client.call("reservation.save", "slurm_post_reservation", body=body, answer=Answer)
+
+
+async def unreserve(client: SlurmClient, name: str) -> None:
+    """Delete a reservation; succeed if there is none of that name.
+
+    Raises:
+        Rejected: a job uses it.
+        SlurmError: it was not deleted, or nobody knows.
+    """
+    try:
+        await client.call(
+            "reservation.delete",
+            "slurm_delete_reservation",
+            {"reservation_name": name},
+            answer=Answer,
+            is_repeatable=True,
+        )
+    except (NotFound, Rejected) as error:
+        if error.error_number != NO_RESERVATION:
+            raise
 
 
 async def _update(

@@ -245,6 +245,22 @@ class Nodes(Answer, frozen=True):
     """Time of the response, by slurmctld's clock."""
 
 
+class Reservation(Struct, frozen=True):
+    """A reservation of GET /reservations/."""
+
+    name: str = ""
+    node_list: str = ""
+    flags: list[str] = field(default_factory=list)
+    start_time: Number = NONE
+    end_time: Number = NONE
+
+
+class Reservations(Answer, frozen=True):
+    """GET /reservations/."""
+
+    reservations: list[Reservation] | None = None
+
+
 class Statistics(Struct, frozen=True):
     """`req_time_start`: when slurmctld started or last reset its counters (daily, midnight UTC)."""
 

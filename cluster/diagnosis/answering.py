@@ -30,6 +30,7 @@ _NEXT: Final[Mapping[str, str]] = {
     "Outdated": "kubectl slurm doctor: does slurm-operator run?",
     "ScalingIn": "nothing: workers go when their jobs have ended; squeue -w NODE lists them",
     "Updating": "nothing: workers are replaced when their jobs have ended",
+    "Scheduled": "nothing: workers are replaced in their reservation; scontrol show reservation lists it",
     "OnDelete": "delete the workers' pods; each waits for its jobs first",
     "Stuck": "correct the template, or change it back",
     "NotRead": "kubectl -n {namespace} get restapis: one must be ready",

@@ -3,27 +3,17 @@
 A token lets its holder act as its user, so what a namespace gets is the administrator's word, in the settings.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Final
 
 from bridge.domain.faults import Fault
+from cluster.objects.parts import seconds_of
 
 ANYBODY: Final = "*"
 """In the settings, all namespaces, or all users but those who may do anything."""
 _MASTERS: Final = frozenset({"root", "slurm"})
 """root, and SlurmUser of every cluster that we make: they may do anything in Slurm."""
-_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)")
-_SECONDS: Final[Mapping[str, Fraction]] = {
-    "ns": Fraction(1, 10**9),
-    "us": Fraction(1, 10**6),
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "m": Fraction(60),
-    "h": Fraction(3600),
-}
 SHORTEST_S: Final = 10
 """As the definition of Token has it: one that ends at once would be signed again and again."""
 DEFAULT_LIFETIME_S: Final = 900
@@ -70,7 +60,7 @@ def lifetime_s(text: str | None) -> int:
     """Return whole seconds from a duration such as 1h30m, as Go writes it; without one, the default."""
     if text is None:
         return DEFAULT_LIFETIME_S
-    return int(sum(Fraction(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text)))
+    return int(seconds_of(text))
 
 
 def _may_have(policy: TokenPolicy, namespace: str, username: str) -> bool:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.faults import Fault, Refused
+from bridge.domain.faults import Refused
+from bridge.domain.ids import SlurmNode
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.names import TOPOLOGY_ANNOTATION
 from bridge.domain.request.selection import Selector
@@ -23,7 +24,7 @@ from cluster.objects.placing import PodPlacing
 from cluster.objects.placing import placing as read_placing
 from cluster.objects.workers import OnNode, WorkerKey, is_on_nodes
 from cluster.rendering.node_sets.worker import worker_tolerations
-from cluster.workers import placing
+from cluster.workers import placing, pruning
 from cluster.workers.placing import NodePlan
 from cluster.workers.situation import SeenWorker
 
@@ -32,8 +33,6 @@ WorkerTemplates = Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | 
 KeySteps = Callable[[NodeSetObject], int]
 """Says which step of the daemons' key new workers of a NodeSet get: see `cluster.keys.rings`."""
 
-NOT_SERVED: Final = "NotServed"
-"""Reason of a refusal after which nothing is touched: its pods may not be what a plan takes them for."""
 _UNSURE: Final = SeenWorker(is_sure=False)
 
 
@@ -103,6 +102,7 @@ class NodeSetGathering:
             key_step=key_step,
             on_nodes=self._plan_nodes(node_set, pods),
             may_replace=may_replace,
+            in_window=self._in_window(node_set),
             has_node=self._has_node,
             now=self._clock.now(),
         )
@@ -120,6 +120,18 @@ class NodeSetGathering:
             situation, seen=lambda node: view.seen(node, jobs=jobs), free_at=view.free_at
         )
 
+    def _in_window(self, node_set: NodeSetObject) -> Callable[[str], bool]:
+        """Return what says whether a Slurm node is in the reservation for an update, if it has to be."""
+        if planning.strategy(node_set) != "ScheduledUpdate":
+            return lambda _: True
+        listed, name = self.listed(node_set), names.reservation(node_set.metadata.name)
+
+        def is_in(node: str) -> bool:
+            found = listed(node) if listed is not None else None
+            return found is not None and found.reservation == name
+
+        return is_in
+
     def states(self, node_set: NodeSetObject) -> Callable[[str], frozenset[str] | None]:
         """Return what tells the states of a node of its Slurm by the last reading."""
         view = self._views.of(node_set.controller)
@@ -129,6 +141,20 @@ class NodeSetGathering:
         """Return what gives a node of its Slurm by the last reading; None while nothing is known of that Slurm."""
         view = self._views.of(node_set.controller)
         return view.listed if view is not None and view.trouble == "" else None
+
+    def forgotten(self, node_set: NodeSetObject) -> tuple[SlurmNode, ...]:
+        """Return the nodes that its Slurm is to forget, if it wants that; none while it is in doubt what Kubernetes has."""
+        view = self._views.of(node_set.controller)
+        wants = node_set.spec.prune_slurm_node_records != "Never" and is_on_nodes(node_set)
+        if not wants or view is None or view.trouble != "" or self._kube_nodes.unreadable:
+            return ()
+        hosts = {placing.host_of(each) for each in self._kube_nodes.values()}
+        namespace = node_set.metadata.namespace
+        return pruning.forgotten(
+            view.nodes,
+            feature=node_set.slurm_name,
+            is_needed=lambda host: host in hosts or bool(self._by_host.get(f"{namespace}/{host}")),
+        )
 
     def topology(self, kube_node: str) -> str:
         """Return where a Kubernetes node is in Slurm's topology, as it says; "" if it does not."""
@@ -141,16 +167,6 @@ class NodeSetGathering:
 
     def refusal(self, node_set: NodeSetObject) -> Refusal | None:
         """Return why a NodeSet gets no workers."""
-        spec = node_set.spec
-        found = []
-        fate = spec.persistent_volume_claim_retention_policy
-        if spec.volume_claim_templates and fate and fate.when_scaled != "Retain":
-            path = "spec.persistentVolumeClaimRetentionPolicy.whenScaled"
-            found.append(
-                Fault(path, "only Retain is served yet: volumes stay for workers of their numbers")
-            )
-        if found:
-            return Refusal(reason=NOT_SERVED, text=Refused(tuple(found)).text)
         if is_on_nodes(node_set) and isinstance(read := _placing(node_set), Refused):
             return Refusal(reason="BadInput", text=read.text)
         if other := self._namesake(node_set):

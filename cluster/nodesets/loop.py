@@ -24,14 +24,15 @@ from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 from cluster.nodesets import names, planning, status
 from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
-from cluster.nodesets.gathering import NOT_SERVED, KeySteps, NodeSetGathering, WorkerTemplates
+from cluster.nodesets.gathering import KeySteps, NodeSetGathering, WorkerTemplates
 from cluster.nodesets.nodeset import NODE_SET, WatchedNodeSet
-from cluster.nodesets.owned import topology
+from cluster.nodesets.owned.aftercare import Aftercare
 from cluster.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
-from cluster.nodesets.owned.told_states import Telling, ToldStates
+from cluster.nodesets.owned.told_states import ToldStates
 from cluster.nodesets.owned.topology import WorkerTopology
+from cluster.nodesets.owned.windows import UpdateWindows
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
 from cluster.nodesets.status import Refusal, StatusFacts
@@ -108,8 +109,14 @@ class NodeSetLoop:
         self._actuator = actuator
         self._belongings = belongings
         self._claims = claims
-        self._topology = WorkerTopology(clock.monotonic)
-        self._told_states = ToldStates(kube, pods, clock.monotonic)
+        self._aftercare = Aftercare(
+            gathering=self._gathering,
+            views=views,
+            claims=claims,
+            told_states=ToldStates(kube, pods, clock.monotonic),
+            topology=WorkerTopology(clock.monotonic),
+            windows=UpdateWindows(clock.monotonic),
+        )
         self._revisions = revisions
         self._templates = templates
         self._key_step = key_step
@@ -148,6 +155,7 @@ class NodeSetLoop:
         if found is None:
             self._views.forget(key)
             self._belongings.forget(key)
+            self._aftercare.forget(key)
             self._revisions.forget(key)
             return None
         bind_contextvars(node_set=found.metadata.full_name)
@@ -177,11 +185,12 @@ class NodeSetLoop:
         if is_leaving and (found.is_orphaning or not NODE_SET.holds(found)):
             return None
         if is_leaving and not pods:
+            await self._aftercare.leave(node_set)
             await self._claims.delete_all(node_set)
             await NODE_SET.let_go(self._kube, found)
             return None
         refusal = None if is_leaving else self._gathering.refusal(node_set)
-        if refusal is not None and (refusal.reason == NOT_SERVED or not pods):
+        if refusal is not None and not pods:
             await self._tell(found, self._refused(found, refusal))
             return None
         if not is_leaving:
@@ -199,22 +208,27 @@ class NodeSetLoop:
         )
         decided = self._decide(situation)
         acted = await self._act(situation, decided, refusal)
-        telling = await self._tell_pods(situation)
-        misplaced = await self._move(situation)
+        planned = [each for each, _ in decided]
+        care = await self._aftercare.see_to(situation, planned, is_sure=refusal is None)
         failed = () if kept_revisions.failure is None else (kept_revisions.failure,)
-        failures = (*kept.failures, *failed, *acted.failures, *telling.failures)
+        failures = (*kept.failures, *failed, *acted.failures, *care.failures)
         acted = replace(acted, failures=failures)
         if acted.refused is not None:
             refusal = Refusal(reason="BadInput", text=acted.refused.text)
         facts = self._facts(found, situation, decided, refusal, acted)
-        unserved = (*planning.unserved(node_set), *misplaced)
-        facts = replace(facts, collisions=kept_revisions.collisions, unserved=unserved)
+        unserved = (*planning.unserved(node_set), *care.notes)
+        facts = replace(
+            facts,
+            collisions=kept_revisions.collisions,
+            unserved=unserved,
+            reservation=care.reservation,
+            is_reservation_known=care.is_reservation_known,
+        )
         await self._tell(found, status.told(facts))
         _raise_first(acted)
         looks = [each.retry_after for _, each in decided if each.retry_after is not None]
         looks.append(timedelta(seconds=LOOK_AGAIN_S))
-        if telling.look_again is not None:
-            looks.append(telling.look_again)
+        looks += care.looks
         if acted.is_waiting:
             looks.append(timedelta(seconds=PATIENCE_S))
         if (due := status.due(facts)) is not None:
@@ -255,21 +269,6 @@ class NodeSetLoop:
 
         acted = await self._actuator.carry_out(node_set, decided, make)
         return replace(acted, refused=None) if refusal is not None else acted
-
-    async def _tell_pods(self, situation: NodeSetSituation) -> Telling:
-        listed = self._gathering.listed(situation.node_set)
-        if listed is None:
-            return Telling()  # the old word holds
-        return await self._told_states.tell(situation.pods, listed, situation.now)
-
-    async def _move(self, situation: NodeSetSituation) -> tuple[str, ...]:
-        """Put workers where their Kubernetes nodes are; return what Slurm refuses."""
-        view = self._views.of(situation.node_set.controller)
-        listed = self._gathering.listed(situation.node_set)
-        if view is None or listed is None:
-            return ()
-        wanted = topology.moves(situation.pods, self._gathering.topology, listed)
-        return await self._topology.move(view.slurm, wanted)
 
     def _facts(
         self,

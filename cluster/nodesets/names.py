@@ -23,6 +23,14 @@ WORKERS_FINALIZER: Final = "slurm-bridge.dev/workers"
 WORKER_SELECTOR: Final = "app.kubernetes.io/name=slurmd"
 """Selects the pods of all workers."""
 
+RESERVED: Final = "ReservationCreated"
+"""The condition of a NodeSet that has a reservation in Slurm, or may have one: it is told before that is made."""
+
+
+def reservation(node_set: str) -> str:
+    """Return the name of the reservation in which a NodeSet's workers are replaced, if that is scheduled."""
+    return f"SlurmOperatorMaint-{node_set}"
+
 
 def selector(node_set: str) -> str:
     """Return what selects the pods of one NodeSet in its namespace, as its scale sub-resource shows it."""

@@ -12,7 +12,7 @@ from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.labels import PROTECTED_LABEL, WORKER_APP, selecting
 from cluster.objects.nodeset import NodeSetObject, RollingSteps, UpdateStrategy
 from cluster.objects.parts import API_VERSION
-from cluster.objects.workers import OnNode, WorkerKey, host_name, pod_name
+from cluster.objects.workers import OnNode, WorkerKey, host_name, is_on_nodes, pod_name
 from cluster.workers import choosing, pinning, updating
 from cluster.workers.choosing import REPLACED, SCALED_IN, LeavingWorker
 from cluster.workers.placing import NodePlan
@@ -21,6 +21,8 @@ from cluster.workers.updating import RolledWorker
 
 DELETED: Final = "its NodeSet is deleted"
 OTHER_MODE: Final = "its NodeSet has another scalingMode"
+_REPLACING: Final = ("RollingUpdate", "ScheduledUpdate")
+_WITH_SLURMD: Final = (PodStage.STARTING, PodStage.READY)
 _LONGEST_REASON: Final = 200
 _LONGEST_LABEL: Final = 63
 _UNFIT: Final = re.compile(r"[^ -~]|[\"'\\]")
@@ -60,6 +62,8 @@ class NodeSetSituation:
     """Where there are to be workers; None if they have numbers."""
     may_replace: bool
     """Workers can be made of its template: without that, none that has another one goes for it."""
+    in_window: Callable[[str], bool] = lambda _: True
+    """Says of a Slurm node whether this is the time to replace its worker."""
     has_node: Callable[[str], bool] = lambda _: True
     """Says whether Kubernetes has a node."""
     now: datetime
@@ -79,10 +83,10 @@ class NodeSetSituation:
 
 def unserved(node_set: NodeSetObject) -> Iterable[str]:
     """Yield the fields that are accepted and not acted on, for its condition."""
-    if node_set.spec.prune_slurm_node_records != "Never":
+    if node_set.spec.prune_slurm_node_records != "Never" and not is_on_nodes(node_set):
         yield (
-            "spec.pruneSlurmNodeRecords: only Never is served yet; a node whose worker is gone for good is deleted by"
-            " scontrol delete nodename=NAME"
+            "spec.pruneSlurmNodeRecords: changes nothing without scalingMode: DaemonSet; the node of a worker with a"
+            " number is used again, or deleted by scontrol delete nodename=NAME"
         )
 
 
@@ -98,11 +102,30 @@ def is_current(pod: WorkerPodObject, revision: str) -> bool:
 
 
 def is_outdated(situation: NodeSetSituation) -> bool:
-    """Check whether there are workers to be replaced, now or later."""
+    """Check whether there are workers to be replaced as soon as may be."""
     if situation.is_leaving or not situation.may_replace:
         return False
-    is_rolling = strategy(situation.node_set) == "RollingUpdate"
-    return is_rolling and any(not is_current(pod, situation.revision) for pod in situation.pods)
+    is_replacing = strategy(situation.node_set) in _REPLACING
+    return is_replacing and any(_has_its_time(situation, pod) for pod in situation.pods)
+
+
+def waiting_for_window(situation: NodeSetSituation) -> frozenset[str]:
+    """Return the Slurm nodes of all workers that are to be replaced in a reservation, now or later."""
+    is_scheduled = strategy(situation.node_set) == "ScheduledUpdate"
+    if situation.is_leaving or not situation.may_replace or not is_scheduled:
+        return frozenset()
+    return frozenset(
+        pod.slurm_node
+        for pod in situation.pods
+        if not is_current(pod, situation.revision) and pod.facts.stage in _WITH_SLURMD
+    )
+
+
+def _has_its_time(situation: NodeSetSituation, pod: WorkerPodObject) -> bool:
+    """Check whether a worker has another template and may go for it now; one that never started may at any time."""
+    if is_current(pod, situation.revision):
+        return False
+    return pod.facts.stage is PodStage.UNSTARTED or situation.in_window(pod.slurm_node)
 
 
 def workers(situation: NodeSetSituation) -> tuple[PlannedWorker, ...]:
@@ -170,6 +193,7 @@ def _to_replace(
             is_available=is_available(pod, min_ready, situation.now),
         )
         for key, pod in staying
+        if is_current(pod, situation.revision) or _has_its_time(situation, pod)
     ]
     return updating.to_replace(
         rolled,

@@ -121,6 +121,11 @@ class WorkerView:
         """Return a node as the last reading shows it, to be told; None if there is no such node."""
         return self._last.nodes.get(node) if self._last else None
 
+    @property
+    def nodes(self) -> tuple[SlurmNodeFacts, ...]:
+        """All nodes as the last reading shows them; none before the first one."""
+        return tuple(self._last.nodes.values()) if self._last else ()
+
     def free_at(self, node: str) -> datetime | None:
         """Return when the last of its jobs reaches its time limit, if that is known."""
         return self._free_at.get(SlurmNode(node))

@@ -10,7 +10,7 @@ import msgspec
 
 from bridge.crd.conditions import ObjectCondition
 from bridge.domain import faults
-from cluster.nodesets import troubles
+from cluster.nodesets import names, troubles
 from cluster.nodesets.planning import PlannedWorker, is_current
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetStatus
@@ -29,6 +29,16 @@ _LONGEST_MESSAGE: Final = 1024
 class Refusal:
     """Why a NodeSet gets no workers."""
 
+    reason: str
+    """CamelCase."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldReservation:
+    """What is to be said of the reservation in which workers are replaced."""
+
+    is_there: bool
     reason: str
     """CamelCase."""
     text: str
@@ -55,6 +65,10 @@ class StatusFacts:
     """To which Kubernetes node each worker returns."""
     unserved: tuple[str, ...] = ()
     """Fields that are accepted and not acted on."""
+    reservation: ToldReservation | None = None
+    """None if there is none, and none is to be."""
+    is_reservation_known: bool = True
+    """Otherwise the old word holds."""
     strategy: str
     may_replace: bool
     """See `NodeSetSituation`."""
@@ -80,6 +94,7 @@ def told(facts: StatusFacts) -> NodeSetStatus:
                 _ready(facts, len(there), len(ready)),
                 _updated(facts),
                 _known(facts),
+                *_reserved(facts),
             )
         ),
         replicas=len(there),
@@ -153,18 +168,26 @@ def _accepted(facts: StatusFacts) -> ObjectCondition:
 
 
 def _ready(facts: StatusFacts, there: int, ready: int) -> ObjectCondition:
-    message = f"{ready} of {facts.desired} workers are ready"
+    message = _counted(facts.desired, there, ready)
     if facts.failures:
         return _about(facts, "Ready", "False", "Failing", (message, *facts.failures))
     going = [d for each, d in facts.workers if each.pod and each.facts.goes not in ("", REPLACED)]
     if going and there:
-        what = f"{message}, {len(going)} more are to go" if there > facts.desired else message
-        return _about(facts, "Ready", "False", "ScalingIn", (what, *(d.reason for d in going)))
+        return _about(facts, "Ready", "False", "ScalingIn", (message, *(d.reason for d in going)))
     if ready == facts.desired == there:
         return _about(facts, "Ready", "True", "AllReady", (message,))
     pods = [each.pod for each, _ in facts.workers if each.pod is not None]
     waits = (why for pod in pods if (why := troubles.not_ready(pod, facts.now)))
     return _about(facts, "Ready", "False", "NotReady", (message, *waits))
+
+
+def _counted(wanted: int, there: int, ready: int) -> str:
+    """Say how many of the wanted workers are ready; while there are more than that, how many there are."""
+    if there <= wanted:
+        return f"{ready} of {wanted} workers are ready"
+    are_there = "1 worker is there" if there == 1 else f"{there} workers are there"
+    are_wanted = {0: "none is wanted", 1: "1 is wanted"}.get(wanted, f"{wanted} are wanted")
+    return f"{are_there}, {are_wanted}"
 
 
 def _updated(facts: StatusFacts) -> ObjectCondition:
@@ -176,9 +199,6 @@ def _updated(facts: StatusFacts) -> ObjectCondition:
     if facts.strategy == "OnDelete":
         hint = "delete their pods to replace them; each waits for its jobs first"
         return _about(facts, "Updated", "False", "OnDelete", (message, hint))
-    if facts.strategy != "RollingUpdate":
-        hint = f"{facts.strategy} is not served yet: set spec.updateStrategy.type to RollingUpdate or OnDelete"
-        return _about(facts, "Updated", "False", "NotServed", (message, hint))
     if facts.trouble != "" or not facts.may_replace:
         why = "SlurmKnown" if facts.may_replace else "Accepted or Ready"
         return _about(
@@ -187,7 +207,10 @@ def _updated(facts: StatusFacts) -> ObjectCondition:
     if stuck := list(_stuck(facts)):
         hint = "correct the template, or change it back"
         return _about(facts, "Updated", "False", "Stuck", (message, *stuck[:_MOST_NAMED], hint))
-    going = (d.reason for each, d in facts.workers if each.facts.goes == REPLACED)
+    going = [d.reason for each, d in facts.workers if each.facts.goes == REPLACED]
+    if facts.strategy == "ScheduledUpdate" and not going:
+        hint = f"each is replaced while it is in its reservation; see {names.RESERVED}"
+        return _about(facts, "Updated", "False", "Scheduled", (message, hint))
     return _about(facts, "Updated", "False", "Updating", (message, *going))
 
 
@@ -220,6 +243,16 @@ def _known(facts: StatusFacts) -> ObjectCondition:
     if missing:
         return _about(facts, "SlurmKnown", "False", "NotRegistered", missing)
     return _about(facts, "SlurmKnown", "True", "Read", ())
+
+
+def _reserved(facts: StatusFacts) -> tuple[ObjectCondition, ...]:
+    if not facts.is_reservation_known:
+        return tuple(each for each in facts.before.conditions if each.type == names.RESERVED)
+    told = facts.reservation
+    if told is None:
+        return ()
+    truth: Truth = "True" if told.is_there else "False"
+    return (_condition(names.RESERVED, truth, told.reason, told.text, facts.generation),)
 
 
 def _about(

@@ -25,7 +25,6 @@ _WAITS_FOR_INIT_CONTAINERS: Final = "PodInitializing"
 
 class _PodSpec(ObjectStruct, frozen=True):
     hostname: str = ""
-    host_network: bool = False
     node_name: str = ""
 
 
@@ -38,9 +37,7 @@ class WorkerPodObject(ObjectStruct, frozen=True):
 
     @property
     def slurm_node(self) -> str:
-        """The name by which its slurmd registers; "" while that is not known."""
-        if self.spec.host_network:
-            return self.spec.node_name
+        """The name by which its slurmd registers, also with the network of its machine."""
         return self.spec.hostname or self.metadata.name
 
     @property

@@ -23,8 +23,6 @@ ScalingMode = Literal["StatefulSet", "DaemonSet"]
 UpdateKind = Literal["RollingUpdate", "OnDelete", "ScheduledUpdate"]
 ClaimFate = Literal["Retain", "Delete"]
 
-_GO_DURATION = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
-
 _MAX_UNAVAILABLE = rule(
     r"type(self) == int ? int(self) >= 1 : string(self).matches('^0*[1-9][0-9]*%$')",
     "expected a number from 1 or a percentage from 1%: with none, an update would never begin",
@@ -75,7 +73,7 @@ class UpdateWindow(ObjectStruct, frozen=True):
 
     start_time: Annotated[Moment | None, Meta(description="When it begins.")] = None
     duration: Annotated[
-        Annotated[str, Meta(max_length=64, pattern=_GO_DURATION)],
+        Annotated[str, Meta(max_length=64, pattern=parts.GO_DURATION)],
         Meta(description="How long it lasts, such as 30m."),
     ] = "30m"
     flags: Annotated[

@@ -1,5 +1,7 @@
 """What the objects of several kinds have in common."""
 
+import re
+from fractions import Fraction
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
@@ -18,6 +20,18 @@ LONGEST_CONF: Final = 65_536
 MOST_REFERENCES: Final = 64
 MOST_REPLICAS: Final = 65_533
 """The largest MaxNodeCount that Slurm takes."""
+
+GO_DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
+"""Such as 1h30m."""
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)")
+_SECONDS: Final = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+}
 
 NULLABLE: Final = {"nullable": True}
 """The API server keeps a null that a chart has written."""
@@ -140,6 +154,12 @@ HAS_JWT_KEY: Final = rule(
 
 KEYS_STAY: Final = "the daemons would have different keys: create a Secret of this name with the new key, and restart all of them"
 SLURM_KEY_STAYS: Final = f"the daemons would have different keys: annotation {KEY_NUMBER_ANNOTATION} of a Controller replaces theirs"
+
+
+def seconds_of(duration: str) -> Fraction:
+    """Return the seconds of a duration that Go would read."""
+    found = (Fraction(number) * _SECONDS[unit] for number, unit in _PART.findall(duration))
+    return sum(found, Fraction())
 
 
 def jwt_key(of: str) -> str:

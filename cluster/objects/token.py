@@ -10,8 +10,6 @@ from bridge.crd.metadata import ObjectMetadata
 from cluster.objects import parts
 from cluster.objects.parts import ConditionsOnly, KeyOfObject
 
-_GO_DURATION = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
-
 
 class TokenSpec(ObjectStruct, frozen=True):
     """A token for one Slurm user."""
@@ -32,7 +30,7 @@ class TokenSpec(ObjectStruct, frozen=True):
         KeyOfObject | None, Meta(description="The same as jwtKeyRef, by its older name.")
     ] = msgspec.field(default=None, name="jwtHs256KeyRef")
     lifetime: Annotated[
-        Annotated[str, Meta(max_length=64, pattern=_GO_DURATION)] | None,
+        Annotated[str, Meta(max_length=64, pattern=parts.GO_DURATION)] | None,
         Meta(description="How long it is good for, such as 1h; by default 15m."),
     ] = None
     refresh: Annotated[bool, Meta(description="Whether it is replaced in time.")] = True

@@ -144,6 +144,13 @@ BODY_DIFFERENCES: Final = (
     ),
     Difference(
         file="slurmd",
+        where="the node's name in Slurm with `hostNetwork`",
+        theirs="that of its Kubernetes node, whether slurmd has that name or not",
+        ours="as without: `-N` tells slurmd",
+        reason="a Kubernetes node may be called by a full name, and its machine by a short one",
+    ),
+    Difference(
+        file="slurmd",
         where="annotation `pod-deadline`, and the node's comment in Slurm",
         theirs="when the last job ends, and the pod's name",
         ours="absent; labels and `SlurmNodeState` conditions are theirs",

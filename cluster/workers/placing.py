@@ -62,7 +62,7 @@ def plan(
     for name, node in sorted(by_name.items()):
         if name in there or not _fits(node, selector, tolerated):
             continue
-        host = _host(node)
+        host = host_of(node)
         if fault := _fault(name, host, held, taken):
             faults.append(fault)
             continue
@@ -75,7 +75,7 @@ def fitting_hosts(
 ) -> frozenset[str]:
     """Return what the workers would be called on all nodes that fit."""
     tolerated = tuple(tolerations)
-    return frozenset(_host(each) for each in kube_nodes if _fits(each, selector, tolerated))
+    return frozenset(host_of(each) for each in kube_nodes if _fits(each, selector, tolerated))
 
 
 def _fits(node: KubeNodeFacts, selector: Selector, tolerated: tuple[Toleration, ...]) -> bool:
@@ -83,7 +83,8 @@ def _fits(node: KubeNodeFacts, selector: Selector, tolerated: tuple[Toleration, 
     return not node.is_deleting and selector.selects(node) and is_tolerated
 
 
-def _host(node: KubeNodeFacts) -> str:
+def host_of(node: KubeNodeFacts) -> str:
+    """Return what a node's worker would be called."""
     return node.annotations.get(HOST_ANNOTATION) or str(node.name).partition(".")[0]
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from sandbox.client import Sandbox
@@ -92,10 +93,16 @@ class InPods:
         found = self.sandbox.admin.get(path, labelSelector="app.kubernetes.io/name=slurmd")
         return sorted(each["metadata"]["name"] for each in found["items"])
 
-    def submit(self, worker: str, seconds: int = 20) -> str:
-        """Submit a batch job to a worker; return its id, "" while there is no slurmctld."""
-        command = ("--parsable", "--output=/dev/null", "-w", worker, "--wrap", f"sleep {seconds}")
-        return self.run("sbatch", *command).strip()
+    def submit(self, worker: str, seconds: int = 20, *, partition: str = "") -> str:
+        """Submit a batch job to a worker; return its id, "" while there is no slurmctld.
+
+        Args:
+            worker: its Slurm node.
+            seconds: how long the job runs.
+            partition: one that has the worker; the default one if none is named.
+        """
+        where = ("-w", worker, "--output=/dev/null", *(("-p", partition) if partition else ()))
+        return self.run("sbatch", "--parsable", *where, "--wrap", f"sleep {seconds}").strip()
 
     def submit_wide(self, nodes: int, seconds: int) -> str:
         """Submit a batch job that wants whole nodes; return its id."""
@@ -188,23 +195,25 @@ class InPods:
 def slurm_in_pods(
     slurm_images: tuple[SlurmImage, ...],
     *,
+    files: Mapping[str, str] = MappingProxyType({}),
+    slurm_conf: str = "",
     controller: Callable[[Sandbox], Mapping[str, Any]] = lambda _: {},
 ) -> Iterator[InPods]:
     """The objects are there, and the operator runs; nobody has waited for the workers.
 
-    controller: makes more fields of the Controller's specification, once there are nodes.
+    Args:
+        slurm_images: of all daemons.
+        files: further ones of Slurm's, such as topology.yaml.
+        slurm_conf: further lines.
+        controller: makes more fields of the Controller's specification, once there are nodes.
     """
     with (
         running_sandbox(OPTIONS) as sandbox,
         surroundings.reachable(sandbox, "mariadb") as gateway,
     ):
         sandbox.kubectl("create", "namespace", NAMESPACE)
-        more = controller(sandbox)
         objects = [
-            *(
-                {**each, "spec": {**each["spec"], **more}} if each["kind"] == "Controller" else each
-                for each in slurm_objects.OBJECTS
-            ),
+            *slurm_objects.objects(files, slurm_conf, controller(sandbox)),
             *slurm_objects.accounting(gateway, sandbox.instance.ports["mariadb"]),
         ]
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})

@@ -1,5 +1,7 @@
 """A Slurm of pods, with login pods, as its users write it."""
 
+import copy
+from collections.abc import Mapping
 from typing import Any
 
 from sandbox.operator.serving import CGROUP_CONF, SLURM_CONF
@@ -54,6 +56,20 @@ proxy_lib_name = files
 auth_provider = none
 """
 """sssd.conf: users are those of the image's own files, by way of sssd."""
+
+
+def objects(
+    files: Mapping[str, str], slurm_conf: str, controller: Mapping[str, Any]
+) -> tuple[dict[str, Any], ...]:
+    """Return the same objects with further files of Slurm's, lines of slurm.conf, and fields of the Controller."""
+    found = copy.deepcopy(OBJECTS)
+    for each in found:
+        if each["kind"] == "ConfigMap":
+            each["data"] |= files
+        elif each["kind"] == "Controller":
+            each["spec"]["extraConf"] += slurm_conf
+            each["spec"] |= controller
+    return found
 
 
 def accounting(host: str, port: int) -> tuple[dict[str, Any], ...]:

@@ -203,3 +203,15 @@ def cluster_feature(cluster: ClusterId) -> str:
 def is_parked(slurm_node: SlurmNodeFacts) -> bool:
     """Check whether it may lack its partitions."""
     return names.PARKED_FEATURE in slurm_node.features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReservation:
+    """A reservation of nodes, as Slurm has it or is to have it."""
+
+    name: str
+    start: datetime
+    end: datetime
+    nodes: frozenset[str]
+    flags: frozenset[str] = frozenset()
+    """MAINT, DAILY and so on; Slurm adds some of its own."""

@@ -1,7 +1,11 @@
-"""The claims of workers' volumes: there before the worker, used again by its number, deleted only after their NodeSet's workers."""
+"""The claims of workers' volumes: there before the worker, used again by its number, and deleted only if nobody needs them any more.
+
+That is after the last worker of a deleted NodeSet (`whenDeleted`), or when a number has not been wanted for a while (`whenScaled`).
+"""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -12,16 +16,28 @@ from bridge.crd.metadata import ObjectMetadata
 from bridge.kube import decode, errors, lists, paths
 from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import ResourceKind
-from cluster.nodesets import names
+from cluster.nodesets import names, planning
+from cluster.nodesets.nodeset import NODE_SETS
+from cluster.nodesets.worker_pods import WORKER_PODS
 from cluster.objects.labels import INSTANCE_LABEL, MADE_BY_US
 from cluster.objects.nodeset import NodeSetObject
-from cluster.objects.workers import WorkerKey
-from cluster.rendering.node_sets.claims import NODE_SET_UID_ANNOTATION, claim_bodies
+from cluster.objects.workers import WorkerKey, is_on_nodes
+from cluster.rendering.node_sets.claims import (
+    NODE_SET_UID_ANNOTATION,
+    UNNEEDED_ANNOTATION,
+    claim_bodies,
+    claim_number,
+)
+from cluster.workers import volumes
+from cluster.workers.volumes import HeldClaim
 
 _log = structlog.get_logger(__name__)
 
 _PLURAL: Final = "persistentvolumeclaims"
 _UID_PATH: Final = f"/metadata/annotations/{NODE_SET_UID_ANNOTATION.replace('/', '~1')}"
+_MARK_PATH: Final = f"/metadata/annotations/{UNNEEDED_ANNOTATION.replace('/', '~1')}"
+_LOOK_AGAIN: Final = timedelta(minutes=1)
+"""How often claims are listed while the same workers are needed: a NodeSet is looked at whenever one of its pods changes."""
 
 
 class _ClaimObject(ObjectStruct, frozen=True):
@@ -42,6 +58,20 @@ class _ClaimObject(ObjectStruct, frozen=True):
     def made_for(self) -> str | None:
         """The uid of the NodeSet that has it."""
         return self.metadata.annotations.get(NODE_SET_UID_ANNOTATION)
+
+    @property
+    def mark(self) -> str | None:
+        """Since when nobody has needed it, as it stands there."""
+        return self.metadata.annotations.get(UNNEEDED_ANNOTATION)
+
+    @property
+    def unneeded_since(self) -> datetime | None:
+        """The same as a moment; None also for one that cannot be read."""
+        try:
+            found = datetime.fromisoformat(self.mark or "")
+        except ValueError:
+            return None
+        return found if found.tzinfo else None
 
 
 _decoder = msgspec.json.Decoder(_ClaimObject)
@@ -69,6 +99,12 @@ class WorkerClaims:
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
+        self._looked: dict[str, tuple[frozenset[int], datetime]] = {}
+        """By the NodeSet's uid: the numbers that were needed at the last look, and when the next one is due."""
+
+    def forget(self, uid: str) -> None:
+        """Forget a NodeSet."""
+        self._looked.pop(uid, None)
 
     async def make(self, node_set: NodeSetObject, key: WorkerKey) -> None:
         """See to it that all claims of a worker are there, before its pod is created.
@@ -100,19 +136,30 @@ class WorkerClaims:
                 text = f"{what} was made for NodeSet {found.instance}: give the template of volumeClaimTemplates another name"
                 raise errors.Rejected("POST", path, message=text) from conflict
             # One that somebody else has made is used as it is, and stays theirs.
-            if found.is_ours and found.made_for != meta.uid:
+            if found.is_ours and (found.made_for != meta.uid or found.mark is not None):
                 await self._take(found, path, meta.uid)
             return
         _log.info("claim.created", claim=body["metadata"]["name"])
 
     async def _take(self, found: _ClaimObject, path: str, uid: str) -> None:
-        """Mark one that an earlier NodeSet of this name has left as this one's."""
-        operations = [
+        """Make one that an earlier NodeSet of this name has left this one's, and one that was not needed needed again.
+
+        Raises:
+            Conflict: it has changed or gone meanwhile.
+        """
+        operations: list[dict[str, object]] = [
             {"op": "test", "path": "/metadata/uid", "value": found.metadata.uid},
             {"op": "test", "path": _UID_PATH, "value": found.made_for},
             {"op": "add", "path": _UID_PATH, "value": uid},
         ]
-        await self._kube.request("PATCH", path, body=operations, content_type=JSON_PATCH)
+        if found.mark is not None:
+            operations.append({"op": "test", "path": _MARK_PATH, "value": found.mark})
+            operations.append({"op": "remove", "path": _MARK_PATH})
+        try:
+            await self._kube.request("PATCH", path, body=operations, content_type=JSON_PATCH)
+        except errors.NotFound as gone:
+            text = f"claim {found.metadata.full_name} has just been deleted; it is made anew"
+            raise errors.Conflict("PATCH", path, message=text) from gone
 
     async def delete_all(self, node_set: NodeSetObject) -> None:
         """Delete those of a deleted NodeSet whose workers have all gone, if `whenDeleted` says so.
@@ -128,12 +175,97 @@ class WorkerClaims:
             return
         if fate.when_deleted != "Delete":
             return
+        for each in await self._own(node_set):
+            await self._delete(each)
+
+    async def delete_unneeded(
+        self, node_set: NodeSetObject, *, needed: Collection[int], now: datetime
+    ) -> timedelta | None:
+        """Delete those of numbers that have not been wanted for a while, if `whenScaled` says so; see `cluster.workers.volumes`.
+
+        A number is wanted whatever becomes of its worker: an update, a cordon or an eviction costs no volume. Of workers
+        on Kubernetes nodes, none goes: a node may come back.
+
+        Args:
+            node_set: whose workers.
+            needed: the numbers of those that there are to be, and of those that are there.
+            now: by the wall clock.
+
+        Return when to look again.
+
+        Raises:
+            Conflict: the NodeSet has changed meanwhile, or one of the claims.
+            KubeError: one was not marked or deleted, or nobody knows.
+        """
+        meta, fate = node_set.metadata, node_set.spec.persistent_volume_claim_retention_policy
+        wants = fate is not None and fate.when_scaled == "Delete"
+        if not wants or not node_set.spec.volume_claim_templates or is_on_nodes(node_set):
+            self.forget(meta.uid)
+            return None
+        known, due = self._looked.get(meta.uid, (None, now))
+        if known == frozenset(needed) and now < due:
+            return due - now
+        self.forget(meta.uid)
+        found = {each.metadata.name: each for each in await self._own(node_set)}
+        plan = volumes.plan(_held(node_set, found.values()), needed=needed, now=now)
+        for name in sorted(plan.unmarked):
+            await self._mark(found[name], None)
+        for name in sorted(plan.marked):
+            await self._mark(found[name], now)
+        if plan.deleted:
+            there = await self._numbers_there(node_set)
+            for name in sorted(plan.deleted):
+                if claim_number(node_set, name) not in there:
+                    await self._delete(found[name])
+        wait = min(plan.look_again or _LOOK_AGAIN, _LOOK_AGAIN)
+        self._looked[meta.uid] = (frozenset(needed), now + wait)
+        return wait
+
+    async def _own(self, node_set: NodeSetObject) -> list[_ClaimObject]:
+        """Return those that we made for this very NodeSet, and that nobody has deleted yet, as they are now."""
         meta = node_set.metadata
         params = {"labelSelector": f"{names.selector(meta.name)},{MADE_BY_US}"}
         listed = await lists.listing(self._kube, _CLAIMS, namespace=meta.namespace, params=params)
-        for each in listed:
-            if each.made_for == meta.uid and each.metadata.deletion_timestamp is None:
-                await self._delete(each)
+        return [
+            each
+            for each in listed
+            if each.made_for == meta.uid and each.metadata.deletion_timestamp is None
+        ]
+
+    async def _numbers_there(self, node_set: NodeSetObject) -> frozenset[int]:
+        """Return the numbers of the workers that there are now, not by a cache.
+
+        Raises:
+            Conflict: the NodeSet is not the one that was decided about.
+        """
+        meta = node_set.metadata
+        only = {"fieldSelector": f"metadata.name={meta.name}"}
+        listed = await lists.listing(self._kube, NODE_SETS, namespace=meta.namespace, params=only)
+        now = next((each.metadata for each in listed if each.metadata.uid == meta.uid), None)
+        if now is None or now.generation != meta.generation or now.deletion_timestamp is not None:
+            text = f"NodeSet {meta.full_name} has changed: its volumes are looked at again"
+            raise errors.Conflict("GET", NODE_SETS.path, message=text)
+        params = {"labelSelector": names.selector(meta.name)}
+        pods = await lists.listing(self._kube, WORKER_PODS, namespace=meta.namespace, params=params)
+        keys = (planning.worker_key(node_set, pod) for pod in pods)
+        return frozenset(key for key in keys if isinstance(key, int))
+
+    async def _mark(self, found: _ClaimObject, since: datetime | None) -> None:
+        """Say on this very version of a claim since when nobody needs it; None: somebody does."""
+        meta = found.metadata
+        path = paths.collection("v1", _PLURAL, meta.namespace) + paths.of(meta.name)
+        value = since.replace(microsecond=0).isoformat() if since is not None else ""
+        change: dict[str, object] = {"op": "add", "path": _MARK_PATH, "value": value}
+        if since is None:
+            change = {"op": "remove", "path": _MARK_PATH}
+        body: list[dict[str, object]] = [
+            {"op": "test", "path": "/metadata/uid", "value": meta.uid},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},
+            change,
+        ]
+        with contextlib.suppress(errors.NotFound):
+            await self._kube.request("PATCH", path, body=body, content_type=JSON_PATCH)
+        _log.info("claim.marked", claim=meta.full_name, unneeded_since=value)
 
     async def _delete(self, found: _ClaimObject) -> None:
         meta = found.metadata
@@ -142,3 +274,13 @@ class WorkerClaims:
         with contextlib.suppress(errors.NotFound):
             await self._kube.request("DELETE", path, body={"preconditions": same})
         _log.info("claim.deleted", claim=meta.full_name)
+
+
+def _held(node_set: NodeSetObject, found: Collection[_ClaimObject]) -> Iterator[HeldClaim]:
+    """Yield those of workers with numbers."""
+    for each in found:
+        number = claim_number(node_set, each.metadata.name)
+        if number is not None and not each.metadata.owner_references:
+            yield HeldClaim(
+                name=each.metadata.name, number=number, unneeded_since=each.unneeded_since
+            )

@@ -29,7 +29,6 @@ _BY_NAME: Final[dict[str, Any]] = {
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["name"],
 }
-_GO_DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
 _LINE: Final = r'^[^\n\r"\\#]*$'
 
 NodesName = Annotated[
@@ -149,7 +148,7 @@ class ClusterToken(ObjectStruct, frozen=True):
         ),
     ] = ""
     lifetime: Annotated[
-        Annotated[str, Meta(max_length=64, pattern=_GO_DURATION)] | None,
+        Annotated[str, Meta(max_length=64, pattern=parts.GO_DURATION)] | None,
         Meta(description="How long it is good for, such as 1h."),
     ] = None
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from bridge.domain import numbers
 from bridge.domain.faults import Fault
 from cluster.objects.labels import WORKER_APP, standard
 from cluster.objects.nodeset import NodeSetObject
@@ -10,6 +11,8 @@ from cluster.objects.workers import WorkerKey, volumes_of
 
 NODE_SET_UID_ANNOTATION: Final = "slurm-bridge.dev/node-set-uid"
 """On a claim that we made: for which NodeSet."""
+UNNEEDED_ANNOTATION: Final = "slurm-bridge.dev/unneeded-since"
+"""On a claim that we made: since when there has been no worker of its number, and none was wanted."""
 _LONGEST_NAME: Final = 63
 """Of a template: the pod's volume has its name."""
 
@@ -34,7 +37,17 @@ def claim_faults(node_set: NodeSetObject) -> Iterator[Fault]:
 
 def claim_name(template: str, node_set: str, key: WorkerKey) -> str:
     """Return the name of a worker's claim."""
-    return f"{template}-{node_set}-{volumes_of(key)}"
+    return f"{_prefix(template, node_set)}{volumes_of(key)}"
+
+
+def claim_number(node_set: NodeSetObject, claim: str) -> int | None:
+    """Return of which worker's number a claim is; None if it is none of this NodeSet's with a number."""
+    for each in node_set.spec.volume_claim_templates or ():
+        text = claim.removeprefix(_prefix(_name(each), node_set.metadata.name))
+        number = numbers.whole(text) if text != claim else None
+        if number is not None and str(number) == text:
+            return number
+    return None
 
 
 def claim_bodies(node_set: NodeSetObject, key: WorkerKey) -> tuple[dict[str, Any], ...]:
@@ -72,6 +85,10 @@ def _body(node_set: NodeSetObject, template: Mapping[str, Any], key: WorkerKey) 
         "metadata": metadata,
         "spec": template["spec"],
     }
+
+
+def _prefix(template: str, node_set: str) -> str:
+    return f"{template}-{node_set}-"
 
 
 def _name(template: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ _AFTERWARDS_S: Final = 10
 """Of the grace, for what comes after the wait."""
 
 _SCRIPT: Final = """\
-node=$(hostname)
+node={node}
 update() {{ timeout 15 scontrol update nodename="$node" "$@"; }}
 update state=drain reason='{prefix}its pod is being deleted'
 end=$(($(date +%s) + {wait_s}))
@@ -27,10 +27,12 @@ update state=down reason='{prefix}its pod was deleted before its jobs had ended'
 """Slurm knows who has jobs. If it cannot be asked, the worker's own processes do: each step has a slurmstepd of that name."""
 
 
-def script(grace_s: int) -> str:
+def script(grace_s: int, *, node: str = "") -> str:
     """Return the shell script.
 
     Args:
         grace_s: seconds after which the kubelet ends it.
+        node: its name in Slurm, a host name; by default the container's host name.
     """
-    return _SCRIPT.format(prefix=REASON_PREFIX, wait_s=max(grace_s - _AFTERWARDS_S, 0))
+    wait_s = max(grace_s - _AFTERWARDS_S, 0)
+    return _SCRIPT.format(prefix=REASON_PREFIX, wait_s=wait_s, node=node or "$(hostname)")

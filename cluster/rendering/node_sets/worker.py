@@ -46,6 +46,8 @@ _SECURITY: Final[Mapping[WorkerProfile, Mapping[str, Any]]] = {
 }
 _OURS: Final = ("hostname", "subdomain", "restartPolicy")
 """What makes it this worker: another value would be another node of Slurm's."""
+_HOST_DNS: Final = "ClusterFirstWithHostNet"
+"""Without it, Kubernetes gives a pod with the network of its machine that machine's name servers."""
 _TOLERATION: Final = {
     "key": "nodeset.slinky.slurm.net/worker",
     "operator": "Exists",
@@ -132,12 +134,40 @@ def _faults(
             "spec.template.spec.subdomain",
             "leave it out: workers find each other under the Service of their Controller",
         )
-    if given.get("hostNetwork"):
-        yield Fault(
-            "spec.template.spec.hostNetwork",
-            "leave it out: its Slurm node would have the name of its Kubernetes node, which is not"
-            " served yet",
+    if is_on_host_network(node_set):
+        yield from _host_network_faults(node_set, controller)
+
+
+def is_on_host_network(node_set: NodeSetObject) -> bool:
+    """Check whether its workers have the addresses and ports of their machines."""
+    template = node_set.spec.template
+    return bool(((template.spec or {}) if template else {}).get("hostNetwork"))
+
+
+def _host_network_faults(
+    node_set: NodeSetObject, controller: ControllerObject | None
+) -> Iterator[Fault]:
+    """Find what does not go with the addresses and ports of machines."""
+    spec = node_set.spec
+    given = (spec.template.spec or {}) if spec.template else {}
+    if profile_of(node_set) is WorkerProfile.PLAIN:
+        text = "leave it out with the profile plain: Pod Security's level baseline forbids it"
+        yield Fault("spec.template.spec.hostNetwork", text)
+    if spec.oversubscribe_node:
+        text = f"leave it out with hostNetwork: two workers of a machine cannot both have its port {SLURMD_PORT}"
+        yield Fault("spec.oversubscribeNode", text)
+    if spec.ssh and spec.ssh.enabled:
+        text = (
+            f"leave it out with hostNetwork: port {ssh.SSH_PORT} is that of the machine's own sshd"
         )
+        yield Fault("spec.ssh.enabled", text)
+    policy, is_inside = given.get("dnsPolicy"), controller is None or not controller.spec.external
+    if is_inside and policy not in (None, _HOST_DNS, "None"):
+        text = (
+            f"expected {_HOST_DNS}, or None with a dnsConfig, because of hostNetwork; found {policy}:"
+            " with another policy, slurmd does not find its Controller by a name of the cluster"
+        )
+        yield Fault("spec.template.spec.dnsPolicy", text)
 
 
 def pinned(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]:
@@ -197,15 +227,24 @@ def _specification(
         "terminationGracePeriodSeconds": leaving.GRACE_S,
         "dnsConfig": {"searches": [workers_domain(controller, site)]},
         "initContainers": [pods.log_reader(image, "slurmd.log", spec.logfile)],
-        "containers": [_slurmd(node_set, controller, image)],
+        "containers": [_slurmd(node_set, key, controller, image)],
+        **({"dnsPolicy": _HOST_DNS} if is_on_host_network(node_set) else {}),
         "volumes": volumes,
         "tolerations": [dict(each) for each in worker_tolerations(node_set)],
         **({} if spec.oversubscribe_node else {"affinity": _one_per_node()}),
     }
 
 
-def _slurmd(node_set: NodeSetObject, controller: ControllerObject, image: str) -> dict[str, Any]:
-    ports = [{"name": WORKER_APP, "containerPort": SLURMD_PORT, "protocol": "TCP"}]
+def _slurmd(
+    node_set: NodeSetObject, key: WorkerKey, controller: ControllerObject, image: str
+) -> dict[str, Any]:
+    ports: list[dict[str, Any]] = [
+        {"name": WORKER_APP, "containerPort": SLURMD_PORT, "protocol": "TCP"}
+    ]
+    # With the network of its machine, a pod has that machine's host name, too: slurmd and preStop are told theirs.
+    name = host_name(node_set, key) if is_on_host_network(node_set) else ""
+    if name:  # of two on one machine, of whatever NodeSet and namespace, kube-scheduler places one
+        ports[0]["hostPort"] = SLURMD_PORT
     mounts = [dict(pods.ETC_MOUNT), dict(pods.LOG_MOUNT)]
     if node_set.spec.ssh and node_set.spec.ssh.enabled:
         ports.append({"name": "ssh", "containerPort": ssh.SSH_PORT, "protocol": "TCP"})
@@ -214,6 +253,7 @@ def _slurmd(node_set: NodeSetObject, controller: ControllerObject, image: str) -
         "image": image,
         "args": [
             "-Z",
+            *(("-N", name) if name else ()),
             "--conf-server",
             configuration_servers(controller),
             "--conf",
@@ -228,7 +268,9 @@ def _slurmd(node_set: NodeSetObject, controller: ControllerObject, image: str) -
         "livenessProbe": pods.http_probe("/livez", WORKER_APP, failures=6),
         "readinessProbe": pods.http_probe("/readyz", WORKER_APP),
         "lifecycle": {
-            "preStop": {"exec": {"command": ["sh", "-c", leaving.script(_grace_s(node_set))]}}
+            "preStop": {
+                "exec": {"command": ["sh", "-c", leaving.script(_grace_s(node_set), node=name)]}
+            }
         },
         "securityContext": dict(_SECURITY[profile_of(node_set) or WorkerProfile.PRIVILEGED]),
         "volumeMounts": mounts,

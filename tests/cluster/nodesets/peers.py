@@ -39,10 +39,10 @@ from cluster.rendering.site import ServedNamespaces
 from tests.cluster.examples import manifest
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer
-from tests.make.slurm import Job, Slurm
+from tests.make.slurm import Job, Slurm, number
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Trouble
-from tests.virtual_time import VirtualClock
+from tests.virtual_time import EPOCH, VirtualClock
 
 READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T00:00:00Z"}
 
@@ -111,6 +111,8 @@ class Cluster(ApplyingServer):
             return self._page(list(self.of("ControllerRevision").values()))
         if path.endswith("/persistentvolumeclaims"):
             return self._page(list(self.of("PersistentVolumeClaim").values()))
+        if path.endswith("/nodesets"):
+            return self._page(list(self.of("NodeSet").values()))
         return super()._read(method, path)
 
     def put(self, manifest: Manifest) -> None:
@@ -171,6 +173,13 @@ class Workers(Slurm):
     late_s = 0.0
     """So long after its reply was lost the next change of a node takes effect; 0: there is a reply."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.reservations: dict[str, dict[str, Any]] = {}
+        """As they were asked for, by name."""
+        self.refused_reservations = ""
+        """Why none is made."""
+
     @override
     def _change_node(self, operation: str, method: str, name: str, body: Any) -> None:
         late_s, self.late_s = self.late_s, 0.0
@@ -199,7 +208,52 @@ class Workers(Slurm):
     def _read(self, operation: str, path: str) -> dict[str, Any]:
         if path == "/jobs/":
             return {"jobs": [job.wired() for job in self.jobs.values()]}
+        if path == "/reservations/":
+            return {"reservations": [self._reserved(each) for each in self.reservations.values()]}
         return super()._read(operation, path)
+
+    @override
+    def _write(self, operation: str, method: str, path: str, body: Any) -> dict[str, Any]:
+        if not operation.startswith("reservation."):
+            return super()._write(operation, method, path, body)
+        if method == "DELETE":
+            if self.reservations.pop(path.rsplit("/", 1)[-1], None) is None:
+                raise Rejected(operation, "no such reservation", error_number=2053)
+        elif self.refused_reservations:
+            raise Rejected(operation, self.refused_reservations, error_number=2016)
+        elif {*body["node_list"]} - {*self.nodes.by_name}:
+            raise Rejected(operation, "Invalid node name specified", error_number=2018)
+        else:
+            self.reservations[body["name"]] = body
+        return {}
+
+    @override
+    def _wired(self, node: Node) -> dict[str, Any]:
+        """As `Slurm` has it, in maintenance while a reservation of it has begun."""
+        found = super()._wired(node)
+        for name, each in self.reservations.items():
+            begin_s, end_s = _times(each)
+            now_s = EPOCH.timestamp() + asyncio.get_running_loop().time()
+            if node.name in each["node_list"] and begin_s <= now_s < end_s:
+                states = [*found["state"], "MAINTENANCE", "RESERVED"]
+                found = {**found, "state": states, "reservation": name}
+        return found
+
+    def _reserved(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        begin_s, end_s = _times(asked)
+        return {
+            "name": asked["name"],
+            "node_list": ",".join(asked["node_list"]),
+            "flags": [*asked["flags"], "SPEC_NODES"],
+            "start_time": number(begin_s),
+            "end_time": number(end_s),
+        }
+
+
+def _times(asked: Mapping[str, Any]) -> tuple[int, int]:
+    """Begin and end of a reservation, in seconds since 1970."""
+    begin_s, minutes = (int(asked[key]["number"]) for key in ("start_time", "duration"))
+    return begin_s, begin_s + 60 * minutes
 
 
 class Away:

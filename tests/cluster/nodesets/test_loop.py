@@ -54,7 +54,10 @@ def test_of_too_many_the_idle_go_first_and_the_busy_one_stays_until_its_job_has_
         assert "slurm-operator: scaled in" == drained.reason
         said = operator.api.condition("gpu", "Ready")
         assert "ScalingIn" == said["reason"]
-        assert "gpu-4 goes (scaled in) when its jobs have ended" in said["message"]
+        assert (
+            "3 workers are there, 2 are wanted; gpu-4 goes (scaled in) when its jobs have ended"
+            == said["message"]
+        )
 
         del operator.slurm.jobs[1]
         await operator.lead(for_s=SETTLED_S)
@@ -285,16 +288,6 @@ def test_a_nodeset_that_cannot_be_served_costs_only_itself() -> None:
         odd = node_set("odd", replicas=2)
         odd["spec"]["replicas"] = -1
         operator.api.put(odd)
-        unserved = {"whenScaled": "Delete"}
-        volumes = [{"metadata": {"name": "data"}, "spec": {}}]
-        operator.api.put(
-            node_set(
-                "volumes",
-                replicas=2,
-                volumeClaimTemplates=volumes,
-                persistentVolumeClaimRetentionPolicy=unserved,
-            )
-        )
         operator.api.put(node_set("bare", replicas=2, slurmd={}))
         named = {"spec": {"hostname": "gpu-"}}
         later = node_set("namesake", replicas=2, template=named)
@@ -306,12 +299,11 @@ def test_a_nodeset_that_cannot_be_served_costs_only_itself() -> None:
         assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
         said = {
             name: operator.api.condition(name, "Accepted")
-            for name in ("odd", "volumes", "bare", "namesake", "gpu")
+            for name in ("odd", "bare", "namesake", "gpu")
         }
         assert "True" == said.pop("gpu")["status"]
         assert {"False"} == {each["status"] for each in said.values()}
         assert "replicas" in said["odd"]["message"]
-        assert "NotServed" == said["volumes"]["reason"]
         assert "spec.slurmd.image: expected an image" == said["bare"]["message"]
         assert "NodeSet gpu" in said["namesake"]["message"]
 
@@ -334,27 +326,6 @@ def test_a_nodeset_that_cannot_be_read_any_more_can_be_deleted() -> None:
         operator.api.put(odd)
         await operator.lead(for_s=SETTLED_S)
         assert {} == operator.api.of("NodeSet")
-
-    run(main)
-
-
-def test_a_nodeset_that_is_not_served_any_more_keeps_its_workers() -> None:
-    async def main(clock: VirtualClock) -> None:
-        operator = Operator(clock)
-        volumes = [{"metadata": {"name": "data"}, "spec": {}}]
-        operator.api.put(node_set(replicas=2, volumeClaimTemplates=volumes))
-        await operator.lead(for_s=SETTLED_S)
-        unserved = {"whenScaled": "Delete"}
-        operator.api.change(
-            "NodeSet", "gpu", spec={"persistentVolumeClaimRetentionPolicy": unserved, "replicas": 0}
-        )
-        before = len(operator.trouble.writes)
-        await operator.lead(for_s=SETTLED_S)
-
-        assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
-        assert "NotServed" == operator.api.condition("gpu", "Accepted")["reason"]
-        assert 2 == operator.api.status("gpu")["replicas"]
-        assert 1 == len(operator.trouble.writes) - before
 
     run(main)
 

@@ -4,27 +4,10 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.nodesets.given import LABELS, machine, on_nodes
 from tests.cluster.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
-from tests.make.apiserver import Manifest
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import VirtualClock, run
-
-LABELS = {"gpu": "yes"}
-
-
-def machine(name: str, **spec: Any) -> Manifest:
-    meta = {
-        "name": name,
-        "uid": name,
-        "labels": LABELS,
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-    }
-    return {"kind": "Node", "metadata": meta, "spec": spec}
-
-
-def on_nodes(**changes: Any) -> Manifest:
-    template = {"spec": {"nodeSelector": LABELS}}
-    return node_set(**{"replicas": 1, "scalingMode": "DaemonSet", "template": template, **changes})
 
 
 def relabel(operator: Operator, name: str, labels: dict[str, str]) -> None:

@@ -58,7 +58,10 @@ def test_a_field_that_is_not_acted_on_is_told() -> None:
         await operator.lead(for_s=SETTLED_S)
         told = operator.api.condition("gpu", "Accepted")
         assert ("True", "PartlyServed") == (told["status"], told["reason"])
-        assert "spec.pruneSlurmNodeRecords: only Never is served yet" in told["message"]
+        assert (
+            "spec.pruneSlurmNodeRecords: changes nothing without scalingMode: DaemonSet"
+            in told["message"]
+        )
         assert ["gpu-0"] == names_of(operator.api.pods)
 
     run(main)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.nodesets.given import container, current, update
 from tests.cluster.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
-from tests.make.apiserver import Manifest
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import VirtualClock, run
 
@@ -20,22 +20,6 @@ WITHOUT_IMAGE = {
         }
     ],
 }
-
-
-def container(image: str) -> Manifest:
-    return {"slurmd": {"image": image}}
-
-
-def update(operator: Operator, image: str = "slurmd:2") -> None:
-    operator.api.change("NodeSet", "gpu", spec=container(image))
-
-
-def current(operator: Operator) -> list[str]:
-    """The workers that have the template as it is."""
-    found = operator.api.status("gpu")["nodeSetHash"]
-    pods = operator.api.pods
-    label = "controller-revision-hash"
-    return [n for n in names_of(pods) if found == pods[n]["metadata"]["labels"][label]]
 
 
 def kept(operator: Operator) -> list[tuple[int, str]]:

@@ -1,10 +1,11 @@
 """Volumes of workers: there before them, used again by their numbers, and never deleted while a worker may need them."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.cluster.nodesets.peers import SETTLED_S, Operator, names_of, node_set
+from tests.cluster.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import VirtualClock, run
 
@@ -16,6 +17,10 @@ TEMPLATE = {
     },
 }
 GOES = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+SCALES = {"whenDeleted": "Retain", "whenScaled": "Delete"}
+MARK = "slurm-bridge.dev/unneeded-since"
+LATER_S = 3 * SETTLED_S
+"""Longer than a worker takes to go, and then its volume."""
 
 
 def with_volumes(**changes: Any) -> dict[str, Any]:
@@ -25,6 +30,12 @@ def with_volumes(**changes: Any) -> dict[str, Any]:
 def uids(operator: Operator) -> dict[str, str]:
     found = operator.api.of("PersistentVolumeClaim")
     return {name: each["metadata"]["uid"] for name, each in found.items()}
+
+
+def marks(operator: Operator) -> set[str]:
+    """The claims of which it is said that nobody needs them."""
+    found = operator.api.of("PersistentVolumeClaim").items()
+    return {name for name, each in found if MARK in each["metadata"]["annotations"]}
 
 
 def delete(operator: Operator) -> None:
@@ -65,6 +76,117 @@ def test_scaling_in_and_an_update_cost_no_volume() -> None:
             await operator.lead(for_s=3 * SETTLED_S)
             assert before == uids(operator)
         assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
+
+    run(main)
+
+
+def test_the_volume_of_a_worker_that_was_scaled_in_goes_after_a_while_if_that_is_wanted() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(with_volumes(persistentVolumeClaimRetentionPolicy=SCALES))
+        await operator.lead(for_s=SETTLED_S)
+        before = uids(operator)
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 1})
+        await operator.lead(for_s=SETTLED_S)
+        assert ["gpu-0"] == names_of(operator.api.pods)
+        assert ({"data-gpu-1"}, before) == (marks(operator), uids(operator))
+        await operator.lead(for_s=2 * SETTLED_S)
+        assert {"data-gpu-0": before["data-gpu-0"]} == uids(operator)
+
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 2})
+        await operator.lead(for_s=SETTLED_S)
+        after = uids(operator)
+        assert before["data-gpu-0"] == after["data-gpu-0"]
+        assert before["data-gpu-1"] != after["data-gpu-1"]
+        count = len(operator.trouble.writes)
+        await operator.lead(for_s=300)
+        assert [] == operator.trouble.writes[count:]
+
+    run(main)
+
+
+def test_who_changes_their_mind_at_once_keeps_the_volume() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(with_volumes(persistentVolumeClaimRetentionPolicy=SCALES))
+        await operator.lead(for_s=SETTLED_S)
+        before = uids(operator)
+        scale = partial(operator.api.change, "NodeSet", "gpu")
+        await operator.lead(
+            for_s=2 * LATER_S,
+            then={
+                1.0: lambda: scale(spec={"replicas": 1}),
+                45.0: lambda: scale(spec={"replicas": 2}),
+            },
+        )
+        assert (set(), before) == (marks(operator), uids(operator))
+        assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
+
+    run(main)
+
+
+def test_no_volume_goes_while_its_worker_is_only_updated_evicted_cordoned_or_busy() -> None:
+    """SchedMD's operator takes a cordon for a scale-in (D16)."""
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(with_volumes(persistentVolumeClaimRetentionPolicy=SCALES))
+        await operator.lead(for_s=SETTLED_S)
+        before = uids(operator)
+        operator.api.change("NodeSet", "gpu", spec={"slurmd": {"image": "slurmd:2"}})
+        await operator.lead(for_s=LATER_S)
+        meta = operator.api.pods["gpu-1"]["metadata"]
+        cordoned = {"nodeset.slinky.slurm.net/pod-cordon": "true"}
+        operator.api.change("Pod", "gpu-1", metadata={**meta, "annotations": cordoned})
+        await operator.lead(for_s=LATER_S)
+        operator.api.remove("Pod", "gpu-1")
+        await operator.lead(for_s=LATER_S, kubelet=False)
+        await operator.lead(for_s=SETTLED_S)
+        for number in (0, 1):
+            operator.slurm.jobs[number + 1] = job(number + 1, f"gpu-{number}")
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 1})
+        await operator.lead(for_s=LATER_S)
+        assert (set(), before) == (marks(operator), uids(operator))
+
+    run(main)
+
+
+def test_what_somebody_has_changed_since_or_made_by_hand_does_not_go() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(with_volumes(persistentVolumeClaimRetentionPolicy=SCALES))
+        await operator.lead(for_s=SETTLED_S)
+        claims = operator.api.of("PersistentVolumeClaim")
+        path = next(each for each in operator.api.objects if each.endswith("/data-gpu-1"))
+        own = {**claims["data-gpu-1"]["metadata"], "name": "data-gpu-7", "annotations": {"a": "b"}}
+        operator.api._store(
+            path.replace("gpu-1", "gpu-7"), {**claims["data-gpu-1"], "metadata": own}
+        )
+        operator.api.change("NodeSet", "gpu", spec={"scalingMode": "DaemonSet"})
+        await operator.lead(for_s=LATER_S)
+        assert ["data-gpu-0", "data-gpu-1", "data-gpu-7"] == sorted(uids(operator))
+        operator.api.change("NodeSet", "gpu", spec={"scalingMode": "StatefulSet", "replicas": 1})
+        await operator.lead(for_s=LATER_S)
+        assert ["data-gpu-0", "data-gpu-7"] == sorted(uids(operator))
+
+    run(main)
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("at", range(1, 19))
+def test_whatever_write_fails_only_the_volume_that_nobody_needs_goes(fault: Fault, at: int) -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock, Trouble(fault, at=at))
+        operator.api.put(with_volumes(persistentVolumeClaimRetentionPolicy=SCALES))
+        await operator.lead(for_s=2 * SETTLED_S)
+        before = uids(operator)
+        operator.slurm.jobs[1] = job(1, "gpu-0")
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 1})
+        await operator.lead(for_s=2 * LATER_S)
+        assert {"data-gpu-0": before["data-gpu-0"]} == uids(operator)
+        assert ["gpu-0"] == names_of(operator.api.pods)
+        assert "RUNNING" == operator.slurm.jobs[1].state
+        assert len(operator.trouble.writes) >= 18, "there are writes at which none failed"
 
     run(main)
 

@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import pytest
 
-from cluster.nodesets import worker_pods
 from cluster.workers.situation import PodStage
+from tests.cluster.nodesets.given import BOUND, READY, pod
 
-BOUND = {"nodeName": "machine"}
 BEHIND = "PodInitializing"
-READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def waiting(*reasons: str, restarts: int = 0, first: Sequence[str] = ()) -> dict[str, Any]:
@@ -31,11 +28,6 @@ def waiting(*reasons: str, restarts: int = 0, first: Sequence[str] = ()) -> dict
         "initContainerStatuses": said(first),
         "containerStatuses": said(reasons),
     }
-
-
-def pod(metadata: Any = None, **parts: Any) -> worker_pods.WorkerPodObject:
-    meta = {"name": "gpu-0", "namespace": "slurm", "uid": "u", **(metadata or {})}
-    return worker_pods.read(msgspec.json.encode({"metadata": meta, **parts}))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +76,7 @@ def test_a_pod_counts_as_never_started_only_if_that_is_sure(
     [
         ("gpu-0", {}),
         ("a100-0", {"hostname": "a100-0"}),
-        ("machine", {"hostname": "a100-0", "hostNetwork": True, **BOUND}),
+        ("a100-0", {"hostname": "a100-0", "hostNetwork": True, **BOUND}),
     ],
 )
 def test_slurm_knows_it_by_its_host_name(expected: str, spec: dict[str, Any]) -> None:

@@ -168,13 +168,69 @@ def test_its_part_of_the_pod_is_laid_over_ours() -> None:
 
 
 def test_what_would_make_it_another_node_is_refused_at_once() -> None:
-    wrong = {"restartPolicy": "Never", "subdomain": "x", "hostNetwork": True, "hostname": "x" * 62}
+    wrong = {"restartPolicy": "Never", "subdomain": "x", "hostname": "x" * 62}
     found = worker_pod(node_set(template={"spec": wrong}), 10, CONTROLLER, SITE)
 
     assert isinstance(found, Refused)
-    assert [f"spec.template.spec.{key}" for key in ("hostname", *tuple(wrong)[:3])] == [
+    assert [f"spec.template.spec.{key}" for key in ("hostname", *tuple(wrong)[:2])] == [
         each.path for each in found.faults
     ]
+
+
+def on_host_network(**spec: Any) -> dict[str, Any]:
+    """The template of workers with the network of their machines."""
+    return {"spec": {"hostNetwork": True, **spec}}
+
+
+def test_with_the_network_of_its_machine_it_keeps_its_own_name() -> None:
+    """Such a pod has the machine's host name."""
+    spec = made(7, template=on_host_network())
+    container = spec["containers"][0]
+
+    assert (True, "gpu-7") == (spec["hostNetwork"], spec["hostname"])
+    assert ["-Z", "-N", "gpu-7", "--conf-server"] == container["args"][:4]
+    assert "node=gpu-7\n" in container["lifecycle"]["preStop"]["exec"]["command"][-1]
+    assert "-N" not in slurmd()["args"]
+    assert "node=$(hostname)\n" in slurmd()["lifecycle"]["preStop"]["exec"]["command"][-1]
+    of = node_set(scalingMode="DaemonSet", template=on_host_network())
+    found = worker_pod(of, OnNode(kube_node="a.example", host="a"), CONTROLLER, SITE)
+    assert not isinstance(found, Refused)
+    assert ["-Z", "-N", "a"] == found["spec"]["containers"][0]["args"][:3]
+
+
+def test_with_the_network_of_its_machine_it_finds_names_of_the_cluster() -> None:
+    assert "ClusterFirstWithHostNet" == made(template=on_host_network())["dnsPolicy"]
+    assert "dnsPolicy" not in made()
+    assert "None" == made(template=on_host_network(dnsPolicy="None"))["dnsPolicy"]
+    found = worker_pod(
+        node_set(template=on_host_network(dnsPolicy="ClusterFirst")), 0, CONTROLLER, SITE
+    )
+    assert isinstance(found, Refused)
+    assert ["spec.template.spec.dnsPolicy"] == [each.path for each in found.faults]
+
+
+def test_no_two_workers_have_one_port_of_a_machine() -> None:
+    (port,) = made(template=on_host_network())["containers"][0]["ports"]
+    assert (6818, 6818) == (port["containerPort"], port["hostPort"])
+    assert "hostPort" not in named(slurmd()["ports"], "slurmd")
+    found = worker_pod(
+        node_set(
+            template=on_host_network(),
+            oversubscribeNode=True,
+            ssh={"enabled": True, "sssdConfRef": {"name": "a", "key": "b"}},
+        ),
+        0,
+        CONTROLLER,
+        SITE,
+    )
+    assert isinstance(found, Refused)
+    assert ["spec.oversubscribeNode", "spec.ssh.enabled"] == [each.path for each in found.faults]
+
+
+def test_a_plain_worker_has_not_the_network_of_its_machine() -> None:
+    found = with_profile("plain", template=on_host_network())
+    assert isinstance(found, Refused)
+    assert ["spec.template.spec.hostNetwork"] == [each.path for each in found.faults]
 
 
 def test_without_its_controller_there_is_no_worker() -> None:

@@ -14,7 +14,7 @@ from tests.servers import wait_until
 pytestmark = pytest.mark.real_all
 
 JOB_S = 30
-ROTATES_S = 1500.0
+ROTATES_S = 750.0
 """Three times all daemons, and each worker after its job."""
 STATE = "/var/lib/test-slurmctld"
 SLURM_USER = "401"

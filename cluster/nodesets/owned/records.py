@@ -1,0 +1,40 @@
+"""Delete the nodes that Slurm is to forget; it refuses that for one that jobs or a reservation name."""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+import structlog
+
+from bridge.domain import faults
+from bridge.domain.ids import SlurmNode
+from bridge.slurm import nodes
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import Rejected
+from bridge.slurm.nodes import Deletion
+
+_log = structlog.get_logger(__name__)
+
+_MOST: Final = 16
+"""Nodes at one look: others wait for the next one."""
+_LONGEST_WORDS: Final = 200
+
+
+async def forget(slurm: SlurmClient, names: Iterable[SlurmNode]) -> tuple[str, ...]:
+    """Delete some of them, and return what Slurm refuses, in words.
+
+    Raises:
+        SlurmError: one was not deleted, or nobody knows; the rest is left for the next look.
+    """
+    refused = []
+    for name in islice(names, _MOST):
+        try:
+            outcome = await nodes.delete(slurm, name)
+        except Rejected as error:
+            words = faults.shortened(str(error), _LONGEST_WORDS)
+            refused.append(f"node {name} stays in Slurm: {words}")
+            continue
+        _log.info("node.forgotten", node=name, outcome=outcome.value)
+        if outcome is Deletion.BUSY:
+            refused.append(f"node {name} stays in Slurm, because jobs or a reservation name it")
+    return tuple(refused)

@@ -1,0 +1,70 @@
+"""How a NodeSet's numbers are told: in words that make sense whatever they are."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cluster.nodesets import status
+from cluster.nodesets.planning import PlannedWorker
+from cluster.nodesets.status import StatusFacts
+from cluster.objects.nodeset import NodeSetStatus
+from cluster.workers.actions import WorkerDecision
+from cluster.workers.situation import SeenWorker, WorkerFacts
+from tests.cluster.nodesets.given import BOUND, READY, pod
+
+Told = tuple[PlannedWorker, WorkerDecision]
+
+
+def worker(number: int, *, is_ready: bool, goes: str) -> Told:
+    made = pod({"name": f"gpu-{number}"}, spec=BOUND, status=READY if is_ready else {})
+    facts = WorkerFacts(
+        name=made.slurm_node, pod=made.facts, seen=SeenWorker(is_sure=False), goes=goes
+    )
+    planned = PlannedWorker(key=number, pod=made, facts=facts)
+    return planned, WorkerDecision(reason=f"gpu-{number} goes" if goes else "")
+
+
+def ready(*, wanted: int, there: int, are_ready: int) -> tuple[str, str, str]:
+    """The condition of a NodeSet: those with the highest numbers go if there are too many."""
+    workers = [
+        worker(each, is_ready=each < are_ready, goes="scaled in" if each >= wanted else "")
+        for each in range(there)
+    ]
+    facts = StatusFacts(
+        before=NodeSetStatus(),
+        generation=1,
+        desired=wanted,
+        workers=workers,
+        states=lambda _: None,
+        trouble=None,
+        refusal=None,
+        failures=(),
+        digest="",
+        strategy="RollingUpdate",
+        may_replace=True,
+        selector="",
+        min_ready=timedelta(0),
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    (told,) = (each for each in status.told(facts).conditions if each.type == "Ready")
+    return told.status, told.reason, told.message
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "are_ready", "reason", "message"),
+    [
+        (2, 2, 2, "AllReady", "2 of 2 workers are ready"),
+        (2, 2, 1, "NotReady", "1 of 2 workers are ready"),
+        (2, 1, 1, "NotReady", "1 of 2 workers are ready"),
+        (0, 0, 0, "AllReady", "0 of 0 workers are ready"),
+        (1, 2, 2, "ScalingIn", "2 workers are there, 1 is wanted; gpu-1 goes"),
+        (2, 3, 1, "ScalingIn", "3 workers are there, 2 are wanted; gpu-2 goes"),
+        (0, 1, 1, "ScalingIn", "1 worker is there, none is wanted; gpu-0 goes"),
+    ],
+)
+def test_it_is_never_said_that_more_are_ready_than_are_wanted(
+    wanted: int, there: int, are_ready: int, reason: str, message: str
+) -> None:
+    truth, found, said = ready(wanted=wanted, there=there, are_ready=are_ready)
+    assert (reason, message) == (found, said)
+    assert truth == ("True" if reason == "AllReady" else "False")
