@@ -82,6 +82,7 @@ def answering(program: Program, mirror: Mirror) -> tuple[Service, ...]:
         lookup=mirror.pods.get,
         clock=program.clock,
         metrics=program.metrics,
+        last_look=escrow.last_look(program, mirror),
         home=asyncio.get_running_loop(),
     )
     sock = bind(configured.listen)
@@ -190,6 +191,7 @@ def binder_of(term: Leadership, bridged: Bridged, claims: KnownClaims | None) ->
         metrics=program.metrics,
         set_aside=program.set_aside,
         rng=program.rng,
+        last_look=escrow.last_look(program, mirror),
     )
 
 

@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request, Response
 from bridge.domain.admission import binding as placement
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.pods import Pod
+from bridge.escrow.shares import LastLook, no_look
 from bridge.kube import errors, objects, writes
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
@@ -34,6 +35,7 @@ def create(
     lookup: Lookup,
     clock: Clock,
     metrics: Metrics,
+    last_look: LastLook = no_look,
     home: asyncio.AbstractEventLoop | None = None,
 ) -> FastAPI:
     """Build the ASGI application.
@@ -43,7 +45,8 @@ def create(
         lookup: looks pods up.
         clock: tells how long a pod has waited.
         metrics: counts every call.
-        home: the event loop of kube and lookup; None for the application's own.
+        last_look: says whether a pod's job has ended meanwhile.
+        home: the event loop of kube, lookup and last_look; None for the application's own.
     """
 
     async def filter_nodes(request: Request) -> Response:
@@ -61,7 +64,8 @@ def create(
     async def bind(request: Request) -> Response:
         began = time.perf_counter()
         try:
-            binding = _bind(kube, lookup, wire.binding_args(await request.body()))
+            args = wire.binding_args(await request.body())
+            binding = _bind(kube, lookup, last_look, args)
             pod = await (binding if home is None else _at(home, binding))
         except (wire.MalformedRequest, _RefusedError) as no:
             metrics.extender.call("bind", "refused", time.perf_counter() - began)
@@ -81,7 +85,9 @@ class _RefusedError(Exception):
     """The pod is not bound; kube-scheduler shows the text."""
 
 
-async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> Pod:
+async def _bind(
+    kube: KubeClient, lookup: Lookup, last_look: LastLook, args: wire.BindingArgs
+) -> Pod:
     """Bind the pod; return it only after the API server has answered 201.
 
     A pod that our cache does not show as assigned is read once more: the watch may lag behind our
@@ -98,6 +104,8 @@ async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> Pod
         refusal = placement.refuse_binding(pod, args.Node)
         if pod is None or refusal:
             raise _RefusedError(refusal)
+        if too_late := await last_look(pod, KubeNode(args.Node)):
+            raise _RefusedError(too_late)
         await writes.bind(
             kube,
             namespace=args.PodNamespace,

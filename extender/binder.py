@@ -17,6 +17,7 @@ from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import About, Oddities
+from bridge.escrow.shares import LastLook, no_look
 from bridge.kube import patches, writes
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
@@ -53,8 +54,9 @@ class Binder:
         metrics: Metrics,
         set_aside: Oddities,
         rng: random.Random,
+        last_look: LastLook = no_look,
     ) -> None:
-        """claims: None without device profiles; scheduler_name: the one that the pods carry which are bound here."""
+        """claims: None without device profiles; scheduler_name: the one that the pods carry which are bound here; last_look: says whether a pod's job has ended meanwhile."""
         self._kube = kube
         self._pods = pods
         self._bridged = bridged
@@ -63,6 +65,7 @@ class Binder:
         self._scheduler_name = scheduler_name
         self._clock = clock
         self._metrics = metrics
+        self._last_look = last_look
         self._set_aside = set_aside
         self._queue: WorkQueue[PodUid] = WorkQueue(rng=rng)
         self._queue.serve_by(self._namespace)
@@ -119,7 +122,9 @@ class Binder:
         )
 
     async def _bind(self, pod: Pod, kube_node: KubeNode) -> timedelta | None:
-        """Create the Binding; say so if the API server will not have it."""
+        """Create the Binding; say so if the API server will not have it, or its job has ended."""
+        if too_late := await self._last_look(pod, kube_node):
+            return await self._say(pod, names.UNSCHEDULABLE, too_late)
         try:
             await writes.bind(
                 self._kube,

@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from bridge.domain.ids import JobId, PodUid, SlurmNode
+from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model import nodes
-from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import lingering
+from bridge.escrow import shares
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock, pause
 from bridge.reconcile.nodes import taken_by
-from bridge.slurm import decode, jobs
 from bridge.slurm.allocated import launches
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
@@ -102,7 +101,8 @@ class Lookout:
             in_question = lingering.nodes_in_question(job, tenants)
             if not in_question:
                 return ""
-            backed = await self._backed([pod for node in in_question for pod in tenants[node]])
+            there = [pod for node in in_question for pod in tenants[node]]
+            backed = await shares.backed(self._slurm, there)
         except SlurmError as error:
             return f"Slurm cannot be read: {error}"
         # What came meanwhile counts too: a pod may have been given its node.
@@ -113,19 +113,8 @@ class Lookout:
         return {
             nodes.slurm_name(node): self._ours_on.get(node.name)
             for node in self._kube_nodes.values()
-            if not nodes.is_external(node) or nodes.is_hybrid(node)
+            if shares.takes_native_jobs(node)
         }
-
-    async def _backed(self, pods: Sequence[Pod]) -> frozenset[PodUid]:
-        """Return those whose job has its share of the nodes: it has neither ended nor been requeued.
-
-        Raises:
-            SlurmError: they could not be read.
-        """
-        ids = {pod.job_id for pod in pods if pod.job_id is not None}
-        states = await jobs.states(self._slurm, ids)
-        placed = {job_id for job_id, found in states.items() if _has_nodes(found)}
-        return frozenset(pod.uid for pod in pods if pod.job_id in placed)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         """Look again where a pod is gone for good."""
@@ -141,10 +130,3 @@ class Lookout:
             yield bell
         finally:
             self._waiting.discard(bell)
-
-
-def _has_nodes(states: frozenset[str]) -> bool:
-    try:
-        return decode.phase_of(states) is not JobPhase.ENDED and "PENDING" not in states
-    except ValueError:
-        return False  # a state that we do not know

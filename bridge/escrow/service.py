@@ -6,9 +6,10 @@ from functools import partial
 import structlog
 
 from bridge.domain.ids import JobId
-from bridge.escrow import door
+from bridge.escrow import door, shares
 from bridge.escrow.lookout import Lookout
 from bridge.escrow.news import News
+from bridge.escrow.shares import LastLook
 from bridge.escrow.tokens import Tokens
 from bridge.process.clock import pause
 from bridge.process.lifetime import Service
@@ -80,6 +81,13 @@ def parts(program: Program, mirror: Mirror, news: News) -> tuple[Service, ...]:
             )
 
     return (Service(name="escrow news", run=news.run), Service(name="escrow", run=answer))
+
+
+def last_look(program: Program, mirror: Mirror) -> LastLook:
+    """Return what is asked before a pod is bound; it asks nobody if the setting is off."""
+    if not program.settings.escrow.listen:
+        return shares.no_look
+    return shares.last_look(program.slurm, mirror.kube_nodes)
 
 
 def blind(program: Program) -> str | None:

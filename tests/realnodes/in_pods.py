@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -139,12 +139,12 @@ class InPods:
     @contextmanager
     def frozen(self, daemon: str) -> Iterator[None]:
         """Stop the container of a daemon that has one pod from doing anything for a while."""
-        pod = self._of(daemon)
-        self._task(pod, daemon, "pause")
+        node, container = self._running(self._of(daemon), daemon)
+        self._task(node, container, "pause")
         try:
             yield
         finally:
-            self._task(pod, daemon, "resume")
+            self._task(node, container, "resume")
 
     def _of(self, daemon: str) -> str:
         path = f"/api/v1/namespaces/{self.namespace}/pods"
@@ -156,24 +156,28 @@ class InPods:
         """Kill the slurmd of a worker, and with it all that runs in its container."""
         self._kill(name, "slurmd")
 
-    def _kill(self, pod: str, container: str) -> None:
-        where = self._task(pod, container, "kill", "--signal", "SIGKILL")
+    def _kill(self, pod: str, name: str) -> None:
+        node, container = self._running(pod, name)
+        self._task(node, container, "kill", "--signal", "SIGKILL")
 
         def is_noticed() -> bool:
             now = self._pod(pod)["status"]["containerStatuses"]
-            ids = {each.get("containerID") for each in now if each["name"] == container}
-            return ids != {where} or not self.is_ready(pod)
+            ids = {each.get("containerID") for each in now if each["name"] == name}
+            return ids != {container} or not self.is_ready(pod)
 
         wait_until(is_noticed, STARTS_S, sandbox=self.sandbox)
 
-    def _task(self, pod: str, container: str, *action: str) -> str:
-        """Do something to a running container; return its id."""
+    def _running(self, pod: str, name: str) -> tuple[str, str]:
+        """Return the node of a running container, and its id."""
         found = self._pod(pod)
         statuses = found["status"]["containerStatuses"]
-        (where,) = (str(each["containerID"]) for each in statuses if each["name"] == container)
-        command = ("ctr", "-n", "k8s.io", "tasks", *action, where.removeprefix("containerd://"))
-        self.sandbox.on_node(found["spec"]["nodeName"], *command)
-        return where
+        (container,) = (str(each["containerID"]) for each in statuses if each["name"] == name)
+        return found["spec"]["nodeName"], container
+
+    def _task(self, node: str, container: str, *action: str) -> None:
+        """Do something to a running container."""
+        command = ("ctr", "-n", "k8s.io", "tasks", *action, container.removeprefix("containerd://"))
+        self.sandbox.on_node(node, *command)
 
     def is_ready(self, pod: str) -> bool:
         """Check whether a pod is ready."""
@@ -207,22 +211,48 @@ def slurm_in_pods(
         slurm_conf: further lines.
         controller: makes more fields of the Controller's specification, once there are nodes.
     """
+
+    def objects(sandbox: Sandbox) -> tuple[dict[str, Any], ...]:
+        return slurm_objects.objects(files, slurm_conf, controller(sandbox))
+
+    with slurms_in_pods(slurm_images, (NAMESPACE,), objects) as (found,):
+        yield found
+
+
+@contextmanager
+def slurms_in_pods(
+    slurm_images: tuple[SlurmImage, ...],
+    namespaces: Sequence[str],
+    objects: Callable[[Sandbox], Sequence[Mapping[str, Any]]] = lambda _: slurm_objects.OBJECTS,
+) -> Iterator[tuple[InPods, ...]]:
+    """`slurm_in_pods`, one in each namespace, all on the same nodes and with a database each.
+
+    Args:
+        slurm_images: of all daemons.
+        namespaces: their names.
+        objects: makes those of each, but for its Accounting, once there are nodes.
+    """
+    (login,) = (image.name for image in slurm_images if image.daemon == "login")
     with (
         running_sandbox(OPTIONS) as sandbox,
         surroundings.reachable(sandbox, "mariadb") as gateway,
     ):
-        sandbox.kubectl("create", "namespace", NAMESPACE)
-        objects = [
-            *slurm_objects.objects(files, slurm_conf, controller(sandbox)),
-            *slurm_objects.accounting(gateway, sandbox.instance.ports["mariadb"]),
-        ]
-        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        sandbox.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=listed)
-        (login,) = (image.name for image in slurm_images if image.daemon == "login")
-        in_pods = InPods(sandbox, login)
-        wait_until(
-            lambda: in_pods.condition("restapis", "site", "Ready")[0] == "True",
-            STARTS_S,
-            sandbox=sandbox,
-        )
-        yield in_pods
+        bodies = objects(sandbox)
+        found = tuple(InPods(sandbox, login, namespace) for namespace in namespaces)
+        for each in found:
+            _apply(each, gateway, bodies)
+        wait_until(lambda: all(map(_answers, found)), STARTS_S, sandbox=sandbox)
+        yield found
+
+
+def _answers(in_pods: InPods) -> bool:
+    return in_pods.condition("restapis", "site", "Ready")[0] == "True"
+
+
+def _apply(in_pods: InPods, gateway: str, objects: Sequence[Mapping[str, Any]]) -> None:
+    sandbox, namespace = in_pods.sandbox, in_pods.namespace
+    database = (gateway, sandbox.instance.ports["mariadb"], namespace.replace("-", "_"))
+    items = [*objects, *slurm_objects.accounting(*database)]
+    sandbox.kubectl("create", "namespace", namespace)
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    sandbox.kubectl("-n", namespace, "apply", "-f", "-", stdin=listed)

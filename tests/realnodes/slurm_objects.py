@@ -72,10 +72,10 @@ def objects(
     return found
 
 
-def accounting(host: str, port: int) -> tuple[dict[str, Any], ...]:
-    """Return an Accounting whose database is there; that one takes any password."""
+def accounting(host: str, port: int, database: str) -> tuple[dict[str, Any], ...]:
+    """Return an Accounting whose database is made there; that server takes any password."""
     password = {"name": "database", "key": "password"}
-    storage = {"host": host, "port": port, "database": "in_pods", "username": "slurm"}
+    storage = {"host": host, "port": port, "database": database, "username": "slurm"}
     return (
         {
             "apiVersion": "v1",

@@ -4,7 +4,7 @@ Pods and jobs write into one file of the node, in the order in which things happ
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,6 +54,12 @@ def containers(hybrid: Sandbox) -> Iterator[Containers]:
 
 def stubborn(containers: Containers, name: str) -> str:
     """A container that runs, and its job."""
+    create_stubborn(containers, name)
+    containers.runs(name)
+    return containers.job_of(name)
+
+
+def create_stubborn(containers: Containers, name: str) -> None:
     containers.create(
         name,
         STUBBORN.format(log=containers.namespace),
@@ -61,8 +67,6 @@ def stubborn(containers: Containers, name: str) -> str:
         host_folder=FOLDER,
         terminationGracePeriodSeconds=GRACE_S,
     )
-    containers.runs(name)
-    return containers.job_of(name)
 
 
 def let_end(containers: Containers) -> None:
@@ -178,6 +182,38 @@ def test_controllers_that_are_killed_meanwhile_let_nobody_go(
     completed(hybrid, job)
 
     assert ["runs", "told", "dead", "native"] == happened(containers)
+
+
+def test_a_pod_whose_job_ends_while_it_is_given_its_node_never_starts(
+    hybrid: Sandbox, containers: Containers
+) -> None:
+    """The next job may have been let go meanwhile: nobody could see the pod there."""
+    hybrid.pause("controllers")
+    hybrid.pause("bridge-scheduler")
+    try:
+        create_stubborn(containers, "first")
+        wait_until(lambda: names.NODE_ANNOTATION in notes_of(containers), STARTS_S, sandbox=hybrid)
+        hybrid.run("scancel", containers.job_of("first"))
+        hybrid.resume("bridge-scheduler")
+        wait_until(lambda: "has lost" in unbound(containers), STARTS_S, sandbox=hybrid)
+        assert "nodeName" not in containers.get("first")["spec"]
+    finally:
+        hybrid.resume("bridge-scheduler")
+        hybrid.resume("controllers")
+    completed(hybrid, native(containers, cpus(hybrid)))
+
+    assert ["native"] == happened(containers)
+
+
+def notes_of(containers: Containers) -> Mapping[str, str]:
+    notes: Mapping[str, str] = containers.get("first")["metadata"].get("annotations", {})
+    return notes
+
+
+def unbound(containers: Containers) -> str:
+    """Why kube-scheduler could not bind it."""
+    conditions = containers.get("first")["status"].get("conditions", ())
+    return "".join(each.get("message", "") for each in conditions)
 
 
 def test_a_batch_job_beside_a_pod_whose_job_runs_does_not_wait(

@@ -133,7 +133,7 @@ def _devices(found: Mapping[str, Any]) -> Sequence[str]:
 
 def _operator(found: Mapping[str, Any]) -> Sequence[str]:
     return [
-        f"{found['done']} random histories with {found['jobs']} batch jobs; {found['excused']} of them ran on a worker that was killed.",
+        f"{found['done']} random histories with {found['jobs']} batch jobs; {found['excused']} of them were on a worker that was killed.",
         f"The end of {found['forgotten']} was forgotten by a slurmctld that was killed.",
         "",
         "| what happened | times |",

@@ -6,11 +6,13 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from sandbox.image.slurm import SlurmImage
+from sandbox.operator import names
 from sandbox.ports import choose
 from sandbox.realnodes.network import Network
 from tests.realnodes.in_pods import NAMESPACE, STARTS_S, InPods, slurm_in_pods
@@ -23,6 +25,7 @@ LOOKS_S = 120.0
 """The autoscaler looks every fifteen seconds."""
 MOST = 2
 LONG_S, SHORT_S = 40, 5
+CA = f"/api/v1/namespaces/{NAMESPACE}/configmaps/site-restapi-tls"
 AUTOSCALERS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
 AUTOSCALER = {
     "metadata": {"name": "workers"},
@@ -59,27 +62,28 @@ def in_pods(
     with slurm_in_pods(slurm_images) as found, contextlib.ExitStack() as stack:
         wait_until(lambda: found.run("sinfo", "-h", "-o", "%D %t") == "2 idle\n", STARTS_S)
         gateway = Network.load(found.sandbox.instance.root).gateway
-        page = stack.enter_context(exporter(found))
         folder = tmp_path_factory.mktemp("metrics")
+        page = stack.enter_context(exporter(found, folder / "ca.crt"))
         stack.enter_context(external_metrics.served(found.sandbox, page, gateway, folder))
         yield found
 
 
 @contextlib.contextmanager
-def exporter(in_pods: InPods) -> Iterator[str]:
-    """Run slurm-exporter beside the cluster; yield the URL of its page."""
+def exporter(in_pods: InPods, ca_file: Path) -> Iterator[str]:
+    """Run slurm-exporter beside the cluster, where it knows the names of Services; yield the URL of its page."""
     dice = random.Random()  # noqa: S311  # a port, nothing secret
     listen = f"127.0.0.1:{choose(['exporter'], dice=dice)['exporter']}"
     _, token = in_pods.run("scontrol", "token", "username=slurm", "lifespan=3600").split("=", 1)
+    instance = in_pods.sandbox.instance
+    ca_file.write_text(in_pods.sandbox.admin.get(CA)["data"]["ca.crt"])
     command = (
-        sys.executable,
-        "-m",
-        "slurmexporter",
-        "--server",
-        f"http://{in_pods.address('slurmrestd')}:6820",
+        *names.with_hosts(names.hosts_file(instance)),
+        *(sys.executable, "-m", "slurmexporter"),
+        *("--server", f"https://site-restapi.{NAMESPACE}.svc:6820", "--ca-file", str(ca_file)),
+        *("--listen", listen, "--interval", "1"),
     )
     process = subprocess.Popen(
-        (*command, "--listen", listen, "--interval", "1"),
+        command,
         env={**os.environ, "SLURM_JWT": token.strip()},
         stdout=subprocess.DEVNULL,
     )

@@ -109,10 +109,17 @@ class DeviceField:
             return
         if pod is not None:
             life.job_id = pod["metadata"]["labels"].get(names.JOB_ID_LABEL, life.job_id)
+        elif not life.job_id:
+            life.job_id = self._job_named(life.name)
         runs = jobs.get(life.job_id) == "RUNNING" and (pod is None or _runs(pod))
         if life.fate is Fate.IS_CANCELLED and runs and not life.is_cancelled:
             self._sandbox.run("scancel", life.job_id)
             life.is_cancelled = True
+
+    def _job_named(self, name: str) -> str:
+        """Ask sacct for the last job of a pod that came and went between two looks; "" if there is none yet."""
+        found = self._sandbox.run("sacct", "-X", "-n", "-P", f"--name={name}", "-o", "JobID")
+        return next(reversed(found.split()), "")
 
     def _is_over(
         self,

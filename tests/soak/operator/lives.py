@@ -1,10 +1,46 @@
 """Jobs of the soak of slurm-operator, and what must become of them: pure."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 LIVE = ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED")
 """States of a job that has not ended, or of an earlier attempt of one."""
+
+
+_ROUNDED_S = 1.0
+"""sacct's times are whole seconds."""
+SHAPE = "JobID,State,ExitCode,NodeList,Start,End"
+"""What `accounted` wants of sacct, with times in seconds since 1970."""
+
+
+class Attempt(NamedTuple):
+    """One run of a job, as sacct has it."""
+
+    state: str
+    code: str
+    node: str = ""
+    start_s: float = math.inf
+    """Seconds since 1970; never, if it has not begun."""
+    end_s: float = math.inf
+
+
+Attempts: TypeAlias = Mapping[str, Sequence[Attempt]]
+"""All runs of each job, in order."""
+
+
+_WAITS = Attempt("PENDING", "")
+
+
+@dataclass(slots=True)
+class Death:
+    """A worker that the history has killed; times are in seconds since 1970."""
+
+    worker: str
+    from_s: float
+    until_s: float = math.inf
+    """When it was seen to be back."""
 
 
 @dataclass(slots=True)
@@ -17,9 +53,7 @@ class NativeJob:
     """Its exit code."""
     is_cancelled: bool = False
     """A person has cancelled it."""
-    is_excused: bool = False
-    """Its worker really died while it ran there: the history killed its container or its node."""
-    ended: Sequence[tuple[str, str]] = ()
+    ended: Sequence[Attempt] = ()
     """How it ended, if slurmctld was killed before it had saved that, and took it for running afterwards."""
 
     @property
@@ -28,21 +62,27 @@ class NativeJob:
         return f"sleep {self.seconds:.1f}; exit {self.code}"
 
 
-def accounted(text: str) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Return states and exit codes of all attempts of each job.
+def accounted(text: str) -> Attempts:
+    """Return all runs of each job.
 
-    text: of `sacct --duplicates --parsable2 --format=jobid,state,exitcode`.
+    text: of `sacct --duplicates --parsable2` with `SHAPE`.
     """
-    found: dict[str, list[tuple[str, str]]] = {}
+    found: dict[str, list[Attempt]] = {}
     for line in text.splitlines():
-        job, state, code = line.split("|")
-        found.setdefault(job, []).append((state.split()[0], code))
+        job, state, code, node, start, end = line.split("|")
+        found.setdefault(job, []).append(
+            Attempt(state.split()[0], code, node, _seconds(start), _seconds(end))
+        )
     return found
+
+
+def _seconds(text: str) -> float:
+    return float(text) if text.isdecimal() else math.inf
 
 
 def forgotten(
     jobs: Collection[NativeJob],
-    attempts: Mapping[str, Sequence[tuple[str, str]]],
+    attempts: Attempts,
     running: Collection[str],
 ) -> list[NativeJob]:
     """Return the jobs that have ended, and run if slurmctld is asked: it was killed in between.
@@ -53,22 +93,41 @@ def forgotten(
     return [job for job in jobs if job.id in ended and job.id in running]
 
 
-def open_ones(
-    jobs: Collection[NativeJob], attempts: Mapping[str, Sequence[tuple[str, str]]]
-) -> list[NativeJob]:
+def open_ones(jobs: Collection[NativeJob], attempts: Attempts) -> list[NativeJob]:
     """Return the jobs whose last attempt has not ended."""
-    return [job for job in jobs if attempts.get(job.id, [("PENDING", "")])[-1][0] in LIVE]
+    return [job for job in jobs if attempts.get(job.id, [_WAITS])[-1].state in LIVE]
+
+
+def excused(
+    jobs: Collection[NativeJob], attempts: Attempts, deaths: Collection[Death]
+) -> list[NativeJob]:
+    """Return the jobs that ran, or were to run, on a worker while that was dead."""
+    return [
+        job
+        for job in jobs
+        if any(_overlaps(run, death) for run in _runs(job, attempts) for death in deaths)
+    ]
+
+
+def _runs(job: NativeJob, attempts: Attempts) -> Sequence[Attempt]:
+    return job.ended or attempts.get(job.id, ())
+
+
+def _overlaps(run: Attempt, death: Death) -> bool:
+    is_before = run.end_s < death.from_s - _ROUNDED_S
+    return run.node == death.worker and not is_before and run.start_s <= death.until_s
 
 
 def breaches(
-    jobs: Collection[NativeJob], attempts: Mapping[str, Sequence[tuple[str, str]]]
+    jobs: Collection[NativeJob], attempts: Attempts, deaths: Collection[Death]
 ) -> Iterator[str]:
     """Yield which jobs ended otherwise than by themselves, by a person, or with their worker."""
+    lost = {job.id for job in excused(jobs, attempts, deaths)}
     for job in jobs:
-        rows = list(job.ended) or attempts.get(job.id, [])
+        rows = _runs(job, attempts)
         if not rows:
             yield f"job {job.id}: sacct does not have it"
-        elif not job.is_excused and (len(rows) > 1 or rows[0] not in _right(job)):
+        elif job.id not in lost and (len(rows) > 1 or rows[0][:2] not in _right(job)):
             yield f"job {job.id} ({job.script}): ended as {rows}, and its worker lived"
 
 

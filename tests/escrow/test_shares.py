@@ -1,0 +1,88 @@
+"""What is asked of Slurm once more when a pod is about to be bound: whether its job still has the node."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from bridge.domain import names
+from bridge.domain.ids import KubeNode, PodUid
+from bridge.domain.model.pods import Pod
+from bridge.escrow import shares
+from bridge.kube.cache import Cache
+from bridge.kube.decode import NODES
+from bridge.slurm.errors import Unavailable
+from tests import virtual_time
+from tests.make import placing as build
+from tests.make.slurm import Job, Slurm
+from tests.make.trouble import Trouble
+from tests.virtual_time import VirtualClock
+
+EXTERNAL = {names.EXTERNAL_NODE_LABEL: "true"}
+HYBRID = {names.EXTERNAL_NODE_LABEL: "false", names.HYBRID_NODE_LABEL: "true"}
+NODE = KubeNode("k1")
+
+
+class Site:
+    """A node, and a job of ours that was placed there."""
+
+    def __init__(self, state: str, labels: dict[str, str]) -> None:
+        jobs = [Job(id=7, comment="", state=state, nodes="k1")] if state else []
+        self.slurm = Slurm(Trouble(), jobs)
+        self.calls = 0
+        self.is_away = False
+        self.nodes = Cache(NODES)
+        self.nodes.put(build.kube_node("k1", labels=labels))
+
+    async def call(self, *args: object, **kwargs: object) -> object:
+        self.calls += 1
+        if self.is_away:
+            raise Unavailable("job.get", "no connection")
+        return await self.slurm.call(*args, **kwargs)  # type: ignore[arg-type]  # passed on as it came
+
+    async def look(self) -> str:
+        pod: Pod = build.pod(uid=PodUid("one"), gates=(), labels={names.JOB_ID_LABEL: "7"})
+        look = shares.last_look(self, self.nodes)  # type: ignore[arg-type]  # it takes the client's place
+        return await look(pod, NODE)
+
+
+def played(play: Callable[[], Awaitable[None]]) -> None:
+    async def main(_clock: VirtualClock) -> None:
+        await play()
+
+    virtual_time.run(main)
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "RUNNING CONFIGURING", "SUSPENDED"])
+def test_a_pod_whose_job_has_its_share_is_bound(state: str) -> None:
+    async def play() -> None:
+        assert "" == await Site(state, HYBRID).look()
+
+    played(play)
+
+
+@pytest.mark.parametrize("state", ["CANCELLED", "PREEMPTED", "PENDING REQUEUED", ""])
+def test_a_pod_whose_job_has_lost_it_is_not_bound(state: str) -> None:
+    """A native job may have been let go before anybody saw the pod there."""
+
+    async def play() -> None:
+        assert "Slurm job 7 has lost k1 meanwhile" == await Site(state, HYBRID).look()
+
+    played(play)
+
+
+def test_what_cannot_be_known_is_a_reason_not_to_bind() -> None:
+    async def play() -> None:
+        site = Site("RUNNING", HYBRID)
+        site.is_away = True
+        assert "is not known" in await site.look()
+
+    played(play)
+
+
+def test_on_external_nodes_nobody_is_asked() -> None:
+    async def play() -> None:
+        site = Site("CANCELLED", EXTERNAL)
+        assert "" == await site.look()
+        assert 0 == site.calls
+
+    played(play)
