@@ -130,11 +130,12 @@ class InPods:
         return pod
 
     def let_save(self) -> None:
-        """Wait until slurmctld has saved what it knows now, which it does some seconds after each change."""
+        """Wait until slurmctld has saved what it knows now, some seconds after each change, and told slurmdbd."""
         mark = f"saved-{time.time_ns()}"
         self.run("scancel", "--name=saved")  # the last one
         self.run("sbatch", "--hold", "--job-name=saved", f"--comment={mark}", "--wrap=true")
         wait_until(lambda: mark in self.run("sh", "-c", f"grep -ao {mark} {_SAVED}"), STARTS_S)
+        wait_until(lambda: "DBD Agent queue size: 0" in self.run("sdiag"), STARTS_S)
 
     @contextmanager
     def frozen(self, daemon: str) -> Iterator[None]:

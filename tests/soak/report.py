@@ -134,6 +134,7 @@ def _devices(found: Mapping[str, Any]) -> Sequence[str]:
 def _operator(found: Mapping[str, Any]) -> Sequence[str]:
     return [
         f"{found['done']} random histories with {found['jobs']} batch jobs; {found['excused']} of them were on a worker that was killed.",
+        f"{found['unmissed']} of those were taken for running by slurmctld when the worker had been back for a minute, and then cancelled.",
         f"The end of {found['forgotten']} was forgotten by a slurmctld that was killed.",
         "",
         "| what happened | times |",

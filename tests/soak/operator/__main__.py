@@ -42,7 +42,7 @@ def main(
     found = None if anew else report.kept("operator")
     if found is None or found["seed"] != seed:
         found = {**report.about(seed), "done": 0, "jobs": 0, "excused": 0}
-        found |= {"forgotten": 0, "kinds": {}, "breaches": []}
+        found |= {"forgotten": 0, "unmissed": 0, "kinds": {}, "breaches": []}
     names = [f"slurm-{number}" for number in range(at_a_time)]
     with slurms_in_pods(images.ready(), names) as slurms:
         wait_until(lambda: all(map(_has_workers, slurms)), STARTS_S)
@@ -80,6 +80,7 @@ def _count(found: dict[str, Any], history: OperatorHistory, broken: Sequence[str
     found["done"] += 1
     found["jobs"] += len(history.jobs)
     found["excused"] += history.excused
+    found["unmissed"] += history.unmissed
     found["forgotten"] += sum(bool(job.ended) for job in history.jobs)
     done = (step.replace("_", " ") for step in history.told if " failed" not in step)
     found["kinds"] = dict(Counter(found["kinds"]) + Counter(done))

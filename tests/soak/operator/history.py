@@ -51,10 +51,14 @@ class OperatorHistory:
             f"/apis/slinky.slurm.net/v1beta1/namespaces/{in_pods.namespace}/nodesets/workers"
         )
         self._deaths: list[Death] = []
+        self._forgets = False
+        """Whether slurmctld was killed since it was last asked what it has forgotten."""
         self.jobs: list[NativeJob] = []
         self.told: list[str] = []
         self.excused = 0
         """How many jobs were on a killed worker."""
+        self.unmissed = 0
+        """How many of these slurmctld took for running when the worker had long been back."""
 
     def live(self) -> None:
         """Let things happen."""
@@ -78,6 +82,7 @@ class OperatorHistory:
             (chosen,) = self._dice.choices(list(kinds), list(kinds.values()))
             self._tried(chosen)
             self._see_who_is_back()
+            self._see_what_is_forgotten()
             time.sleep(self._dice.uniform(*_PAUSE_S))
 
     def _tried(self, step: Callable[[], None]) -> None:
@@ -132,6 +137,7 @@ class OperatorHistory:
             return
         with self._world.quiet():
             self._in_pods.let_save()  # else it loses what it was told within the last seconds
+            self._forgets = True
             self._in_pods.kill(daemon)
 
     def kill_a_worker(self) -> None:
@@ -146,6 +152,12 @@ class OperatorHistory:
             with contextlib.suppress(*_AWAY):
                 if death.until_s == math.inf and self._in_pods.is_ready(death.worker):
                     death.until_s = _now_s()
+
+    def _see_what_is_forgotten(self) -> None:
+        """Do so soon: once a worker registers again, slurmctld misses the jobs itself, and calls that NODE_FAIL."""
+        if self._forgets:
+            with contextlib.suppress(*_AWAY):
+                self._forgets = not self._cancel_forgotten(self._attempts())
 
     def slurm_is_away(self) -> None:
         with self._in_pods.frozen("slurmrestd"):
@@ -213,15 +225,20 @@ class OperatorHistory:
         except _AWAY:
             return False
 
-    def _cancel_forgotten(self, attempts: Attempts) -> None:
-        """Do what somebody does who does not want to wait for the worker's next registration.
+    def _cancel_forgotten(self, attempts: Attempts) -> bool:
+        """Do what somebody does who does not want to wait for the worker's next registration; False if nobody answers.
 
         attempts: read before: who ends in between is not forgotten.
         """
-        running = self._in_pods.run("squeue", "-h", "-t", "RUNNING", "-o", "%i").split()
+        head, *running = self._in_pods.run("squeue", "-t", "RUNNING", "-o", "%i").split() or [""]
         for job in lives.forgotten(self.jobs, attempts, running):
             job.ended = attempts[job.id]
             self._in_pods.run("scancel", job.id)
+        for job in lives.unmissed(self.jobs, attempts, self._deaths, _now_s()):
+            self.unmissed += not job.is_cancelled
+            job.is_cancelled = True
+            self._in_pods.run("scancel", job.id)
+        return bool(head)
 
     def _attempts(self) -> Attempts:
         shape = ("-X", "-D", "-n", "-P", "-a", "-o", SHAPE, "-S", "now-2hours")

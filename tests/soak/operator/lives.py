@@ -11,6 +11,8 @@ LIVE = ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED")
 
 _ROUNDED_S = 1.0
 """sacct's times are whole seconds."""
+_MISSED_AFTER_S = 60.0
+"""slurmctld had time enough to miss a job by itself."""
 SHAPE = "JobID,State,ExitCode,NodeList,Start,End"
 """What `accounted` wants of sacct, with times in seconds since 1970."""
 
@@ -91,6 +93,27 @@ def forgotten(
     """
     ended = {job.id for job in jobs if not job.ended} - {j.id for j in open_ones(jobs, attempts)}
     return [job for job in jobs if job.id in ended and job.id in running]
+
+
+def unmissed(
+    jobs: Collection[NativeJob], attempts: Attempts, deaths: Collection[Death], now_s: float
+) -> list[NativeJob]:
+    """Return the jobs that died with their worker, and that slurmctld takes for running long after that is back.
+
+    It misses none within BatchStartTimeout and ten seconds after its own start or the job's last sign of life, and looks again
+    at the worker's next registration. So it is if slurmctld was killed, too, or another pod took the worker's place at once.
+    """
+    return [
+        job
+        for job in open_ones(jobs, attempts)
+        for death in deaths
+        if any(_died(run, death) for run in attempts.get(job.id, ())[-1:])
+        and death.until_s + _MISSED_AFTER_S < now_s
+    ]
+
+
+def _died(run: Attempt, death: Death) -> bool:
+    return run.state == "RUNNING" and run.node == death.worker and run.start_s < death.from_s
 
 
 def open_ones(jobs: Collection[NativeJob], attempts: Attempts) -> list[NativeJob]:

@@ -78,3 +78,20 @@ def test_a_job_that_runs_after_its_end_was_forgotten_by_slurmctld() -> None:
     jobs[0].ended = before["1"]
     assert not lives.forgotten(jobs, before, {"1", "2"})
     assert not list(lives.breaches(jobs[:1], attempts("1|CANCELLED|0:0"), []))
+
+
+@pytest.mark.parametrize(
+    ("row", "where", "now_s", "is_unmissed"),
+    [
+        ("1|RUNNING|0:0", "w-0|90|Unknown", 191, True),
+        ("1|RUNNING|0:0", "w-0|90|Unknown", 190, False),  # slurmctld may still miss it
+        ("1|RUNNING|0:0", "w-0|101|Unknown", 191, False),
+        ("1|RUNNING|0:0", "w-1|90|Unknown", 191, False),
+        ("1|NODE_FAIL|0:0", "w-0|90|120", 191, False),
+    ],
+)
+def test_a_job_that_died_with_its_worker_and_is_not_missed(
+    row: str, where: str, now_s: float, *, is_unmissed: bool
+) -> None:
+    jobs, rows = [NativeJob("1", 3, 0)], attempts(row, where=where)
+    assert is_unmissed is bool(lives.unmissed(jobs, rows, [DEATH], now_s))
