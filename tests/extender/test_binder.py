@@ -9,7 +9,10 @@ import pytest
 from typing_extensions import override
 
 from bridge.domain import names
+from bridge.domain.ids import KubeNode
 from bridge.domain.model import nodes
+from bridge.domain.model.pods import Pod
+from bridge.escrow import service as escrow
 from bridge.kube import errors
 from bridge.kube.wire import rfc3339
 from tests import virtual_time
@@ -210,6 +213,23 @@ def test_what_keeps_a_pod_from_being_bound_is_said_once(
     assert not node_of(api)
     assert ("False", names.UNSCHEDULABLE) == (scheduled(api)["status"], scheduled(api)["reason"])
     assert words in scheduled(api)["message"]
+    assert [STATUS] == trouble.writes
+
+
+def test_a_pod_whose_job_has_lost_its_node_meanwhile_is_told_and_not_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With escrow on; tests/escrow/test_shares.py has what the look finds."""
+    trouble, lost = Trouble(), "Slurm job 1 has lost s1 meanwhile"
+
+    async def look(one: Pod, kube_node: KubeNode) -> str:
+        return lost if (one.name, kube_node) == ("one", "s1") else ""
+
+    monkeypatch.setattr(escrow, "last_look", lambda *_: look)
+    api = lived_through(Situation("one", lambda: outset(assigned())), trouble).api
+
+    assert not node_of(api)
+    assert lost == scheduled(api)["message"]
     assert [STATUS] == trouble.writes
 
 
