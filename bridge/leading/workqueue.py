@@ -67,6 +67,11 @@ class WorkQueue(Generic[K]):
         if key not in self._processing:
             self._put(key)
 
+    def add_afresh(self, key: K) -> None:
+        """Queue a key that there is news of: what failed before no longer delays its retries."""
+        self.forget(key)
+        self.add(key)
+
     def add_after(self, key: K, delay_s: float) -> None:
         """Queue a key after a delay, unless it is due earlier anyway."""
         if self._is_shut_down:

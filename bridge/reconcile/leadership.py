@@ -165,8 +165,8 @@ class Leadership:
             metrics=program.metrics,
             readings=common.readings,
         )
-        self.wake: Callable[[PodUid], None] = lambda pod: queue.add(alone_key(pod))
-        """Requests a look at one pod; the loop finds its workload."""
+        self.wake: Callable[[PodUid], None] = lambda pod: queue.add_afresh(alone_key(pod))
+        """Requests a look at one pod that there is news of; the loop finds its workload."""
 
     def loop(
         self,

@@ -123,7 +123,7 @@ class PodLoop:
         if not await self._is_resolved(key):
             return None
         if (joined := self._members.key(PodUid(key))) not in (None, key):
-            self._queue.add(joined)  # one member has news
+            self._queue.add_afresh(joined)  # one member has news
             return None
         if not (mine := self._members.mine(key)):
             return None

@@ -143,6 +143,20 @@ async def test_retries_back_off_up_to_a_cap_until_forgotten(clock: VirtualClock)
 
 
 @in_virtual_time
+async def test_a_key_with_news_is_retried_as_if_it_had_never_failed(clock: VirtualClock) -> None:
+    keys = queue(first_retry=timedelta(seconds=1), slowest_retry=timedelta(seconds=60))
+    for _ in range(8):
+        keys.retry("a")
+    keys.add("a")
+    keys.done(await keys.get())
+    assert keys.retry("a") >= 30  # it came up again, but nobody had news
+
+    keys.add_afresh("a")
+    keys.done(await keys.get())
+    assert keys.retry("a") <= 1
+
+
+@in_virtual_time
 async def test_one_keys_failures_do_not_slow_down_another(clock: VirtualClock) -> None:
     keys = queue(first_retry=timedelta(seconds=1))
     for _ in range(5):

@@ -6,7 +6,10 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from bridge.domain.ids import PodUid, WorkloadKey
+import pytest
+
+from bridge.domain import names
+from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
@@ -15,6 +18,7 @@ from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
+from bridge.reconcile.actuator import NotGiven
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholders import Placeholders
 from tests import virtual_time
@@ -35,10 +39,13 @@ class World:
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.pods = Cache(PODS)
+        self.queue: WorkQueue[WorkloadKey] = WorkQueue(rng=random.Random(1))  # noqa: S311  # jitter
         self.slurm = Lists(clock, UID)
         self.side = KnowsAll(Actor.CONTROLLERS, membership.alone)
         self.looks: list[float] = []
         """When it was decided for a pod."""
+        self.fails = False
+        """Nothing that is decided can be done."""
         self.metrics = Metrics("controllers")
         self._versions = 0
         placeholders = Placeholders(
@@ -50,7 +57,7 @@ class World:
         self.loop = PodLoop(
             self.side,
             pods=self.pods,
-            queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
+            queue=self.queue,
             placeholders=placeholders,
             actuator=self,  # type: ignore[arg-type]  # all that is asked of it
             policy=Deadlines(),
@@ -60,6 +67,8 @@ class World:
 
     async def carry_out(self, pod: Pod, decision: Decision, *, workload: WorkloadKey) -> None:
         self.looks.append(self.clock.monotonic())
+        if self.fails:
+            raise NotGiven("not now")
 
     def see(self, pod: Pod) -> None:
         self._versions += 1
@@ -130,6 +139,26 @@ def test_the_end_of_its_placeholder_is_looked_at_with_the_next_reading() -> None
 
     assert 2 == len(world.looks)
     assert 15.1 < world.looks[1] <= 16.05
+
+
+@pytest.mark.parametrize("workload", ["pod-1", "its-gang"])
+def test_a_pod_that_there_is_news_of_is_tried_as_if_it_had_never_failed(workload: str) -> None:
+    """What it waits for may be complete only a second after the news."""
+
+    def fails(world: World) -> None:
+        world.fails = True
+        bound = build.bound()
+        placed_with = {names.WORKLOAD_ANNOTATION: workload, names.GRANT_ANNOTATION: ""}
+        world.see(replace(bound, annotations={**bound.annotations, **placed_with}))
+
+    def hears(world: World) -> None:
+        world.looks.clear()
+        world.queue.add_afresh(alone_key(UID))
+
+    world = looks([(0.0, runs), (1.0, fails), (120.0, hears)], for_s=5)
+
+    assert len(world.looks) >= 4
+    assert world.looks[1] - world.looks[0] <= 0.2
 
 
 def test_nobody_looks_at_jobs_of_pods_that_wait_for_another_program() -> None:
