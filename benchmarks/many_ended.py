@@ -36,6 +36,7 @@ from bridge.settings.schema import Controllers, PlacementSection
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
+from bridge.slurm.listed import listing
 from sandbox import nss
 from sandbox.client import Sandbox
 from sandbox.options import Options
@@ -95,7 +96,7 @@ async def _fill(slurm: SlurmClient, count: int) -> None:
 
 
 async def _all_run(slurm: SlurmClient, count: int) -> bool:
-    listed = await jobs.listing(slurm)
+    listed = await listing.whole(slurm)
     return count == sum("RUNNING" in states for states in listed.states.values())
 
 

@@ -16,10 +16,11 @@ import uvloop
 from bridge.domain.ids import JobId
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.kube.client import JSON_PATCH, KubeClient
-from bridge.slurm import complete, jobs, kick, submission, wire
+from bridge.slurm import complete, kick, submission, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.kick import EndedJob
+from bridge.slurm.listed import listing
 
 FINALIZER = GATE = "floor.test/waits"
 _CONNECTIONS = 64
@@ -129,13 +130,13 @@ class Client:
             if time.monotonic() - kicked_at > _KICK_EVERY_S:
                 kicked_at = time.monotonic()
                 await kick.kick(self._slurm, self._controllers, ended)
-            listed = await jobs.listing(self._slurm, before=listed)
+            listed = await listing.whole(self._slurm, before=listed)
             for id_ in [id_ for id_ in self._waiting if "RUNNING" in listed.states.get(id_, ())]:
                 self._waiting.pop(id_).set()
 
     async def _an_ended_job(self) -> EndedJob:
         id_ = await submission.send(self._slurm, {"job": _description("first")})
-        while "RUNNING" not in (await jobs.states(self._slurm, [id_])).get(id_, ()):  # noqa: ASYNC110  # Slurm tells nobody
+        while "RUNNING" not in (await listing.states(self._slurm, [id_])).get(id_, ()):  # noqa: ASYNC110  # Slurm tells nobody
             await asyncio.sleep(_LIST_EVERY_S)
         await complete.complete(
             self._slurm, self._controllers, id_, Outcome(exit_code=0), sluid=None

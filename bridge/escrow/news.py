@@ -11,9 +11,9 @@ from bridge.domain.ids import JobId
 from bridge.process import liveness
 from bridge.process.clock import Clock, pause
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
+from bridge.slurm.listed import listing
 
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.2
@@ -76,7 +76,7 @@ class News:
 
     async def _look(self, followed: Collection[JobId]) -> None:
         try:
-            states = await jobs.states(self._slurm, followed)
+            states = await listing.states(self._slurm, followed)
         except SlurmError:
             states = {}  # polling tells of the outage
         now = self._clock.monotonic()

@@ -8,9 +8,10 @@ from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.kube.cache import Cache
-from bridge.slurm import decode, jobs
+from bridge.slurm import decode
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
+from bridge.slurm.listed import listing
 
 LastLook = Callable[[Pod, KubeNode], Awaitable[str]]
 """Returns why a pod that has its node must not be bound to it any more; "" if it may."""
@@ -28,7 +29,7 @@ async def backed(slurm: SlurmClient, pods: Collection[Pod]) -> frozenset[PodUid]
         SlurmError: they could not be read.
     """
     ids: set[JobId] = {pod.job_id for pod in pods if pod.job_id is not None}
-    states = await jobs.states(slurm, ids)
+    states = await listing.states(slurm, ids)
     placed = {job_id for job_id, found in states.items() if _has_nodes(found)}
     return frozenset(pod.uid for pod in pods if pod.job_id in placed)
 

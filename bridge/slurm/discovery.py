@@ -4,16 +4,15 @@ There are two kinds of them, told apart by their marks: placeholders of pods, an
 SlurmJobs. One reading serves both, and each is kept from what concerns itself with the other.
 
 Slurm cannot list "the jobs with this mark", and a full list of 10 000 jobs is 48 MB. A reading
-therefore lists the ids and states of all jobs (/jobs/state/, 38 bytes each) and fetches only the
-jobs it has not classified yet and those of ours whose state has changed. A job is classified by its
-`admin_comment`, which is set on submission and which only root and SlurmUser can write.
+therefore lists ids and states (`bridge.slurm.listed.listing`) and fetches only the jobs it has not
+classified yet and those of ours whose state has changed. A job is classified by its `admin_comment`,
+which is set on submission and which only root and SlurmUser can write.
 
 An id means the same job as before only until slurmctld restarts: after a crash it may assign the
 ids of the last seconds to other jobs. A reading that brings changes, or that conclusions are drawn
 from, therefore also checks whether it is still the same slurmctld; if not, all ids count as new.
 (Before Slurm 26.05, and with a backup, every job is fetched again once a day: `incarnation`.)
-A reading that only repeats the last one, and from which nobody draws conclusions, makes that check
-only from time to time.
+A reading that repeats the last one, and that nobody draws conclusions from, makes it now and then.
 """
 
 import asyncio
@@ -25,16 +24,17 @@ from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.observation.clocks import ClockReading
-from bridge.slurm import decode, jobs, snapshot, unread, wire
+from bridge.slurm import decode, jobs, snapshot, wire
 from bridge.slurm.batch_jobs.arrays import ArrayMemory
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
-from bridge.slurm.incarnation import Incarnation
-from bridge.slurm.jobs import JobListing
 from bridge.slurm.kick import EndedJob, ended_job
+from bridge.slurm.listed import unread
+from bridge.slurm.listed.incarnation import Incarnation
+from bridge.slurm.listed.listing import JobListing, Lists
+from bridge.slurm.listed.unread import LikelyOurs, LooksAhead, OnSettled, OnUnreadable, UnreadJob
 from bridge.slurm.snapshot import Snapshot
-from bridge.slurm.unread import LikelyOurs, LooksAhead, OnSettled, OnUnreadable, UnreadJob
 from slurmclient.watching.in_turn import in_turn
 
 _TRUSTED_S = 10.0
@@ -86,11 +86,11 @@ class Discovery:
         self._cluster = cluster
         self._batch = batch
         self._clock = clock
-        self._concurrency = concurrency
-        self._reading = asyncio.Lock()
+        self._concurrency, self._reading = concurrency, asyncio.Lock()
         self._last: Snapshot | None = None
         """The last snapshot; None once any of it has changed."""
         self._sequence = 0
+        self._lists = Lists(client, arrays=batch, named=named)
         self._listing: JobListing | None = None
         """The listing of the last whole reading."""
         self.listed_s = 0.0
@@ -175,21 +175,21 @@ class Discovery:
         """
         async with self._reading:
             began = self._clock()
-            listed = await jobs.listing(self._client, before=self._listing, arrays=self._batch)
+            listed = await self._lists.read(settled=self._strangers)
             self.listed_s = self._clock() - began
             is_repeated = listed is self._listing and not self._noted
             patience_s = 0.0 if whole else self._patience_s
             if surely or not is_repeated or began >= self._trusted_until:
                 if await self._forgot_what_may_be_others(listed.states):
                     is_repeated, patience_s = False, 0.0
+                    listed = await self._lists.read_of_another(listed)
                 self._trusted_until = began + _TRUSTED_S
             nothing_new = is_repeated and not self._left
             ours, unknown = (
                 ((), ()) if nothing_new else self._news(listed.states, began, patience_s=patience_s)
             )
             changed, self._changed = self._changed, set()
-            asked = (*reasons_for, *changed)
-            wanted = (id_ for id_ in asked if id_ in listed.states and id_ in self._ours)
+            wanted = {*reasons_for, *changed} & self._ours.keys() & listed.states.keys()
             self._portion = unread.portion(
                 unknown,
                 listed.states,

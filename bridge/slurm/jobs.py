@@ -5,9 +5,8 @@ If a call accepts either, pass the sluid as soon as it is known.
 """
 
 import enum
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from bridge.domain.ids import JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.model import identities
@@ -24,24 +23,9 @@ from bridge.slurm.errors import (
     INVALID_JOB_ID,
     NotFound,
     Rejected,
-    translating,
 )
 from bridge.slurm.records import JobRecord
-from slurmclient.watching import states as slurm_states
-from slurmclient.watching.states import States, StatesAnswer
 from slurmclient.wire.reading import Answer
-
-BATCH: Final = 1000
-"""Ids per /jobs/state/ request: the cost grows faster than linearly, and a URL of 119 kB is
-rejected."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobListing:
-    """Base states and flags of all jobs, as Slurm listed them."""
-
-    told: States
-    states: Mapping[JobId, frozenset[str]]
 
 
 class Ending(enum.Enum):
@@ -138,38 +122,6 @@ async def verified(
     if not isinstance(found, SlurmJob) or workload not in (None, found.identity.key):
         return None
     return found if sluid in (None, found.sluid) else None
-
-
-async def listing(
-    client: SlurmClient, *, before: JobListing | None = None, arrays: bool = False
-) -> JobListing:
-    """Return base states and flags of all jobs; `before` itself if nothing has changed.
-
-    10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to decode.
-
-    Args:
-        client: Slurm.
-        before: The last listing.
-        arrays: Include the records of arrays, each with the states of the tasks that it stands for:
-            `3:RUNNING`.
-    """
-    told = await _listed(client, None, before.told if before else None)
-    if before and before.told is told:
-        return before
-    return JobListing(told, _by_id(told, arrays=arrays))
-
-
-async def states(client: SlurmClient, ids: Collection[JobId]) -> Mapping[JobId, frozenset[str]]:
-    """Return base states and flags of some jobs; unknown jobs are missing from the result.
-
-    It does not accept a sluid, for which slurmrestd would return all jobs.
-    """
-    found: dict[JobId, frozenset[str]] = {}
-    wanted = sorted(ids)
-    for start in range(0, len(wanted), BATCH):
-        batch = wanted[start : start + BATCH]
-        found |= _by_id(await _listed(client, batch, None))
-    return found
 
 
 async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
@@ -368,33 +320,3 @@ async def _held(
         f"job {job_id} is not the placeholder of"
         f" {identity.kind} {identity.namespace}/{identity.name}",
     )
-
-
-async def _listed(
-    client: SlurmClient, ids: Sequence[JobId] | None, before: States | None
-) -> States:
-    label = "job.states"
-    answer = await client.call(
-        label, slurm_states.OPERATION, query={"job_id": ids}, answer=StatesAnswer
-    )
-    with translating(label):
-        return slurm_states.told(answer, before)
-
-
-def _by_id(told: States, *, arrays: bool = False) -> dict[JobId, frozenset[str]]:
-    states: dict[JobId, frozenset[str]] = {}
-    tasks: dict[JobId, set[str]] = {}
-    for each in told.listed:
-        if (found := slurm_states.component(each.job_id)) is not None:
-            id_, offset = JobId(found[0]), found[1]
-            state = decode.component_states(offset, each.state)
-            states[id_] = states[id_] | state if id_ in states else state
-        elif arrays:
-            record, _, task = each.job_id.partition("_")
-            if record.isascii() and record.isdecimal():
-                tasks.setdefault(JobId(int(record)), set()).update(
-                    f"{task}:{state}" for state in each.state
-                )
-    for id_, those in tasks.items():
-        states[id_] = states.get(id_, frozenset()) | those
-    return states

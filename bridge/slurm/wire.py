@@ -269,6 +269,8 @@ class Statistics(Struct, frozen=True):
     req_time_start: Number = NONE
     schedule_cycle_last: int = 0
     """How long the last run of the main scheduler took, in microseconds."""
+    jobs_pending: int = 0
+    jobs_running: int = 0
     dbd_agent_queue_size: int = 0
     """Number of updates slurmctld has not sent to slurmdbd yet."""
 

@@ -15,6 +15,7 @@ from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
+from bridge.slurm.listed import listing
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
@@ -51,7 +52,7 @@ _ANSWERS: dict[str, tuple[Any, Callable[[SlurmClient], Any]]] = {
     "a job": ({"jobs": [_JOB], "errors": []}, lambda client: jobs.job(client, JobId(7))),
     "states": (
         {"jobs": [{"job_id": "7", "state": ["RUNNING"]}, {"job_id": "8+1", "state": []}]},
-        lambda client: jobs.states(client, [JobId(7)]),
+        lambda client: listing.states(client, [JobId(7)]),
     ),
     "a submit": (
         {"job_id": 7, "errors": [{"error_number": 2050, "error": "no"}], "warnings": []},

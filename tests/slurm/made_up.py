@@ -1,7 +1,7 @@
 """A slurmrestd with made-up answers, under the product's own client."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from bridge.domain.ids import JobId
@@ -20,6 +20,8 @@ class Server:
     others: Mapping[str, bytes] = field(default_factory=dict)
     counts_since: int = 1
     """Changes when slurmctld restarts."""
+    next_id: int = 0
+    """The next job's id; 0 of a Slurm that does not tell."""
     asked: list[str] = field(default_factory=list)
 
     def avoid(self, server: int) -> None:
@@ -27,9 +29,10 @@ class Server:
 
     async def exchange(self, request: Request) -> Reply:
         self.asked.append(request.path.partition("v0.0.45")[2])
-        return Reply(status=200, body=self._body(self.asked[-1]))
+        wanted = {JobId(int(value)) for name, value in request.query if name == "job_id"}
+        return Reply(status=200, body=self._body(self.asked[-1], wanted))
 
-    def _body(self, path: str) -> bytes:
+    def _body(self, path: str, wanted: Collection[JobId]) -> bytes:
         match path:
             case _ if path in self.others:
                 return self.others[path]
@@ -39,9 +42,14 @@ class Server:
                 since = {"set": True, "number": self.counts_since}
                 return json.dumps({"statistics": {"req_time_start": since}}).encode()
             case "/conf":
-                return b"{}"
+                meta = {"NEXT_JOB_ID": {"set": bool(self.next_id), "number": self.next_id}}
+                conf = {"MaxJobId": 67043328}
+                return json.dumps({"slurm_conf": conf, "slurm_conf_meta": meta}).encode()
             case "/jobs/state/":
-                listed = [{"job_id": str(id_), "state": ["PENDING"]} for id_ in self.jobs]
+                there = self.jobs.keys()
+                listed = [
+                    {"job_id": str(id_), "state": ["PENDING"]} for id_ in there & (wanted or there)
+                ]
                 return json.dumps({"jobs": listed}).encode()
             case "/jobs/":
                 return b'{"jobs":[' + b",".join(self.jobs.values()) + b"]}"

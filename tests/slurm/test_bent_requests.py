@@ -9,6 +9,7 @@ from bridge.domain.model.jobs import SlurmJob
 from bridge.slurm import encode, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, Malformed, Rejected
+from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient.wire.reading import Answer
 from tests import faults
@@ -97,7 +98,7 @@ async def test_a_submit_whose_reply_got_lost_says_so_and_is_found_by_identity(
             await jobs.submit(behind_proxy, spec(whose, hold=True))
     assert 1 == proxy.count("POST", "/job/submit")
 
-    newest = max((await jobs.listing(client)).states)
+    newest = max((await listing.whole(client)).states)
     job = await jobs.job(client, newest)
     assert isinstance(job, SlurmJob)
     assert whose == job.identity
@@ -145,4 +146,4 @@ async def test_a_bomb_instead_of_states_is_malformed(slurm: Sandbox) -> None:
     ):
         proxy.inject(faults.answers(200, f'{{"jobs":[{{"x":{bomb}}}]}}'), "GET", "/jobs/state/")
         with pytest.raises(Malformed, match=r"job\.states"):
-            await jobs.listing(client)
+            await listing.whole(client)

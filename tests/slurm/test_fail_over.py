@@ -17,6 +17,7 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.errors import IN_STANDBY, InStandby, LostReply, Unavailable
 from bridge.slurm.jobs import Ending
+from bridge.slurm.listed import listing
 from sandbox import assembly, assets
 from sandbox.assets import Asset
 from sandbox.assets.kits import AssetName
@@ -203,9 +204,9 @@ async def test_a_slurmrestd_without_slurmctld_is_replaced_at_the_next_request(
         await client.dialect()
         first.inject(faults.answers(500, refusal), "GET", "/jobs/state", times=9)
         with pytest.raises(Unavailable):
-            await jobs.listing(client)
+            await listing.whole(client)
 
-        await jobs.listing(client)
+        await listing.whole(client)
 
 
 async def test_all_addresses_are_named_if_no_slurmrestd_can_be_reached(slurm: Sandbox) -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from bridge.slurm.errors import Rejected, SlurmError, TooOld, Unavailable
-from bridge.slurm.incarnation import Incarnation
+from bridge.slurm.listed.incarnation import Incarnation
 
 ONE = ({"hostname": "a"},)
 TWO = ({"hostname": "a"}, {"hostname": "b"})

@@ -15,6 +15,7 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import NotFound, Rejected
 from bridge.slurm.jobs import Ending
+from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient.wire import reading
 from tests.faults import Proxy
@@ -205,10 +206,10 @@ async def test_states_are_read_of_all_jobs_or_of_some(client: SlurmClient, submi
     held = await submit(spec(hold=True))
     running = (await in_phase(client, await submit(spec()), JobPhase.RUNNING)).id
 
-    some = await jobs.states(client, {held, running, NEVER_WAS})
+    some = await listing.states(client, {held, running, NEVER_WAS})
     assert {held: {"PENDING"}, running: {"RUNNING"}} == some
-    assert some.items() <= (await jobs.listing(client)).states.items()
-    assert {} == await jobs.states(client, [])
+    assert some.items() <= (await listing.whole(client)).states.items()
+    assert {} == await listing.states(client, [])
 
 
 async def test_states_of_many_jobs_are_asked_for_in_batches(slurm: Sandbox) -> None:
@@ -216,7 +217,7 @@ async def test_states_of_many_jobs_are_asked_for_in_batches(slurm: Sandbox) -> N
         Proxy.to(slurm.slurmrestd_url) as proxy,
         SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
     ):
-        await jobs.states(client, [JobId(900_000 + i) for i in range(2500)])
+        await listing.states(client, [JobId(900_000 + i) for i in range(2500)])
 
     assert 3 == proxy.count("GET", "/jobs/state")
 
@@ -233,7 +234,7 @@ async def test_a_heterogeneous_placeholder_is_one_job(client: SlurmClient, submi
         gres_per_task="gres/gpu:1",
     )
     waiting = await submit(replace(launcher, hold=True, also=(replace(workers, hold=True),)))
-    assert {waiting: {"PENDING", "1:PENDING"}} == await jobs.states(client, [waiting])
+    assert {waiting: {"PENDING", "1:PENDING"}} == await listing.states(client, [waiting])
     await jobs.cancel(client, waiting)
 
     job = await in_phase(client, await submit(replace(launcher, also=(workers,))), JobPhase.RUNNING)

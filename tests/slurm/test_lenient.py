@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from bridge.domain.ids import ClusterId, JobId, Sluid
 from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
-from bridge.slurm import accounting, jobs, nodes, queue, wire
+from bridge.slurm import accounting, nodes, queue, wire
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import Malformed
+from bridge.slurm.listed import listing
 from bridge.slurm.snapshot import Snapshot
 from tests.slurm.made_up import Server
 from tests.slurm.placeholders import CLUSTER, identity
@@ -238,13 +239,13 @@ def test_a_node_with_an_odd_reason_and_a_record_with_an_odd_user_are_read() -> N
 def test_an_answer_that_is_no_json_stays_an_error() -> None:
     server = Server({}, others={"/jobs/state/": b"<html>\xff"})
     with pytest.raises(Malformed):
-        asyncio.run(jobs.listing(server.client))
+        asyncio.run(listing.whole(server.client))
 
 
 def test_the_state_list_may_have_odd_bytes_where_nobody_looks() -> None:
     odd = b'{"jobs":[{"job_id":"7","state":["PENDING"],"note":"\xff"}],"note":"\xff"}'
     server = Server({}, others={"/jobs/state/": odd})
 
-    listed = asyncio.run(jobs.listing(server.client))
+    listed = asyncio.run(listing.whole(server.client))
 
     assert {OURS: {"PENDING"}} == listed.states

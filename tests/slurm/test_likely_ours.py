@@ -8,6 +8,7 @@ import pytest
 from bridge.domain.ids import JobId
 from bridge.domain.model import identities
 from bridge.slurm.discovery import Discovery
+from bridge.slurm.listed import listing
 from tests.slurm.made_up import Server
 from tests.slurm.placeholders import CLUSTER, identity
 
@@ -74,3 +75,24 @@ def test_after_a_restart_of_slurmctld_what_was_ours_comes_first(server: Server) 
     assert {OURS, NEWER} == set(fetched(server))
     assert ({OURS, NEWER}, False) == (set(again.jobs), again.is_whole)
     assert asyncio.run(discovery.refresh()).is_whole
+
+
+def test_after_a_crash_of_slurmctld_an_id_that_it_assigns_again_is_read_at_once(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among so many jobs that they are asked for by their ids: it is lower than the next one was."""
+    monkeypatch.setattr(listing, "AT_ONCE", 100)
+    again, server.next_id = JobId(999), 1001
+    discovery = Discovery(server.client, CLUSTER, clock=lambda: 0.0)
+    asyncio.run(discovery.refresh())
+    asyncio.run(discovery.refresh())
+    fetched(server)
+
+    WHOSE[again] = identity("again")
+    server.jobs = {**server.jobs, again: job(again)}
+    assert again not in asyncio.run(discovery.refresh()).jobs
+    server.counts_since = 2
+
+    assert not asyncio.run(discovery.refresh(whole=True)).is_whole  # what was ours comes first
+    last = asyncio.run(discovery.refresh(whole=True))
+    assert (True, True) == (again in last.jobs, last.is_whole)

@@ -11,11 +11,11 @@ import pytest
 
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts, complete
 from bridge.slurm.errors import LostReply, SlurmError, Unavailable
 from bridge.slurm.jobs import Ending
+from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient import Tls, UnusableTls
 from slurmclient.transport.tls import RELOAD_AFTER_S
@@ -143,12 +143,12 @@ async def test_a_removed_ca_is_not_trusted_any_more(
         front(slurm.slurmrestd_url, authority, tmp_path) as url,
         SlurmClient.open(url, token_file=slurm.token_file, tls=tls) as client,
     ):
-        await jobs.listing(client)
+        await listing.whole(client)
         files.trust(Authority("new"))
         now_s += RELOAD_AFTER_S
 
         with pytest.raises(Unavailable, match="certificate verify failed"):
-            await jobs.listing(client)
+            await listing.whole(client)
 
 
 @pytest.mark.parametrize("broken", ["ca", "key", "nothing there"])
