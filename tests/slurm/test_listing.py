@@ -14,6 +14,7 @@ from bridge.domain.ids import JobId
 from bridge.slurm.errors import LostReply, TooOld
 from bridge.slurm.listed import listing
 from bridge.slurm.listed.listing import Lists
+from slurmclient.watching.states import State, States
 from slurmclient.wire.reading import Answer
 
 A = TypeVar("A", bound=Answer)
@@ -69,8 +70,8 @@ class Slurm:
     def states(self) -> dict[JobId, frozenset[str]]:
         wired = json.dumps(self._states(None)).encode()
         self.asked.pop()
-        told = msgspec.json.decode(wired, type=tuple[listing.State, ...])
-        return listing.by_id(listing.States(b"", told), arrays=True)
+        told = msgspec.json.decode(wired, type=tuple[State, ...])
+        return listing.by_id(States(b"", told), arrays=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
