@@ -18,7 +18,7 @@ from slurmclient.watching.states import State, States
 from slurmclient.wire.reading import Answer
 
 A = TypeVar("A", bound=Answer)
-FEW, BATCH, SETTLED = 3, 4, 2
+FEW, BATCH, SETTLED, DOUBTFUL = 3, 4, 2, 50
 
 
 class Slurm:
@@ -30,7 +30,7 @@ class Slurm:
         self.asked: list[Sequence[int] | None] = []
         """Ids of each request for states; None for all."""
         self.fails = False
-        self.knows_numbering = True
+        self.knows_numbering = self.counts = True
 
     async def call(
         self,
@@ -41,7 +41,7 @@ class Slurm:
         query: Mapping[str, Any] | None = None,
     ) -> A:
         if operation == "slurm_get_diag":
-            body: Any = {"statistics": {"jobs_pending": len(self.jobs)}}
+            body: Any = {"statistics": {"jobs_pending": len(self.jobs) if self.counts else 0}}
         elif operation == "slurm_get_conf":
             if not self.knows_numbering:
                 raise TooOld(label, "no such operation")
@@ -78,6 +78,8 @@ class Slurm:
 def small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(listing, "AT_ONCE", FEW)
+        patch.setattr(listing, "_NEVER_AT_ONCE", FEW + 2)
+        patch.setattr(listing, "_DOUBTFUL_IDS", DOUBTFUL)
         patch.setattr(listing, "BATCH", BATCH)
         patch.setattr(listing, "_SETTLED", SETTLED)
         yield
@@ -113,6 +115,35 @@ def test_who_becomes_many_is_asked_for_from_then_on_and_new_ones_are_found() -> 
         assert slurm.states() == found.states
         assert [[70, 71, 72, 73], [74, 75, 76, 77]] == slurm.asked
         assert found is await lists.read()
+
+    asyncio.run(main())
+
+
+def test_nobody_asks_for_millions_of_ids_for_a_list_that_slurm_can_still_tell() -> None:
+    async def main() -> None:
+        slurm = Slurm(*range(9_000_001, 9_000_006))
+        lists = slurm.lists()
+        await lists.read()
+        assert slurm.states() == (await lists.read()).states
+        assert [None, [9_000_001, 9_000_002, 9_000_003, 9_000_004], [9_000_005]] == slurm.asked
+
+    asyncio.run(main())
+
+
+def test_a_crash_that_forgets_some_ids_has_few_asked_for_again() -> None:
+    async def main() -> None:
+        slurm = Slurm(*range(9_000_001, 9_000_011))
+        slurm.next_id = 9_000_011
+        lists = slurm.lists()
+        slurm.counts = False
+        await lists.read()
+        await lists.read()
+        slurm.asked.clear()
+        del slurm.jobs["9000010"]
+        slurm.next_id = 9_000_010
+
+        assert slurm.states() == (await lists.read()).states
+        assert sum(len(ids or ()) for ids in slurm.asked) <= DOUBTFUL + 10
 
     asyncio.run(main())
 

@@ -11,12 +11,13 @@ tells since Slurm 26.05. Earlier Slurms list all jobs at once, whatever that tak
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Final
 
 from bridge.domain.ids import JobId
 from bridge.slurm import accounting, decode, wire
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import LostReply, Malformed, TooOld, translating
+from bridge.slurm.errors import InStandby, LostReply, Malformed, TooOld, translating
 from slurmclient.watching import states as slurm_states
 from slurmclient.watching.states import State, States, StatesAnswer
 
@@ -27,11 +28,16 @@ rejected."""
 AT_ONCE: Final = 10_000
 """Longest list that is read as a whole: 0.8 s of slurmrestd's CPU."""
 
+_NEVER_AT_ONCE = 30_000
+"""Longest list that whoever knows no ids yet reads as a whole, in 7 s. To ask for every id instead
+takes longer where Slurm has assigned millions."""
+
 _SETTLED = 5000
 """Jobs of strangers that one reading asks about, in turn: of them only their end is of interest."""
 
 _DOUBTFUL_IDS = 100_000
-"""Ids that slurmctld may assign again after a crash, at most: those since it last saved its state."""
+"""Ids below the next one that are asked for when ids may have been assigned again: after a crash those
+since slurmctld last saved its state, and those since they have started again after `MaxJobId`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ class Lists:
         if next_id is None:
             self._last = await self._at_once()
         else:
-            self._last = await self._by_ids(self._to_ask(next_id, settled))
+            self._last = await self._by_ids(*self._to_ask(next_id, settled))
         self._next_id, self._failures = next_id or 0, 0
         return self._last
 
@@ -146,30 +152,39 @@ class Lists:
         if self._last is not None:
             return len(self._last.told.listed) > AT_ONCE
         answer = await self._client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
-        return answer.statistics.jobs_pending + answer.statistics.jobs_running > AT_ONCE
+        live = answer.statistics.jobs_pending + answer.statistics.jobs_running
+        return live > _NEVER_AT_ONCE
 
-    def _to_ask(self, next_id: int, settled: Collection[JobId]) -> Sequence[int]:
+    def _to_ask(self, next_id: int, settled: Collection[JobId]) -> tuple[set[int], range]:
+        """Return the known ids to ask for, and the new ones, of which there may be millions."""
         known = {number for each in self._known() for number in numbers(each.job_id)}
         first = self._next_id or max(known, default=0) + 1
         if next_id < first:
-            first = 1  # ids have started again
+            first = max(1, next_id - _DOUBTFUL_IDS)
         in_turn = sorted(settled)[self._turn : self._turn + _SETTLED]
         self._turn = self._turn + _SETTLED if in_turn else 0
         passed_over = set(settled).difference(in_turn)
-        return sorted({*(known - passed_over), *range(first, next_id), *self._named()})
+        new = range(first, next_id)
+        asked = {*(known - passed_over), *self._named()}
+        return {each for each in asked if each not in new}, new
 
     async def _at_once(self) -> JobListing:
         try:
             return await whole(self._client, before=self._last, arrays=self._arrays)
+        except InStandby:
+            raise
         except LostReply:
             self._failures += 1
             raise
 
-    async def _by_ids(self, ids: Sequence[int]) -> JobListing:
-        asked = set(ids)
+    async def _by_ids(self, asked: set[int], new: range) -> JobListing:
         before = {each.job_id: each for each in self._known()}
-        found = {text: each for text, each in before.items() if numbers(text)[0] not in asked}
-        for batch in _batches(ids):
+        found = {
+            text: each
+            for text, each in before.items()
+            if (number := numbers(text)[0]) not in asked and number not in new
+        }
+        for batch in _batches(chain(sorted(asked), new)):
             told = await _listed(self._client, batch, None)
             found.update((each.job_id, each) for each in told.listed)
         if self._last is not None and found == before:
@@ -219,6 +234,7 @@ async def _listed(client: SlurmClient, ids: Sequence[int] | None, before: States
         return slurm_states.told(answer, before)
 
 
-def _batches(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(ids), BATCH):
-        yield ids[start : start + BATCH]
+def _batches(ids: Iterable[int]) -> Iterator[Sequence[int]]:
+    rest = iter(ids)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
