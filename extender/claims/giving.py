@@ -329,7 +329,12 @@ class Devices:
         claim = gift.claim
         try:
             written = await self._claims.give(
-                gift, classes, node=node, pod=pod.uid, pod_name=pod.name
+                gift,
+                classes,
+                node=node,
+                pod=pod.uid,
+                pod_name=pod.name,
+                at=self._clock.now(),
             )
         except errors.KubeError as error:
             if not error.may_have_happened:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,73 @@ def claims_given(devices: Devices) -> list[dict[str, Any]]:
         for each in devices.sandbox.admin.get(path)["items"]
         if "allocation" in each.get("status", {})
     ]
+
+
+def test_a_pod_whose_binding_fails_once_keeps_its_devices(devices: Devices) -> None:
+    """kube-scheduler takes a failed pod out of `reservedFor`, and puts it in again at its next try."""
+    devices.claim("one", kind="resourceclaimtemplates")
+    with bindings_refused(devices):
+        devices.pod("unlucky", resourceClaimTemplateName="one")
+        wait_until(
+            lambda: [
+                each for each in claims_given(devices) if not each["status"].get("reservedFor")
+            ],
+            PATIENCE_S,
+            sandbox=devices.sandbox,
+        )
+    status = devices.given("unlucky")
+    assert {each["device"] for each in status["allocation"]["devices"]["results"]} == (
+        devices.in_slurm("unlucky")
+    )
+    assert [each["name"] for each in status["reservedFor"]] == ["unlucky"]
+
+
+@contextmanager
+def bindings_refused(devices: Devices) -> Iterator[None]:
+    """No pod of the namespace can be bound meanwhile."""
+    admin, name = devices.sandbox.admin, f"no-binding-in-{devices.namespace}"
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods/binding"],
+    }
+    policies = (
+        {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "false", "message": "not now"}],
+        },
+        {
+            "policyName": name,
+            "validationActions": ["Deny"],
+            "matchResources": {
+                "namespaceSelector": {
+                    "matchLabels": {"kubernetes.io/metadata.name": devices.namespace}
+                }
+            },
+        },
+    )
+    paths = [
+        f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic{end}"
+        for end in ("ies", "ybindings")
+    ]
+    for path, spec in zip(paths, policies, strict=True):
+        admin.create(path, {"metadata": {"name": name}, "spec": spec})
+    binding = {"metadata": {"name": "nobody"}, "target": {"kind": "Node", "name": "nowhere"}}
+
+    def is_refused() -> bool:
+        try:
+            admin.create(f"/api/v1/namespaces/{devices.namespace}/pods/nobody/binding", binding)
+        except ApiError as error:
+            return "not now" in str(error)
+        return False
+
+    try:
+        wait_until(is_refused, PATIENCE_S, sandbox=devices.sandbox)
+        yield
+    finally:
+        for path in reversed(paths):
+            admin.delete(f"{path}/{name}")
 
 
 def test_a_claim_of_a_pod_that_never_starts_goes_with_it(devices: Devices) -> None:

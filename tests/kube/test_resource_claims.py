@@ -1,6 +1,7 @@
 """Resource claims and slices as the API server writes them, and what we write."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -17,6 +18,7 @@ META = {
     "resourceVersion": "7",
     "creationTimestamp": "2026-01-01T00:00:00Z",
 }
+MOMENT = datetime(2026, 11, 26, 12, tzinfo=UTC)
 OPAQUE = {"opaque": {"driver": "d", "parameters": {"mode": "fast"}}}
 
 
@@ -53,7 +55,7 @@ def test_what_we_write_is_what_we_read() -> None:
     gift = Gift(claim=mine, results=(Result(request="r", device=DeviceId("d", "n1", "gpu-1")),))
     classes = {"c": DeviceClass(name="c", config=(OPAQUE,))}
 
-    written = resource_claims.allocation(gift, classes, KubeNode("n1"))
+    written = resource_claims.allocation(gift, classes, KubeNode("n1"), MOMENT)
     found = resource_claims.claim(
         claim(allocation=written, reservedFor=[{"resource": "pods", "name": "p", "uid": "p1"}])
     )
@@ -66,6 +68,7 @@ def test_what_we_write_is_what_we_read() -> None:
             {"source": "FromClaim", **OPAQUE},
         ],
     }
+    assert written["allocationTimestamp"] == "2026-11-26T12:00:00.000000Z"
 
 
 def test_what_a_claim_asks_for_is_kept_while_it_waits() -> None:

@@ -132,7 +132,13 @@ def kube_node(
     }
 
 
-_MOMENTS = ("resourceVersion", "lastTransitionTime", "lastHeartbeatTime", "deletionTimestamp")
+_MOMENTS = (
+    "resourceVersion",
+    "lastTransitionTime",
+    "lastHeartbeatTime",
+    "deletionTimestamp",
+    "allocationTimestamp",
+)
 
 
 def told(document: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 import msgspec
 
@@ -244,6 +245,7 @@ class ResourceClaims:
         node: KubeNode,
         pod: PodUid,
         pod_name: str,
+        at: datetime,
     ) -> ResourceClaim:
         """Write what a claim was given and for which pod, in one write.
 
@@ -255,7 +257,7 @@ class ResourceClaims:
             NotFound: it is gone.
         """
         status = {
-            "allocation": allocation(gift, classes, node),
+            "allocation": allocation(gift, classes, node, at),
             "reservedFor": [{"resource": "pods", "name": pod_name, "uid": pod}],
         }
         return await self._patch(gift.claim, "/status", _with_status(gift.claim, status))
@@ -274,10 +276,15 @@ class ResourceClaims:
         return claim(await self._client.request("PATCH", where, body=body, content_type=JSON_PATCH))
 
 
-def allocation(gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode) -> dict[str, object]:
+def allocation(
+    gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode, at: datetime
+) -> dict[str, object]:
     """Build the AllocationResult of a claim, as kube-scheduler does.
 
     The drivers' parameters go along: those of the classes first, then the claim's own.
+    The time belongs to it: kube-scheduler takes a pod that it could not bind out of `reservedFor`, and
+    when it puts the pod in again, it adds the time where there is none. As an allocation cannot be
+    changed, the API server would refuse that each time, and the pod would never be bound.
     """
     config: list[dict[str, object]] = []
     for request in gift.claim.spec.requests:
@@ -300,6 +307,7 @@ def allocation(gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode) -
     return {
         "devices": {"results": results, **({"config": config} if config else {})},
         "nodeSelector": {"nodeSelectorTerms": [term]},
+        "allocationTimestamp": wire.rfc3339(at),
     }
 
 
