@@ -4,14 +4,14 @@ Where a pod may go, and whether it fits.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import nodes
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
 from bridge.domain.nodes import vacating
 from bridge.domain.request import candidates, fit
@@ -31,6 +31,12 @@ _DOUBTFUL_POOL_LASTS_S = 1.0
 """The same of a list that lacks nodes which the one before had, or has none. slurmctld forgets the
 features of nodes at a reconfigure, by which we know ours, until the controllers set them again.
 """
+_PAUSES = 4
+"""Where nodes change all the time, a fifth of it goes to lists, of which one of two thousand nodes can
+take two seconds; and as much to pairing the last one with Kubernetes' nodes.
+"""
+_LONGEST_UNPAIRED_S = 1.0
+"""The controllers rely on us to know within two seconds of a node that leaves."""
 
 
 class Bridged:
@@ -70,16 +76,22 @@ class Bridged:
         self._bound_on = bound.index(bound_to)
         self._ours_on = pods.index(taken_by)
         self._by_name = KubeNodes(kube_nodes)
-        kube_nodes.subscribe(self._edited)
         self._gpu_resources = gpu_resources
         self._milli_per_cpu = milli_per_cpu
         self._listing = asyncio.Lock()
-        self._pool: Pool | None = None
-        self._pool_until = 0.0
-        self._is_known = False
-        """Slurm's nodes have been read."""
+        self._edits = 0
+        """How often a node was added, removed or edited in Kubernetes."""
+        self._listed: Sequence[SlurmNodeFacts] | None = None
+        """Slurm's nodes by the last list; None before the first."""
+        self._listed_edits = 0
+        self._list_again_at, self._list_until = 0.0, 0.0
+        """When a new list is due if nodes were edited, and in any case."""
+        self._pool = candidates.Pool(cluster_feature=nodes.cluster_feature(cluster))
+        self._paired_edits = 0
+        self._pair_again_at = 0.0
         self._gres: Mapping[SlurmNode, str] = {}
         """The GRES of each node by the last list of Slurm's, which outlives the pool."""
+        kube_nodes.subscribe(self._edited)
 
     async def pool(self) -> Pool:
         """Return every bridged node; read Slurm if the last list is too old or a node has changed.
@@ -88,16 +100,31 @@ class Bridged:
             SlurmError: Slurm's nodes could not be read.
         """
         async with self._listing:  # one list for all concurrent submits
-            pool = self._pool
-            if pool is None or self._clock.monotonic() > self._pool_until:
-                listed = await slurm_nodes.listing(self._slurm)
-                pool = candidates.pool(self._kube_nodes.values(), listed, self._cluster)
-                is_doubtful = not pool.nodes or not pool.nodes.keys() >= self._gres.keys()
-                lasts_s = _DOUBTFUL_POOL_LASTS_S if is_doubtful else _POOL_LASTS_S
-                self._pool, self._is_known = pool, True
-                self._gres = {name: node.slurm.gres for name, node in pool.nodes.items()}
-                self._pool_until = self._clock.monotonic() + lasts_s
-            return pool
+            now = self._clock.monotonic()
+            is_edited = self._edits != self._listed_edits and now >= self._list_again_at
+            if self._listed is None or is_edited or now > self._list_until:
+                await self._list(now)
+            elif self._edits != self._paired_edits and now >= self._pair_again_at:
+                self._pair(self._listed)
+            return self._pool
+
+    async def _list(self, began: float) -> None:
+        edits, before = self._edits, self._gres.keys()
+        self._listed = await slurm_nodes.listing(self._slurm)
+        self._pair(self._listed)
+        now, found = self._clock.monotonic(), self._pool.nodes.keys()
+        is_doubtful = not found or not found >= before
+        self._list_until = now + (_DOUBTFUL_POOL_LASTS_S if is_doubtful else _POOL_LASTS_S)
+        self._list_again_at = now + _PAUSES * (now - began)
+        self._listed_edits = edits
+
+    def _pair(self, listed: Sequence[SlurmNodeFacts]) -> None:
+        began = self._clock.monotonic()
+        self._pool = candidates.pool(self._kube_nodes.values(), listed, self._cluster)
+        self._gres = {name: node.slurm.gres for name, node in self._pool.nodes.items()}
+        now = self._clock.monotonic()
+        self._pair_again_at = now + min(_PAUSES * (now - began), _LONGEST_UNPAIRED_S)
+        self._paired_edits = self._edits
 
     def gres(self, slurm_node: SlurmNode) -> str | None:
         """Return what a node had in Slurm when the nodes were last read; None if it was not among them."""
@@ -109,7 +136,7 @@ class Bridged:
         Raises:
             SlurmError: they could not be read.
         """
-        if not self._is_known:
+        if self._listed is None:
             await self.pool()
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
@@ -167,9 +194,9 @@ class Bridged:
         return job is not None and job.identity.key == pod.workload and job.phase is JobPhase.ENDED
 
     def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
-        """Rebuild the pool if a node was added, removed or edited."""
+        """Count an edit that the pool depends on."""
         if _of_interest(old) != _of_interest(new):
-            self._pool = None
+            self._edits += 1
 
 
 def _of_interest(node: KubeNodeFacts | None) -> tuple[object, ...] | None:

@@ -52,6 +52,9 @@ _MOST_WAITING = 4096
 """Pods that are woken by news of their node's devices. Where there are more, those that have waited
 longest are forgotten: many of them are gone, and the others wait for their back-off."""
 
+_DROPPED_AMONG = 2
+"""From how many claims with templates on the name of one can be dropped with that of another."""
+
 _AT_A_TIME = 16
 """Finalizers for one gang that are written at once."""
 
@@ -120,6 +123,7 @@ class Devices:
 
     async def _give(self, pod: Pod, action: Assign, job: SlurmJob | None, *, afresh: bool) -> None:
         try:
+            pod = await self._named(pod)
             await self._learn_from_predecessor()
             gifts, classes = await self._decide(pod, action, job, afresh=afresh)
             todo = [gift for gift in gifts if not giving.is_done(gift, pod.uid, action.kube_node)]
@@ -134,6 +138,23 @@ class Devices:
         )
         for failure in filter(None, written):  # the other claims got theirs, and keep them
             raise failure
+
+    async def _named(self, pod: Pod) -> Pod:
+        """Write the names of a pod's claims where Kubernetes may drop one of them.
+
+        Kubernetes' resource claim controller (seen in 1.36) applies only those names that it misses
+        in the pod's status, and drops the others by that. If it once sees one of two claims later
+        than the other, it goes on for ever, tens of times a second, with one name or the other.
+        """
+        made = [each for each in pod.resource_claims if each.template]
+        if len(made) < _DROPPED_AMONG:
+            return pod
+        found = self._known.named(pod)
+        names = {each.entry: each.claim for each in found.resource_claims if each.template}
+        if not all(names.values()):
+            return pod
+        await self._claims.name(pod, names)
+        return found
 
     async def prepare(self, pods: Iterable[Pod]) -> None:
         """Write the finalizers of claims that may soon be given devices, as far as it can be done now.

@@ -5,6 +5,7 @@ old news costs a second look and gives nothing wrongly.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, ResourceClaim
 from bridge.domain.model.pods import Pod
@@ -31,6 +32,7 @@ class KnownClaims:
         self.subscribe = everyone.subscribe
         """Calls back for every claim, then for every change."""
         self._named = everyone.index(lambda each: [f"{each.namespace}/{each.name}"])
+        self._made_for = everyone.index(lambda each: [each.made_for[0]] if each.made_for[0] else [])
         self._classes = classes
 
     def shown(self, namespace: str, name: str) -> ResourceClaim | None:
@@ -42,6 +44,24 @@ class KnownClaims:
         """Return a pod's claims by name, as far as the watch shows them."""
         shown = (self.shown(pod.namespace, each.claim) for each in pod.resource_claims)
         return {claim.name: claim for claim in shown if claim is not None}
+
+    def named(self, pod: Pod) -> Pod:
+        """Return a pod with the claims that Kubernetes has made for its entries, even if its status does not name them.
+
+        Of two claims for one entry, none.
+        """
+        if all(each.claim for each in pod.resource_claims):
+            return pod
+        made: dict[str, list[str]] = {}
+        for each in self._made_for.get(pod.uid):
+            if each.namespace == pod.namespace:
+                made.setdefault(each.made_for[1], []).append(each.name)
+        only = {entry: claims[0] for entry, claims in made.items() if len(claims) == 1}
+        entries = (
+            replace(each, claim=each.claim or only.get(each.entry, ""))
+            for each in pod.resource_claims
+        )
+        return replace(pod, resource_claims=tuple(entries))
 
     async def whole(self, namespace: str, name: str, *, afresh: bool = False) -> ResourceClaim:
         """Return a claim with what it asks for; read it if the watch does not show that much.

@@ -26,7 +26,16 @@ from bridge.kube.wire import rfc3339
 from bridge.process.metrics.pods import PodMetrics
 from tests.extender.placing import placing
 from tests.make.apiserver import Manifest
-from tests.make.devices import PROFILES, by_class, claim, claiming, device_class, device_slice
+from tests.make.devices import (
+    PROFILES,
+    by_class,
+    claim,
+    claiming,
+    device_class,
+    device_slice,
+    made_for,
+    templated,
+)
 from tests.make.leader import Outset
 from tests.make.manifests import CLUSTER, GATED, job, kube_node, member, pod, running
 from tests.make.situations import Situation, check_that_every_write_may_fail, lived_through
@@ -93,9 +102,15 @@ def ring_that_runs() -> Job:
     return running(1, "a", "b", ring=True, tasks=2, memory_mib=1024)
 
 
-def with_devices(placeholder: Job, its: Manifest, *others: Manifest, gate: str = "") -> Outset:
-    """A pod that claims one of the node's two devices; gate: somebody else's."""
-    waiting = asking(claiming("one"), placeholder.cpus_per_task)
+def with_devices(
+    placeholder: Job,
+    its: Manifest,
+    *others: Manifest,
+    gate: str = "",
+    waits: Manifest | None = None,
+) -> Outset:
+    """A pod that claims devices of the node's two, one by default; gate: somebody else's."""
+    waiting = asking(waits or claiming("one"), placeholder.cpus_per_task)
     if gate:
         waiting["spec"]["schedulingGates"] = [{"name": names.GATE}, {"name": gate}]
     found = outset(
@@ -174,6 +189,15 @@ SITUATIONS: Mapping[Situation, set[type[Action]]] = {
     Situation(
         "a pod gets its node and the devices it claims",
         lambda: with_devices(running(gres="gpu:example:1(IDX:0)", memory_mib=1024), claim("one")),
+    ): {Assign},
+    Situation(
+        "a pod gets the devices of two claims, of which its status names one",
+        lambda: with_devices(
+            running(gres="gpu:example:2(IDX:0-1)", memory_mib=1024),
+            made_for("one", "a"),
+            made_for("one", "b"),
+            waits=templated("one", "a", "b", named=("b",)),
+        ),
     ): {Assign},
     Situation(
         "a leader died between giving a pod its devices and its node",

@@ -1,5 +1,7 @@
 """How long the extender believes a list of Slurm's nodes."""
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from typing_extensions import override
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model import nodes
+from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.slurm.client import SlurmClient
@@ -24,9 +27,10 @@ A, B = SlurmNode("a"), SlurmNode("b")
 class Slurmrestd(Transport):
     """Has these nodes of ours, and counts how often it is asked for them."""
 
-    def __init__(self, *ours: SlurmNode) -> None:
+    def __init__(self, *ours: SlurmNode, takes_s: float = 0.0) -> None:
         self.ours = ours
         self.lists = 0
+        self.takes_s = takes_s
 
     @override
     def avoid(self, server: int) -> None:
@@ -38,6 +42,7 @@ class Slurmrestd(Transport):
             return reply(PING)
         assert "slurm_get_nodes" == request.operation
         self.lists += 1
+        await asyncio.sleep(self.takes_s)
         mark = nodes.cluster_feature(placing.CLUSTER)
         listed: list[dict[str, Any]] = [
             {"name": name, "state": ["IDLE"], "features": [mark] if name in self.ours else []}
@@ -46,15 +51,25 @@ class Slurmrestd(Transport):
         return reply({"nodes": listed, "errors": []})
 
 
-def bridged(slurm: Slurmrestd, clock: VirtualClock) -> Bridged:
+def known_to_kubernetes() -> Cache[KubeNodeFacts]:
     kube_nodes = Cache(NODES)
     for name in (A, B):
         kube_nodes.put(placing.kube_node(name))
+    return kube_nodes
+
+
+def edited(name: str, version: str = "2") -> KubeNodeFacts:
+    return placing.kube_node(name, labels={"edit": version}, resource_version=version)
+
+
+def bridged(
+    slurm: Slurmrestd, clock: VirtualClock, kube_nodes: Cache[KubeNodeFacts] | None = None
+) -> Bridged:
     return Bridged(
         SlurmClient(slurm, token=TokenFile("nowhere"), connections=1, on_call=lambda *_: None),
         cluster=placing.CLUSTER,
         pods=Cache(PODS),
-        kube_nodes=kube_nodes,
+        kube_nodes=kube_nodes or known_to_kubernetes(),
         bound=Cache(BOUND_PODS),
         placeholders=None,  # type: ignore[arg-type]  # of pods that are there
         gpu_resources={},
@@ -92,5 +107,50 @@ def test_a_list_is_read_every_ten_seconds_at_most_while_the_same_nodes_are_missi
             await there.pool()
             await clock.sleep(1.1)
         assert 3 == slurm.lists
+
+    run(main)
+
+
+def test_where_nodes_change_all_the_time_a_fifth_of_it_goes_to_lists() -> None:
+    """Heartbeats of thousands of nodes that come too late make some of them change each moment."""
+
+    async def main(clock: VirtualClock) -> None:
+        slurm, kube_nodes = Slurmrestd(A, B, takes_s=1.0), known_to_kubernetes()
+        there = bridged(slurm, clock, kube_nodes)
+        while clock.monotonic() < 100:
+            kube_nodes.put(edited(B, str(clock.monotonic())))
+            await there.pool()
+            await clock.sleep(0.1)
+        assert 20 == slurm.lists
+
+    run(main)
+
+
+def test_a_node_that_leaves_is_gone_from_the_pool_before_a_list_is_due() -> None:
+    async def main(clock: VirtualClock) -> None:
+        slurm, kube_nodes = Slurmrestd(A, B, takes_s=1.0), known_to_kubernetes()
+        there = bridged(slurm, clock, kube_nodes)
+        assert {A, B} == (await there.pool()).nodes.keys()
+        kube_nodes.put(replace(edited(B), labels={}))
+        assert {A} == (await there.pool()).nodes.keys()
+        assert 1 == slurm.lists
+
+    run(main)
+
+
+def test_an_edit_while_nodes_are_listed_has_them_listed_once_more() -> None:
+    """Slurm may have got the node after the list was made."""
+
+    async def main(clock: VirtualClock) -> None:
+        slurm, kube_nodes = Slurmrestd(A, takes_s=1.0), known_to_kubernetes()
+        there = bridged(slurm, clock, kube_nodes)
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(there.pool())
+            await clock.sleep(0.5)
+            kube_nodes.put(edited(B))
+        assert {A} == first.result().nodes.keys()
+        slurm.ours = (A, B)
+        await clock.sleep(4)
+        assert {A, B} == (await there.pool()).nodes.keys()
 
     run(main)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +96,13 @@ def test_a_pod_whose_binding_fails_once_keeps_its_devices(devices: Devices) -> N
 
 @contextmanager
 def bindings_refused(devices: Devices) -> Iterator[None]:
-    """No pod of the namespace can be bound meanwhile."""
+    """No pod of the namespace can be bound meanwhile, nor a ConfigMap be created, which shows since when."""
     admin, name = devices.sandbox.admin, f"no-binding-in-{devices.namespace}"
     rule = {
         "apiGroups": [""],
         "apiVersions": ["v1"],
         "operations": ["CREATE"],
-        "resources": ["pods/binding"],
+        "resources": ["pods/binding", "configmaps"],
     }
     policies = (
         {
@@ -124,11 +125,11 @@ def bindings_refused(devices: Devices) -> Iterator[None]:
     ]
     for path, spec in zip(paths, policies, strict=True):
         admin.create(path, {"metadata": {"name": name}, "spec": spec})
-    binding = {"metadata": {"name": "nobody"}, "target": {"kind": "Node", "name": "nowhere"}}
 
     def is_refused() -> bool:
         try:
-            admin.create(f"/api/v1/namespaces/{devices.namespace}/pods/nobody/binding", binding)
+            path = f"/api/v1/namespaces/{devices.namespace}/configmaps"
+            admin.create(path, {"metadata": {"generateName": "allowed-"}})
         except ApiError as error:
             return "not now" in str(error)
         return False
@@ -139,6 +140,48 @@ def bindings_refused(devices: Devices) -> Iterator[None]:
     finally:
         for path in reversed(paths):
             admin.delete(f"{path}/{name}")
+
+
+def test_a_pod_whose_claims_kubernetes_names_in_turn_gets_its_devices(devices: Devices) -> None:
+    """kube-controller-manager 1.36 may drop the name of one claim when it writes that of another, and so on for ever."""
+    devices.claim("one", kind="resourceclaimtemplates")
+    for name in ("full-0", "full-1"):
+        devices.create(claiming(name, CLASS_AS_RESOURCE, devices=4))
+        devices.runs(name)
+    body = pod("both", resourceClaimTemplateName="one")
+    body["spec"]["resourceClaims"].append({"name": "other", "resourceClaimTemplateName": "one"})
+    body["spec"]["containers"][0]["resources"]["claims"].append({"name": "other"})
+    devices.create(body)
+
+    def named() -> list[dict[str, str]]:
+        status: dict[str, Any] = devices.get("both")["status"]
+        return list(status.get("resourceClaimStatuses", []))
+
+    def is_named_alone(entry: str) -> bool:
+        return [entry] == [each["name"] for each in named()]
+
+    wait_until(lambda: len(named()) == 2, PATIENCE_S, sandbox=devices.sandbox)
+    one_alone = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "both"},
+        "status": {"resourceClaimStatuses": named()[:1]},
+    }
+    as_controller = (
+        "--server-side",
+        "--force-conflicts",
+        "--field-manager=ResourceClaimController",
+    )
+    devices.sandbox.kubectl(
+        *("-n", devices.namespace, "apply", "--subresource=status", *as_controller, "-f", "-"),
+        stdin=yaml.safe_dump(one_alone),
+    )
+    for alone in ("gpu", "other", "gpu"):
+        wait_until(partial(is_named_alone, alone), PATIENCE_S, sandbox=devices.sandbox)
+
+    devices.sandbox.admin.delete(f"/api/v1/namespaces/{devices.namespace}/pods/full-0")
+    devices.runs("both")
+    assert {"gpu", "other"} == {each["name"] for each in named()}
 
 
 def test_a_claim_of_a_pod_that_never_starts_goes_with_it(devices: Devices) -> None:

@@ -9,7 +9,7 @@ from bridge.domain.ids import KubeNode
 from bridge.domain.model.claims.giving import Gift, Result
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, DeviceId
 from bridge.kube import errors
-from bridge.kube.claims import resource_claims, slices
+from bridge.kube.claims import bodies, resource_claims, slices
 
 META = {
     "name": "mine",
@@ -55,7 +55,7 @@ def test_what_we_write_is_what_we_read() -> None:
     gift = Gift(claim=mine, results=(Result(request="r", device=DeviceId("d", "n1", "gpu-1")),))
     classes = {"c": DeviceClass(name="c", config=(OPAQUE,))}
 
-    written = resource_claims.allocation(gift, classes, KubeNode("n1"), MOMENT)
+    written = bodies.allocation(gift, classes, KubeNode("n1"), MOMENT)
     found = resource_claims.claim(
         claim(allocation=written, reservedFor=[{"resource": "pods", "name": "p", "uid": "p1"}])
     )

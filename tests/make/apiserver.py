@@ -15,7 +15,7 @@ import msgspec
 from bridge.domain import names
 from bridge.kube import errors
 from bridge.kube.cache import Cache
-from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH
+from bridge.kube.client import APPLY, JSON_PATCH, STRATEGIC_MERGE_PATCH
 from bridge.kube.decode import BOUND_PODS
 from bridge.kube.wire import rfc3339
 from tests.make.trouble import Fault, Trouble
@@ -140,7 +140,7 @@ class ApiServer:
                     raise self._conflict(method, path, 422, str(operation))
         else:
             self._guard(method, path, found, body["metadata"])
-            if content_type == STRATEGIC_MERGE_PATCH:
+            if content_type in (STRATEGIC_MERGE_PATCH, APPLY):
                 _merge_status(found.setdefault("status", {}), body["status"])
             else:
                 _merge(found, body)
@@ -266,12 +266,16 @@ def _merge(document: Manifest, patch: Manifest) -> None:
 
 
 def _merge_status(status: Manifest, patch: Manifest) -> None:
-    """Conditions merge by type, field by field."""
+    """Conditions merge by type, field by field; names of claims by their entry."""
     conditions = {each["type"]: each for each in status.get("conditions", [])}
     for each in patch.pop("conditions", []):
         if each.get("$patch") == "delete":
             conditions.pop(each["type"], None)
         else:
             conditions[each["type"]] = {**conditions.get(each["type"], {}), **each}
+    claims = {each["name"]: each for each in status.get("resourceClaimStatuses", [])}
+    claims |= {each["name"]: each for each in patch.pop("resourceClaimStatuses", [])}
+    if claims:
+        status["resourceClaimStatuses"] = list(claims.values())
     status |= patch
     status["conditions"] = list(conditions.values())

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from bridge.kube import errors
 from bridge.kube.applying import writes
+from bridge.kube.client import APPLY
 from tests.make.apiserver import ApiServer, Manifest
 
 _WRITTEN_BY_ALL = ("name", "namespace", "uid")
@@ -29,7 +30,7 @@ class ApplyingServer(ApiServer):
 
     @override
     async def request(self, method: str, path: str, **sent: Any) -> bytes:
-        if sent.get("content_type") != writes.APPLY:
+        if sent.get("content_type") != APPLY:
             return await super().request(method, path, **sent)
         await asyncio.sleep(0)
         body = msgspec.json.decode(msgspec.json.encode(sent["body"]))

@@ -1,5 +1,6 @@
 """Claims, a class and a node's devices, as users and drivers write them, for the peers in memory."""
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -53,6 +54,25 @@ def by_class(name: str, *, devices: int = 1) -> Manifest:
     entry = {"name": "slurm-bridge-0", "resourceClaimTemplateName": template}
     found = pod(name, {**GATED, "resourceClaims": [entry]})
     found["metadata"]["creationTimestamp"] = rfc3339(EPOCH)
+    return found
+
+
+def templated(name: str, *entries: str, named: Collection[str]) -> Manifest:
+    """A gated pod whose claims are made from a template; named: the entries that its status names a claim for."""
+    claims = [{"name": each, "resourceClaimTemplateName": "mine"} for each in entries]
+    found = pod(name, {**GATED, "resourceClaims": claims})
+    found["status"]["resourceClaimStatuses"] = [
+        {"name": each, "resourceClaimName": f"{name}-{each}"} for each in named
+    ]
+    return found
+
+
+def made_for(pod_name: str, entry: str, name: str = "") -> Manifest:
+    """The claim that the resource claim controller has made for a pod's entry."""
+    found = claim(name or f"{pod_name}-{entry}")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod_name, "uid": f"uid-{pod_name}"}
+    found["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    found["metadata"]["annotations"] = {"resource.kubernetes.io/pod-claim-name": entry}
     return found
 
 

@@ -9,10 +9,7 @@ import msgspec
 from bridge.kube import decode, errors, paths
 from bridge.kube.applying import standing
 from bridge.kube.applying.standing import FoundMetadata
-from bridge.kube.client import METADATA_ONLY, KubeClient
-
-APPLY: Final = "application/apply-patch+yaml"
-"""The body is JSON, which is YAML as well."""
+from bridge.kube.client import APPLY, METADATA_ONLY, KubeClient
 
 PLURALS: Final[Mapping[tuple[str, str], str]] = {
     ("v1", "ConfigMap"): "configmaps",

@@ -8,7 +8,7 @@ import msgspec
 
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.claims import giving
-from bridge.domain.model.claims.giving import FINALIZER, Gift
+from bridge.domain.model.claims.giving import Gift
 from bridge.domain.model.claims.values import (
     ClaimSpec,
     DeviceClass,
@@ -16,12 +16,18 @@ from bridge.domain.model.claims.values import (
     DeviceRequest,
     ResourceClaim,
 )
+from bridge.domain.model.pods import Pod
 from bridge.kube import decode, errors, lists, paths, wire
-from bridge.kube.client import JSON_PATCH, KubeClient
+from bridge.kube.claims import bodies
+from bridge.kube.client import APPLY, JSON_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind
 
 API = "resource.k8s.io/v1"
 _EXACT = "ExactCount"
+_MADE_FOR_ENTRY = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a claim that the resource claim controller made from a template."""
+_MANAGER = "slurm-bridge-claims"
+"""The field manager of the names of claims."""
 
 _MOST_CONFIGS = 32
 _LONGEST_CONFIG = 2**14
@@ -171,7 +177,14 @@ def _status(wired: _Taken) -> ResourceClaim:
         ),
         node=_node(allocation.node_selector if allocation else None),
         reserved_for=tuple(each.uid for each in wired.status.reserved_for),
+        made_for=_made_for(meta),
     )
+
+
+def _made_for(meta: wire.Metadata) -> tuple[str, str]:
+    entry = meta.annotations.get(_MADE_FOR_ENTRY, "")
+    owners = [each.uid for each in meta.owner_references if each.controller and each.kind == "Pod"]
+    return (owners[0], entry) if owners and entry else ("", "")
 
 
 CLAIMS = ResourceKind(
@@ -235,7 +248,7 @@ class ResourceClaims:
         """
         if giving.is_protected(found):
             return found
-        return await self._patch(found, "", _finalized(found))
+        return await self._patch(found, "", bodies.finalized(found))
 
     async def give(
         self,
@@ -257,10 +270,10 @@ class ResourceClaims:
             NotFound: it is gone.
         """
         status = {
-            "allocation": allocation(gift, classes, node, at),
+            "allocation": bodies.allocation(gift, classes, node, at),
             "reservedFor": [{"resource": "pods", "name": pod_name, "uid": pod}],
         }
-        return await self._patch(gift.claim, "/status", _with_status(gift.claim, status))
+        return await self._patch(gift.claim, "/status", bodies.with_status(gift.claim, status))
 
     async def take_back(self, found: ResourceClaim) -> ResourceClaim:
         """Clear what a claim of a pod that has not started was given for an earlier job.
@@ -269,68 +282,33 @@ class ResourceClaims:
             Conflict: the claim has changed.
             NotFound: it is gone.
         """
-        return await self._patch(found, "/status", _with_status(found, {}))
+        return await self._patch(found, "/status", bodies.with_status(found, {}))
+
+    async def name(self, pod: Pod, names: Mapping[str, str]) -> None:
+        """Write which claims were made for a pod's entries, as the resource claim controller does.
+
+        By server-side apply: names that another manager has applied, too, stay when the controller
+        leaves them out.
+
+        Args:
+            pod: the pod.
+            names: the claim for each entry with a template.
+
+        Raises:
+            Conflict: another pod has its name.
+            NotFound: it is gone.
+        """
+        await self._client.request(
+            "PATCH",
+            f"{paths.pod(pod.namespace, pod.name)}/status",
+            body=bodies.named(pod, names),
+            content_type=APPLY,
+            params={"fieldManager": _MANAGER, "force": "true"},
+        )
 
     async def _patch(self, found: ResourceClaim, sub: str, body: object) -> ResourceClaim:
         where = _path(found.namespace, found.name) + sub
         return claim(await self._client.request("PATCH", where, body=body, content_type=JSON_PATCH))
-
-
-def allocation(
-    gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode, at: datetime
-) -> dict[str, object]:
-    """Build the AllocationResult of a claim, as kube-scheduler does.
-
-    The drivers' parameters go along: those of the classes first, then the claim's own.
-    The time belongs to it: kube-scheduler takes a pod that it could not bind out of `reservedFor`, and
-    when it puts the pod in again, it adds the time where there is none. As an allocation cannot be
-    changed, the API server would refuse that each time, and the pod would never be bound.
-    """
-    config: list[dict[str, object]] = []
-    for request in gift.claim.spec.requests:
-        found = classes.get(request.device_class)
-        config += [
-            {"source": "FromClass", "requests": [request.name], **each}
-            for each in (found.config if found else ())
-        ]
-    config += [{"source": "FromClaim", **each} for each in gift.claim.spec.config]
-    results = [
-        {
-            "request": result.request,
-            "driver": result.device.driver,
-            "pool": result.device.pool,
-            "device": result.device.device,
-        }
-        for result in gift.results
-    ]
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    return {
-        "devices": {"results": results, **({"config": config} if config else {})},
-        "nodeSelector": {"nodeSelectorTerms": [term]},
-        "allocationTimestamp": wire.rfc3339(at),
-    }
-
-
-def _finalized(found: ResourceClaim) -> list[dict[str, object]]:
-    path = "/metadata/finalizers"
-    change: dict[str, object] = (
-        {"op": "add", "path": f"{path}/-", "value": FINALIZER}
-        if found.finalizers
-        else {"op": "add", "path": path, "value": [FINALIZER]}
-    )
-    return [*_unchanged(found), change]
-
-
-def _with_status(found: ResourceClaim, status: object) -> list[dict[str, object]]:
-    return [*_unchanged(found), {"op": "add", "path": "/status", "value": status}]
-
-
-def _unchanged(found: ResourceClaim) -> list[dict[str, object]]:
-    """Guard a patch: whoever else wrote to the claim meanwhile, wins."""
-    return [
-        {"op": "test", "path": "/metadata/uid", "value": found.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": found.resource_version},
-    ]
 
 
 def _path(namespace: str, name: str) -> str:

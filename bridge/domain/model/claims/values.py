@@ -72,6 +72,8 @@ class ResourceClaim:
     """The only node from which its devices can be used; "" if there may be several."""
     reserved_for: tuple[str, ...] = ()
     """The uids of the pods that use it."""
+    made_for: tuple[str, str] = ("", "")
+    """The pod's uid and the entry of its `spec.resourceClaims`, if Kubernetes made it from a template."""
     is_whole: bool = True
     """False: what it asks for and its finalizers were left out."""
 
