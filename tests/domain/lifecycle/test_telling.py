@@ -31,7 +31,10 @@ class TestTelling:
     def test_is_silent_about_what_was_submitted_and_not_looked_at(self) -> None:
         noted = replace(build.waiting(), sluid=None, submitted_at=None)
 
-        assert (Wait(),) == actions(build.facts(build.gated(), noted))
+        decision = decide(build.facts(build.gated(), noted))
+
+        assert (Wait(),) == decision.actions
+        assert decision.retry_after is None, "its job is looked at in its turn, which wakes the pod"
 
     def test_labels_the_pod_and_says_slurms_reason_in_words(self) -> None:
         tell = only_tell(build.facts(build.gated(), build.waiting("QOSMaxGRESPerUser")))

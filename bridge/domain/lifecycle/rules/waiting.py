@@ -86,8 +86,10 @@ def submit(case: Case) -> Decision:
 def tell_why(case: JobCase) -> Decision:
     """Wait; Tell why, once it has taken a moment."""
     job = case.job
-    if job.submitted_at is None:  # our own submit's answer, not looked at since
-        return wait("Slurm has just got its placeholder", retry=case.policy.tell_after)
+    if job.submitted_at is None:
+        # Our own submit's answer. The job will be looked at in its turn, which wakes the pod; of very
+        # many, some wait minutes for that.
+        return wait("Slurm has just got its placeholder")
     age = case.facts.now - job.submitted_at
     if age < case.policy.tell_after:
         return wait("Slurm has just got its placeholder", retry=case.policy.tell_after - age)
