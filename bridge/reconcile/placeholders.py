@@ -11,6 +11,7 @@ The budget limits this:
 """
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -183,13 +184,14 @@ class Placeholders:
         """Return the last successful reading; None before the first."""
         return self._snapshot
 
-    def whole_snapshot(self) -> Snapshot | None:
-        """Return the last reading if absence from it proves absence from Slurm.
+    def whole_snapshot(self, *, since: float = -math.inf) -> Snapshot | None:
+        """Return the last reading if absence from it proves absence from Slurm, and it began after that moment.
 
         Else None, and request such a reading.
         """
-        if self._snapshot is not None and self._snapshot.is_whole:
-            return self._snapshot
+        found = self._snapshot
+        if found is not None and found.is_whole and found.began_monotonic > since:
+            return found
         self._seeks_absence = True
         return None
 

@@ -90,36 +90,36 @@ class Discovery:
         self._last: Snapshot | None = None
         """The last snapshot; None once any of it has changed."""
         self._sequence = 0
-        self._lists = Lists(client, arrays=batch, named=named)
+        self._lists = Lists(client, clock=clock, arrays=batch, named=named)
         self._listing: JobListing | None = None
         """The listing of the last whole reading."""
-        self.listed_s = 0.0
-        """How long Slurm took for the last one."""
         self.slurms_time: ClockReading | None = None
         """What slurmctld's clock said when it was last asked; None if it never did."""
         self.cycle_s = 0.0
         """How long Slurm's scheduler last ran."""
         self._last_ended: EndedJob | None = None
-        self._incarnation = Incarnation()
-        self._trusted_until = 0.0
+        self._incarnation, self._trusted_until = Incarnation(), 0.0
         self._ours: dict[JobId, SlurmJob | BatchJob] = {}
         self._strangers: set[JobId] = set()
         self._unreadable: dict[JobId, UnreadJob] = {}
         self._reported: set[JobId] = set()
-        self._on_unreadable = on_unreadable
-        self._on_settled = on_settled
+        self._on_unreadable, self._on_settled = on_unreadable, on_settled
         self._noted: dict[JobId, float] = {}
         self._likely_ours = LikelyOurs(named)
         self._changed: set[JobId] = set()
         self._in_detail: set[JobId] = set()
         """Jobs of ours whose devices are fetched with them."""
-        self._patience_s = patience_s
-        self._burst = burst
+        self._patience_s, self._burst = patience_s, burst
         self._portion = LooksAhead()
         """What the last reading fetched of jobs that it did not know."""
         self._arrays = ArrayMemory()
         self._left: dict[JobId, float] = {}
         """New jobs that are still pending and not fetched yet → since when."""
+
+    @property
+    def listed_s(self) -> float:
+        """How long Slurm took for the last list; 0 if none was needed."""
+        return self._lists.took_s
 
     @property
     def last_ended(self) -> EndedJob | None:
@@ -174,9 +174,9 @@ class Discovery:
             SlurmError: the reading is incomplete; what has been classified so far is kept.
         """
         async with self._reading:
-            began = self._clock()
-            listed = await self._lists.read(settled=self._strangers)
-            self.listed_s = self._clock() - began
+            is_exact = surely or whole or bool(self._left)
+            listed = await self._lists.read(settled=self._strangers, surely=is_exact)
+            began = self._lists.began
             is_repeated = listed is self._listing and not self._noted
             patience_s = 0.0 if whole else self._patience_s
             if surely or not is_repeated or began >= self._trusted_until:

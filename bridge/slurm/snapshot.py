@@ -17,8 +17,8 @@ class Snapshot:
     sequence: int
     """Number of the reading; consecutive readings have consecutive numbers."""
     began_monotonic: float
-    """When its first request was sent, by the clock given to `Discovery`; later writes may be
-    missing."""
+    """When the first request of its list was sent, by the clock given to `Discovery`; later writes may be
+    missing. Of two readings with the same moment, the second has the list of the first."""
     jobs: Mapping[JobId, SlurmJob]
     """This cluster's placeholders, including ended ones until Slurm purges them (MinJobAge)."""
     by_key: Mapping[WorkloadKey, tuple[SlurmJob, ...]]

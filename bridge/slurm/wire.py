@@ -269,6 +269,12 @@ class Statistics(Struct, frozen=True):
     req_time_start: Number = NONE
     schedule_cycle_last: int = 0
     """How long the last run of the main scheduler took, in microseconds."""
+    jobs_submitted: int = 0
+    """This and the four below: counted since then."""
+    jobs_started: int = 0
+    jobs_completed: int = 0
+    jobs_canceled: int = 0
+    jobs_failed: int = 0
     jobs_pending: int = 0
     jobs_running: int = 0
     dbd_agent_queue_size: int = 0

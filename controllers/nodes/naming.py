@@ -23,8 +23,8 @@ async def naming(
     Raises:
         SlurmError: it is not known.
     """
-    snapshot = placeholders.whole_snapshot()
-    if snapshot is None or snapshot.began_monotonic <= since:
+    snapshot = placeholders.whole_snapshot(since=since)
+    if snapshot is None:
         return None
     found: list[SlurmJob] = []
     for job in snapshot.jobs.values():

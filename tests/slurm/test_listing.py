@@ -31,6 +31,8 @@ class Slurm:
         """Ids of each request for states; None for all."""
         self.fails = False
         self.knows_numbering = self.counts = True
+        self.canceled = 0
+        self.now = 0.0
 
     async def call(
         self,
@@ -41,7 +43,8 @@ class Slurm:
         query: Mapping[str, Any] | None = None,
     ) -> A:
         if operation == "slurm_get_diag":
-            body: Any = {"statistics": {"jobs_pending": len(self.jobs) if self.counts else 0}}
+            pending = len(self.jobs) if self.counts else 0
+            body: Any = {"statistics": {"jobs_pending": pending, "jobs_canceled": self.canceled}}
         elif operation == "slurm_get_conf":
             if not self.knows_numbering:
                 raise TooOld(label, "no such operation")
@@ -65,7 +68,7 @@ class Slurm:
         ]
 
     def lists(self, *named: int) -> Lists:
-        return Lists(self, arrays=True, named=lambda: map(JobId, named))  # type: ignore[arg-type]  # all it calls
+        return Lists(self, clock=lambda: self.now, arrays=True, named=lambda: map(JobId, named))  # type: ignore[arg-type]  # all it calls
 
     def states(self) -> dict[JobId, frozenset[str]]:
         wired = json.dumps(self._states(None)).encode()
@@ -115,6 +118,56 @@ def test_who_becomes_many_is_asked_for_from_then_on_and_new_ones_are_found() -> 
         assert slurm.states() == found.states
         assert [[70, 71, 72, 73], [74, 75, 76, 77]] == slurm.asked
         assert found is await lists.read()
+
+    asyncio.run(main())
+
+
+def test_very_many_jobs_are_not_listed_while_slurmctld_counts_nothing() -> None:
+    async def main() -> None:
+        slurm = Slurm(*range(1, 11))
+        lists = slurm.lists()
+        first = await lists.read()
+        slurm.jobs["10"] = "SUSPENDED"  # is not counted
+        slurm.now, began = 9.9, lists.began
+        slurm.asked.clear()
+
+        assert first is await lists.read(surely=False)
+        assert (began, 0.0, []) == (lists.began, lists.took_s, slurm.asked)
+
+        slurm.canceled += 1
+        slurm.jobs["9"] = "CANCELLED"
+        assert slurm.states() == (await lists.read(surely=False)).states
+        assert 9.9 == lists.began
+
+        slurm.jobs["10"] = "PENDING"
+        slurm.now = 19.9
+        assert slurm.states() == (await lists.read(surely=False)).states
+
+    asyncio.run(main())
+
+
+def test_conclusions_are_drawn_from_a_list_whatever_slurmctld_counts() -> None:
+    async def main() -> None:
+        slurm = Slurm(*range(1, 11))
+        lists = slurm.lists()
+        await lists.read()
+        slurm.jobs["10"] = "SUSPENDED"
+        slurm.now = 1.0
+
+        assert slurm.states() == (await lists.read(surely=True)).states
+        assert 1.0 == lists.began
+
+    asyncio.run(main())
+
+
+def test_few_jobs_are_listed_each_time() -> None:
+    async def main() -> None:
+        slurm = Slurm(1, 2)
+        lists = slurm.lists()
+        await lists.read(surely=False)
+        slurm.jobs["2"] = "SUSPENDED"
+
+        assert slurm.states() == (await lists.read(surely=False)).states
 
     asyncio.run(main())
 

@@ -216,8 +216,10 @@ class Expectations(Generic[J]):
         self._patches.pop(pod, None)
 
     def read(self, reading: Reading[J]) -> None:
-        """Take in a successful reading of Slurm."""
-        self._before, self._latest = self._latest, reading
+        """Take in a successful reading of Slurm, or the last one with what single jobs said since."""
+        if self._latest is None or self._latest.began_monotonic != reading.began_monotonic:
+            self._before = self._latest
+        self._latest = reading
 
     def failed(self) -> None:
         """Take in a failed reading: what was absent before must be absent twice again."""
