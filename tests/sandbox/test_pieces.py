@@ -5,6 +5,7 @@ import dataclasses
 import random
 import socket
 import sys
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -100,6 +101,24 @@ def test_ports_are_free_different_and_below_the_ephemeral_range() -> None:
 
     assert len(set(chosen.values())) == 50
     assert all(ports.LOWEST <= port < 32768 for port in chosen.values())
+
+
+def test_two_sandboxes_that_start_choose_different_ports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens on the first one's yet."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def choose() -> set[int]:
+        names = (f"port-{number}" for number in range(20))
+        dice = random.Random(1)  # noqa: S311  # the same numbers each time
+        return set(ports.choose(names, dice=dice).values())
+
+    first = choose()
+    assert not first & choose()
+
+    monkeypatch.setattr(ports, "_STARTS_WITHIN_S", 0.0)
+    assert first == choose(), "after a while, those that nobody uses are free again"
 
 
 def test_a_token_says_who_and_until_when() -> None:
