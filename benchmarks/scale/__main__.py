@@ -88,6 +88,7 @@ class _Bench:
         await self._timed(f"{size.filling} pods bound", run())
         await self._timed(f"{size.waiting} more pods submitted", wait())
         await self._timed("calm", self._calm())
+        await self._timed("all are told why they wait", self._told())
 
     async def _waiting(self, pods: Pods) -> None:
         usage = await self._at_rest("waiting")
@@ -166,6 +167,25 @@ class _Bench:
             if time.monotonic() > ends:
                 raise SandboxError(f"jobs are still being read: {now} so far")
         return calm_since
+
+    async def _told(self) -> None:
+        """Wait until hardly any pod is told anything any more; the reasons of ten thousand take ten minutes.
+
+        Raises:
+            SandboxError: it takes too long.
+        """
+        count, seen = 0, await self._tells()
+        ends = time.monotonic() + self._size.deadline_s
+        while count < _CALM_READINGS:
+            await asyncio.sleep(_POLL_S)
+            now = await self._tells()
+            count = count + 1 if now - seen <= 1 else 0
+            seen = now
+            if time.monotonic() > ends:
+                raise SandboxError(f"pods are still being told why they wait: {now} so far")
+
+    async def _tells(self) -> int:
+        return (await self._read()).calls["extender → Kubernetes PATCH pods/status"]
 
     async def _gets(self) -> int:
         calls = (await self._read()).calls
