@@ -146,6 +146,22 @@ def test_very_many_jobs_are_not_listed_while_slurmctld_counts_nothing() -> None:
     asyncio.run(main())
 
 
+def test_after_a_failure_very_many_jobs_are_listed_whatever_slurmctld_counts() -> None:
+    async def main() -> None:
+        slurm = Slurm(*range(1, 11))
+        lists = slurm.lists()
+        await lists.read()
+        slurm.fails = True
+        with pytest.raises(LostReply):
+            await lists.read()
+        slurm.fails = False
+        slurm.jobs["10"] = "SUSPENDED"
+
+        assert slurm.states() == (await lists.read(surely=False)).states
+
+    asyncio.run(main())
+
+
 def test_conclusions_are_drawn_from_a_list_whatever_slurmctld_counts() -> None:
     async def main() -> None:
         slurm = Slurm(*range(1, 11))

@@ -136,11 +136,13 @@ class Lists:
         Raises:
             SlurmError: they could not be read.
         """
-        began, before, told = self._clock(), self._last, await self._diagnosis_if_long()
+        began, before = self._clock(), self._last
+        last_counted, self._counted = self._counted, ()  # after a failure, all is listed again
+        told = await self._diagnosis_if_long()
         counted = _counted(told) if told else ()
-        is_counted = counted and counted == self._counted and began < self._counted_until
-        if before and is_counted and not surely:
-            self.took_s = 0.0
+        is_same = bool(counted) and counted == last_counted and began < self._counted_until
+        if before and is_same and not surely:
+            self._counted, self.took_s = counted, 0.0
             return before
         next_id = await self._next_assigned() if told and self._is_long(told) else None
         if next_id is None:
