@@ -1,6 +1,7 @@
 """Round robin with a rate limit, where reading every job would cost too much."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice, takewhile
 
 from bridge.domain.ids import JobId
 from bridge.domain.model.batch import BatchJob
@@ -39,31 +40,40 @@ class Turns:
         """
         self._first_per_s = first_per_s
         self._after_s = after_s
+        self._unasked: dict[JobId, float] = {}
+        """Jobs that were never read → since when they are known; the oldest first."""
         self._asked_at: dict[JobId, float] = {}
-        self._since: dict[JobId, float] = {}
+        """The others → when they were read last; the stalest first."""
         self._last = 0.0
         self._credit = 0.0
 
     def due(self, waiting: Iterable[SlurmJob | BatchJob], now: float) -> tuple[JobId, ...]:
         """Return the jobs to read now (monotonic seconds), out of all waiting ones."""
         ids = {job.id for job in waiting}
-        self._asked_at = {job: at for job, at in self._asked_at.items() if job in ids}
-        self._since = {job: self._since.get(job, now) for job in ids}
+        for known in (self._unasked, self._asked_at):
+            for gone in known.keys() - ids:
+                del known[gone]
+        found = sorted(ids - self._unasked.keys() - self._asked_at.keys())
+        self._unasked.update(dict.fromkeys(found, now))
         elapsed_s, self._last = min(_LONGEST_STEP_S, now - self._last), now
-        new = [
-            job
-            for job, since in self._since.items()
-            if job not in self._asked_at and now - since >= self._after_s
-        ][: max(1, round(elapsed_s * self._first_per_s))]
+        new = _at_most(
+            max(1, round(elapsed_s * self._first_per_s)), self._unasked, now - self._after_s
+        )
         self._credit = min(self._credit + elapsed_s * _reasons_per_s(len(ids)), _MOST_REASONS_PER_S)
         most = round(elapsed_s * _MOST_REASONS_PER_S) - len(new)
-        old = sorted(
-            (job for job, at in self._asked_at.items() if now - at >= _REASONS_AGAIN_S),
-            key=self._asked_at.__getitem__,
-        )[: max(0, min(most, int(self._credit)))]
+        old = _at_most(max(0, min(most, int(self._credit))), self._asked_at, now - _REASONS_AGAIN_S)
         self._credit -= len(old)
-        self._asked_at.update(dict.fromkeys((*new, *old), now))
+        for job in (*new, *old):
+            self._unasked.pop(job, None)
+            self._asked_at.pop(job, None)
+            self._asked_at[job] = now
         return (*new, *old)
+
+
+def _at_most(count: int, jobs: Mapping[JobId, float], until: float) -> list[JobId]:
+    """Return the first of them, none of a later moment; they are in the order of their moments."""
+    due = takewhile(lambda each: each[1] <= until, jobs.items())
+    return [job for job, _ in islice(due, count)]
 
 
 def _reasons_per_s(waiting: int) -> float:

@@ -114,9 +114,10 @@ class Readings:
         self._count(before, snapshot)
 
     def _count(self, before: Snapshot | None, snapshot: Snapshot) -> None:
-        if before is None or before.jobs is not snapshot.jobs:
-            phases = Counter(job.phase for job in snapshot.jobs.values())
-            self._metrics.placeholders.count({phase.value: phases[phase] for phase in JobPhase})
+        if before is not None and before.jobs is snapshot.jobs:
+            return
+        phases = Counter(job.phase for job in snapshot.jobs.values())
+        self._metrics.placeholders.count({phase.value: phases[phase] for phase in JobPhase})
         waiting = (job for job in snapshot.jobs.values() if job.phase is JobPhase.WAITING)
         self._metrics.placeholders.waiting(
             Counter(reasons.condition_reason(job.reason) for job in waiting)
