@@ -8,6 +8,7 @@ on them yet.
 import fcntl
 import os
 import random
+import re
 import socket
 import tempfile
 from collections.abc import Collection, Iterable
@@ -17,8 +18,8 @@ from bridge.process.clock import SystemClock
 
 LOWEST = 10_000
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-
-
+_CHOSEN = re.compile(r"(\d{1,5}) (\d{1,12})")
+"""A line of the list of ports that were chosen: port, and Unix time in seconds."""
 _STARTS_WITHIN_S = 300.0
 """After this long, whoever chose a port listens on it, or will not."""
 
@@ -30,17 +31,16 @@ def choose(names: Iterable[str], *, dice: random.Random) -> dict[str, int]:
     with os.fdopen(descriptor, "r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         now = SystemClock().now().timestamp()
-        lately = [line for line in file.read().splitlines() if _age_s(line, now) < _STARTS_WITHIN_S]
-        chosen = _choose(names, {int(line.partition(" ")[0]) for line in lately}, dice)
+        # Whoever was killed while writing may have left half a line: it is left out.
+        lines = filter(None, map(_CHOSEN.fullmatch, file.read().splitlines()))
+        noted = {int(line[1]): int(line[2]) for line in lines}
+        lately = {port: at for port, at in noted.items() if abs(now - at) < _STARTS_WITHIN_S}
+        chosen = _choose(names, lately, dice)
+        lately |= dict.fromkeys(chosen.values(), int(now))
         file.seek(0)
         file.truncate()
-        file.writelines(f"{line}\n" for line in lately)
-        file.writelines(f"{port} {now:.0f}\n" for port in chosen.values())
+        file.writelines(f"{port} {at}\n" for port, at in lately.items())
     return chosen
-
-
-def _age_s(line: str, now: float) -> float:
-    return abs(now - float(line.partition(" ")[2]))
 
 
 def _choose(names: Iterable[str], taken: Collection[int], dice: random.Random) -> dict[str, int]:

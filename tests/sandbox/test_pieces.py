@@ -121,6 +121,17 @@ def test_two_sandboxes_that_start_choose_different_ports(
     assert first == choose(), "after a while, those that nobody uses are free again"
 
 
+def test_half_a_line_of_a_sandbox_that_was_killed_keeps_nobody_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ports.choose(["one"], dice=random.SystemRandom())
+    (noted,) = tmp_path.iterdir()
+    noted.write_text("2150\n21502 \nmany 17\n")
+
+    assert {"other"} == ports.choose(["other"], dice=random.SystemRandom()).keys()
+
+
 def test_a_token_says_who_and_until_when() -> None:
     now = datetime(2026, 1, 2, tzinfo=UTC)
 
