@@ -83,8 +83,8 @@ _TEXTS: Final = """
     SbcastParameters SchedulerParameters SchedulerType ScronParameters SelectType SelectTypeParameters
     SlurmctldAddr SlurmctldDebug SlurmctldHttpAuthParameters SlurmctldLogFile SlurmctldParameters
     SlurmctldPidFile SlurmctldPort SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SlurmctldSyslogDebug
-    SlurmdDebug SlurmdHttpAuthParameters SlurmdLogFile SlurmdParameters SlurmdSpoolDir SlurmdSyslogDebug
-    SlurmdUser SlurmSchedLogFile SlurmUser SrunEpilog SrunPortRange SrunProlog StateSaveLocation
+    SlurmdDebug SlurmdHttpAuthParameters SlurmdLogFile SlurmdParameters SlurmdPidFile SlurmdSpoolDir
+    SlurmdSyslogDebug SlurmdUser SlurmSchedLogFile SlurmUser SrunEpilog SrunPortRange SrunProlog StateSaveLocation
     SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendTime SwitchParameters SwitchType
     TaskEpilog TaskPlugin TaskPluginParam TaskProlog TLSParameters TLSType TmpFS TopologyParam TopologyPlugin
     UnkillableStepProgram UrlParserType X11Parameters

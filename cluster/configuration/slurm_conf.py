@@ -40,6 +40,9 @@ _OURS_ALONE: Final = {
 _LISTS: Final = frozenset({"slurmctldparameters", "authinfo", "authaltparameters", "grestypes"})
 """Lists to which `extraConf` adds."""
 
+_NAMED: Final = frozenset({"partitionname", "nodeset", "nodename"})
+"""Lines of which there may be one for each name."""
+
 
 def text(inputs: ConfigurationInputs) -> str:
     """Return the file."""
@@ -64,12 +67,17 @@ def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
     yield from checking.check("slurm.conf", extra, "spec.extraConf")
     base = {each.key.lower(): each for each in _base(inputs)}
     for line in lines.read(extra):
-        for setting in () if _is_repeated(line) else line.settings:
+        for setting in line.settings[:1] if _is_repeated(line) else line.settings:
             at, key = f"spec.extraConf line {line.number}", setting.key.lower()
             if why := _OURS_ALONE.get(key):
                 yield Fault(at, f"{setting.key} is not yours to set: {why}")
             elif key in _LISTS and key in base:
                 yield from _contradictions(base[key], setting, at)
+            elif key == "slurmduser" and setting.value not in ("root", "0"):
+                yield Fault(at, "SlurmdUser: expected root, which starts jobs as their users")
+            elif key == "maxnodecount":
+                yield from _room_faults(inputs, setting, at)
+    yield from _twice(inputs)
     yield from _partition_faults(inputs)
     yield from _name_faults(inputs.sorted_node_sets)
 
@@ -176,6 +184,14 @@ def _max_nodes(inputs: ConfigurationInputs) -> int:
     return min(found, _MOST_NODES)
 
 
+def _room_faults(inputs: ConfigurationInputs, setting: Setting, at: str) -> Iterator[Fault]:
+    """A worker for which there is no room falls out of Slurm, with its jobs."""
+    wanted = sum(each.spec.replicas for each in inputs.node_sets)
+    if setting.value.isdecimal() and int(setting.value[:9]) < wanted:
+        text = f"{setting.key}={setting.value[:80]}: expected room for the {wanted} workers of all NodeSets"
+        yield Fault(at, text)
+
+
 def _with(ours: Setting, theirs: Setting | None) -> str:
     """Return the value: theirs, or both where it is a list."""
     if theirs is None:
@@ -245,6 +261,23 @@ def _partition_faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
         for setting in line.settings[1:]:
             if setting.key.lower() == "nodes" and not has_nodes:
                 yield from _unknown_nodes(setting.value, known, at)
+
+
+def _twice(inputs: ConfigurationInputs) -> Iterator[Fault]:
+    """Find names that stand twice, at which slurmctld ends; DEFAULT is none, but what holds for the lines after it."""
+    seen = {
+        ("nodeset", each.slurm_name): f"NodeSet {each.metadata.name}" for each in inputs.node_sets
+    }
+    for line in lines.read(inputs.controller.spec.extra_conf):
+        first = line.settings[0] if line.settings else None
+        if first is None or first.key.lower() not in _NAMED or first.value.upper() == "DEFAULT":
+            continue
+        before = seen.setdefault((first.key.lower(), first.value), f"line {line.number}")
+        if before != f"line {line.number}":
+            text = (
+                f"{first.key}={first.value[:80]} stands in {before} already: expected another name"
+            )
+            yield Fault(f"spec.extraConf line {line.number}", text)
 
 
 def _unknown_nodes(value: str, known: set[str], at: str) -> Iterator[Fault]:

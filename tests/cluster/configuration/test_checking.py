@@ -33,6 +33,14 @@ def said(given: ConfigurationInputs) -> str:
         ("Include other.conf", "Include other.conf: put its lines here"),
         ("AuthType=auth/munge", "AuthType is not yours to set: only its key"),
         ("SlurmctldPort=7000", "SlurmctldPort is not yours to set"),
+        ("SlurmctldHost=elsewhere", "SlurmctldHost is not yours to set: it names the pods"),
+        ("SlurmdUser=nobody", "SlurmdUser: expected root"),
+        (
+            "PartitionName=a Nodes=ALL\nPartitionName=a Nodes=cpu",
+            "line 2: PartitionName=a stands in",
+        ),
+        ("NodeSet=cpu Feature=x", "NodeSet=cpu stands in NodeSet cpu already"),
+        ("MaxNodeCount=1", "MaxNodeCount=1: expected room for the 2 workers"),
         ("AuthAltParameters=jwt_key=/tmp/x", "contradicts jwt_key=/etc/slurm/jwt.key"),
         ("A" * 9000, "expected at most 8192 characters"),
         ("MinJobAge=\\\n60 Bad\n", "line 1: expected Key=Value, found 'Bad'"),
@@ -53,6 +61,9 @@ def test_each_fault_of_extra_conf_is_told_with_its_line(extra: str, fault: str) 
         "NodeName=old[1-3] CPUs=4 State=UNKNOWN\nPartitionName=p Nodes=old[1-2],cpu",
         "prolog=a.sh\nProlog=b.sh",
         "SchedulerParameters+=a",
+        "SlurmdPidFile=/run/slurmd.pid",
+        "PartitionName=DEFAULT MaxTime=1\nPartitionName=a Nodes=ALL\nPartitionName=DEFAULT MaxTime=2",
+        "MaxNodeCount=3000",
     ],
 )
 def test_what_slurm_takes_is_taken(extra: str) -> None:
