@@ -1,93 +1,12 @@
 """What the entry points make of arguments and environment: run with bash, their programs replaced by ones that note how they were called."""
 
-import os
-import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from sandbox.image import slurm
+from tests.containers.entrypoint import CONF, MACHINE, NOTES, Entrypoint
 from tests.servers import wait_until
-
-PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "sackd", "sshd", "sssd", "ssh-keygen")
-NOTES = (
-    '#!/bin/sh\nfor each; do printf "%s\\n" "$each"; done > "$0.draft"\nmv "$0.draft" "$0.called"\n'
-)
-MACHINE = (
-    'echo "NodeName=n CPUs=16 Boards=1 SocketsPerBoard=2 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=64000"\n'
-    'echo "UpTime=0-00:00:01"\n'
-)
-ENDS_S = 30
-CONF = ("-Z", "--conf-server", "site:6817", "--conf")
-
-
-class Entrypoint:
-    """One of them, in a folder of its own that stands for the image."""
-
-    def __init__(self, root: Path, daemon: str) -> None:
-        self.root = root
-        self.bin = root / "bin"
-        self._groups: list[int] = []
-        for folder in ("bin", "lib/slurm", "etc/ssh", "etc/pam.d", "etc/sssd"):
-            (root / folder).mkdir(parents=True)
-        library = (slurm.FOLDER / "entrypoints" / "words.bash").read_text()
-        (root / "lib" / "slurm" / "words.bash").write_text(library)
-        # The real one has a test of its own, with a real slurmctld.
-        (root / "lib" / "slurm" / "notified").write_text('#!/bin/sh\nshift\nexec "$@"\n')
-        (root / "lib" / "slurm" / "notified").chmod(0o755)
-        text = (slurm.FOLDER / "entrypoints" / daemon).read_text()
-        for path in ("/etc/", "/run/", "/var/"):
-            text = text.replace(f" {path}", f" {root}{path}")
-        self.write("entrypoint", text.replace("/usr/sbin/", f"{self.bin}/"))
-        for program in PROGRAMS:
-            self.write(program, NOTES)
-
-    def write(self, program: str, text: str) -> None:
-        (self.bin / program).write_text(text)
-        (self.bin / program).chmod(0o755)
-
-    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run it until its own program ends; what it keeps beside it goes on until the test ends."""
-        errors = self.root / "errors"
-        with errors.open("w") as stream:
-            process = subprocess.Popen(
-                (self.bin / "entrypoint", *arguments),
-                env={"PATH": f"{self.bin}:{os.environ['PATH']}", **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-                start_new_session=True,
-            )
-        self._groups.append(process.pid)
-        code = process.wait(ENDS_S)
-        return subprocess.CompletedProcess(arguments, code, "", errors.read_text())
-
-    def end(self) -> None:
-        """End what was kept."""
-        for group in self._groups:
-            try:
-                os.killpg(group, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-
-    def called(self, program: str) -> list[str] | None:
-        """How a program was called; None if it was not."""
-        note = self.bin / f"{program}.called"
-        return note.read_text().splitlines() if note.exists() else None
-
-    def is_kept(self, program: str) -> list[str]:
-        """Wait until a program beside the entry point's own was called; return its arguments."""
-        wait_until(lambda: self.called(program) is not None, ENDS_S)
-        return self.called(program) or []
-
-    def on(self, machine: str) -> None:
-        """Let slurmd tell of this machine."""
-        self.write(
-            "slurmd", f'{NOTES.splitlines()[0]}\nif [ "$*" = -C ]; then\n{machine}exit\nfi\n{NOTES}'
-        )
-
 
 @pytest.fixture
 def entrypoint(tmp_path: Path) -> Iterator[Callable[[str], Entrypoint]]:
@@ -255,13 +174,13 @@ def test_a_second_container_of_a_pod_starts_when_slurmctld_misses_the_jobs_of_th
     it = entrypoint("slurmd")
     it.write("sleep", NOTES)
 
-    it.run("-Z")
+    it.run("-Z", ASK_EVERY_S="0")
     assert it.called("sleep") is None
-    done = it.run("-Z")
+    done = it.run("-Z", ASK_EVERY_S="0")
     assert ["21"] == it.called("sleep")
     assert "slurmd starts in 21 s" in done.stderr
     assert ["-D", "-Z"] == it.called("slurmd")
-    it.run("-Z", RESTART_PAUSE_S="40")
+    it.run("-Z", RESTART_PAUSE_S="40", ASK_EVERY_S="0")
     assert ["40"] == it.called("sleep")
 
 
@@ -327,4 +246,51 @@ def test_what_is_kept_starts_again(entrypoint: Make) -> None:
     (it.bin / "sackd.called").unlink()
 
     assert ["-D"] == it.is_kept("sackd")
-    assert "sackd ended with exit code 0, and starts again" in (it.root / "errors").read_text()
+    assert "sackd ended with exit code 0, and starts again" in it.errors
+
+
+HANGS_UP = """\
+#!/bin/bash
+trap 'echo HUP >> "$0.signals"' HUP
+echo "$@" > "$0.called"
+for ((i = 0; i < 60; i++)); do sleep 0.1; done
+"""
+"""A slurmd that takes SIGHUP; six seconds long."""
+
+
+@pytest.mark.parametrize(
+    ("sinfo", "scontrol", "registers"),
+    [
+        pytest.param(":", "echo Node $3 not found; exit 1", True, id="missing"),
+        pytest.param("echo gpu-7", "echo Node $3 not found; exit 1", False, id="known"),
+        pytest.param(":", "echo NodeName=$3", False, id="without-a-partition"),
+        pytest.param("exit 1", "echo Node $3 not found; exit 1", False, id="no-answer"),
+        pytest.param(
+            ":", "echo slurm_load_node: Unable to contact; exit 1", False, id="answers-no-more"
+        ),
+    ],
+)
+def test_slurmd_registers_again_if_slurmctld_surely_lacks_its_node(
+    entrypoint: Make, sinfo: str, scontrol: str, *, registers: bool
+) -> None:
+    it = entrypoint("slurmd")
+    it.write("slurmd", HANGS_UP)
+    it.write("sinfo", f'#!/bin/sh\necho "$@" >> "$0.called"\n{sinfo}\n')
+    it.write("scontrol", f"#!/bin/sh\n{scontrol}\n")
+
+    done = it.run("-N", "gpu-7", ASK_EVERY_S="1")
+
+    asked = it.called("sinfo") or []
+    assert 3 <= len(asked) <= 11
+    assert all("--nodes=gpu-7" in each.split() for each in asked)
+    assert ((it.bin / "slurmd.signals").exists(), done.returncode) == (registers, 0)
+    assert ("slurmctld does not have node gpu-7" in done.stderr) is registers
+
+
+def test_a_slurmd_that_a_hangup_would_end_is_let_be(entrypoint: Make) -> None:
+    it = entrypoint("slurmd")
+    it.write("slurmd", "#!/bin/sh\nsleep 4\n")
+    it.write("sinfo", "#!/bin/sh\n")
+    it.write("scontrol", "#!/bin/sh\necho Node $3 not found; exit 1\n")
+
+    assert it.run("-Ngpu-7", ASK_EVERY_S="1").returncode == 0
