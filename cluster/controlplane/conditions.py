@@ -124,13 +124,16 @@ def _ready(facts: PartFacts) -> _Told:
     if facts.workloads is None:
         return "Ready", "Unknown", "NotRead", "it is not known how its pods stand"
     late = [each for each in facts.workloads if not each.is_ready]
+    leaving = [f"{each.name}: {said}" for each in facts.workloads for said in each.leaving]
+    if leaving and not late:
+        return "Ready", "False", "VolumeDeleted", "; ".join(leaving)
     if not late:
         return "Ready", "True", "AllReady", facts.said
     said = (
         "; ".join((f"{each.name}: {each.ready} of {each.wanted} pods are ready", *each.waits))
         for each in late
     )
-    return "Ready", "False", "NotReady", "; ".join(said)
+    return "Ready", "False", "NotReady", "; ".join((*said, *leaving))
 
 
 def _since(

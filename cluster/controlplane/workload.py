@@ -1,6 +1,7 @@
 """How the pods of a StatefulSet or Deployment stand, and what they wait for, in words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ WORKLOADS: Final = frozenset({"StatefulSet", "Deployment"})
 _MOST_PODS: Final = 20
 _MOST_SAID: Final = 3
 _LONGEST_SAID: Final = 300
+_MOST_CLAIMS: Final = 16
 
 
 class _Spec(ObjectStruct, frozen=True):
@@ -63,6 +65,8 @@ class WorkloadState(msgspec.Struct, frozen=True):
     is_updated: bool
     """Whether all are as they are wanted now."""
     waits: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+    """Which of its claims are being deleted, in words: their data goes with the pods."""
 
     @property
     def is_ready(self) -> bool:
@@ -110,6 +114,8 @@ async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | Non
         is_updated=status.observed_generation >= found.metadata.generation
         and status.updated_replicas >= found.spec.replicas,
     )
+    leaving = await _leaving(kube, found.metadata.namespace, body)
+    state = msgspec.structs.replace(state, leaving=leaving)
     if state.is_ready:
         return state
     labels = body["spec"]["selector"]["matchLabels"]
@@ -124,3 +130,32 @@ async def _waits(kube: KubeClient, namespace: str, labels: Mapping[str, str]) ->
     found = decode.decoded(_pods, "pods", answer).items
     said = [f"pod {pod.metadata.name}: {why}" for pod in found for why in why_not_ready(pod.status)]
     return tuple(faults.shortened(each, _LONGEST_SAID) for each in said[:_MOST_SAID])
+
+
+async def _leaving(kube: KubeClient, namespace: str, body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return which claims of its pods are being deleted: Kubernetes waits for the end of the pod, and then the data is gone."""
+    said = []
+    for name in islice(claims(body), _MOST_CLAIMS):
+        where = paths.collection("v1", "persistentvolumeclaims", namespace) + paths.of(name)
+        try:
+            found = decode.decoded(
+                _workload, "PersistentVolumeClaim", await kube.request("GET", where)
+            )
+        except errors.NotFound:
+            continue  # its pod waits for it, which is said
+        if found.metadata.deletion_timestamp is not None:
+            said.append(
+                f"claim {name} is being deleted, and its data goes when the pod that uses it ends: copy what you need before"
+            )
+    return tuple(said)
+
+
+def claims(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the claims that the pods of a workload use."""
+    spec = body["spec"]
+    for volume in spec["template"]["spec"].get("volumes") or ():
+        if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
+            yield claim
+    for each in spec.get("volumeClaimTemplates") or ():
+        for number in range(spec.get("replicas", 1)):
+            yield f"{each['metadata']['name']}-{body['metadata']['name']}-{number}"

@@ -34,7 +34,8 @@ _NEXT: Final[Mapping[str, str]] = {
     "OnDelete": "delete the workers' pods; each waits for its jobs first",
     "Stuck": "correct the template, or change it back",
     "NotRead": "kubectl -n {namespace} get restapis: one must be ready",
-    "NotRegistered": "kubectl -n {namespace} logs POD -c slurmd",
+    "NotRegistered": "wait 30 s: slurmd asks slurmctld and registers again; if that lasts: kubectl -n {namespace} exec POD -c slurmd -- pkill -HUP -x slurmd",
+    "VolumeDeleted": "copy its data: it is lost when the pod ends, and nothing takes the deletion of a claim back",
     "Rotating": "nothing: the key of the daemons is replaced when all have this step",
     "Elsewhere": "take the annotation that asks for another key off again",
     "Deleting": "nothing: it goes when its workers' jobs have ended; squeue lists them",
@@ -198,8 +199,9 @@ def _in_slurm(pod: WorkerPodObject, known: InSlurm) -> Diagnosis:
         return _said(
             Stage.WAITS,
             "runs, and Slurm does not have it",
-            "its slurmd has not registered with slurmctld",
-            f"kubectl -n {pod.metadata.namespace} logs {pod.metadata.name} -c slurmd",
+            "slurmctld does not know its slurmd: it has lost its state, or the node's record was deleted",
+            "wait 30 s: slurmd asks slurmctld and registers again; if that lasts:"
+            f" kubectl -n {pod.metadata.namespace} exec {pod.metadata.name} -c slurmd -- pkill -HUP -x slurmd",
         )
     if word in ("draining", "drained"):
         is_ours = known.reason.startswith(REASON_PREFIX)

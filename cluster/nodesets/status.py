@@ -174,11 +174,14 @@ def _ready(facts: StatusFacts, there: int, ready: int) -> ObjectCondition:
     going = [d for each, d in facts.workers if each.pod and each.facts.goes not in ("", REPLACED)]
     if going and there:
         return _about(facts, "Ready", "False", "ScalingIn", (message, *(d.reason for d in going)))
+    missing = _missing(facts)
     if ready == facts.desired == there:
+        if missing:
+            return _about(facts, "Ready", "False", "NotRegistered", (message, *missing))
         return _about(facts, "Ready", "True", "AllReady", (message,))
     pods = [each.pod for each, _ in facts.workers if each.pod is not None]
     waits = (why for pod in pods if (why := troubles.not_ready(pod, facts.now)))
-    return _about(facts, "Ready", "False", "NotReady", (message, *waits))
+    return _about(facts, "Ready", "False", "NotReady", (message, *waits, *missing))
 
 
 def _counted(wanted: int, there: int, ready: int) -> str:
@@ -233,16 +236,22 @@ def _known(facts: StatusFacts) -> ObjectCondition:
         return old or _about(facts, "SlurmKnown", "Unknown", "NotRead", said)
     if facts.trouble:
         return _about(facts, "SlurmKnown", "Unknown", "NotRead", (facts.trouble,))
-    missing = [
+    if missing := _missing(facts):
+        return _about(facts, "SlurmKnown", "False", "NotRegistered", missing)
+    return _about(facts, "SlurmKnown", "True", "Read", ())
+
+
+def _missing(facts: StatusFacts) -> list[str]:
+    """Return which ready workers Slurm surely does not have; none while it cannot be asked."""
+    if facts.trouble != "":
+        return []
+    return [
         f"{each.node} is ready, and Slurm does not have it"
         for each, _ in facts.workers
         if each.pod is not None
         and facts.states(each.node) is None
         and troubles.is_late(each.pod, facts.now)
     ]
-    if missing:
-        return _about(facts, "SlurmKnown", "False", "NotRegistered", missing)
-    return _about(facts, "SlurmKnown", "True", "Read", ())
 
 
 def _reserved(facts: StatusFacts) -> tuple[ObjectCondition, ...]:

@@ -12,7 +12,9 @@ from cluster.objects.own.slurm_cluster import SlurmClusterStatus
 
 _LONGEST_MESSAGE: Final = 2048
 _MOST_SAID: Final = 3
-_MATTER: Final = ("Accepted", "Configured", "Ready")
+_MATTER: Final = ("Accepted", "Configured", "Ready", "SlurmKnown")
+_OF_SOME: Final = ("Configured", "SlurmKnown")
+"""Of these not every kind is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ def _troubles(part: PartState) -> Iterator[str]:
     for kind in _MATTER:
         found = told.get(kind)
         if found is None:
-            if kind != "Configured":
+            if kind not in _OF_SOME:
                 yield f"{part.name}: slurm-operator has not told yet how it stands"
         elif (found.observed_generation or 0) < part.generation:
             yield f"{part.name}: its change is not taken in yet"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.containers.entrypoint import CONF, MACHINE, NOTES, Entrypoint
-from tests.servers import wait_until
+
 
 @pytest.fixture
 def entrypoint(tmp_path: Path) -> Iterator[Callable[[str], Entrypoint]]:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from bridge.crd.conditions import ObjectCondition
@@ -20,6 +21,7 @@ READY = WorkloadState(name="StatefulSet a", wanted=1, ready=1, there=1, is_updat
 LATE = WorkloadState(
     name="StatefulSet a", wanted=1, ready=0, there=1, is_updated=True, waits=("pod a-0: no image",)
 )
+LEAVING = msgspec.structs.replace(READY, leaving=("claim s is being deleted",))
 
 
 def told(
@@ -57,6 +59,20 @@ def told(
             PartFacts(workloads=(READY, LATE)),
             "Ready",
             ("False", "NotReady", "StatefulSet a: 0 of 1 pods are ready; pod a-0: no image"),
+        ),
+        (
+            PartFacts(workloads=(READY, LEAVING)),
+            "Ready",
+            ("False", "VolumeDeleted", "StatefulSet a: claim s is being deleted"),
+        ),
+        (
+            PartFacts(workloads=(LATE, LEAVING)),
+            "Ready",
+            (
+                "False",
+                "NotReady",
+                "StatefulSet a: 0 of 1 pods are ready; pod a-0: no image; StatefulSet a: claim s is being deleted",
+            ),
         ),
         (
             PartFacts(workloads=(READY,), failures=("422",)),

@@ -1,6 +1,7 @@
 """How a NodeSet's numbers are told: in words that make sense whatever they are."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,12 @@ from cluster.workers.situation import SeenWorker, WorkerFacts
 from tests.cluster.nodesets.given import BOUND, READY, pod
 
 Told = tuple[PlannedWorker, WorkerDecision]
+_SINCE = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T23:59:00Z"}
+SINCE_LONG = {**READY, "conditions": [_SINCE]}
 
 
 def worker(number: int, *, is_ready: bool, goes: str) -> Told:
-    made = pod({"name": f"gpu-{number}"}, spec=BOUND, status=READY if is_ready else {})
+    made = pod({"name": f"gpu-{number}"}, spec=BOUND, status=SINCE_LONG if is_ready else {})
     facts = WorkerFacts(
         name=made.slurm_node, pod=made.facts, seen=SeenWorker(is_sure=False), goes=goes
     )
@@ -30,13 +33,18 @@ def ready(*, wanted: int, there: int, are_ready: int) -> tuple[str, str, str]:
         worker(each, is_ready=each < are_ready, goes="scaled in" if each >= wanted else "")
         for each in range(there)
     ]
+    return told(wanted, workers)["Ready"]
+
+
+def told(wanted: int, workers: list[Told], **known: Any) -> dict[str, tuple[str, str, str]]:
+    """All conditions."""
     facts = StatusFacts(
         before=NodeSetStatus(),
         generation=1,
         desired=wanted,
         workers=workers,
-        states=lambda _: None,
-        trouble=None,
+        states=known.get("states", lambda _: None),
+        trouble=known.get("trouble"),
         refusal=None,
         failures=(),
         digest="",
@@ -46,8 +54,8 @@ def ready(*, wanted: int, there: int, are_ready: int) -> tuple[str, str, str]:
         min_ready=timedelta(0),
         now=datetime(2026, 1, 1, tzinfo=UTC),
     )
-    (told,) = (each for each in status.told(facts).conditions if each.type == "Ready")
-    return told.status, told.reason, told.message
+    found = status.told(facts).conditions
+    return {each.type: (each.status, each.reason, each.message) for each in found}
 
 
 @pytest.mark.parametrize(
@@ -68,3 +76,26 @@ def test_it_is_never_said_that_more_are_ready_than_are_wanted(
     truth, found, said = ready(wanted=wanted, there=there, are_ready=are_ready)
     assert (reason, message) == (found, said)
     assert truth == ("True" if reason == "AllReady" else "False")
+
+
+MISSING = "1 of 1 workers are ready; gpu-0 is ready, and Slurm does not have it"
+
+
+@pytest.mark.parametrize(
+    ("states", "trouble", "expected"),
+    [
+        (None, "", ("False", "NotRegistered", MISSING)),
+        (frozenset({"IDLE"}), "", ("True", "AllReady", "1 of 1 workers are ready")),
+        (None, "slurmctld is away", ("True", "AllReady", "1 of 1 workers are ready")),
+        (None, None, ("True", "AllReady", "1 of 1 workers are ready")),
+    ],
+)
+def test_a_worker_that_slurm_surely_lacks_is_not_ready(
+    states: frozenset[str] | None, trouble: str | None, expected: tuple[str, str, str]
+) -> None:
+    workers = [worker(0, is_ready=True, goes="")]
+
+    found = told(1, workers, states=lambda _: states, trouble=trouble)
+
+    assert expected == found["Ready"]
+    assert (found["SlurmKnown"][0] == "False") is (found["Ready"][0] == "False")

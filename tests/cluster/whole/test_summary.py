@@ -43,6 +43,8 @@ def test_it_is_ready_when_all_its_parts_are() -> None:
         ((told("Accepted", "False", "bad"), told("Ready")), "Controller a: Because: bad"),
         ((*GOOD, told("Configured", "False", "line 7")), "Controller a: Because: line 7"),
         ((told("Accepted"), told("Ready", "False", "no image")), "Controller a: Because: no image"),
+        ((*GOOD, told("SlurmKnown", "Unknown", "no answer")), "Controller a: Because: no answer"),
+        ((*GOOD, told("SlurmKnown", "False", "no node")), "Controller a: Because: no node"),
         (
             (told("Accepted", generation=0), told("Ready")),
             "Controller a: its change is not taken in yet",
