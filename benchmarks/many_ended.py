@@ -144,7 +144,7 @@ class _Controllers:
         """Cancel a pod's job, and return when the pod would be evicted."""
         job = next(iter(self._placeholders.of(uid)))
         began = time.monotonic()
-        await jobs.cancel(self._slurm, job.sluid or job.id)
+        await jobs.cancel(self._slurm, job.id, sluid=job.sluid)
         async with asyncio.timeout(_PATIENCE_S):
             await self._evicted[uid].wait()
         return time.monotonic() - began

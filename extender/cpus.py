@@ -35,10 +35,13 @@ class CpuReader:
         node = await nodes.node(self._slurm, action.slurm_node)
         if not node.is_external:
             return ""
-        ref = action.sluid or action.job_id
         try:
             found = await cpus.given(
-                self._slurm, ref, action.slurm_node, threads=node.threads_per_core
+                self._slurm,
+                action.job_id,
+                action.slurm_node,
+                sluid=action.sluid,
+                threads=node.threads_per_core,
             )
         except Malformed as error:
             _log.warning("pod.cpus_unreadable", job_id=action.job_id, error=str(error))

@@ -124,17 +124,17 @@ async def _one(
     except PeerError as error:
         outcome = "transient" if error.transient else "refused"
         say = _log.warning if error.transient else _log.error
-        say(
-            "reconcile.failed", outcome=outcome, error=str(error), **_times(began, queue.retry(key))
-        )
+        delay_s = queue.retry(key, refused=not error.transient)
+        say("reconcile.failed", outcome=outcome, error=str(error), **_times(began, delay_s))
     except Exception as error:  # noqa: BLE001  # one key's failure must not affect the others
         outcome = "crashed"
-        _log.error("reconcile.failed", outcome=outcome, **_times(began, queue.retry(key)))
+        delay_s = queue.retry(key, refused=True)
+        _log.error("reconcile.failed", outcome=outcome, **_times(began, delay_s))
         aside.set_aside.crashed(aside.kind, str(key), error, about=aside.about(key))
     else:
         outcome = "ok"
         aside.set_aside.settled(aside.kind, str(key))
-        queue.forget(key)
+        queue.succeeded(key)
         again_s = look_again.total_seconds() if look_again is not None else None
         if again_s is not None:
             queue.add_after(key, again_s)

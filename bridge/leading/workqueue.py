@@ -2,7 +2,8 @@
 
 The semantics are those of client-go's `util/workqueue`: a key added while it is queued stays one
 key; a key added while it is processed is *dirty* and queued again when that is done. The state per
-key is small, and `forget` drops it. Two things differ: taking a key cancels its delayed addition, as
+key is small, and `forget` drops it. Three things differ: what was refused is not tried again before its
+back-off is over only because of a reading that its own failure caused (`remind`); taking a key cancels its delayed addition, as
 the worker decides again when the key is next due; and keys are served round robin by lane (a
 tenant's namespace), so that thousands of one tenant's keys delay another's by one turn only.
 """
@@ -49,6 +50,12 @@ class WorkQueue(Generic[K]):
         self._processing: set[K] = set()
         self._later: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
+        self._refused: set[K] = set()
+        """Keys whose last failure was a refusal, which passes by no reading."""
+        self._undecided: set[K] = set()
+        """Keys whose look concludes nothing, so that it ends no series of failures."""
+        self._reminded: set[K] = set()
+        """Keys that were reminded of while being processed."""
         self._is_shut_down = False
 
     def __len__(self) -> int:
@@ -72,6 +79,16 @@ class WorkQueue(Generic[K]):
         self.forget(key)
         self.add(key)
 
+    def remind(self, key: K) -> None:
+        """Queue a key that waited for an answer, which is no news of it.
+
+        What was refused would be refused again: then its retry is soon enough.
+        """
+        if key in self._processing:
+            self._reminded.add(key)
+        elif key not in self._refused or key not in self._later:
+            self.add(key)
+
     def add_after(self, key: K, delay_s: float) -> None:
         """Queue a key after a delay, unless it is due earlier anyway."""
         if self._is_shut_down:
@@ -85,20 +102,36 @@ class WorkQueue(Generic[K]):
             planned.cancel()
         self._later[key] = loop.call_at(due, self._is_due, key)
 
-    def retry(self, key: K) -> float:
+    def retry(self, key: K, *, refused: bool = False) -> float:
         """Queue a key again after a failure and return the delay in seconds.
 
         Each consecutive failure doubles the delay.
+
+        refused: no answer that the key waits for will change it.
         """
+        self._undecided.discard(key)
+        (self._refused.add if refused else self._refused.discard)(key)
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         longest = backoff.delay(failures, first=self._first_retry, cap=self._slowest_retry)
         delay_s = longest.total_seconds() * self._rng.uniform(0.5, 1)
         self.add_after(key, delay_s)
         return delay_s
 
+    def undecided(self, key: K) -> None:
+        """Note that a look, which is under way, has to wait for an answer before anything is tried."""
+        self._undecided.add(key)
+
+    def succeeded(self, key: K) -> None:
+        """Reset a key's failures, unless its look tried nothing."""
+        if key in self._undecided:
+            self._undecided.discard(key)
+        else:
+            self.forget(key)
+
     def forget(self, key: K) -> None:
-        """Reset a key's failures after a success."""
+        """Reset a key's failures."""
         self._failures.pop(key, None)
+        self._refused.discard(key)
 
     async def get(self) -> K:
         """Wait for a key; the caller must call `done` with it, whatever happens.
@@ -124,6 +157,11 @@ class WorkQueue(Generic[K]):
     def done(self, key: K) -> None:
         """Record that a key is no longer being processed; queue it again if it is dirty."""
         self._processing.discard(key)
+        if key in self._reminded:
+            self._reminded.discard(key)
+            if key not in self._dirty:
+                self.remind(key)
+                return
         if key in self._dirty and not self._is_shut_down:
             self._put(key)
 

@@ -8,7 +8,7 @@ side owns a pod; what else has to be gathered, each program provides through its
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -95,7 +95,9 @@ class PodLoop:
         """Reconcile workloads until told to stop."""
         self._pods.subscribe(self._changed)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._placeholders.run(stop, wake=self._heard_of))
+            group.create_task(
+                self._placeholders.run(stop, wake=self._heard_of, remind=self._was_answered)
+            )
             await worker.run(
                 self._queue,
                 self.reconcile,
@@ -146,6 +148,8 @@ class PodLoop:
             bind_contextvars(pod=mine[0].full_name)
         now = self._placeholders.now()
         sights = {pod.uid: self._sight(pod, key, claims, now) for pod in mine}
+        if not all(sight.view.fresh for sight in sights.values()):
+            self._queue.undecided(key)
         plan = decide.plan(
             key,
             claims,
@@ -320,13 +324,20 @@ class PodLoop:
 
     def _heard_of(self, key: WorkloadKey) -> None:
         """Queue a workload that Slurm has news of, if any pod of it is on this side."""
+        self._look_at(key, self._queue.add)
+
+    def _was_answered(self, key: WorkloadKey) -> None:
+        """Queue a workload that waited for a reading, in which nothing of it has changed."""
+        self._look_at(key, self._queue.remind)
+
+    def _look_at(self, key: WorkloadKey, queue: Callable[[WorkloadKey], None]) -> None:
         if not (mine := self._members.mine(key)):
             return
         jobs = self._placeholders.of(key)
         if all(lifecycle.may_rest(pod, jobs) for pod in mine):
             self._queue.add_after(key, _REST_S)
         else:
-            self._queue.add(key)
+            queue(key)
 
     def _meet(self, key: WorkloadKey, mine: Sequence[Pod]) -> None:
         """Start tracking a workload, and each of its pods on this side."""

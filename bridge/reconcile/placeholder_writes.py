@@ -122,7 +122,7 @@ class WorkloadWrites:
                 mark = partial(replace, cause=action.cause, misfits=action.misfits)
                 await jobs.cancel_for(self._slurm, job, mark)
             else:
-                await jobs.cancel(self._slurm, job.sluid or job.id)
+                await jobs.cancel(self._slurm, job.id, sluid=job.sluid)
 
     async def _complete(self, action: Complete) -> None:
         with self._writing():
@@ -131,7 +131,7 @@ class WorkloadWrites:
                 return
             how = await self._worst(job, action.outcome)
             if action.is_on_record and not outcome.is_failure(how):
-                await jobs.cancel(self._slurm, job.sluid or job.id)
+                await jobs.cancel(self._slurm, job.id, sluid=job.sluid)
             else:
                 await self._leader.completer.complete(job, how)
             self._leader.on_completed()
@@ -143,7 +143,7 @@ class WorkloadWrites:
         """
         if not job.identity.failed:
             return how
-        now = await jobs.job(self._slurm, job.sluid or job.id)
+        now = await jobs.job(self._slurm, job.id, sluid=job.sluid)
         identity = now.identity if isinstance(now, SlurmJob) else job.identity
         return outcome.worst([how, *outcome.recorded(identity)])
 
@@ -190,7 +190,7 @@ class WorkloadWrites:
         known = self._placeholders.job(job_id)
         if known is not None and known.sluid is not None and known.sluid == sluid:
             return known
-        return await jobs.verified(self._slurm, sluid or job_id, self._workload)
+        return await jobs.verified(self._slurm, job_id, self._workload, sluid=sluid)
 
     async def _was_placed_by(self, job: SlurmJob, pod: Pod) -> bool:
         """Check whether another leader placed the pod by this job, unknown to our cache."""

@@ -30,7 +30,7 @@ from bridge.slurm.discovery import Discovery
 from bridge.slurm.snapshot import Snapshot
 
 Wake = Callable[[WorkloadKey], None]
-"""Told of each workload that has news or waited for a reading."""
+"""Told of each workload that has news, or that waited for a reading."""
 
 
 class Placeholders:
@@ -61,6 +61,7 @@ class Placeholders:
         self._readings = readings or Readings(discovery, clock=clock, metrics=metrics)
         self._readings.serve(self)
         self._wake: Wake = _nobody
+        self._remind: Wake = _nobody
         self._book = Book(quiet_s=pace.quiet_s)
         self._snapshot: Snapshot | None = None
         self._stirred_at = clock.monotonic()
@@ -203,14 +204,15 @@ class Placeholders:
         """Return what is wrong with our view of Slurm; None if nothing is."""
         return self._readings.health()
 
-    async def run(self, stop: asyncio.Event, *, wake: Wake) -> None:
+    async def run(self, stop: asyncio.Event, *, wake: Wake, remind: Wake | None = None) -> None:
         """Take in readings until told to stop.
 
         Args:
             stop: ends the loop.
-            wake: called with the key of each workload that has news or waited for a reading.
+            wake: called with the key of each workload that has news.
+            remind: called with the key of each other that waited for a reading; None: as `wake`.
         """
-        self._wake = wake
+        self._wake, self._remind = wake, remind or wake
         await self._readings.run(stop)
 
     # -- what readings ask and say ----------------------------------------------------------------
@@ -244,8 +246,11 @@ class Placeholders:
             if phases != self._phases:  # a new reason to wait is no reason for more readings
                 self._phases, self._ours_stirred_at = phases, now
         # A workload that wrote or asked after this reading began waits for the next one.
-        for key in news.union(_changed(before, snapshot)) - self._waiting_for_news:
+        changed = frozenset(_changed(before, snapshot))
+        for key in changed - self._waiting_for_news:
             self._wake(key)
+        for key in news - changed - self._waiting_for_news:
+            self._remind(key)
 
     def failed(self) -> None:
         """Take in a failed reading: who hoped for it waits for the next one."""

@@ -1,8 +1,8 @@
 """Tell a job that slurmctld lost from one that ended and was purged.
 
 The evidence is slurmdbd's record of the job and the job ids slurmctld assigns. It is looked up only
-for missing placeholders of live pods. By SLUID slurmdbd returns exactly that job; by job id it may
-return several if slurmctld ever lost its state.
+for missing placeholders of live pods. slurmdbd returns several jobs for an id if slurmctld ever lost
+its state; since v0.0.45 their SLUIDs tell them apart.
 """
 
 from datetime import UTC, datetime
@@ -14,19 +14,20 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed
 
 
-async def record(client: SlurmClient, ref: JobId | Sluid) -> AccountedJob | None:
-    """Return slurmdbd's record of a job; None if it has no record, or several with this id.
+async def record(client: SlurmClient, id_: JobId, *, sluid: Sluid | None) -> AccountedJob | None:
+    """Return slurmdbd's record of a job; None if it has no record, or several that may be it.
 
     Raises:
         TooOld: this slurmrestd has no slurmdbd plugin.
         SlurmError: the record could not be read; always, if there is no slurmdbd.
     """
     answer = await client.call(
-        "accounting.job", "slurmdb_get_job", {"job_id": ref}, answer=wire.AccountedJobs
+        "accounting.job", "slurmdb_get_job", {"job_id": id_}, answer=wire.AccountedJobs
     )
     if answer.jobs is None:
         raise Malformed("accounting.job", "the response has no list of jobs")
-    return _record(answer.jobs[0]) if len(answer.jobs) == 1 else None
+    found = [each for each in answer.jobs if sluid is None or each.sluid in ("", sluid)]
+    return _record(found[0]) if len(found) == 1 else None
 
 
 async def backlog(client: SlurmClient) -> int:

@@ -19,7 +19,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bridge.domain.ids import ClusterId, JobId, Sluid
+from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
@@ -316,12 +316,12 @@ class Discovery:
         return found is not None
 
     async def _fetched(self, id_: JobId) -> SlurmJob | BatchJob | Stranger:
-        ref: JobId | Sluid = id_
+        in_detail = id_ in self._in_detail
+        if not self._batch:
+            return await jobs.job(self._client, id_, in_detail=in_detail)
         known = self._ours.get(id_)
-        if isinstance(known, BatchJob) and known.array_id is not None:
-            ref = known.sluid or id_  # by its id Slurm returns all tasks of an array
-        read = jobs.marked_job if self._batch else jobs.job
-        return await read(self._client, ref, in_detail=id_ in self._in_detail)
+        alone = known.sluid if isinstance(known, BatchJob) and known.array_id is not None else None
+        return await jobs.marked_job(self._client, id_, in_detail=in_detail, alone=alone)
 
     def _classify(
         self,

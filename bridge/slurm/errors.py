@@ -28,6 +28,7 @@ from slurmclient.errors import classify as understood
 
 GENERIC: Final = -1
 AUTHENTICATION: Final = 1007
+SCRIPT_MISSING: Final = 2009
 NODES_BUSY: Final = 2016
 INVALID_JOB_ID: Final = 2017
 INVALID_NODE_NAME: Final = 2018
@@ -38,6 +39,8 @@ NO_RESERVATION: Final = 2053
 JOB_NOT_PENDING: Final = 2073
 JOB_FINISHED: Final = 2084
 NODE_EXISTS: Final = 2168
+NOT_CONVERTED: Final = 9202
+"""slurmrestd cannot read a field as the type that it has for it."""
 
 
 class SlurmError(PeerError):

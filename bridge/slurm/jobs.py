@@ -1,7 +1,8 @@
 """Placeholders through slurmrestd: submit, read, cancel, mark.
 
 A `Sluid` names a job forever; a `JobId` only until slurmctld crashes and assigns it to another job.
-If a call accepts either, pass the sluid as soon as it is known.
+Every request has the id; pass the sluid as soon as it is known, and it is compared with that of the job
+that has the id, read just before (`records`).
 """
 
 import enum
@@ -50,33 +51,38 @@ async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
 
 
 async def job(
-    client: SlurmClient, ref: JobId | Sluid, *, in_detail: bool = False
+    client: SlurmClient, id_: JobId, *, sluid: Sluid | None = None, in_detail: bool = False
 ) -> SlurmJob | Stranger:
     """Return one job; in detail with the devices that it has, and up to 300 kB larger.
 
     Raises:
-        NotFound: it does not exist (any more).
+        NotFound: it does not exist (any more); or its id belongs to another job than the sluid's.
         SlurmError: it could not be read.
     """
-    read = await records.read(client, ref, detail=in_detail)
-    if decoding.is_marked(own := records.of(ref, read)):
+    read = await records.read(client, id_, sluid=sluid, detail=in_detail)
+    if decoding.is_marked(own := records.of(id_, read)):
         return decoding.stranger(own)
-    return await _placeholder(client, ref, read, in_detail=in_detail)
+    return await _placeholder(client, id_, read, in_detail=in_detail)
 
 
 async def marked_job(
-    client: SlurmClient, ref: JobId | Sluid, *, in_detail: bool = False
+    client: SlurmClient,
+    id_: JobId,
+    *,
+    sluid: Sluid | None = None,
+    in_detail: bool = False,
+    alone: Sluid | None = None,
 ) -> SlurmJob | BatchJob | Stranger:
     """Return one job, with whichever of our marks it has.
 
     Only what reads for both kinds uses this: to everything else the other kind is a stranger.
-    It raises what `job` does.
+    It raises what `job` does; `alone`: as in `records.read`.
     """
-    read = await records.read(client, ref, detail=in_detail)
-    own = records.of(ref, read)
+    read = await records.read(client, id_, sluid=sluid, detail=in_detail, alone=alone)
+    own = records.of(id_, read)
     if decoding.is_marked(own):
-        return decoding.job(ref, [each.raw for each in read])
-    found = await _placeholder(client, ref, read, in_detail=in_detail)
+        return decoding.job(id_, [each.raw for each in read])
+    found = await _placeholder(client, id_, read, in_detail=in_detail)
     if isinstance(found, Stranger):
         (raw, *_) = (each.raw for each in read if each.decoded is own)
         return replace(found, array_id=decoding.array_of(raw))
@@ -84,19 +90,20 @@ async def marked_job(
 
 
 async def _placeholder(
-    client: SlurmClient, ref: JobId | Sluid, read: Sequence[JobRecord], *, in_detail: bool = False
+    client: SlurmClient, id_: JobId, read: Sequence[JobRecord], *, in_detail: bool = False
 ) -> SlurmJob | Stranger:
-    found = decode.job(*records.components(ref, read))
+    found = decode.job(*records.components(id_, read))
     if in_detail or isinstance(found, Stranger) or found.phase is not JobPhase.RUNNING:
         return found
     if all(part.shares for part in found.components):
         return found
-    return decode.job(*records.components(ref, await records.read(client, ref, detail=True)))
+    detailed = await records.read(client, id_, sluid=found.sluid, detail=True)
+    return decode.job(*records.components(id_, detailed))
 
 
 async def verified(
     client: SlurmClient,
-    ref: JobId | Sluid,
+    id_: JobId,
     workload: WorkloadKey | None,
     *,
     sluid: Sluid | None = None,
@@ -108,33 +115,39 @@ async def verified(
 
     Args:
         client: slurmrestd.
-        ref: the job; its sluid if it is known.
+        id_: the job.
         workload: the key its identity must have; None for any.
-        sluid: the sluid it must have, for calls that take only a job id; None for any.
+        sluid: the sluid it must have; None for any.
 
     Raises:
         SlurmError: it could not be read.
     """
     try:
-        found = await job(client, ref)
+        found = await job(client, id_, sluid=sluid)
     except NotFound:
         return None
     if not isinstance(found, SlurmJob) or workload not in (None, found.identity.key):
         return None
-    return found if sluid in (None, found.sluid) else None
+    return found
 
 
-async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
+async def cancel(client: SlurmClient, id_: JobId, *, sluid: Sluid | None = None) -> Ending:
     """Cancel a job: it is CANCELLED at once and its nodes are free.
 
+    With its sluid, it is read first, and another job that has its id by now is left alone.
     No signal is ever specified: one that cannot be delivered makes the node unusable.
 
     Raises:
         LostReply: it may have been cancelled; a retry is harmless.
         SlurmError: it was not cancelled.
     """
+    if sluid is not None:
+        try:
+            await records.verify(client, id_, sluid)
+        except NotFound:
+            return Ending.NO_SUCH_JOB
     answer = await client.call(
-        "job.cancel", "slurm_delete_job", {"job_id": ref}, answer=wire.Killed, is_repeatable=True
+        "job.cancel", "slurm_delete_job", {"job_id": id_}, answer=wire.Killed, is_repeatable=True
     )
     for status in answer.status or ():
         match status.error.code:
@@ -146,7 +159,7 @@ async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
                 return Ending.NO_SUCH_JOB
             case code:
                 raise Rejected(
-                    "job.cancel", f"job {ref}: {status.error.message}", error_number=code
+                    "job.cancel", f"job {id_}: {status.error.message}", error_number=code
                 )
     return Ending.ENDED
 
@@ -154,14 +167,14 @@ async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
 async def cancel_named(
     client: SlurmClient, job_id: JobId, sluid: Sluid | None, workload: WorkloadKey
 ) -> Ending:
-    """Cancel a placeholder by its SLUID; before Slurm 25.11, by its id if that is still this workload's.
+    """Cancel a placeholder if its id is still that job's; before Slurm 25.11, still this workload's.
 
     Raises:
         SlurmError: it may not have been cancelled; repeating is harmless.
     """
-    held = await verified(client, job_id, workload) if sluid is None else None
-    ref = held.id if held else sluid
-    return Ending.NO_SUCH_JOB if ref is None else await cancel(client, ref)
+    if sluid is None and await verified(client, job_id, workload) is None:
+        return Ending.NO_SUCH_JOB
+    return await cancel(client, job_id, sluid=sluid)
 
 
 async def cancel_for(
@@ -175,7 +188,7 @@ async def cancel_for(
     """
     known, sluid = placeholder_.identity, placeholder_.sluid
     await amend_identity(client, placeholder_.id, known, mark, sluid=sluid)
-    await cancel(client, sluid or placeholder_.id)
+    await cancel(client, placeholder_.id, sluid=sluid)
 
 
 async def amend_identity(

@@ -76,7 +76,7 @@ async def cancel(client: SlurmClient, id_: JobId, *, comment: str) -> None:
         SlurmError: it may not have been cancelled; repeating is harmless.
     """
     held = await _unchanged(client, id_, comment)
-    await jobs.cancel(client, held.sluid or id_)
+    await jobs.cancel(client, id_, sluid=held.sluid)
 
 
 async def _unchanged(client: SlurmClient, id_: JobId, comment: str) -> MarkedJob:

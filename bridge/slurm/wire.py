@@ -146,6 +146,13 @@ class Job(Struct, frozen=True):
     """What a running job has: `cpu=8,mem=16G,node=1,billing=8`."""
 
 
+class JobName(Struct, frozen=True):
+    """What tells which job a record is of."""
+
+    job_id: int
+    step_id: StepId = StepId()
+
+
 class ArrayRecord(Struct, frozen=True):
     """Which array a record is of, whoever's it is."""
 
@@ -346,6 +353,8 @@ class Accounted(Struct, frozen=True):
 
     state: AccountedState
     time: AccountedTime
+    sluid: str = ""
+    """Since v0.0.45."""
     kill_request_user: str = ""
 
 

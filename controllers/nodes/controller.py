@@ -39,7 +39,7 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Rejected
+from bridge.slurm.errors import Rejected, TooOld
 from controllers.nodes.actuator import NodeHands
 from controllers.nodes.companions import Companions
 from controllers.nodes.holds import Holdings
@@ -130,7 +130,7 @@ class NodeController:
         self._holdings = holdings
         self._metrics = metrics
         self._slurm_nodes = SlurmNodes(
-            slurm, interval_s=interval_s, clock=clock, wake=queue.add, on_read=self._count
+            slurm, interval_s=interval_s, clock=clock, wake=queue.remind, on_read=self._count
         )
         self._hands = NodeHands(
             kube=kube,
@@ -197,6 +197,7 @@ class NodeController:
         structlog.contextvars.bind_contextvars(slurm_node=name)
         listed = self._slurm_nodes.get(name)
         if isinstance(listed, Unknown):
+            self._queue.undecided(name)
             return None  # the next list wakes it
         node = await self._gather(name, listed)
         decision = registration.decide(node, self._settings)
@@ -253,7 +254,7 @@ class NodeController:
                 if not await self._hands.act(action):
                     return _BUSY_AGAIN
                 _log.info("node.acted", action=type(action).__name__, reason=decision.reason)
-        except Rejected as refusal:
+        except (Rejected, TooOld) as refusal:
             if decision.wanted is None:
                 raise
             refused = NodeRefusal(spec=decision.wanted, words=refusal.words)

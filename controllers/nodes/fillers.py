@@ -6,12 +6,15 @@ change.
 
 import asyncio
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import assert_never
 
 import structlog
 
+from bridge.domain import backoff
 from bridge.domain.ids import ClusterId, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model import demand, nodes
@@ -36,6 +39,9 @@ from bridge.slurm.snapshot import Snapshot
 _log = structlog.get_logger(__name__)
 
 _INTERVAL_S = 1.0
+_REFUSED_FIRST = timedelta(seconds=2)
+_REFUSED_CAP = timedelta(minutes=5)
+"""Delays after refusals for one node: somebody has to change something in Slurm."""
 
 SlurmNodeOf = Callable[[SlurmNode], SlurmNodeFacts | Unknown | None]
 
@@ -105,6 +111,8 @@ class Fillers:
         """Per node: readings that began before this moment do not count."""
         self._settled: dict[WorkloadKey, _Seen] = {}
         """Per node: what was seen when there was nothing to do. The same again needs no look."""
+        self._refused: dict[WorkloadKey, tuple[int, float]] = {}
+        """Per node: how often in a row Slurm has refused, and until when nothing is tried."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Check the fillers repeatedly until told to stop."""
@@ -126,13 +134,30 @@ class Fillers:
         shared: set[WorkloadKey] = set()
         for kube_node in self._cache.values():
             if nodes.is_wanted(kube_node):
-                shared.add(fillers.key(kube_node))
-                await self._look_at(kube_node, snapshot)
-        for key in self._settled.keys() - shared:
-            del self._settled[key]
+                shared.add(key := fillers.key(kube_node))
+                with self._in_turn(key) as is_due:
+                    if is_due:
+                        await self._look_at(kube_node, snapshot)
+        for known in (self._settled, self._refused):
+            for key in known.keys() - shared:
+                del known[key]
         for job in snapshot.jobs.values():
             if _is_live_filler(job) and job.identity.key not in shared:
                 await self._cancel(job.identity.key, Cancel(job_id=job.id, sluid=job.sluid))
+
+    @contextmanager
+    def _in_turn(self, key: WorkloadKey) -> Iterator[bool]:
+        """Say whether a node is due; what Slurm refuses for one node keeps no other from its turn."""
+        times, until_s = self._refused.get(key, (0, 0.0))
+        try:
+            yield self._clock.monotonic() >= until_s
+        except SlurmError as error:
+            if error.transient:
+                raise
+            wait = backoff.delay(times + 1, first=_REFUSED_FIRST, cap=_REFUSED_CAP)
+            again_s = wait.total_seconds()
+            self._refused[key] = times + 1, self._clock.monotonic() + again_s
+            _log.warning("filler.refused", node=key, error=str(error), again_s=again_s)
 
     async def _look_at(self, kube_node: KubeNodeFacts, snapshot: Snapshot) -> None:
         name, key = nodes.slurm_name(kube_node), fillers.key(kube_node)
@@ -160,6 +185,7 @@ class Fillers:
         actions = fillers.decide(target, fillers.offered(slurm_node), seen.held)
         if not actions:
             self._settled[key] = seen
+            self._refused.pop(key, None)
         for action in actions:
             match action:
                 case Cancel():

@@ -119,7 +119,7 @@ class Inquiry:
 
     async def _find_out(self, job_id: JobId, sluid: Sluid | None) -> JobEvidence:
         backlog = await self._answer(accounting.backlog(self._slurm))
-        record = await self._answer(accounting.record(self._slurm, sluid or job_id))
+        record = await self._answer(accounting.record(self._slurm, job_id, sluid=sluid))
         if record is not None:
             evidence = job_evidence.verdict(record, is_up_to_date=backlog == 0)
             return JobEvidence(evidence=evidence, record=record)

@@ -197,7 +197,7 @@ class Orphans:
         A waiting gang's job may name other pods by now, which the list of states does not show.
         """
         read = [
-            await jobs.verified(self._slurm, job.sluid or job.id, job.identity.key)
+            await jobs.verified(self._slurm, job.id, job.identity.key, sluid=job.sluid)
             for job in suspected
         ]
         return [job for job in read if job is not None]

@@ -255,7 +255,9 @@ class Devices:
             and job.is_named(action.job_id, action.sluid)
         ):
             return job.devices.get(action.slurm_node, {})
-        return await devices.given(self._slurm, action.sluid or action.job_id, action.slurm_node)
+        return await devices.given(
+            self._slurm, action.job_id, action.slurm_node, sluid=action.sluid
+        )
 
     async def _registered(self, node: SlurmNode, present: Inventory, wanted: Iterable[str]) -> str:
         """Return the node's GRES in Slurm: as last read, as long as the ResourceSlices have the same."""

@@ -60,7 +60,7 @@ class Archives:
         job_id = None if told.job_id is None else JobId(told.job_id)
         question = self._questions.get(mark.key)
         if question is None or (question.mark, question.job_id) != (mark, job_id):
-            # By its sluid, slurmdbd has one record only, which of an array is one task's.
+            # Of an array it would be one task's.
             sluid = Sluid(told.sluid) if told.sluid and job_id and told.array is None else None
             since = job.metadata.creation_timestamp or _EPOCH
             question = self._questions[mark.key] = _Question(mark, job_id, sluid, since)
@@ -106,9 +106,10 @@ class Archives:
         return Archive(finding=Archived.UNFINISHED if found else Archived.NOTHING)
 
     async def _look_up(self, question: _Question) -> BatchJob | bool:
-        ref = question.sluid or question.job_id
-        if ref is not None:
-            return await calls.recorded(self._slurm, ref, question.mark)
+        if question.job_id is not None:
+            return await calls.recorded(
+                self._slurm, question.job_id, question.mark, sluid=question.sluid
+            )
         return await calls.search(
             self._slurm, question.mark, since=question.since, name="", user=""
         )

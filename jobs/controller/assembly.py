@@ -99,6 +99,7 @@ class SlurmJobs:
             pace=program.pace(busy_s=poll_s, idle_s=poll_s, shortest_s=poll_s, limits=False),
             clock=program.clock,
             wake=queue.add,
+            remind=queue.remind,
         )
         term.placeholders.share_with(batch_jobs)
         submitter = BatchSubmitter(

@@ -39,12 +39,17 @@ class BatchJobs:
         pace: Pace,
         clock: Clock,
         wake: Callable[[WorkloadKey], None],
+        remind: Callable[[WorkloadKey], None],
     ) -> None:
-        """wake: called with the key of each SlurmJob whose jobs have news, or that waited for a reading."""
+        """wake: called with the key of each SlurmJob whose jobs have news.
+
+        remind: called with the key of each other that waited for a reading.
+        """
         self._discovery = discovery
         self._placeholders = placeholders
         self._clock = clock
         self._wake = wake
+        self._remind = remind
         self._book: Expectations[BatchJob] = Expectations(quiet_s=pace.quiet_s)
         self._reasons = Turns(first_per_s=pace.first_reasons_per_s, after_s=pace.reasons_after_s)
         self._by_key: Mapping[WorkloadKey, tuple[BatchJob, ...]] = {}
@@ -134,8 +139,10 @@ class BatchJobs:
         changed |= snapshot.unsure ^ self._unsure
         self._by_key, self._unsure = snapshot.batch_by_key, snapshot.unsure
         awaited, self._read_for = self._read_for, set()
-        for key in (changed | awaited) - self._waiting_for_news:
+        for key in changed - self._waiting_for_news:
             self._wake(key)
+        for key in awaited - changed - self._waiting_for_news:
+            self._remind(key)
 
     def failed(self) -> None:
         """Take in a failed reading: what it was wanted for, the next one is."""

@@ -116,6 +116,8 @@ class SlurmJobLoop:
         bind_contextvars(slurm_job=job.full_name)
         self._meet(key, job)
         facts = self._gather(key, job)
+        if not facts.seen.fresh:
+            self._queue.undecided(key)
         decision = table.decide(facts, self._policy)
         await self._actuator.carry_out(job, decision)
         return decision.retry_after

@@ -156,6 +156,66 @@ async def test_a_key_with_news_is_retried_as_if_it_had_never_failed(clock: Virtu
     assert keys.retry("a") <= 1
 
 
+async def reminded(keys: WorkQueue[str], clock: VirtualClock, *, seconds: float) -> int:
+    """Look at a key whose every look is refused, and remind of it all the time; return how often."""
+    looks = 0
+    keys.add("a")
+    end = clock.monotonic() + seconds
+    while clock.monotonic() < end:
+        if len(keys):
+            looks += 1
+            key = await keys.get()
+            if looks % 2:  # each refused look has the key reminded of, at once or a little later
+                keys.remind(key)
+            keys.retry(key, refused=True)
+            keys.done(key)
+        await clock.sleep(0.1)
+        keys.remind("a")
+    return looks
+
+
+@in_virtual_time
+async def test_what_was_refused_waits_for_its_retry_whatever_reminds_of_it(
+    clock: VirtualClock,
+) -> None:
+    keys = queue(first_retry=timedelta(seconds=1), slowest_retry=timedelta(seconds=60))
+
+    assert await reminded(keys, clock, seconds=120) <= 9
+
+    keys.add("a")
+    assert len(keys) == 1, "news is looked at at once"
+
+
+@in_virtual_time
+async def test_a_reminder_is_as_good_as_news_unless_something_was_refused(
+    clock: VirtualClock,
+) -> None:
+    keys = queue(first_retry=timedelta(seconds=60))
+    keys.remind("a")
+    key = await keys.get()
+    keys.remind(key)
+    keys.done(key)
+    key = await keys.get()
+    keys.retry(key)  # the peer is away: an answer shows that it is back
+    keys.done(key)
+    keys.remind(key)
+
+    assert len(keys) == 1
+
+
+@in_virtual_time
+async def test_a_look_that_only_waits_ends_no_series_of_refusals(clock: VirtualClock) -> None:
+    keys = queue(first_retry=timedelta(seconds=1), slowest_retry=timedelta(seconds=60))
+    for _ in range(6):
+        keys.retry("a", refused=True)
+    keys.undecided("a")
+    keys.succeeded("a")
+    assert keys.retry("a", refused=True) >= 30
+
+    keys.succeeded("a")
+    assert keys.retry("a", refused=True) <= 1
+
+
 @in_virtual_time
 async def test_one_keys_failures_do_not_slow_down_another(clock: VirtualClock) -> None:
     keys = queue(first_retry=timedelta(seconds=1))
@@ -171,15 +231,18 @@ async def test_nothing_is_kept_of_keys_that_went_well(clock: VirtualClock) -> No
     for n in range(1000):
         keys.add(str(n))
         key = await keys.get()
-        keys.retry(key)
-        keys.forget(key)
+        keys.retry(key, refused=True)
+        keys.undecided(key)
+        keys.remind(key)
+        keys.succeeded(key)
+        keys.succeeded(key)
         keys.done(key)
     for _ in range(1000):  # the retries
         keys.done(await keys.get())
 
-    assert [0, 0, 0, 0] == [
-        len(kept) for kept in (keys._dirty, keys._processing, keys._later, keys._failures)
-    ]
+    kept = (keys._dirty, keys._processing, keys._later, keys._failures)
+    more = (keys._refused, keys._undecided, keys._reminded)
+    assert [0] * 7 == [len(each) for each in (*kept, *more)]
 
 
 @in_virtual_time
@@ -217,6 +280,7 @@ OPERATIONS: dict[str, Callable[[WorkQueue[str], str, float], object]] = {
     "add": lambda keys, key, _delay_s: keys.add(key),
     "add after": lambda keys, key, delay_s: keys.add_after(key, delay_s),
     "retry": lambda keys, key, _delay_s: keys.retry(key),
+    "be refused": lambda keys, key, _delay_s: keys.retry(key, refused=True),
     "forget": lambda keys, key, _delay_s: keys.forget(key),
 }
 

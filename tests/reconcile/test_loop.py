@@ -10,6 +10,7 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
+from bridge.domain.lifecycle.actions import Complete
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
@@ -21,6 +22,7 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.actuator import NotGiven
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholders import Placeholders
+from bridge.slurm.errors import Rejected
 from tests import virtual_time
 from tests.make import lives as build
 from tests.make.samples import value
@@ -46,9 +48,11 @@ class World:
         """When it was decided for a pod."""
         self.fails = False
         """Nothing that is decided can be done."""
+        self.refused: list[float] | None = None
+        """When Slurm refused to end a placeholder; None: it does not refuse."""
         self.metrics = Metrics("controllers")
         self._versions = 0
-        placeholders = Placeholders(
+        self.placeholders = Placeholders(
             self.slurm,  # type: ignore[arg-type]  # all that is asked of it
             pace=PACE,
             clock=clock,
@@ -58,7 +62,7 @@ class World:
             self.side,
             pods=self.pods,
             queue=self.queue,
-            placeholders=placeholders,
+            placeholders=self.placeholders,
             actuator=self,  # type: ignore[arg-type]  # all that is asked of it
             policy=Deadlines(),
             clock=clock,
@@ -69,6 +73,10 @@ class World:
         self.looks.append(self.clock.monotonic())
         if self.fails:
             raise NotGiven("not now")
+        if self.refused is not None and any(isinstance(one, Complete) for one in decision.actions):
+            self.refused.append(self.clock.monotonic())
+            self.placeholders.wrote(workload)
+            raise Rejected("job.complete", "no", status=422, error_number=9000)
 
     def see(self, pod: Pod) -> None:
         self._versions += 1
@@ -159,6 +167,27 @@ def test_a_pod_that_there_is_news_of_is_tried_as_if_it_had_never_failed(workload
 
     assert len(world.looks) >= 4
     assert world.looks[1] - world.looks[0] <= 0.2
+
+
+def test_what_slurm_refuses_is_tried_less_and_less_often_until_something_changes() -> None:
+    """Each try has Slurm read again, and what a reading does not change would be refused again."""
+
+    def refuses(world: World) -> None:
+        world.refused = []
+        world.see(build.succeeded())
+
+    def ends(world: World) -> None:
+        assert world.refused is not None
+        assert 5 <= len(world.refused) <= 12, world.refused
+        world.looks.clear()
+        world.slurm.jobs = (build.ended(),)
+
+    world = looks(
+        [(0.0, runs), (10.0, lambda world: world.see(build.bound())), (5.0, refuses), (120, ends)],
+        for_s=2,
+    )
+
+    assert world.looks, "the job's end is news"
 
 
 def test_nobody_looks_at_jobs_of_pods_that_wait_for_another_program() -> None:

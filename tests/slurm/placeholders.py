@@ -6,7 +6,7 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, WorkloadKey
+from bridge.domain.ids import ClusterId, JobId, PodUid, WorkloadKey
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
@@ -57,11 +57,11 @@ async def said_when_it_started(client: SlurmClient) -> None:
         await asyncio.sleep(POLL_S)
 
 
-async def in_phase(client: SlurmClient, ref: JobId | Sluid, phase: JobPhase) -> SlurmJob:
+async def in_phase(client: SlurmClient, id_: JobId, phase: JobPhase) -> SlurmJob:
     """The job once it is in that phase."""
     end_s = time.monotonic() + DEADLINE_S
     while True:
-        job = await jobs.job(client, ref)
+        job = await jobs.job(client, id_)
         assert isinstance(job, SlurmJob)
         if job.phase is phase:
             return job

@@ -8,7 +8,7 @@ import pytest
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle import evidence
 from bridge.domain.lifecycle.evidence import AccountedJob
-from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.observation.view import Evidence
 from bridge.slurm import accounting, jobs
 from bridge.slurm.client import SlurmClient
@@ -30,11 +30,11 @@ async def accounted(slurm_accounting: Sandbox) -> AsyncIterator[SlurmClient]:
         yield opened
 
 
-async def record_once(client: SlurmClient, sluid: Sluid, *, ended: bool) -> AccountedJob:
+async def record_once(client: SlurmClient, job: SlurmJob, *, ended: bool) -> AccountedJob:
     """Slurmctld tells slurmdbd a moment later."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
-            record = await accounting.record(client, sluid)
+            record = await accounting.record(client, job.id, sluid=job.sluid)
             is_whole = (
                 record is not None and record.started_at is not None
             )  # a pending one has no limit yet
@@ -48,9 +48,9 @@ async def test_a_job_is_recorded_from_its_start_to_its_end(accounted: SlurmClien
     running = await in_phase(accounted, job_id, JobPhase.RUNNING)
     assert running.sluid is not None
 
-    before = await record_once(accounted, running.sluid, ended=False)
-    await jobs.cancel(accounted, running.sluid)
-    after = await record_once(accounted, running.sluid, ended=True)
+    before = await record_once(accounted, running, ended=False)
+    await jobs.cancel(accounted, running.id, sluid=running.sluid)
+    after = await record_once(accounted, running, ended=True)
 
     assert (frozenset({"RUNNING"}), running.started_at, 60) == (
         before.states,
@@ -70,18 +70,24 @@ async def test_a_partitions_own_time_limit_is_not_taken_for_none(accounted: Slur
     assert running.sluid is not None
     assert running.grant is not None
 
-    record = await record_once(accounted, running.sluid, ended=False)
-    await jobs.cancel(accounted, running.sluid)
+    record = await record_once(accounted, running, ended=False)
+    await jobs.cancel(accounted, running.id, sluid=running.sluid)
 
     said = record.time_limit_min if record.says_time_limit else running.grant.time_limit_min
     assert running.time_limit_min == said
 
 
-@pytest.mark.parametrize("ref", [JobId(999_999), Sluid("s0000000000001")])
-async def test_nothing_is_known_of_a_job_that_never_was(
-    accounted: SlurmClient, ref: JobId | Sluid
-) -> None:
-    assert await accounting.record(accounted, ref) is None
+async def test_nothing_is_known_of_a_job_that_never_was(accounted: SlurmClient) -> None:
+    assert await accounting.record(accounted, JobId(999_999), sluid=None) is None
+
+
+async def test_another_job_that_had_the_id_is_not_taken_for_ours(accounted: SlurmClient) -> None:
+    job_id = await jobs.submit(accounted, spec(user=ACCOUNT, group=ACCOUNT, account=ACCOUNT))
+    running = await in_phase(accounted, job_id, JobPhase.RUNNING)
+    await jobs.cancel(accounted, job_id)
+    await record_once(accounted, running, ended=True)
+
+    assert await accounting.record(accounted, job_id, sluid=Sluid("s0000000000001")) is None
 
 
 async def test_the_next_id_is_the_next_jobs(client: SlurmClient, submit: Submit) -> None:
@@ -96,7 +102,7 @@ async def test_the_next_id_is_the_next_jobs(client: SlurmClient, submit: Submit)
 
 async def test_without_slurmdbd_there_is_no_record(client: SlurmClient) -> None:
     with pytest.raises(SlurmError):
-        await accounting.record(client, JobId(1))
+        await accounting.record(client, JobId(1), sluid=None)
 
 
 async def test_what_slurmdbd_has_yet_to_be_told_is_counted(
@@ -112,6 +118,6 @@ async def test_what_slurmdbd_has_yet_to_be_told_is_counted(
 
         assert await accounting.backlog(accounted) > 0
         with pytest.raises(SlurmError):
-            await accounting.record(accounted, job_id)
+            await accounting.record(accounted, job_id, sluid=None)
     finally:
         await asyncio.to_thread(slurm_accounting.start, "slurmdbd")

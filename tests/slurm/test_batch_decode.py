@@ -169,6 +169,16 @@ def test_a_record_without_an_end_says_nothing_of_it(open_: dict[str, Any]) -> No
     assert decoding.accounted([accounted(), accounted(job_id=8, **open_)], MARK) is None
 
 
+def test_a_job_that_was_requeued_is_told_by_its_last_run() -> None:
+    first = {"submission": 1_795_252_000, "start": 1_795_252_100, "end": 1_795_252_900}
+    runs = [accounted(), accounted(state={"current": ["NODE_FAIL"]}, time=first)]
+
+    for records in (runs, runs[::-1]):
+        job = decoding.accounted(records, MARK)
+        assert job is not None
+        assert JobEnd.COMPLETED is job.end
+
+
 def test_an_array_is_told_by_all_of_its_records() -> None:
     records = [
         accounted(job_id=8, array={"job_id": 7, "task_id": number(0)}),

@@ -49,7 +49,7 @@ async def test_every_version_we_speak_works_from_submit_to_cancel(
         async with SlurmClient.open(proxy.url, token_file=slurm.token_file) as client:
             job_id = await jobs.submit(client, spec(hold=True))
             job = await jobs.job(client, job_id)
-            ending = await jobs.cancel(client, job.sluid or job_id)
+            ending = await jobs.cancel(client, job_id, sluid=job.sluid)
 
     assert jobs.Ending.ENDED is ending
     assert proxy.requests[-1].startswith(f"DELETE /slurm/{parser}/")

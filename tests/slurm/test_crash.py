@@ -159,7 +159,7 @@ async def test_after_a_crash_an_id_may_be_another_jobs_and_the_sluid_tells(
     log = fragile_slurm.instance.log("slurmctld")
     assert ours.key not in whose, (whose, discovery.slurms_time, log.read_text()[-8000:])
     assert again in whose[theirs.key]
-    assert Ending.NO_SUCH_JOB is await jobs.cancel(client, known.sluid)
+    assert Ending.NO_SUCH_JOB is await jobs.cancel(client, lost, sluid=known.sluid)
     assert Ending.NO_SUCH_JOB is await complete.complete(
         client, controllers, lost, Outcome(), sluid=known.sluid
     )

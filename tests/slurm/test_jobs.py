@@ -145,25 +145,23 @@ async def test_more_cpus_than_any_node_has_are_refused_at_once(client: SlurmClie
     assert "processors" in error.value.words
 
 
-async def test_a_sluid_names_the_same_job_as_its_id(client: SlurmClient, submit: Submit) -> None:
-    by_id = await jobs.job(client, await submit(spec(hold=True)))
-    assert by_id.sluid is not None
+async def test_an_id_with_another_sluid_is_another_job(client: SlurmClient, submit: Submit) -> None:
+    job = await jobs.job(client, await submit(spec(hold=True)))
+    assert job.sluid is not None
 
-    assert by_id == await jobs.job(client, by_id.sluid)
-
-
-@pytest.mark.parametrize("ref", [NEVER_WAS, NEVER_WAS_EITHER])
-async def test_an_unknown_job_is_not_found(client: SlurmClient, ref: JobId | Sluid) -> None:
+    assert job == await jobs.job(client, job.id, sluid=job.sluid)
     with pytest.raises(NotFound) as error:
-        await jobs.job(client, ref)
+        await jobs.job(client, job.id, sluid=NEVER_WAS_EITHER)
+    assert f"job {job.id} is another job by now: {NEVER_WAS_EITHER} is gone" == error.value.words
+    assert Ending.NO_SUCH_JOB is await jobs.cancel(client, job.id, sluid=NEVER_WAS_EITHER)
+    assert job == await jobs.job(client, job.id), "another job that has its id was left alone"
+
+
+async def test_an_unknown_job_is_not_found(client: SlurmClient) -> None:
+    with pytest.raises(NotFound) as error:
+        await jobs.job(client, NEVER_WAS, sluid=NEVER_WAS_EITHER)
 
     assert (404, 2017) == (error.value.status, error.value.error_number)
-
-
-async def test_a_text_that_is_no_id_is_rejected_and_hits_nobody(client: SlurmClient) -> None:
-    for call in (jobs.job, jobs.cancel):
-        with pytest.raises(Rejected):
-            await call(client, Sluid("nonsense"))
 
 
 async def test_everybody_elses_jobs_are_strangers(client: SlurmClient, slurm: Sandbox) -> None:
@@ -181,7 +179,7 @@ async def test_cancelling_ends_a_running_job_at_once(client: SlurmClient, submit
     running = await in_phase(client, await submit(spec()), JobPhase.RUNNING)
     assert running.sluid
 
-    assert Ending.ENDED is await jobs.cancel(client, running.sluid)
+    assert Ending.ENDED is await jobs.cancel(client, running.id, sluid=running.sluid)
     job = await in_phase(client, running.id, JobPhase.ENDED)
     assert (JobEnd.CANCELLED, 0, 0) == (job.end, job.exit_code, job.signal)
 
@@ -195,11 +193,11 @@ async def test_cancelling_answers_200_for_a_job_that_has_ended_already(
     assert Ending.ALREADY_ENDED is await jobs.cancel(client, job_id)
 
 
-@pytest.mark.parametrize("ref", [NEVER_WAS, NEVER_WAS_EITHER])
+@pytest.mark.parametrize("sluid", [None, NEVER_WAS_EITHER])
 async def test_cancelling_answers_200_for_a_job_that_never_was(
-    client: SlurmClient, ref: JobId | Sluid
+    client: SlurmClient, sluid: Sluid | None
 ) -> None:
-    assert Ending.NO_SUCH_JOB is await jobs.cancel(client, ref)
+    assert Ending.NO_SUCH_JOB is await jobs.cancel(client, NEVER_WAS, sluid=sluid)
 
 
 async def test_states_are_read_of_all_jobs_or_of_some(client: SlurmClient, submit: Submit) -> None:
@@ -253,11 +251,11 @@ async def test_a_heterogeneous_placeholder_is_one_job(client: SlurmClient, submi
     assert {90} == {each.time_limit.positive for each in shown}
 
     await jobs.cancel(client, JobId(job.id + 1))
-    broken = await jobs.job(client, job.sluid)
+    broken = await jobs.job(client, job.id, sluid=job.sluid)
     assert isinstance(broken, SlurmJob)
     assert (JobPhase.ENDED, True) == (broken.phase, broken.remains)
-    await jobs.cancel(client, job.sluid)
-    over = await jobs.job(client, job.sluid)
+    await jobs.cancel(client, job.id, sluid=job.sluid)
+    over = await jobs.job(client, job.id, sluid=job.sluid)
     assert isinstance(over, SlurmJob)
     assert (JobPhase.ENDED, False) == (over.phase, over.remains)
 

@@ -225,11 +225,11 @@ def test_people_see_all_jobs_but_the_one_that_makes_no_sense() -> None:
 def test_a_node_with_an_odd_reason_and_a_record_with_an_odd_user_are_read() -> None:
     node = b'{"nodes":[{"name":"n1","reason":"a\xff","state":["IDLE","DRAIN"]},{"name":"n2"}]}'
     record = b'{"jobs":[{"name":"\xff","kill_request_user":"\xff","state":{"current":["FAILED"]},"time":{"end":5}}]}'
-    server = Server({}, others={"/nodes/": node, "/job/s7": record})
+    server = Server({}, others={"/nodes/": node, "/job/7": record})
 
     async def both() -> tuple[Sequence[str], object]:
         listed = await nodes.listing(server.client)
-        found = await accounting.record(server.client, Sluid("s7"))
+        found = await accounting.record(server.client, JobId(7), sluid=Sluid("s7"))
         assert found is not None
         return [one.reason for one in listed], found.states
 

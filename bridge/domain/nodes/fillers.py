@@ -38,6 +38,9 @@ ROOT = "root"
 """The user that fillers run as: no user's limits may hold them back, and no user's fair share
 may pay for them."""
 
+ROOT_GROUP = "0"
+"""The group they run as: a number, as slurmrestd of Slurm 25.05 takes no name."""
+
 SLACK_MIB = 64
 """Holding this much memory too much is acceptable: replacing a pod by a slightly smaller one is
 no reason to act."""
@@ -172,7 +175,7 @@ def spec(
         ),
         name=NAME,
         user=ROOT,
-        group=ROOT,
+        group=ROOT_GROUP,
         partition=slurm_node.partitions[0] if slurm_node.partitions else "",
         cpus_per_task=share.cpus,
         memory_mib_per_node=share.memory_mib,

@@ -12,24 +12,25 @@ _sockets = msgspec.json.Decoder(list[wire.CoreSocket])
 
 
 async def given(
-    client: SlurmClient, ref: JobId | Sluid, node: SlurmNode, *, threads: int
+    client: SlurmClient, id_: JobId, node: SlurmNode, *, sluid: Sluid | None, threads: int
 ) -> frozenset[int]:
     """Return the numbers of a job's CPUs on a node; empty if Slurm names none there.
 
     Args:
         client: of slurmrestd.
-        ref: the job.
+        id_: the job.
         node: one of its nodes.
+        sluid: the sluid it must have; None for any.
         threads: per core, as the node has them in Slurm.
 
     Raises:
         NotFound: the job does not exist or run (any more).
         SlurmError: it could not be read.
     """
-    wired = records.of(ref, await records.read(client, ref, detail=True)).value
+    wired = records.of(id_, await records.read(client, id_, sluid=sluid, detail=True)).value
     resources = wired.job_resources
     if "RUNNING" not in wired.job_state:
-        raise NotFound("job.get", f"job {ref} is {'+'.join(wired.job_state)}, expected RUNNING")
+        raise NotFound("job.get", f"job {id_} is {'+'.join(wired.job_state)}, expected RUNNING")
     for each in (resources.nodes.allocation if resources and resources.nodes else None) or ():
         if each.name == node:
             return numbers(bytes(each.sockets), threads)

@@ -18,7 +18,7 @@ _MOST: Final = 4096
 
 
 async def given(
-    client: SlurmClient, ref: JobId | Sluid, node: SlurmNode
+    client: SlurmClient, id_: JobId, node: SlurmNode, *, sluid: Sluid | None
 ) -> Mapping[str, tuple[int, ...]]:
     """Return the indexes of a job's devices on a node, by GRES: `{"gpu:a100": (0, 1)}`.
 
@@ -28,13 +28,13 @@ async def given(
         NotFound: the job does not exist (any more).
         SlurmError: it could not be read.
     """
-    wired = records.of(ref, await records.read(client, ref, detail=True)).value
+    wired = records.of(id_, await records.read(client, id_, sluid=sluid, detail=True)).value
     if "RUNNING" not in wired.job_state:
         return {}
     try:
         names = tuple(map(SlurmNode, hostlist.expand(wired.nodes)))
     except ValueError as error:
-        raise Malformed("job.get", f"job {ref}: {error}") from error
+        raise Malformed("job.get", f"job {id_}: {error}") from error
     return (of(wired, names) or {}).get(node, {})
 
 

@@ -28,30 +28,39 @@ async def cancel(client: SlurmClient, job_id: JobId, sluid: Sluid | None, mark: 
         SlurmError: it may not have been cancelled; repeating is harmless.
     """
     try:
-        found = await jobs.marked_job(client, sluid or job_id)
+        found = await jobs.marked_job(client, job_id, sluid=sluid)
     except NotFound:
         return
-    if (
-        isinstance(found, BatchJob)
-        and (found.mark.cluster, found.mark.key) == (mark.cluster, mark.key)
-        and found.is_named(job_id, sluid)
+    if isinstance(found, BatchJob) and (found.mark.cluster, found.mark.key) == (
+        mark.cluster,
+        mark.key,
     ):
-        await jobs.cancel(client, job_id if found.array_id else found.sluid or job_id)
+        # An array's tasks have sluids of their own; the one that was compared may have ended.
+        await jobs.cancel(client, job_id, sluid=None if found.array_id else found.sluid)
 
 
-async def recorded(client: SlurmClient, ref: JobId | Sluid, mark: BatchMark) -> BatchJob | bool:
+async def recorded(
+    client: SlurmClient, job_id: JobId, mark: BatchMark, *, sluid: Sluid | None
+) -> BatchJob | bool:
     """Return how slurmdbd says that a job ended; else whether it has a record of it.
+
+    Args:
+        client: Slurm.
+        job_id: the job's; several jobs may have had it.
+        mark: the job's.
+        sluid: the job's, which its record has since v0.0.45; None for any, as of an array's tasks.
 
     Raises:
         TooOld: this slurmrestd has no slurmdbd plugin.
         SlurmError: it could not be read; always, if there is no slurmdbd.
     """
     answer = await client.call(
-        "accounting.job", "slurmdb_get_job", {"job_id": ref}, answer=wire.BatchAccountedJobs
+        "accounting.job", "slurmdb_get_job", {"job_id": job_id}, answer=wire.BatchAccountedJobs
     )
     # A record has no mark until its job has ended.
     own = (each for each in answer.jobs or () if not each.time.end or _mark(each) == mark)
-    return _found(answer, own, mark)
+    same = (each for each in own if sluid is None or each.sluid in ("", sluid))
+    return _found(answer, same, mark)
 
 
 async def search(

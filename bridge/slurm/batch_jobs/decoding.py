@@ -40,22 +40,22 @@ def stranger(read: Decoded[wire.Job]) -> Stranger:
     return Stranger(id=JobId(wired.job_id), sluid=sluid)
 
 
-def job(ref: JobId | Sluid, records: Sequence[bytes]) -> BatchJob | Stranger:
+def job(id_: JobId, records: Sequence[bytes]) -> BatchJob | Stranger:
     """Reduce a job's record to what decisions need; tell a SlurmJob's job from a stranger's.
 
     Of an array, the record with this id: that of its waiting tasks, or of one task.
 
     Args:
-        ref: the job.
+        id_: the job.
         records: the answer's; by an array's id, Slurm returns those of all tasks.
 
     Raises:
         Malformed: the record cannot be read at all, or is not there.
     """
-    read = (_record(ref, raw) for raw in records)
-    own = next((each for each in read if ref in (each.job_id, each.step_id.sluid)), None)
+    read = (_record(id_, raw) for raw in records)
+    own = next((each for each in read if each.job_id == id_), None)
     if own is None:
-        raise Malformed("job.get", f"the response does not contain job {ref}")
+        raise Malformed("job.get", f"the response does not contain job {id_}")
     named = Stranger(
         id=JobId(own.job_id), sluid=Sluid(own.step_id.sluid) if own.step_id.sluid else None
     )
@@ -78,11 +78,14 @@ def array_of(raw: bytes) -> JobId | None:
 def accounted(records: Sequence[wire.BatchAccounted], mark: BatchMark) -> BatchJob | None:
     """Return a job that has ended from slurmdbd's records of it: one, or one for each array task.
 
+    Of a job that was requeued there is one for each run, of which the last counts.
     None if one of them has no end: slurmdbd does not know yet, or never will, how it ended.
 
     Raises:
         ValueError: a record has no known base state.
     """
+    in_order = sorted(records, key=lambda each: (each.time.submission, each.time.start))
+    records = list({each.job_id: each for each in in_order}.values())
     first = min(records, key=lambda each: each.job_id)
     ends = [decode.end_of(frozenset(each.state.current)) for each in records]
     if not all(ends) or not all(each.time.end for each in records):
@@ -139,10 +142,10 @@ def phase_of(states: frozenset[str]) -> JobPhase:
     return JobPhase.WAITING if states & _REQUEUED else decode.phase_of(states)
 
 
-def _record(ref: JobId | Sluid, raw: bytes) -> wire.BatchRecord:
+def _record(id_: JobId, raw: bytes) -> wire.BatchRecord:
     read = reading.lenient(raw, wire.BatchRecord)
     if isinstance(read, Unreadable):
-        raise Malformed("job.get", f"job {ref}: {read.why}")
+        raise Malformed("job.get", f"job {id_}: {read.why}")
     return read.value
 
 

@@ -106,7 +106,7 @@ class AccountedJobs(Collection[AccountedJob]):
         """Read the latest record of a job; `runs` reads all.
 
         Args:
-            name: The job's id or, since v0.0.44, its sluid.
+            name: The job's id or, since v0.0.45, its sluid.
             as_: A struct with the fields that you need.
             query: Slurm's query parameters.
 
@@ -130,7 +130,7 @@ class AccountedJobs(Collection[AccountedJob]):
         have the same id; since v0.0.45 their `sluid` tells them apart.
 
         Args:
-            job_id: The job's id or, since v0.0.44, its sluid.
+            job_id: The job's id or, since v0.0.45, its sluid.
         """
         found = await self._speaker.read_all(
             self._gets, self._key, AccountedJob, {self._parameter: job_id}

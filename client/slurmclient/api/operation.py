@@ -1,5 +1,6 @@
 """An operation of slurmrestd, and how it becomes a request in one version of the API."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,10 @@ from slurmclient.errors import TooOld
 
 VERSIONS: Final = (45, 44, 43, 42)
 """The API versions that we speak, newest first: those of Slurm 26.05, 25.11, 25.05 and 24.11."""
+
+_TAKE_SLUIDS: Final = 45
+"""The first API version of which every slurmrestd takes a sluid in a path: v0.0.45."""
+_SLUID: Final = re.compile("s[0-9A-HJKMNP-TV-Z]{13}")
 
 Value: TypeAlias = str | int | bool | datetime | Iterable[str | int] | None
 """The value of a query parameter; a list repeats the parameter, None leaves it out."""
@@ -51,7 +56,7 @@ class Operation:
             query: The query's parameters by our names.
 
         Raises:
-            TooOld: If this version has no such operation or parameter.
+            TooOld: If this version has no such operation or parameter, or takes no sluid.
             TypeError: If no version has such a parameter.
             ValueError: If a parameter of the path is empty, or would change the path's meaning.
         """
@@ -60,6 +65,12 @@ class Operation:
                 self.name, f"it needs {parser(self.since)}, the server speaks {parser(version)}"
             )
         parts = {name: self._segment(name, str(value)) for name, value in path.items()}
+        if version < _TAKE_SLUIDS and _SLUID.fullmatch(sluid := parts.get("job_id", "")):
+            raise TooOld(
+                self.name,
+                f"a job is named by its id before {parser(_TAKE_SLUIDS)}, and the server speaks"
+                f" {parser(version)}: got the sluid {sluid}",
+            )
         return (
             self.path.format(version=parser(version), **parts),
             [pair for name, value in query.items() for pair in self._pairs(version, name, value)],

@@ -56,7 +56,7 @@ class Jobs(Watched[Job]):
         """Read a job; of an array or a heterogeneous job, its first part.
 
         Args:
-            name: The job's id or, since v0.0.44, its sluid.
+            name: The job's id or, since v0.0.45, its sluid.
             as_: A struct with the fields that you need.
             query: Slurm's query parameters.
 
