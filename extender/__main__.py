@@ -147,6 +147,7 @@ async def place(
         milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
         clock=program.clock,
         on_freed=kicker.freed if kicker else nothing,
+        wake=term.wake,
     )
     loop = term.loop(
         side,

@@ -4,8 +4,9 @@ Where a pod may go, and whether it fits.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import nodes
@@ -91,7 +92,12 @@ class Bridged:
         self._pair_again_at = 0.0
         self._gres: Mapping[SlurmNode, str] = {}
         """The GRES of each node by the last list of Slurm's, which outlives the pool."""
+        self._on_edited: Callable[[], None] = lambda: None
         kube_nodes.subscribe(self._edited)
+
+    def hear_edits(self, on_edited: Callable[[], None]) -> None:
+        """Have this called when a node was added, removed, edited, or has come into Slurm."""
+        self._on_edited = on_edited
 
     async def pool(self) -> Pool:
         """Return every bridged node; read Slurm if the last list is too old or a node has changed.
@@ -197,8 +203,16 @@ class Bridged:
         """Count an edit that the pool depends on."""
         if _of_interest(old) != _of_interest(new):
             self._edits += 1
+            self._on_edited()
 
 
 def _of_interest(node: KubeNodeFacts | None) -> tuple[object, ...] | None:
-    """Return what the pool depends on, which excludes the heartbeat."""
-    return (node.labels, node.taints, node.allocatable) if node else None
+    """Return what the pool depends on, which excludes the heartbeat.
+
+    A node that has just come into Slurm says so by its condition.
+    """
+    if node is None:
+        return None
+    said = node.condition(names.SLURM_STATE_CONDITION)
+    state = (said.status, said.reason) if said else None
+    return (node.labels, node.taints, node.allocatable, state)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from bridge.domain import names
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
+from bridge.domain.lifecycle import rules
 from bridge.domain.lifecycle.actions import Cause
 from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model.allocation import Seat
@@ -52,8 +53,9 @@ class Placement:
         milli_per_cpu: int,
         clock: Clock,
         on_freed: Callable[[], None],
+        wake: Callable[[PodUid], None],
     ) -> None:
-        """gpu_resources: Kubernetes resource name → GRES name; milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is; on_freed: called when a pod has ended."""
+        """wake: requests a look at a pod; gpu_resources: Kubernetes resource name → GRES name; milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is; on_freed: called when a pod has ended."""
         self._bridged = bridged
         self._submitter = submitter
         self._owners = owners
@@ -65,6 +67,13 @@ class Placement:
         self._unbindable = Unbindable()
         self._clock = clock
         self._on_freed = on_freed
+        self._wake = wake
+        self._await_nodes: set[PodUid] = set()
+        """Pods that might start if there were other nodes."""
+        self._edited_at: dict[PodUid, datetime] = {}
+        """When a pod was last edited to ask for something else."""
+        self._nodes_edited_at: datetime | None = None
+        bridged.hear_edits(self._nodes_edited)
         pods.subscribe(self._changed)
 
     def membership(self, pod: Pod) -> Membership | None:
@@ -123,7 +132,8 @@ class Placement:
         slurm_node = seat.node if seat else running[0].nodes[0] if running else None
         kube_node = self._bridged.kube_node(slurm_node) if slurm_node else None
         answer = self._bridged.check(pod, running[0], kube_node, beside) if kube_node else None
-        return Facts(
+        changed = (self._nodes_edited_at, self._edited_at.get(pod.uid))
+        facts = Facts(
             pod=pod,
             view=view,
             now=now,
@@ -134,7 +144,13 @@ class Placement:
             shortfall=self._shortfall(pod, running[0], seat) if running else "",
             refusal=self._submitter.refusal(key),
             unbound=self._unbindable.lately(pod.owner.uid, now) if pod.owner else (),
+            changed_at=max((at for at in changed if at is not None), default=None),
         )
+        if rules.awaits_nodes(facts):
+            self._await_nodes.add(pod.uid)
+        else:
+            self._await_nodes.discard(pod.uid)
+        return facts
 
     def _shortfall(self, pod: Pod, job: SlurmJob, seat: Seat | None) -> str:
         slot = seat.slot if seat else 0
@@ -145,7 +161,14 @@ class Placement:
         self._submitter.forget(key)
 
     def forget_pod(self, uid: PodUid) -> None:
-        """Do nothing: no pod is remembered."""
+        """Forget a pod that has been placed or is gone."""
+        self._await_nodes.discard(uid)
+        self._edited_at.pop(uid, None)
+
+    def _nodes_edited(self) -> None:
+        self._nodes_edited_at = self._placeholders.now()
+        for uid in self._await_nodes:
+            self._wake(uid)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         """Retry when the pod's request was edited.
@@ -154,6 +177,7 @@ class Placement:
         """
         if old and new and _asks(old) != _asks(new):
             self._submitter.retry(new.uid)
+            self._edited_at[new.uid] = self._placeholders.now()
         if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):
             self._placeholders.stir()
             self._on_freed()

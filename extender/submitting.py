@@ -90,7 +90,8 @@ class Submitter:
         try:
             spec = await self._effective(pod, action)
             if isinstance(spec, Refused):
-                self._refuse(key, _members(pod, action), spec.text)
+                members = _members(pod, action)
+                self._refuse(key, members, spec.text, is_of_nodes=spec.is_of_nodes)
                 return
             async with self._slots:
                 # Looked up here: others like it may have been refused while it waited for its turn.
@@ -183,9 +184,15 @@ class Submitter:
         )
         return effective(gathered, self._defaults)
 
-    def _refuse(self, key: WorkloadKey, members: Sequence[Pod], text: str) -> None:
+    def _refuse(
+        self, key: WorkloadKey, members: Sequence[Pod], text: str, *, is_of_nodes: bool = False
+    ) -> None:
         refusal = self._refusals.add(
-            key, text, at=self._placeholders.now(), members=(member.uid for member in members)
+            key,
+            text,
+            at=self._placeholders.now(),
+            members=(member.uid for member in members),
+            is_of_nodes=is_of_nodes,
         )
         _log.warning("placeholder.refused", text=refusal.text, attempts=refusal.attempts)
 

@@ -1,7 +1,7 @@
 """Faults of an object, worded so that its author can fix them, and bounded in length."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 MOST_FAULTS = 20
@@ -20,6 +20,8 @@ class Fault:
     path: str
     """`spec.containers[0].resources.requests[cpu]`, `metadata.annotations[…]`."""
     message: str
+    is_of_nodes: bool = field(default=False, compare=False)
+    """True if other nodes would mend it: it is looked at again when nodes change."""
 
     @property
     def text(self) -> str:
@@ -69,3 +71,8 @@ class Refused:
     def text(self) -> str:
         """The faults on one line, short enough to be published anywhere."""
         return told(self.faults)
+
+    @property
+    def is_of_nodes(self) -> bool:
+        """True if other nodes would mend all of it."""
+        return all(fault.is_of_nodes for fault in self.faults)

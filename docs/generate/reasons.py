@@ -23,6 +23,12 @@ The pod's Events show each change: `submitted as Slurm job 4711. Slurm job 4711 
 reports them, then `submitted as Slurm job 4711, started on node-3`. A pod that starts within two seconds and keeps running
 has only the last one: another Event for the submit would cost every pod a write and add nothing.
 
+Two reasons are ours, because Slurm has no job that could wait. `SubmitRefused`: what is wrong with the request, or what no
+node has; also `kubectl slurm explain` says so, before anything is created. CPUs, memory and GRES are compared with the largest node that
+suits the pod in the partitions it asks for: `none of the 8 nodes that suit the pod has 99 gpu in Slurm (the largest has 4)`.
+`NeverRunnable`: Slurm took a job and ended it, because no node could ever run it; the reason is passed on. In both cases the pod keeps
+its gate and waits. It is tried again when nodes change, and every few minutes.
+
 A reason that is not listed below is passed on as Slurm reports it; see JOB REASON CODES in `man squeue`.
 
 ## Reasons

@@ -35,6 +35,7 @@ job of the attempt before is cancelled.
 """
 
 _OTHER_ENDS = """\
+FAILED without ever having had a node, because none could run it, has the reason `NeverRunnable`, and no exit code, signal or output.
 FAILED by a signal has the reason `Signalled` (by 53, which is Slurm's way to say that an output file or directory could not
 be opened, `OutputFailed`), CANCELLED after `activeDeadlineSeconds` has `DeadlineExceeded`,
 and CANCELLED because of a dependency has `DependencyNeverSatisfied`. A requeued job has not ended.

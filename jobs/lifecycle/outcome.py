@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final, Literal
 
+from bridge.domain.lifecycle import reasons
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobEnd
 from jobs.objects.status import ArrayTasks
@@ -14,6 +15,9 @@ JobWord = Literal["Succeeded", "Failed"]
 
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 """The reason where `activeDeadlineSeconds` had passed."""
+
+NEVER_RUNNABLE: Final = "NeverRunnable"
+"""The reason where Slurm took the job, and found at its next pass that no node could ever run it."""
 
 TASKS_UNKNOWN: Final = "TasksUnknown"
 """The reason where nobody knows how some tasks of an array ended, and the others ended well."""
@@ -65,7 +69,17 @@ def of(
     """
     if job.end is None:
         raise ValueError(f"job {job.id} has not ended: {job.state}")
-    end, particulars = job.end, _particulars(job, tasks)
+    if job.is_impossible:
+        why = reasons.why_impossible(job).replace("delete the pod", "delete the SlurmJob")
+        text = f"{why}{_particulars(job, tasks)}"
+        return JobOutcome(phase="Failed", reason=NEVER_RUNNABLE, message=text)
+    return _of_run(job, job.end, deadline_at=deadline_at, tasks=tasks)
+
+
+def _of_run(
+    job: BatchJob, end: JobEnd, *, deadline_at: datetime | None, tasks: ArrayTasks | None
+) -> JobOutcome:
+    particulars = _particulars(job, tasks)
     if end is JobEnd.COMPLETED and tasks is not None and tasks.failed:
         end = JobEnd.FAILED
     if end is JobEnd.COMPLETED and tasks is not None and tasks.unknown:
@@ -107,6 +121,8 @@ def _particulars(job: BatchJob, tasks: ArrayTasks | None) -> str:
         )
     if job.end is JobEnd.COMPLETED and job.step_exit_code:
         parts.append(f"a step of it failed with exit code {job.step_exit_code}")
+    if job.is_impossible:
+        return "".join(f"; {part}" for part in parts)
     if job.started_at is not None and job.ended_at is not None:
         parts.append(f"it ran for {_span(job.ended_at - job.started_at)}")
     if job.end is not JobEnd.COMPLETED and job.stderr:

@@ -68,7 +68,7 @@ def status(facts: JobFacts, policy: JobPolicy, said: NewStatus) -> SlurmJobStatu
 
 
 def _of_job(before: SlurmJobStatus, job: BatchJob, policy: JobPolicy) -> SlurmJobStatus:
-    ended = job.end is not None
+    ran = job.end is not None and not job.is_impossible
     return SlurmJobStatus(
         job_id=job.id,
         sluid=shortened(job.sluid or "", 64) or (before.sluid if before.job_id == job.id else ""),
@@ -81,15 +81,17 @@ def _of_job(before: SlurmJobStatus, job: BatchJob, policy: JobPolicy) -> SlurmJo
         qos=shortened(job.qos, 256) or before.qos,
         nodes=shortened(job.nodes, LONGEST_NODES),
         batch_host=shortened(job.batch_host, 256),
-        exit_code=min(job.exit_code, 255) if ended else None,
-        signal=min(job.signal, 255) if ended and job.signal else None,
+        exit_code=min(job.exit_code, 255) if ran else None,
+        signal=min(job.signal, 255) if ran and job.signal else None,
         submit_time=job.submitted_at or before.submit_time,
         expected_start=_expected(before.expected_start, job.expected_start, policy),
-        start_time=job.started_at,
+        start_time=None if job.is_impossible else job.started_at,
         end_time=job.ended_at,
         restarts=job.restarts,
         array=None if job.array is None else array_tasks(job.array, before.array),
-        outputs=JobOutputs(
+        outputs=None
+        if job.is_impossible
+        else JobOutputs(
             stdout=shortened(job.stdout),
             stderr=shortened(job.stderr),
             directory=shortened(job.directory),

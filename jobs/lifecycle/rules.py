@@ -127,7 +127,8 @@ def finish(case: BatchCase) -> JobDecision:
     tally, told = case.job.array, case.object.status.array
     tasks = None if tally is None else report.array_tasks(tally, told)
     how = outcome.of(case.job, deadline_at=case.deadline_at, tasks=tasks)
-    if case.object.spec.results and case.job.started_at is not None:
+    has_run = case.job.started_at is not None and not case.job.is_impossible
+    if case.object.spec.results and has_run:
         return _collect(case, how)
     kind = "Complete" if how.phase == "Succeeded" else "Failed"
     conditions = {**_SUBMITTED, kind: how.reason}

@@ -35,6 +35,7 @@ _FAILED: Mapping[str, str] = {
     "BootFail": f"{_ANEW}; with #SBATCH --requeue Slurm would do so by itself",
     "Preempted": f"{_ANEW}; with #SBATCH --requeue Slurm would do so by itself",
     "Cancelled": f"ask who cancelled it: sacct -j JOB -o JobID,State%40; {_ANEW}",
+    "NeverRunnable": f"ask for what a node has: sinfo -o '%N %P %c %m %G %f'; {_ANEW}",
     "OutputFailed": f"give --output, --error and --chdir places where its user may write, then {_ANEW}",
     "TasksUnknown": f"see whether their results are there; {_ANEW}",
     "ResultsNotCollected": f"copy them yourself, as they are still where the job wrote them, or mend what is wrong and {_ANEW}",

@@ -180,6 +180,7 @@ class Storm:
             "a leader is deposed and goes on": self.a_deposed_leader_works,
             "a deposed leader submits": self.a_deposed_leader_submits,
             "somebody ends a placeholder": self.somebody_ends_a_placeholder,
+            "Slurm finds it impossible": self.slurm_finds_it_impossible,
             "its user shrinks it": self.its_user_shrinks_it,
             "somebody holds or suspends it": self.somebody_holds_or_suspends_it,
             "Slurm has nothing free": self.slurm_fills_or_empties,
@@ -242,6 +243,12 @@ class Storm:
             end = self.choose(ENDS)
             self.slurm.end(job, end, OTHERS)
             self.stage.was_meant_to_end |= end in MEANT
+
+    def slurm_finds_it_impossible(self) -> None:
+        """It never had a node: what stands in for a lost one may ask for what the node has no longer."""
+        for job in self.slurm.ours(live=True):
+            if job.seen.phase is JobPhase.WAITING and not job.seen.nodes:
+                self.slurm.end(job, JobEnd.FAILED, OTHERS)
 
     def its_user_shrinks_it(self) -> None:
         """While it waits."""

@@ -99,8 +99,22 @@ MUTANTS = [
     Mutant(
         name="takes its own cancel for somebody's wish",
         file="lifecycle/rules/waiting.py",
-        before="if case.job.identity.cause or end in SUBMITTED_AGAIN_AFTER:",
-        after="if end in SUBMITTED_AGAIN_AFTER:",
+        before="is_ours = case.job.identity.cause or case.job.is_impossible",
+        after="is_ours = case.job.is_impossible",
+    ),
+    Mutant(
+        name="ends a pod for which Slurm has no node yet",
+        file="lifecycle/rules/waiting.py",
+        before="is_ours = case.job.identity.cause or case.job.is_impossible",
+        after="is_ours = case.job.identity.cause",
+        trouble=("Slurm finds it impossible",),
+    ),
+    Mutant(
+        name="evicts a running pod because its stand-in is impossible",
+        file="lifecycle/table.py",
+        before="            and not job.is_impossible",
+        after="",
+        trouble=("Slurm finds it impossible", "slurmctld crashes"),
     ),
     Mutant(
         name="hands out whatever Slurm granted",

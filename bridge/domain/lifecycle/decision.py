@@ -48,7 +48,9 @@ class SubmitRefusal:
     at: datetime
     """When the last one came."""
     text: str
-    """Slurm's message."""
+    """Slurm's message, or ours."""
+    is_of_nodes: bool = False
+    """No node suits the pod: other nodes would mend it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,8 @@ class Facts:
     """Set from a refused submit until the next accepted one."""
     unbound: tuple[Unbound, ...] = ()
     """Pods of the same controller that kube-scheduler could not bind lately."""
+    changed_at: datetime | None = None
+    """When what the pod asks for, or a node, was last changed; None: not since this process leads."""
     pin_refusal: PinRefusal | None = None
     """Set since the API server has refused the pin."""
 

@@ -68,6 +68,17 @@ def how_it_ended(job: SlurmJob) -> str:
     return f"Slurm job {job.id} {end}{words}"
 
 
+def why_impossible(job: SlurmJob | BatchJob) -> str:
+    """Explain why Slurm ended a job that never had a node, and what can be done about it."""
+    reason = condition_reason(job.reason)
+    explanation = waiting_reasons.explain(reason) if reason != NOT_LOOKED_AT else None
+    text = explanation.words if explanation else "Slurm does not say why"
+    name = f" ({job.reason})" if job.reason else ""
+    words = f", Slurm says: {job.reason_text}" if job.reason_text else ""
+    step = f"; {explanation.next_step}" if explanation and explanation.next_step else ""
+    return f"Slurm job {job.id} could never run, and Slurm ended it: {text}{name}{words}{step}"
+
+
 def cause_of(end: JobEnd) -> Cause:
     """Return why the pods must go when their placeholder ended in this way."""
     match end:

@@ -28,13 +28,22 @@ class Refusals(Generic[K]):
         return self._last.get(key)
 
     def add(
-        self, key: K, text: str, *, at: datetime, members: Iterable[PodUid] = ()
+        self,
+        key: K,
+        text: str,
+        *,
+        at: datetime,
+        members: Iterable[PodUid] = (),
+        is_of_nodes: bool = False,
     ) -> SubmitRefusal:
         """Count one more refusal of a submit that was for these pods."""
         before = self._last.get(key)
         self.clear(key)
         refusal = SubmitRefusal(
-            attempts=before.attempts + 1 if before else 1, at=at, text=shortened(text)
+            attempts=before.attempts + 1 if before else 1,
+            at=at,
+            text=shortened(text),
+            is_of_nodes=is_of_nodes,
         )
         self._last[key] = refusal
         self._members[key] = frozenset(members)

@@ -352,7 +352,7 @@ def placeholder(pod: Pod, view: View) -> SlurmJob | None:
     """Pick the placeholder that counts: the live one, else the one whose end counts.
 
     A placed pod keeps the placeholder that placed it; if Slurm lost that, one that stands in for it
-    counts, and no other. While the pod is gated its label is only a cache: a placeholder that has
+    counts, unless it could never run, and no other. While the pod is gated its label is only a cache: a placeholder that has
     nodes goes before one that waits, an older one before a younger one.
     """
     if not pod.is_gated and pod.job_id is not None:
@@ -363,6 +363,7 @@ def placeholder(pod: Pod, view: View) -> SlurmJob | None:
             if job.identity.restores
             and job.identity.restores == pod.placed_by
             and job.identity.cause != OwnCause.SPARE
+            and not job.is_impossible
         ]
         return min(
             [*own, *sorted(stand_ins, key=_seniority)],

@@ -112,6 +112,12 @@ class BatchJob:
         """Check whether it has ended for good: no node is being cleaned up, no task is left."""
         return self.phase is JobPhase.ENDED and not self.remains
 
+    @property
+    def is_impossible(self) -> bool:
+        """True if Slurm ended it because none of its nodes could ever run it: it never had any."""
+        has_run = self.array is not None and self.array.succeeded > 0
+        return self.end is JobEnd.FAILED and not (self.nodes or self.batch_host or has_run)
+
     def is_named(self, job_id: JobId | None, sluid: Sluid | None) -> bool:
         """Check whether these ids name this job; a sluid decides where both sides have one."""
         return self.id == job_id and (None in (sluid, self.sluid) or sluid == self.sluid)

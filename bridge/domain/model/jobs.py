@@ -92,6 +92,11 @@ class SlurmJob:
     """For a running job: what Slurm granted."""
 
     @property
+    def is_impossible(self) -> bool:
+        """True if Slurm ended it because none of its nodes could ever run it: it never had any."""
+        return self.end is JobEnd.FAILED and not self.nodes and not self.identity.cause
+
+    @property
     def components(self) -> tuple[Component, ...]:
         """Its task sizes; most jobs have one."""
         return self.parts or (

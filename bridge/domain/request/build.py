@@ -16,6 +16,7 @@ from bridge.domain.ids import ClusterId, SlurmNode, alone_key
 from bridge.domain.model import demand
 from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.devices.room import Task
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
@@ -104,8 +105,14 @@ def placeholder(
     components: list[PlaceholderSpec] = []
     unseen = candidates.Unseen(counted=defaults.gpu_resources, reaches=reaches)
     for like, tasks in kinds:
+        size = _size(like, asked, defaults, is_gang=gang is not None)
         where = candidates.choose(
-            like, pool, constraints=asked.constraints or "", avoid=avoid, unseen=unseen
+            like,
+            pool,
+            constraints=asked.constraints or "",
+            avoid=avoid,
+            unseen=unseen,
+            task=_task(size, permit, defaults),
         )
         if gang is not None:
             where = candidates.of_several(
@@ -115,7 +122,7 @@ def placeholder(
                 one_of="" if is_on_one_node else gang.shared_label,
             )
         if where.problem:
-            found.append(Fault("spec", where.problem))
+            found.append(Fault("spec", where.problem, is_of_nodes=True))
         components.append(
             PlaceholderSpec(
                 identity=_identity(pod, gang, defaults),
@@ -130,7 +137,7 @@ def placeholder(
                 nodes_min=asked.min_nodes if gang else 1,
                 nodes_max=asked.max_nodes if gang and not is_on_one_node else 1,
                 tasks=tasks,
-                **_size(like, asked, defaults, is_gang=gang is not None),
+                **size,
                 time_limit_min=_time_limit_min(pod, asked, defaults, permit),
                 exclusive=asked.exclusive or False,
                 constraints=where.constraints,
@@ -187,6 +194,19 @@ def _size(pod: Pod, asked: Overrides, defaults: Defaults, *, is_gang: bool) -> _
         "gres_per_node": "" if is_gang else gres,
         "gres_per_task": gres if is_gang else "",
     }
+
+
+def _task(size: _Size, permit: Permit, defaults: Defaults) -> Task:
+    memory_mib = size["memory_mib_per_node"]
+    if memory_mib is None:
+        memory_mib = (size["memory_mib_per_cpu"] or 0) * size["cpus_per_task"]
+    return Task(
+        cpus=size["cpus_per_task"],
+        memory_mib=memory_mib,
+        gres=size["gres_per_node"] or size["gres_per_task"],
+        partitions=tuple(filter(None, permit.partition.split(","))),
+        milli_per_cpu=defaults.milli_per_cpu,
+    )
 
 
 def _of_several_sizes(asked: Overrides, kinds: int) -> Iterator[Fault]:

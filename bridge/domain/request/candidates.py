@@ -13,14 +13,15 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
-from bridge.domain.model.devices import exactness
+from bridge.domain.model.devices import exactness, room
+from bridge.domain.model.devices.room import Lack, Shape, Task
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod, Requirement
 from bridge.domain.model.volumes import Reach
@@ -57,6 +58,8 @@ class Pool:
     published_keys: frozenset[str] = frozenset()
     """Label keys for which every node's features carry exactly what its labels do."""
     lasting_taints: frozenset[Taint] = frozenset()
+    shapes: frozenset[Shape] = frozenset()
+    """What their nodes have in Slurm."""
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """Return the Kubernetes name of a Slurm node; None if it is not bridged."""
@@ -121,6 +124,7 @@ def pool(
         features=frozenset(f for node in pairs.values() for f in node.slurm.features),
         published_keys=_published_keys(pairs.values()),
         lasting_taints=frozenset(t for node in pairs.values() for t in _lasting(node.kube)),
+        shapes=frozenset(room.shape(node.slurm) for node in pairs.values()),
     )
 
 
@@ -131,6 +135,7 @@ def choose(
     constraints: str = "",
     avoid: Sequence[SlurmNode] = (),
     unseen: Unseen = _NOTHING_UNSEEN,
+    task: Task | None = None,
 ) -> Candidates:
     """Choose where a pod may go.
 
@@ -142,6 +147,7 @@ def choose(
             names unless nothing else is left; where an expression is used, they go into
             `PlaceholderSpec.excluded_nodes` instead.
         unseen: what else limits its nodes. If it leaves out any, the others are listed by name.
+        task: what it takes in Slurm; Slurm ends a job for which no node is large enough.
     """
     if not among.nodes:
         return Candidates(problem="no node of this cluster is registered in Slurm")
@@ -155,9 +161,11 @@ def choose(
         for node in among.nodes.values()
         if (why := exactness.why_refused(pod.demand, node.kube, node.slurm.gres, unseen.counted))
     }
+    small = _too_small(among, task)
     if (
         not lacking
         and not unsafe
+        and _may_run(pod, among, small)
         and not unseen.reaches
         and selection.untolerated(among.lasting_taints, pod.tolerations) is None
     ):
@@ -171,9 +179,14 @@ def choose(
             problem=f"none of the {len(among.nodes)} nodes in Slurm both matches the pod's node "
             "selector and affinity and has only taints that the pod tolerates"
         )
-    large_enough = [kube_node for kube_node in matched if kube_node.name not in lacking]
+    having = [kube_node for kube_node in matched if kube_node.name not in lacking]
+    large_enough = [kube_node for kube_node in having if kube_node.name not in small]
     if not large_enough:
-        why = Counter(lacking[kube_node.name] for kube_node in matched).most_common(1)[0][0]
+        why = (
+            room.largest(small[kube_node.name] for kube_node in having)
+            if having
+            else Counter(lacking[kube_node.name] for kube_node in matched).most_common(1)[0][0]
+        )
         return Candidates(problem=f"none of the {len(matched)} nodes that suit the pod has {why}")
     safe = [kube_node for kube_node in large_enough if kube_node.name not in unsafe]
     if not safe:
@@ -237,6 +250,28 @@ def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
     return replace(where, constraints=combined)
 
 
+def _too_small(among: Pool, task: Task | None) -> dict[KubeNode, Lack]:
+    """Return the nodes that have less in Slurm than the task takes, and of what."""
+    shapes = room.too_small(task, among.shapes) if task is not None else {}
+    if not shapes:
+        return {}
+    return {
+        node.kube.name: lack
+        for node in among.nodes.values()
+        if (lack := shapes.get(room.shape(node.slurm)))
+    }
+
+
+def _may_run(pod: Pod, among: Pool, small: Container[KubeNode]) -> bool:
+    """Check whether any node that suits the pod is large enough.
+
+    An expression may be one that no node satisfies: each of its features is some node's, all
+    together nobody's.
+    """
+    suiting = _matching((node.kube for node in among.nodes.values()), pod)
+    return any(kube_node.name not in small for kube_node in suiting)
+
+
 def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> tuple[KubeNodeFacts, ...]:
     """Return the nodes that suit the pod as long as nobody changes labels or taints.
 
@@ -244,9 +279,13 @@ def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> tuple[KubeNodeFac
     job may wait longer than they last, Slurm drains such a node meanwhile, and the fit check looks
     again.
     """
+    return tuple(_matching(kube_nodes, pod))
+
+
+def _matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> Iterator[KubeNodeFacts]:
     selector = selection.Selector(pod.node_terms, pod.node_selector)
     bears = cache(lambda taints: selection.untolerated(taints, pod.tolerations) is None)
-    return tuple(
+    return (
         kube_node
         for kube_node in kube_nodes
         if not kube_node.is_deleting and selector.selects(kube_node) and bears(_lasting(kube_node))

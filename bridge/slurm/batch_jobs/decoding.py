@@ -27,6 +27,10 @@ _ENDED_BY_SLURM: Final = frozenset(
 """Then slurmctld may have the signal that it sent itself, which reaches no account: sacct says 0:0."""
 
 
+_NO_NODES: Final = "None assigned"
+"""What slurmdbd says of a job that never had any."""
+
+
 def is_marked(read: Decoded[wire.Job]) -> bool:
     """Check whether a job may be a SlurmJob's; a placeholder never is."""
     wired = read.value
@@ -106,7 +110,7 @@ def accounted(records: Sequence[wire.BatchAccounted], mark: BatchMark) -> BatchJ
         account=first.account,
         partition=first.partition,
         qos=first.qos,
-        nodes=first.nodes,
+        nodes="" if first.nodes == _NO_NODES else first.nodes,
         directory=first.working_directory,
         stdout=first.stdout_expanded,
         stderr=first.stderr_expanded,

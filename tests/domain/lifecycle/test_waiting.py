@@ -29,6 +29,14 @@ POLICY = build.POLICY
 SECOND = timedelta(seconds=1)
 
 
+def _impossible() -> SlurmJob:
+    """What Slurm took, and ended at its next pass without ever giving it a node."""
+    job = build.ended(JobEnd.FAILED)
+    return replace(
+        job, nodes=(), reason="BadConstraints", signal=1, submitted_at=NOW, started_at=NOW
+    )
+
+
 class TestSubmitting:
     def test_waits_while_another_controllers_gate_is_on(self) -> None:
         pod = build.gated(foreign_gates=("kueue.x-k8s.io/admission",))
@@ -153,6 +161,47 @@ class TestSubmitting:
         forgotten = build.facts(pod)
         assert (Wait(),) == actions(replace(forgotten, since=NOW - timedelta(minutes=59)))
         assert (Submit(),) == actions(replace(forgotten, since=NOW - timedelta(minutes=61)))
+
+    def test_submits_no_more_for_a_while_after_one_that_could_never_run_and_says_why(self) -> None:
+        facts = build.facts(build.gated(), _impossible())
+
+        tell = only_tell(facts)
+
+        assert tell.reason == "NeverRunnable"
+        assert tell.message.startswith(
+            "Slurm job 4711 could never run, and Slurm ended it: no node can ever satisfy what it "
+            "asks for (BadConstraints); "
+        )
+        assert (Submit(),) == actions(replace(facts, now=NOW + timedelta(minutes=11)))
+        forgotten = build.facts(told(facts.pod, tell))
+        assert (Wait(),) == actions(replace(forgotten, since=NOW - timedelta(minutes=9)))
+        assert (Submit(),) == actions(replace(forgotten, since=NOW - timedelta(minutes=11)))
+
+    def test_tries_again_what_could_never_run_when_nodes_have_changed(self) -> None:
+        facts = build.facts(build.gated(), _impossible())
+        changed = replace(facts, changed_at=NOW + SECOND)
+
+        soon = decide(replace(changed, now=NOW + 2 * SECOND))
+        assert soon.retry_after == timedelta(seconds=9)
+        assert (Submit(),) == actions(replace(changed, now=NOW + 11 * SECOND))
+        earlier = replace(facts, changed_at=NOW - SECOND, now=NOW + 11 * SECOND)
+        only_tell(earlier)
+
+    def test_what_ended_without_a_node_by_our_own_cancel_is_not_impossible(self) -> None:
+        ours = replace(_impossible(), identity=build.ended(cause=OwnCause.MISFIT).identity)
+
+        later = build.facts(build.gated(), ours, now=NOW + timedelta(minutes=5))
+        assert (Submit(),) == actions(later)
+
+    def test_a_refusal_for_want_of_nodes_is_tried_again_when_nodes_have_changed(self) -> None:
+        refusal = SubmitRefusal(attempts=20, at=NOW, text="no node", is_of_nodes=True)
+        facts = replace(build.facts(build.gated()), refusal=refusal, now=NOW + 20 * SECOND)
+
+        only_tell(facts)
+        assert (Submit(),) == actions(replace(facts, changed_at=NOW + 19 * SECOND))
+        only_tell(replace(facts, changed_at=NOW - SECOND))
+        other = replace(refusal, is_of_nodes=False)
+        only_tell(replace(facts, refusal=other, changed_at=NOW + 19 * SECOND))
 
     def test_avoids_nodes_to_which_its_controllers_pods_could_not_be_bound(self) -> None:
         lately = tuple(Unbound(SlurmNode(f"s{n}"), NOW - timedelta(minutes=20)) for n in (1, 2, 3))

@@ -36,7 +36,10 @@ DEFAULTS = Defaults(
 )
 POOL = candidates.pool(
     [make.kube_node("k1"), make.kube_node("k2")],
-    [make.slurm_node("k1"), make.slurm_node("k2")],
+    [
+        make.slurm_node(name, cpus=64, gres="gpu:a100:8,gpu:h100:8,nic:8,shard:8")
+        for name in ("k1", "k2")
+    ],
     make.CLUSTER,
 )
 
@@ -192,7 +195,9 @@ def test_gpus_of_several_kinds_are_all_asked_for() -> None:
     kube_node = make.kube_node("k1")
     allocatable = replace(kube_node.allocatable, extended=extended)
     has_fpga = candidates.pool(
-        [replace(kube_node, allocatable=allocatable)], [make.slurm_node("k1")], make.CLUSTER
+        [replace(kube_node, allocatable=allocatable)],
+        [make.slurm_node("k1", gres="gpu:a100:2")],
+        make.CLUSTER,
     )
     found = build.placeholder(
         make.pod(demand=wanted), Overrides(), DEFAULTS, has_fpga, permit=PERMIT
@@ -257,7 +262,9 @@ def test_slurm_must_not_be_asked_for_less_than_the_pod_takes(
     assert [fault] == faults(pod, **asked)
 
 
-@pytest.mark.parametrize("gres", ["gres/gpu:2", "gres/gpu:a100:1,gres/gpu:h100:1", "gres/gpu:x:8"])
+@pytest.mark.parametrize(
+    "gres", ["gres/gpu:2", "gres/gpu:a100:1,gres/gpu:h100:1", "gres/gpu:a100:8"]
+)
 def test_gpus_may_be_asked_for_by_type(gres: str) -> None:
     pod = make.pod(demand=demands(**{"nvidia.com/gpu": "2"}))
 

@@ -59,7 +59,7 @@ def batch_job(phase: JobPhase = JobPhase.WAITING, **changes: Any) -> BatchJob:
         phase=phase,
         mark=mark(),
         state=phase.name,
-        nodes="n1" if phase is JobPhase.RUNNING else "",
+        nodes="n1" if phase in (JobPhase.RUNNING, JobPhase.ENDED) else "",
         submitted_at=NOW - timedelta(minutes=30),
         end=JobEnd.COMPLETED if phase is JobPhase.ENDED else None,
         ended_at=NOW if phase is JobPhase.ENDED else None,

@@ -151,6 +151,36 @@ def test_the_end_is_told_as_it_was(
     assert ("True", reason) == conditions(said)["Complete" if phase == "Succeeded" else "Failed"]
 
 
+def test_a_job_that_slurm_ended_as_impossible_was_neither_signalled_nor_wrote_anything() -> None:
+    """Slurm gives it a start, an end, and a status that reads like SIGHUP."""
+    ended = batch_job(
+        JobPhase.ENDED,
+        end=JobEnd.FAILED,
+        nodes="",
+        signal=1,
+        reason="BadConstraints",
+        started_at=NOW,
+        stdout="/home/alice/slurm-7.out",
+        stderr="/home/alice/slurm-7.out",
+    )
+
+    said = status(facts(slurm_job(status=SUBMITTED, results=()), ended))
+
+    assert ("Failed", "NeverRunnable") == (said.phase, said.reason)
+    assert (
+        "Slurm job 7 could never run, and Slurm ended it: no node can ever satisfy what it asks for"
+        " (BadConstraints)"
+    ) in said.message
+    assert "slurm-7.out" not in said.message
+    assert (None, None, None, None) == (
+        said.exit_code,
+        said.signal,
+        said.start_time,
+        said.outputs,
+    )
+    assert ("True", "NeverRunnable") == conditions(said)["Failed"]
+
+
 def test_the_end_waits_until_slurm_is_done() -> None:
     settling = batch_job(JobPhase.ENDED, remains=True)
 

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from bridge.domain import names
 from bridge.domain.faults import shortened
+from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Adopt, Cause, Evict, Restore
 from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
@@ -44,6 +45,8 @@ def await_restore(case: JobCase) -> Decision:
 
 def keep_forgotten(case: Case) -> Decision:
     """If there is evidence that Slurm lost it, or an operator says so: Restore.
+
+    While Slurm knows one that it ended as never runnable: Wait, Tell.
 
     If there is evidence that it ended: Evict; neither: Wait, Tell PlaceholderLost.
     """
@@ -97,6 +100,9 @@ def _restore(case: Case, why: str) -> Decision:
         return _keep(case, text)
     if (refusal := case.facts.refusal) and (remaining := backoff_left(case)):
         return _keep(case, f"{why}; a new one is refused: {refusal.text}", retry=remaining)
+    if impossible := [job for job in case.facts.view.ended if job.is_impossible]:
+        text = f"{why}; {reasons.why_impossible(impossible[-1])}"
+        return _keep(case, text, retry=_ASKED_AGAIN)
     return do(f"{why}: submit it again", Restore(lost=case.pod.placed_by))
 
 

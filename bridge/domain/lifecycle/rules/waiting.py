@@ -7,7 +7,7 @@ from bridge.domain import backoff, names
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Action, Assign, EndPod, OwnCause, Submit, Tell
-from bridge.domain.lifecycle.decision import Decision, Fit
+from bridge.domain.lifecycle.decision import Decision, Facts, Fit
 from bridge.domain.lifecycle.rules.answers import cancel_of, do, say, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.waiting_reasons import NOT_LOOKED_AT
@@ -44,6 +44,14 @@ _MISFIT_HELD = "NodeMisfitHeld"
 _HELD_FOR = timedelta(hours=1)
 _HELD_RETRY = timedelta(minutes=1)
 
+NEVER_RUNNABLE = "NeverRunnable"
+_IMPOSSIBLE_FOR = timedelta(minutes=10)
+"""How long after a job that could never run the next one is submitted. Slurm forgets jobs sooner
+(MinJobAge): from then on, the pod is held for as long again."""
+
+_NODES_SETTLE = timedelta(seconds=10)
+"""After nodes have changed, those that lacked some are tried again so soon."""
+
 _TERMINATING = "NodeTerminatingPods"
 
 _GRANT_HELD = "GrantHeld"
@@ -55,7 +63,8 @@ def submit(case: Case) -> Decision:
 
     If the last three were changed while they waited and got less than the pod takes: Tell. If the
     last six got nodes that cannot take it, or the last three of its controller's pods could not be
-    bound: Tell, for an hour.
+    bound: Tell, for an hour. If Slurm ended the last one as never runnable: Tell, until nodes change,
+    or for ten minutes.
     """
     pod = case.pod
     if pod.has_foreign_gate:
@@ -74,7 +83,7 @@ def submit(case: Case) -> Decision:
             "the pod requests: none is submitted any more; delete the pod and create it again"
         )
         return say(case, _GRANT_HELD, text)
-    if held := _held_for_its_nodes(case):
+    if held := _held_for_its_nodes(case) or _held_as_impossible(case):
         return held
     if remaining := backoff_left(case):
         return _back_off(case, remaining)
@@ -155,11 +164,15 @@ def _pin(case: JobCase, node: KubeNode) -> Decision:
 
 
 def answer_end(case: JobCase) -> Decision:
-    """Node failed, preempted or our own cancel: Submit again with back-off; else EndPod."""
+    """Node failed, preempted or our own cancel: Submit again with back-off; else EndPod.
+
+    If it never had a node, because Slurm found that it could never run: as if there were none.
+    """
     end = case.job.end
     if end is None:
         return wait("how its placeholder ended is not read yet", retry=case.policy.poll_interval)
-    if case.job.identity.cause or end in SUBMITTED_AGAIN_AFTER:
+    is_ours = case.job.identity.cause or case.job.is_impossible
+    if is_ours or end in SUBMITTED_AGAIN_AFTER:
         return submit(case)
     text = f"{reasons.how_it_ended(case.job)} before the pod could start"
     return do(text, EndPod(cause=reasons.cause_of(end), message=text))
@@ -224,6 +237,34 @@ def _held_for_its_nodes(case: Case) -> Decision | None:
         again_at = facts.unbound[-_MOST_UNBOUND].at + unbindable.LASTS
         return say(case, "BindHeld", text, retry=max(again_at - facts.now, _HELD_RETRY))
     return None
+
+
+def awaits_nodes(facts: Facts) -> bool:
+    """Check whether other nodes might let the pod start: it is looked at when nodes change."""
+    said, refusal = facts.pod.condition(names.ALLOCATED_CONDITION), facts.refusal
+    return (
+        (refusal is not None and refusal.is_of_nodes)
+        or (said is not None and said.reason == NEVER_RUNNABLE)
+        or any(job.is_impossible for job in facts.view.ended)
+    )
+
+
+def _held_as_impossible(case: Case) -> Decision | None:
+    """Return what to tell a pod whose last job could never run; None if the next one may be tried."""
+    now, said = case.facts.now, case.pod.condition(names.ALLOCATED_CONDITION)
+    jobs = [job for job in case.facts.view.ended if job.is_impossible]
+    if jobs:
+        last = max(jobs, key=lambda job: job.id)
+        since, text = last.submitted_at or now, reasons.why_impossible(last)
+    elif said is not None and said.reason == NEVER_RUNNABLE:
+        since, text = now - case.dwelt, said.message
+    else:
+        return None
+    again_at = since + _IMPOSSIBLE_FOR
+    changed_at = case.facts.changed_at
+    if changed_at is not None and changed_at > since:
+        again_at = min(again_at, changed_at + _NODES_SETTLE)
+    return say(case, NEVER_RUNNABLE, text, retry=again_at - now) if again_at > now else None
 
 
 def _why_unpinnable(case: JobCase) -> str:
@@ -302,6 +343,9 @@ def backoff_left(case: Case) -> timedelta:
         remaining = backoff.left(len(ended), max(begun), now, first=first, cap=cap)
     if refusal := case.facts.refusal:
         after_refusal = backoff.left(refusal.attempts, refusal.at, now, first=first, cap=cap)
+        changed_at = case.facts.changed_at
+        if refusal.is_of_nodes and changed_at is not None and changed_at > refusal.at:
+            after_refusal = min(after_refusal, refusal.at + _NODES_SETTLE - now)
         remaining = max(remaining, after_refusal)
     return remaining
 

@@ -1,0 +1,139 @@
+"""Compare a task with what nodes have in Slurm.
+
+Slurm takes a job that none of its nodes could ever run, and ends it at its next pass. So the largest
+node is looked at before one is submitted. What is in use does not matter: a job may wait for it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bridge.domain import numbers, quantities
+from bridge.domain.model.devices import gres
+from bridge.domain.model.nodes import SlurmNodeFacts
+
+_COUNT = re.compile(r"([0-9]{1,10})([kmgtKMGT]?)")
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_WITH_TYPE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What each task of a job takes on its node, in Slurm's units."""
+
+    cpus: int
+    memory_mib: int
+    gres: str = ""
+    """`gres/gpu:a100:2,gres/shard:1`."""
+    partitions: tuple[str, ...] = ()
+    """The partitions that it may run in; () leaves that to Slurm."""
+    milli_per_cpu: int = quantities.MILLI
+    """Thousandths of a CPU of Kubernetes that one of Slurm's is."""
+
+
+class Shape(NamedTuple):
+    """What a node has in Slurm; most pools have few shapes."""
+
+    cpus: int
+    memory_mib: int
+    gres: str
+    partitions: tuple[str, ...]
+
+
+class Lack(NamedTuple):
+    """What a node never has enough of."""
+
+    asked: str
+    """`99 gpu in Slurm`."""
+    has: int = 0
+    told: str = ""
+    """How much it has, in words; "" if that says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    """The GRES of one kind: how many, and how many of them of which type."""
+
+    count: int = 0
+    typed: Mapping[str, int] = field(default_factory=dict)
+
+
+def shape(node: SlurmNodeFacts) -> Shape:
+    """Return a node's shape."""
+    return Shape(
+        node.offered_cpus or node.cpus,
+        node.offered_memory_mib or node.memory_mib,
+        node.gres,
+        node.partitions,
+    )
+
+
+def too_small(task: Task, shapes: Iterable[Shape]) -> dict[Shape, Lack]:
+    """Return the shapes that can never hold the task, and what each lacks."""
+    return {each: lack for each in shapes if (lack := next(_lacking(task, each), None))}
+
+
+def largest(lacks: Iterable[Lack]) -> str:
+    """Say what most of these nodes lack, and how much of it the largest of them has."""
+    found = tuple(lacks)
+    asked = Counter(each.asked for each in found).most_common(1)[0][0]
+    most = max(each for each in found if each.asked == asked)
+    return f"{asked} (the largest has {most.told})" if most.told else asked
+
+
+def _lacking(task: Task, node: Shape) -> Iterator[Lack]:
+    """Yield what the node never has enough of; nothing where that cannot be judged."""
+    if task.partitions and node.partitions and not set(task.partitions) & set(node.partitions):
+        yield Lack(f"partition {' or '.join(task.partitions)} in Slurm")
+    if 0 < node.cpus < task.cpus:
+        has, wants = (quantities.told_cpus(n, task.milli_per_cpu) for n in (node.cpus, task.cpus))
+        yield Lack(f"{wants} CPUs in Slurm", node.cpus, has)
+    if 0 < node.memory_mib < task.memory_mib:
+        told = f"{node.memory_mib}Mi"
+        yield Lack(f"{task.memory_mib}Mi of memory in Slurm", node.memory_mib, told)
+    yield from _devices_lacking(task.gres, node.gres)
+
+
+def _devices_lacking(asked: str, has: str) -> Iterator[Lack]:
+    there = _read(has)
+    for kind, devices in sorted(_read(asked.replace("gres/", "")).items()):
+        found = there.get(kind, _Devices())
+        if devices is None or found is None:
+            continue
+        for type_, count in sorted(devices.typed.items()):
+            if (typed := found.typed.get(type_, 0)) < count:
+                yield Lack(f"{count} {kind}:{type_} in Slurm", typed, str(typed))
+        typed_count = sum(devices.typed.values())
+        # Slurm counts what is asked for by type within what is asked for without.
+        count = max(typed_count, devices.count - typed_count)
+        if found.count < count:
+            yield Lack(f"{count} {kind} in Slurm", found.count, str(found.count))
+
+
+def _read(text: str) -> Mapping[str, _Devices | None]:
+    """Read GRES by kind; None for a kind that is written in a form not known here.
+
+    `gpu:a100:4(S:0-1),shard:8` has 4 of gpu, all of type a100, and 8 of shard.
+    """
+    read: dict[str, _Devices | None] = {}
+    for each in filter(None, gres.plain(text).split(",")):
+        kind, *rest = each.split(":")
+        before = read.get(kind, _Devices())
+        count = _count(rest.pop()) if rest and _COUNT.fullmatch(rest[-1]) else 1
+        if before is None or len(rest) >= _WITH_TYPE:
+            read[kind] = None
+            continue
+        more = Counter(before.typed)
+        if rest:
+            more[rest[0]] += count
+        read[kind] = _Devices(before.count + count, more)
+    return read
+
+
+def _count(text: str) -> int:
+    found = _COUNT.fullmatch(text)
+    number = numbers.whole(found[1], most=10**10) if found else None
+    power = _POWERS[found[2].lower()] if found else 0
+    return (number or 0) << (10 * power)
