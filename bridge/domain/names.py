@@ -182,6 +182,11 @@ CLUSTER_FEATURE = "slurm-bridge.dev/cluster"
 """Slurm node feature `<this>=<cluster id>`: our mark on a node. Features are set when the node is
 created and survive restarts of slurmctld."""
 
+TAINTS_FEATURE = "slurm-bridge.dev/taints"
+"""Slurm node feature `<this>=<digest>`: the same on nodes with the same lasting taints, `none`
+without any. So a job names no nodes because of taints, and a new node is right for the jobs that
+wait."""
+
 PARKED_FEATURE = "slurm-bridge.dev/parked"
 """Slurm node feature of a node that must not be allocated yet: see
 `bridge.domain.nodes.parking`."""

@@ -2,9 +2,12 @@
 
 import json
 import math
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from bridge.domain import hostlist
+from bridge.domain.ids import SlurmNode
 from bridge.domain.model import identities
 from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
@@ -51,7 +54,7 @@ def _description(spec: PlaceholderSpec) -> dict[str, object]:
         "constraints": spec.constraints,
         "required_nodes": list(spec.required_nodes),
         "distribution": "arbitrary" if spec.is_laid_out else "",
-        "excluded_nodes": list(spec.excluded_nodes),
+        "excluded_nodes": compressed(spec.excluded_nodes),
         "licenses": spec.licenses,
         "priority": _number(spec.priority),
         "nice": spec.nice,
@@ -65,6 +68,11 @@ def _description(spec: PlaceholderSpec) -> dict[str, object]:
         "extra": json.dumps(dict(spec.extra)) if spec.extra else "",
     }
     return {key: value for key, value in fields.items() if value not in (None, "", [])}
+
+
+def compressed(nodes: Sequence[SlurmNode]) -> list[str]:
+    """Write a list of different nodes, of which there may be ten thousand, in Slurm's short form."""
+    return [hostlist.compress(nodes)] if nodes else []
 
 
 def changes(changed: Changes) -> dict[str, object]:

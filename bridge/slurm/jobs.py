@@ -276,7 +276,7 @@ async def set_node_lists(
     # An empty list would change nothing; the empty name clears the list.
     body: dict[str, Sequence[str]] = {
         "required_nodes": required or [""],
-        "excluded_nodes": excluded or [""],
+        "excluded_nodes": encode.compressed(excluded) or [""],
     }
     await client.call(
         "job.set_node_lists", "slurm_post_job", {"job_id": job_id}, body=body, answer=Answer

@@ -42,7 +42,10 @@ ENDS: Mapping[JobEnd, tuple[str, str]] = MappingProxyType(
             "reached its time limit: ask for more with --time, as far as the partition allows",
         ),
         JobEnd.PREEMPTED: ("Preempted", "was preempted by a job with a higher priority"),
-        JobEnd.NODE_FAIL: ("NodeFail", "ended because a node of it failed"),
+        JobEnd.NODE_FAIL: (
+            "NodeFail",
+            "was ended as NODE_FAIL: a node of it failed or was set DOWN; or its partition, or a node of --nodelist, has left Slurm",
+        ),
         JobEnd.OUT_OF_MEMORY: ("OutOfMemory", "ran out of memory: ask for more with --mem"),
         JobEnd.DEADLINE: ("Deadline", "could not end before the deadline that it asked for"),
         JobEnd.BOOT_FAIL: ("BootFail", "ended because a node of it did not boot"),

@@ -59,7 +59,7 @@ def test_a_pod_whose_slurm_node_fails_is_evicted(worlds: Worlds) -> None:
         note = worlds.await_event("down", Cause.NODE_FAIL.value)
 
     assert "SlurmNodeFail" == condition(evicted, "DisruptionTarget")["reason"]
-    assert "ended because its node failed in Slurm" in note
+    assert "was ended as NODE_FAIL: its node failed or was set DOWN" in note
     worlds.await_gone("down")
     assert "NODE_FAIL" == worlds.await_accounted(uid).state
 

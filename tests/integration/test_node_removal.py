@@ -16,7 +16,7 @@ _HELD = {f"{names.REQUEST_PREFIX}hold": "true"}
 
 @pytest.fixture
 def pair(full_sandbox: Sandbox) -> Iterator[tuple[Machine, Machine]]:
-    """The two nodes that a pod with this selector may go to; its labels are not published, so the job names them."""
+    """The two nodes that a pod with this selector may go to; its labels are not published, so the job excludes the others."""
     with (
         a_machine(full_sandbox, labels=_LABELS) as first,
         a_machine(full_sandbox, labels=_LABELS) as second,
@@ -28,18 +28,30 @@ def pair(full_sandbox: Sandbox) -> Iterator[tuple[Machine, Machine]]:
         machine.await_not_in_slurm()
 
 
+@pytest.fixture
+def third(full_sandbox: Sandbox) -> Iterator[Machine]:
+    """A node that such a pod may not go to."""
+    with a_machine(full_sandbox, labels={names.EXTERNAL_NODE_LABEL: "true"}) as machine:
+        machine.await_in_service()
+        yield machine
+    machine.await_not_in_slurm()
+
+
 def test_a_waiting_job_forgets_a_node_that_leaves(
-    pair: tuple[Machine, Machine], worlds: Worlds
+    pair: tuple[Machine, Machine], third: Machine, worlds: Worlds
 ) -> None:
     first, second = pair
     uid = worlds.submit("picky", annotations=_HELD, nodeSelector={"pool": "removal"})
     job = worlds.await_live(uid)
-    assert {first.name, second.name} == required(worlds, job.id)
+    before = excluded(worlds, job.id)
+    assert third.name in before
+    assert before.isdisjoint({first.name, second.name})
 
-    first.label(None)
-    first.await_not_in_slurm()
+    for machine in (first, third):
+        machine.label(None)
+        machine.await_not_in_slurm()
 
-    assert {second.name} == required(worlds, job.id)
+    assert before - {third.name} == excluded(worlds, job.id)
     worlds.scontrol("update", f"jobid={job.id}", "comment=may be updated")
     worlds.scontrol("release", str(job.id))
     pod = worlds.await_phase("picky", "Running")
@@ -66,10 +78,10 @@ def test_a_waiting_job_that_has_no_other_node_is_submitted_again(
     assert second.in_slurm()
 
 
-def required(worlds: Worlds, job_id: int) -> set[str]:
-    """The nodes that a job names."""
+def excluded(worlds: Worlds, job_id: int) -> set[str]:
+    """The nodes that a job excludes."""
     line = worlds.scontrol("--oneliner", "show", "job", str(job_id))
-    listed = line.partition("ReqNodeList=")[2].split()[0]
+    listed = line.partition("ExcNodeList=")[2].split()[0]
     return set(worlds.scontrol("show", "hostnames", listed).split())
 
 

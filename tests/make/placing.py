@@ -13,6 +13,7 @@ from bridge.domain.model.pods import NodeTerm, Pod, Requirement, Toleration
 
 CLUSTER = ClusterId("c-1")
 MARK = nodes.cluster_feature(CLUSTER)
+NO_TAINTS = f"{names.TAINTS_FEATURE}=none"
 CREATED = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 GIB = 2**30
 
@@ -71,7 +72,7 @@ def slurm_node(name: str = "k1", *features: str, **fields: Any) -> SlurmNodeFact
         "states": frozenset({"IDLE", "EXTERNAL", "DYNAMIC_NORM"}),
         "cpus": 8,
         "memory_mib": 32 * 1024,
-        "features": (names.BRIDGED_FEATURE, MARK, *features),
+        "features": (names.BRIDGED_FEATURE, MARK, NO_TAINTS, *features),
         "address": "10.0.0.1",
     }
     return SlurmNodeFacts(name=SlurmNode(name), **known | fields)

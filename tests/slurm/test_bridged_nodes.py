@@ -197,17 +197,18 @@ async def test_the_users_constraints_hold_besides_ours(
     assert {KUBE_NODES[index].name for index in expected} == await bridged.accepted_on(spec)
 
 
-async def test_names_are_alternatives(
+async def test_slurm_picks_a_node_that_is_not_excluded(
     bridged: Bridged, submit: Submit, client: SlurmClient
 ) -> None:
-    """`required_nodes` with more names than nodes: Slurm picks one of them."""
+    """Their names reach Slurm as a hostlist."""
     pod = make.pod(node_terms=(term(("zone", "NotIn", "a")),))
     spec = built(pod, bridged.pool)
     job = await in_phase(client, await submit(spec), JobPhase.RUNNING)
 
-    assert ("bridged-2.example", "bridged-3.example") == spec.required_nodes
+    assert ("bridged-0.example", "bridged-1.example") == spec.excluded_nodes == job.excluded_nodes
+    assert () == job.required_nodes
     assert len(job.nodes) == 1
-    assert set(job.nodes) < set(spec.required_nodes)
+    assert set(job.nodes) < {"bridged-2.example", "bridged-3.example"}
 
 
 @pytest.mark.parametrize(

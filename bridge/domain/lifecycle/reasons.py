@@ -19,7 +19,8 @@ _ENDS: Mapping[JobEnd, str] = MappingProxyType(
         JobEnd.CANCELLED: "was cancelled in Slurm",
         JobEnd.TIMEOUT: "reached its time limit",
         JobEnd.PREEMPTED: "was preempted by a job with a higher priority",
-        JobEnd.NODE_FAIL: "ended because its node failed in Slurm",
+        JobEnd.NODE_FAIL: "was ended as NODE_FAIL: its node failed or was set DOWN, or "
+        "its partition, or a node that it names, has left Slurm",
         JobEnd.OUT_OF_MEMORY: "ran out of memory",
         JobEnd.DEADLINE: "could not finish before its deadline",
         JobEnd.BOOT_FAIL: "ended because its node did not boot",

@@ -1,5 +1,6 @@
 """Nodes as both worlds report them."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,6 +10,12 @@ from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 
 NAME_TAKEN = "NameTaken"
 """Reason of the condition on a node whose Slurm name belongs to another node."""
+
+HARD_EFFECTS = ("NoSchedule", "NoExecute")
+
+TRANSIENT_TAINTS = "node.kubernetes.io/"
+"""Taints with this prefix come and go with a node's condition; a job may wait longer than they
+last."""
 
 _BUSY_STATES = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 
@@ -198,6 +205,24 @@ def cluster_feature(cluster: ClusterId) -> str:
     A node without it is never touched.
     """
     return f"{names.CLUSTER_FEATURE}={cluster}"
+
+
+def lasting_taints(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
+    """Return the taints that keep pods off for good."""
+    return tuple(
+        taint
+        for taint in kube_node.taints
+        if taint.effect in HARD_EFFECTS
+        and not taint.key.startswith(TRANSIENT_TAINTS)
+        and taint.key != names.MANAGED_NODE_TAINT
+    )
+
+
+def taints_feature(kube_node: KubeNodeFacts) -> str:
+    """Return the feature that tells the node's lasting taints: the same for the same ones, and short."""
+    taints = sorted({f"{t.key}={t.value}:{t.effect}" for t in lasting_taints(kube_node)})
+    told = hashlib.sha256(",".join(taints).encode()).hexdigest()[:12] if taints else "none"
+    return f"{names.TAINTS_FEATURE}={told}"
 
 
 def is_parked(slurm_node: SlurmNodeFacts) -> bool:

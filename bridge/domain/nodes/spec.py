@@ -119,6 +119,7 @@ def shared_features(
         feature
         for feature in slurm_node.features
         if feature not in marks(publishing.cluster)
+        and feature.partition("=")[0] != names.TAINTS_FEATURE
         and not _is_published(feature.partition("=")[0], publishing)
     ]
     return tuple(dict.fromkeys([*own, *ours]))
@@ -158,8 +159,9 @@ def _fine_cpus(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[Fau
 
 
 def _features(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[str]:
-    """Yield our marks, the partitions the node belongs to, and the chosen labels."""
+    """Yield our marks, the taints, the partitions the node belongs to, and the chosen labels."""
     yield from marks(publishing.cluster)
+    yield nodes.taints_feature(kube_node)
     yield from partitions(kube_node)
     for key, value in sorted(kube_node.labels.items()):
         if _is_published(key, publishing):

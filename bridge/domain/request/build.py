@@ -113,14 +113,10 @@ def placeholder(
             avoid=avoid,
             unseen=unseen,
             task=_task(size, permit, defaults),
+            is_gang=gang is not None,
         )
-        if gang is not None:
-            where = candidates.of_several(
-                where,
-                pool,
-                constraints=asked.constraints or "",
-                one_of="" if is_on_one_node else gang.shared_label,
-            )
+        if gang is not None and gang.shared_label and not is_on_one_node:
+            where = candidates.of_several(where, pool, gang.shared_label)
         if where.problem:
             found.append(Fault("spec", where.problem, is_of_nodes=True))
         components.append(
@@ -142,9 +138,7 @@ def placeholder(
                 exclusive=asked.exclusive or False,
                 constraints=where.constraints,
                 required_nodes=where.required_nodes,
-                excluded_nodes=()
-                if where.required_nodes
-                else _avoidable((*where.excluded_nodes, *avoid), pool),
+                excluded_nodes=where.excluded_nodes,
                 licenses=asked.licenses or "",
                 priority=permit.priority,
                 nice=permit.nice,
@@ -347,12 +341,3 @@ def _by_kind(counts: Mapping[str, int]) -> Mapping[str, int]:
     for name, count in counts.items():
         kinds[name.partition(":")[0]] += count
     return kinds
-
-
-def _avoidable(avoid: Sequence[SlurmNode], pool: Pool) -> tuple[SlurmNode, ...]:
-    """Return the nodes to exclude, without those that Slurm does not know and refuses.
-
-    Exclude none if that would leave no node: the job could never start.
-    """
-    known = tuple(node for node in avoid if node in pool.nodes)
-    return known if len(known) < len(pool.nodes) else ()

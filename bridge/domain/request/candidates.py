@@ -1,8 +1,10 @@
 """Choose the Slurm nodes that a pod may go to, and express the choice in Slurm's terms.
 
 Slurm filters by features much faster than by node names, so node selectors and affinities become a
-feature expression wherever the features carry the same information as the labels. Otherwise
-Kubernetes' own rules pick the names.
+feature expression wherever the features carry the same information as the labels. The same holds
+for taints. What no feature tells is told by the names of the nodes to leave out, not of those that
+suit, unless just one does: as soon as one required node leaves Slurm, slurmctld ends the job at its next restart,
+wherever it runs (measured with 26.05). A gone node among the excluded does no harm.
 
 Slurm evaluates an expression from left to right, `&` and `|` with equal precedence, with one level
 of parentheses (measured with 26.05). So only `a&(b|c)&(d|e)` and `(a&b)|(a&c)` are written, which
@@ -13,11 +15,10 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.devices import exactness, room
@@ -26,10 +27,6 @@ from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod, Requirement
 from bridge.domain.model.volumes import Reach
 from bridge.domain.request import fit, notation, selection
-
-TRANSIENT_TAINTS = "node.kubernetes.io/"
-"""Taints with this prefix come and go with a node's condition; a job may wait longer than they
-last."""
 
 MAX_PRODUCTS = 32
 """More alternatives than this do not fit into an expression anyway."""
@@ -57,7 +54,10 @@ class Pool:
     2029)."""
     published_keys: frozenset[str] = frozenset()
     """Label keys for which every node's features carry exactly what its labels do."""
-    lasting_taints: frozenset[Taint] = frozenset()
+    taints: Mapping[str, tuple[Taint, ...]] = field(default_factory=dict)
+    """Feature → the lasting taints that it stands for; empty if no node has any."""
+    has_taints_as_features: bool = True
+    """Whether every node's feature says what its taints do."""
     shapes: frozenset[Shape] = frozenset()
     """What their nodes have in Slurm."""
 
@@ -81,14 +81,13 @@ class Unseen:
 class Candidates:
     """Where a job may go.
 
-    `constraints` or `required_nodes` limit it to bridged nodes that suit the pod.
+    `constraints` and `excluded_nodes` limit it to bridged nodes that suit the pod.
     """
 
     constraints: str = ""
     required_nodes: tuple[SlurmNode, ...] = ()
+    """The only node that suits: its job can run nowhere else."""
     excluded_nodes: tuple[SlurmNode, ...] = ()
-    """Used for a job of several nodes instead of `required_nodes`, which would require all of
-    them."""
     problem: str = ""
     """Why no node suits at all; then the other fields are empty and nothing may be submitted."""
 
@@ -118,13 +117,17 @@ def pool(
         for name, claimants in claims.items()
         if (held_by := nodes.holder(claimants))
     }
+    classes = {nodes.taints_feature(n.kube): nodes.lasting_taints(n.kube) for n in pairs.values()}
     return Pool(
         cluster_feature=mark,
         nodes=pairs,
         features=frozenset(f for node in pairs.values() for f in node.slurm.features),
         published_keys=_published_keys(pairs.values()),
-        lasting_taints=frozenset(t for node in pairs.values() for t in _lasting(node.kube)),
         shapes=frozenset(room.shape(node.slurm) for node in pairs.values()),
+        taints=classes if any(classes.values()) else {},
+        has_taints_as_features=all(
+            nodes.taints_feature(node.kube) in node.slurm.features for node in pairs.values()
+        ),
     )
 
 
@@ -136,6 +139,7 @@ def choose(
     avoid: Sequence[SlurmNode] = (),
     unseen: Unseen = _NOTHING_UNSEEN,
     task: Task | None = None,
+    is_gang: bool = False,
 ) -> Candidates:
     """Choose where a pod may go.
 
@@ -143,11 +147,11 @@ def choose(
         pod: its selector, affinity and tolerations.
         among: the bridged nodes.
         constraints: the user's own feature expression, which applies as well.
-        avoid: nodes that Kubernetes has just been unable to use. They are left out of a list of
-            names unless nothing else is left; where an expression is used, they go into
-            `PlaceholderSpec.excluded_nodes` instead.
-        unseen: what else limits its nodes. If it leaves out any, the others are listed by name.
+        avoid: nodes that Kubernetes has just been unable to use. They are excluded unless nothing
+            else is left.
+        unseen: what else limits its nodes. If it leaves out any, these are excluded by name.
         task: what it takes in Slurm; Slurm ends a job for which no node is large enough.
+        is_gang: the job may have several nodes, so that none can be required.
     """
     if not among.nodes:
         return Candidates(problem="no node of this cluster is registered in Slurm")
@@ -162,17 +166,9 @@ def choose(
         if (why := exactness.why_refused(pod.demand, node.kube, node.slurm.gres, unseen.counted))
     }
     small = _too_small(among, task)
-    if (
-        not lacking
-        and not unsafe
-        and _may_run(pod, among, small)
-        and not unseen.reaches
-        and selection.untolerated(among.lasting_taints, pod.tolerations) is None
-    ):
-        ours = expression(pod, among)
-        combined = conjunction(ours, constraints) if ours is not None else None
-        if combined is not None and len(combined.encode()) <= notation.MAX_TEXT_BYTES:
-            return Candidates(constraints=combined)
+    is_seen = not lacking and not unsafe and not unseen.reaches and not avoid
+    if is_seen and _may_run(pod, among, small) and (exact := _exactly(pod, among, constraints)):
+        return Candidates(constraints=exact)
     matched = matching((node.kube for node in among.nodes.values()), pod)
     if not matched:
         return Candidates(
@@ -200,34 +196,102 @@ def choose(
             problem=f"the pod's volumes can be used from none of the {len(safe)} nodes in "
             "Slurm that suit it otherwise"
         )
-    by_name = [nodes.slurm_name(kube_node) for kube_node in suitable]
-    avoided = frozenset(avoid)
-    left = [name for name in by_name if name not in avoided]
-    return Candidates(constraints=constraints, required_nodes=tuple(sorted(left or by_name)))
+    fitting = frozenset(map(nodes.slurm_name, suitable))
+    left = (fitting - set(avoid)) or fitting
+    if len(fitting) == 1 and not is_gang:
+        return Candidates(constraints=constraints, required_nodes=tuple(fitting))
+    # Slurm itself leaves out those that are too small.
+    unnamed = left | {name for name, node in among.nodes.items() if node.kube.name in small}
+    return _besides(unnamed, pod, among, constraints, is_gang=is_gang)
 
 
-def of_several(
-    where: Candidates, among: Pool, *, constraints: str = "", one_of: str = ""
+def _exactly(pod: Pod, among: Pool, constraints: str) -> str | None:
+    """Select exactly the nodes that suit the pod; None if features cannot tell them."""
+    ours = expression(pod, among)
+    combined = conjunction(ours, constraints) if ours is not None else None
+    return combined if combined is not None and _is_short(combined) else None
+
+
+def _besides(
+    unnamed: Collection[SlurmNode], pod: Pod, among: Pool, constraints: str, *, is_gang: bool
 ) -> Candidates:
-    """Adapt the choice to a job that may have several nodes.
+    """Exclude all nodes but these, and those that features leave out."""
+    for all_of in _narrowings(pod, among):
+        combined = _joined(all_of, constraints, is_gang=is_gang)
+        if combined is not None and _is_short(combined):
+            others = (
+                name
+                for name, node in among.nodes.items()
+                if name not in unnamed
+                and not any(any_of.isdisjoint(node.slurm.features) for any_of in all_of)
+            )
+            return Candidates(constraints=combined, excluded_nodes=tuple(sorted(others)))
+    return Candidates(problem=f"constraints {constraints!r} cannot be combined with ours")
 
-    Args:
-        where: the choice for a job of one node.
-        among: the bridged nodes.
-        constraints: the user's own feature expression.
-        one_of: a label key; all nodes of the job must have the same value of it.
+
+def _narrowings(pod: Pod, among: Pool) -> Iterator[list[frozenset[str]]]:
+    """Yield what features tell of a pod's nodes, as alternatives that must all hold.
+
+    First all that they tell, in the end our mark only: an expression may be too long.
     """
-    if where.required_nodes:
-        where = _without_names(where, among, constraints)
-    return _in_one(where, among, one_of) if one_of and not where.problem else where
+    mark = frozenset({among.cluster_feature})
+    told = [frozenset(any_of) for any_of in _tolerated(pod, among) or ()]
+    selected = [[f"{key}={value}"] for key, value in sorted(pod.node_selector.items())]
+    if len(pod.node_terms) == 1:
+        selected += [_features(e) for e in pod.node_terms[0].match_labels if e.operator == "In"]
+    for any_of in selected:
+        known = frozenset(any_of) & among.features
+        if known and any_of[0].partition("=")[0] in among.published_keys:
+            told.append(known)
+    for most in range(len(told), -1, -1):
+        yield [mark, *told[:most]]
 
 
-def _without_names(where: Candidates, among: Pool, constraints: str) -> Candidates:
-    others = among.nodes.keys() - set(where.required_nodes)
-    combined = conjunction(among.cluster_feature, constraints)
-    if combined is None:
-        return Candidates(problem=f"constraints {constraints!r} cannot be combined with ours")
-    return Candidates(constraints=combined, excluded_nodes=tuple(sorted(others)))
+def _joined(all_of: Sequence[frozenset[str]], constraints: str, *, is_gang: bool) -> str | None:
+    """Join our conjunction with the user's expression; None if Slurm has no way to express that."""
+    ours = "&".join(_any(sorted(any_of)) for any_of in all_of)
+    combined = conjunction(ours, constraints)
+    if combined is not None or "*" in constraints or "|" in ours:
+        return combined
+    products = None if is_gang and "[" in constraints else _products(constraints)
+    if products is None:
+        return None
+    return "|".join(f"({ours}&{'&'.join(product)})" for product in products)
+
+
+Product = tuple[str, ...]
+"""Features of which a node needs all."""
+
+
+def _products(text: str) -> list[Product] | None:
+    """Multiply an expression out as Slurm evaluates it for a job of one node; None if that is long.
+
+    A matching OR in brackets is an ordinary one there.
+    """
+    found: list[Product] = [()]
+    operator = "&"
+    outer: list[tuple[list[Product], str]] = []
+    for token in re.findall(r"[&|()\[\]]|[^&|()\[\]]+", text):
+        if token in ("&", "|"):
+            operator = token
+            continue
+        if token in ("(", "["):
+            outer.append((found, operator))
+            found, operator = [()], "&"
+            continue
+        new: list[Product] = [(token,)]
+        if token in (")", "]"):
+            new = found
+            found, operator = outer.pop()
+        found = [a + b for a in found for b in new] if operator == "&" else found + new
+        if len(found) > MAX_PRODUCTS:
+            return None
+    return found
+
+
+def of_several(where: Candidates, among: Pool, key: str) -> Candidates:
+    """Adapt the choice to a job whose nodes must all have the same value of a label."""
+    return where if where.problem else _in_one(where, among, key)
 
 
 def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
@@ -288,7 +352,9 @@ def _matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> Iterator[KubeNod
     return (
         kube_node
         for kube_node in kube_nodes
-        if not kube_node.is_deleting and selector.selects(kube_node) and bears(_lasting(kube_node))
+        if not kube_node.is_deleting
+        and selector.selects(kube_node)
+        and bears(nodes.lasting_taints(kube_node))
     )
 
 
@@ -305,7 +371,10 @@ def _within(
 
 def expression(pod: Pod, among: Pool) -> str | None:
     """Write node selector and affinity as a feature expression; None if that cannot be done."""
-    always = [[among.cluster_feature]]
+    tolerated = _tolerated(pod, among)
+    if tolerated is None:
+        return None
+    always = [[among.cluster_feature], *tolerated]
     always += [[f"{key}={value}"] for key, value in sorted(pod.node_selector.items())]
     terms = [term.match_labels for term in pod.node_terms]
     if any(term.match_fields or not term.match_labels for term in pod.node_terms):
@@ -354,12 +423,23 @@ def _published_keys(pairs: Iterable[BridgedNode]) -> frozenset[str]:
     return frozenset(published - disagreeing)
 
 
-def _lasting(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
-    return tuple(
-        taint
-        for taint in selection.hard_taints(kube_node)
-        if not taint.key.startswith(TRANSIENT_TAINTS) and taint.key != names.MANAGED_NODE_TAINT
-    )
+def _tolerated(pod: Pod, among: Pool) -> list[list[str]] | None:
+    """Return the features of nodes whose taints the pod tolerates, as a list of alternatives.
+
+    Empty if it tolerates all there are; None if features do not tell.
+    """
+    tolerated = [
+        feature
+        for feature, taints in among.taints.items()
+        if selection.untolerated(taints, pod.tolerations) is None
+    ]
+    if len(tolerated) == len(among.taints):
+        return []
+    return [sorted(tolerated)] if among.has_taints_as_features else None
+
+
+def _is_short(text: str) -> bool:
+    return len(text.encode()) <= notation.MAX_TEXT_BYTES
 
 
 def _features(requirement: Requirement) -> list[str]:

@@ -12,6 +12,7 @@ from bridge.domain.faults import Fault, Refused, bounded
 from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.model import volumes
 from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.model.volumes import Claims
@@ -20,7 +21,7 @@ from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.permit import Permit
-from bridge.domain.request.rules import Policy
+from bridge.domain.request.rules import POD, Policy
 from bridge.domain.workloads.workload import Workload
 
 Texts = Mapping[str, str]
@@ -135,7 +136,10 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
         for pod in gathered.members
         for source in (*from_.above(pod), *from_.groups.get(pod.uid, ()))
     }
-    by_source = {uid: overrides.requests(source.annotations) for uid, source in sources.items()}
+    together = {member.uid for member in gathered.members}
+    by_source = {
+        uid: _handed_on(source, is_apart=uid not in together) for uid, source in sources.items()
+    }
     first, *others = gathered.members
     texts = _says(first, gathered.provenance, by_source, defaults)
     for member in others:
@@ -146,6 +150,17 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
             )
             return Refused((Fault(path, words),))
     return texts
+
+
+def _handed_on(source: KubeObject, *, is_apart: bool) -> Texts:
+    """Return what an owner or a group asks for, for its pods.
+
+    is_apart: it is none of the pods that the job is for; the leader of a group speaks for all.
+    """
+    texts = overrides.requests(source.annotations)
+    if source.kind != POD or not is_apart:
+        return texts
+    return {key: text for key, text in texts.items() if key in overrides.HANDED_ON_BY_PODS}
 
 
 def _says(
@@ -170,10 +185,12 @@ def _says(
 def _with_deadline(pod: Pod, provenance: Provenance) -> Pod:
     """Give the pod its Job's `activeDeadlineSeconds` if it has none of its own.
 
-    A Job's deadline ends all of its pods.
+    A Job's deadline ends all of its pods; that of a pod ends itself.
     """
     nearest = next(iter(provenance.above(pod)), None)
-    deadline_s = nearest.spec.get("activeDeadlineSeconds") if nearest else None
+    if nearest is None or nearest.kind == POD:
+        return pod
+    deadline_s = nearest.spec.get("activeDeadlineSeconds")
     if pod.deadline_s is not None or not isinstance(deadline_s, int):
         return pod
     return replace(pod, deadline_s=numbers.seconds(deadline_s))

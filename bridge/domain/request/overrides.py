@@ -135,6 +135,12 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 )
 """Slurm fields that cannot be honoured, and what to use instead."""
 
+HANDED_ON_BY_PODS = frozenset(
+    {"account", "group-id", "partition", "qos", "reservation", "user-id", "wckey"}
+)
+"""What a pod that owns pods (a driver of Spark) says for them, too: whose they are, and where they
+run. Sizes, times and names are its own."""
+
 MOST_FIELDS = caps.MOST_REQUEST_FIELDS
 """An object with more is not examined field by field."""
 

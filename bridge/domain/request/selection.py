@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from bridge.domain.model.nodes import KubeNodeFacts, Taint
+from bridge.domain.model.nodes import HARD_EFFECTS, KubeNodeFacts, Taint
 from bridge.domain.model.pods import NodeTerm, Pod, Requirement, Toleration
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -17,7 +17,6 @@ UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
-_HARD_EFFECTS = ("NoSchedule", "NoExecute")
 INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 """What the operators Gt and Lt compare."""
 
@@ -63,7 +62,7 @@ def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> T
         (
             taint
             for taint in taints
-            if taint.effect in _HARD_EFFECTS
+            if taint.effect in HARD_EFFECTS
             and not any(tolerates(toleration, taint) for toleration in tolerated_by)
         ),
         None,
@@ -84,7 +83,7 @@ def hard_taints(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
 
     A cordon counts as the taint that Kubernetes turns it into.
     """
-    taints = tuple(taint for taint in kube_node.taints if taint.effect in _HARD_EFFECTS)
+    taints = tuple(taint for taint in kube_node.taints if taint.effect in HARD_EFFECTS)
     is_tainted = any(taint.key == UNSCHEDULABLE.key for taint in taints)
     return (*taints, UNSCHEDULABLE) if kube_node.is_unschedulable and not is_tainted else taints
 

@@ -14,7 +14,7 @@ from bridge.domain.nodes.actions import (
     SetFeatures,
 )
 from tests.make import placing as build
-from tests.make.placing import MARK
+from tests.make.placing import MARK, NO_TAINTS
 from tests.make.registration import NAME, TAINT, TAINTED, decided, told
 
 
@@ -34,13 +34,17 @@ class TestHybrid:
         (action,) = decided(self.KUBE, self.slurmds("fast", "disk=hdd"))
 
         assert (
-            SetFeatures(slurm_node=NAME, features=("fast", "slurm-bridge", MARK, "disk=ssd"))
+            SetFeatures(
+                slurm_node=NAME, features=("fast", "slurm-bridge", MARK, NO_TAINTS, "disk=ssd")
+            )
             == action
         )
-        assert [] == decided(self.KUBE, self.slurmds("fast", "slurm-bridge", MARK, "disk=ssd"))
+        assert [] == decided(
+            self.KUBE, self.slurmds("fast", "slurm-bridge", MARK, NO_TAINTS, "disk=ssd")
+        )
 
     def test_it_is_never_created_resized_deleted_or_declared_down(self) -> None:
-        marked = self.slurmds("slurm-bridge", MARK, "disk=ssd")
+        marked = self.slurmds("slurm-bridge", MARK, NO_TAINTS, "disk=ssd")
         dead = replace(self.KUBE, is_ready=False)
 
         assert [RemoveTaint(kube_node=KubeNode("k1"))] == decided(self.KUBE, None)
@@ -52,7 +56,13 @@ class TestHybrid:
     def test_without_the_label_it_is_as_it_was(self) -> None:
         kube_node = replace(self.KUBE, labels={})
         marked = self.slurmds(
-            "fast", "slurm-bridge", MARK, "disk=ssd", states=frozenset({"DRAIN"}), reason="ops"
+            "fast",
+            "slurm-bridge",
+            MARK,
+            NO_TAINTS,
+            "disk=ssd",
+            states=frozenset({"DRAIN"}),
+            reason="ops",
         )
 
         assert [

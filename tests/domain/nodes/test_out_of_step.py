@@ -29,7 +29,7 @@ from bridge.domain.nodes.actions import (
     Undrain,
 )
 from tests.make import placing as build
-from tests.make.placing import MARK
+from tests.make.placing import MARK, NO_TAINTS
 from tests.make.registration import BUSY, NAME, SETTINGS, TAINT, TAINTED, decided, drained, look
 
 
@@ -38,7 +38,7 @@ from tests.make.registration import BUSY, NAME, SETTINGS, TAINT, TAINTED, decide
     [
         pytest.param(
             build.slurm_node("k1", "disk=hdd"),
-            [SetFeatures(slurm_node=NAME, features=("slurm-bridge", MARK, "disk=ssd"))],
+            [SetFeatures(slurm_node=NAME, features=("slurm-bridge", MARK, NO_TAINTS, "disk=ssd"))],
             id="labels changed",
         ),
         pytest.param(
@@ -47,7 +47,9 @@ from tests.make.registration import BUSY, NAME, SETTINGS, TAINT, TAINTED, decide
             id="address changed",
         ),
         pytest.param(
-            build.slurm_node("k1", "disk=ssd", features=("disk=ssd", MARK, "slurm-bridge")),
+            build.slurm_node(
+                "k1", "disk=ssd", features=("disk=ssd", MARK, NO_TAINTS, "slurm-bridge")
+            ),
             [],
             id="order does not matter",
         ),
@@ -218,7 +220,7 @@ SLURM_NODES = st.none() | st.builds(
     st.sampled_from(
         [
             ("slurm-bridge", MARK),
-            ("slurm-bridge", MARK, "disk=ssd"),
+            ("slurm-bridge", MARK, NO_TAINTS, "disk=ssd"),
             (MARK, names.PARKED_FEATURE),
             ("slurm-bridge", MARK, names.PARKED_FEATURE),
             ("theirs",),

@@ -65,6 +65,7 @@ def test_a_labelled_node_is_tainted_then_created() -> None:
         features=(
             "slurm-bridge",
             "slurm-bridge.dev/cluster=c-1",
+            "slurm-bridge.dev/taints=none",
             "gpu",
             "debug",
             "disk=ssd",

@@ -317,17 +317,6 @@ def test_nodes_to_avoid_are_excluded_as_far_as_slurm_knows_them() -> None:
     assert () == built(pod, avoid=("k1", "k2")).excluded_nodes
 
 
-def test_names_of_candidates_need_no_exclusions() -> None:
-    pod = make.pod(node_selector={names.EXTERNAL_NODE_LABEL: "true"})
-    spec = built(pod, avoid=("k1",))
-
-    assert ((SlurmNode("k2"),), (), "") == (
-        spec.required_nodes,
-        spec.excluded_nodes,
-        spec.constraints,
-    )
-
-
 def test_faults_can_be_asked_without_a_node_in_sight() -> None:
     """The webhook does; whether the pod is alone it does not know."""
     assert () == build.faults(demands(), Overrides(min_nodes=2), DEFAULTS)

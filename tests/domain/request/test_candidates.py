@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.domain import names
 from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
+from bridge.domain.model.nodes import SlurmNodeFacts, taints_feature
 from bridge.domain.model.pods import NodeTerm, Pod, Toleration
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Candidates, Pool, Unseen
@@ -36,9 +36,14 @@ def pool(*, published: bool = True, taints: dict[str, str] | None = None) -> Poo
     ]
     slurm_nodes = [
         build.slurm_node(
-            name, *(f"{key}={value}" for key, value in labels[name].items() if published)
+            node.name,
+            features=(
+                MARK,
+                *([taints_feature(node)] if published else []),
+                *(f"{key}={value}" for key, value in labels[node.name].items() if published),
+            ),
         )
-        for name in ZONES
+        for node in kube_nodes
     ]
     return candidates.pool(kube_nodes, slurm_nodes, build.CLUSTER)
 
@@ -47,8 +52,12 @@ def constraints(text: str) -> Candidates:
     return Candidates(constraints=text)
 
 
-def nodes(*names: str) -> Candidates:
-    return Candidates(required_nodes=tuple(map(SlurmNode, names)))
+def only(name: str) -> Candidates:
+    return Candidates(required_nodes=(SlurmNode(name),))
+
+
+def all_but(*names: str, constraints: str = MARK) -> Candidates:
+    return Candidates(constraints=constraints, excluded_nodes=tuple(map(SlurmNode, names)))
 
 
 def test_any_pod_is_limited_to_the_nodes_of_this_cluster() -> None:
@@ -120,54 +129,96 @@ def test_labels_that_are_features_become_an_expression(pod: Pod, expected: str) 
     ("pod", "expected"),
     [
         pytest.param(
-            build.pod(node_terms=(term(("zone", "NotIn", "a")),)), ["k2", "k3"], id="NotIn"
+            build.pod(node_terms=(term(("zone", "NotIn", "a")),)), all_but("k1"), id="NotIn"
         ),
         pytest.param(
-            build.pod(node_terms=(term(("disk", "DoesNotExist", "")),)), ["k3"], id="DoesNotExist"
+            build.pod(
+                node_selector={"disk": "ssd"},
+                node_terms=(term(("zone", "In", "a,b,c"), ("zone", "NotIn", "c")),),
+            ),
+            all_but(constraints=f"{MARK}&disk=ssd&(zone=a|zone=b|zone=c)"),
+            id="features leave out all that have to be",
+        ),
+        pytest.param(
+            build.pod(node_terms=(term(("disk", "DoesNotExist", "")),)),
+            only("k3"),
+            id="DoesNotExist",
         ),
         pytest.param(
             build.pod(
                 node_terms=(NodeTerm(match_fields=(requirement("metadata.name", "In", "k2"),)),)
             ),
-            ["k2"],
+            only("k2"),
             id="a node's name",
         ),
         pytest.param(
             build.pod(node_selector={names.EXTERNAL_NODE_LABEL: "true", "zone": "a"}),
-            ["k1"],
+            only("k1"),
             id="a label that is not published",
         ),
     ],
 )
-def test_what_features_cannot_tell_becomes_names(pod: Pod, expected: list[str]) -> None:
-    assert nodes(*expected) == candidates.choose(pod, pool())
+def test_what_features_cannot_tell_becomes_names(pod: Pod, expected: Candidates) -> None:
+    """Of the nodes to leave out: a required one that leaves Slurm takes the job along."""
+    assert expected == candidates.choose(pod, pool())
+
+
+def test_a_label_that_all_nodes_have_leaves_none_out() -> None:
+    """`kubernetes.io/os: linux`, which many charts select."""
+    labels = {"kubernetes.io/os": "linux"}
+    alike = candidates.pool(
+        [build.kube_node(name, labels=labels) for name in ZONES],
+        [build.slurm_node(name) for name in ZONES],
+        build.CLUSTER,
+    )
+
+    assert constraints(MARK) == candidates.choose(build.pod(node_selector=labels), alike)
 
 
 def test_unpublished_labels_are_looked_up_by_us() -> None:
     pod = build.pod(node_selector={"zone": "b"})
 
-    assert nodes("k2") == candidates.choose(pod, pool(published=False))
+    assert only("k2") == candidates.choose(pod, pool(published=False))
 
 
 def test_features_that_lag_behind_the_labels_are_not_believed() -> None:
     kube_nodes = [
-        build.kube_node("k1", labels={"zone": "a"}),
-        build.kube_node("k2", labels={"zone": "a"}),
+        build.kube_node(name, labels={"zone": zone})
+        for name, zone in (("k1", "a"), ("k2", "a"), ("k3", "b"))
     ]
-    slurm_nodes = [build.slurm_node("k1", "zone=a"), build.slurm_node("k2", "zone=b")]
+    slurm_nodes = [
+        build.slurm_node(name, f"zone={zone}")
+        for name, zone in (("k1", "a"), ("k2", "b"), ("k3", "b"))
+    ]
     lagging = candidates.pool(kube_nodes, slurm_nodes, build.CLUSTER)
 
-    assert nodes("k1", "k2") == candidates.choose(build.pod(node_selector={"zone": "a"}), lagging)
+    assert all_but("k3") == candidates.choose(build.pod(node_selector={"zone": "a"}), lagging)
 
 
 def test_nodes_with_a_taint_the_pod_does_not_tolerate_are_left_out() -> None:
-    tainted = pool(taints={"k1": "nvidia.com/gpu=present:NoSchedule"})
+    taints = {"k1": "nvidia.com/gpu=present:NoSchedule"}
+    tainted = pool(taints=taints)
     tolerant = build.pod(
         tolerations=(build.OUR_TOLERATION, Toleration(key="nvidia.com/gpu", operator="Exists"))
     )
 
-    assert nodes("k2", "k3") == candidates.choose(build.pod(), tainted)
+    assert constraints(f"{MARK}&{build.NO_TAINTS}") == candidates.choose(build.pod(), tainted)
     assert constraints(MARK) == candidates.choose(tolerant, tainted)
+    assert all_but("k1") == candidates.choose(build.pod(), pool(taints=taints, published=False))
+
+
+def test_taints_of_several_kinds_are_alternatives() -> None:
+    tainted = pool(taints={"k1": "a=b:NoSchedule", "k2": "c:NoExecute"})
+    pod = build.pod(tolerations=(build.OUR_TOLERATION, Toleration(key="c", operator="Exists")))
+
+    found = candidates.choose(pod, tainted)
+
+    (c,) = {
+        feature
+        for feature in tainted.nodes[SlurmNode("k2")].slurm.features
+        if feature.startswith(names.TAINTS_FEATURE)
+    }
+    assert constraints(f"{MARK}&({c}|{build.NO_TAINTS})") == found
 
 
 @pytest.mark.parametrize(
@@ -191,13 +242,12 @@ def test_no_node_at_all_is_a_problem_and_no_submit() -> None:
     assert "no node of this cluster is registered in Slurm" == empty.problem
 
 
-def test_nodes_to_avoid_are_left_out_of_names_unless_nothing_else_is_left() -> None:
+def test_nodes_to_avoid_are_left_out_unless_nothing_else_is_left() -> None:
     pod = build.pod(node_terms=(term(("zone", "NotIn", "a")),))
 
-    assert nodes("k3") == candidates.choose(pod, pool(), avoid=[SlurmNode("k2")])
-    assert nodes("k2", "k3") == candidates.choose(
-        pod, pool(), avoid=[SlurmNode("k2"), SlurmNode("k3")]
-    )
+    assert all_but("k1", "k2") == candidates.choose(pod, pool(), avoid=[SlurmNode("k2")])
+    assert all_but("k1") == candidates.choose(pod, pool(), avoid=[SlurmNode("k2"), SlurmNode("k3")])
+    assert all_but("k3") == candidates.choose(build.pod(), pool(), avoid=[SlurmNode("k3")])
 
 
 @pytest.mark.parametrize(
@@ -216,11 +266,31 @@ def test_the_users_own_constraints_hold_besides(users: str, expected: str) -> No
     assert constraints(expected) == candidates.choose(pod, pool(), constraints=users)
 
 
-@pytest.mark.parametrize("users", ["(a100&ib)|h100", "a100|(h100&ib)", "[rack1*2&rack2*4]"])
-def test_constraints_that_cannot_be_joined_go_alone_with_our_names(users: str) -> None:
-    found = candidates.choose(build.pod(node_selector={"zone": "a"}), pool(), constraints=users)
+@pytest.mark.parametrize(
+    ("users", "expected"),
+    [
+        ("(a100&ib)|h100", f"({MARK}&disk=ssd&a100&ib)|({MARK}&disk=ssd&h100)"),
+        ("a100|(h100&ib)", f"({MARK}&disk=ssd&a100)|({MARK}&disk=ssd&h100&ib)"),
+        (
+            "[r1|r2]|r3&r4",
+            f"({MARK}&disk=ssd&r1&r4)|({MARK}&disk=ssd&r2&r4)|({MARK}&disk=ssd&r3&r4)",
+        ),
+    ],
+)
+def test_constraints_that_cannot_be_joined_are_multiplied_out(users: str, expected: str) -> None:
+    pod = build.pod(node_selector={"disk": "ssd"})
 
-    assert Candidates(constraints=users, required_nodes=(SlurmNode("k1"),)) == found
+    assert constraints(expected) == candidates.choose(pod, pool(), constraints=users)
+
+
+def test_constraints_with_counts_of_nodes_go_alone_if_just_one_node_suits() -> None:
+    users = "[rack1*2&rack2*4]"
+
+    one = candidates.choose(build.pod(node_selector={"zone": "a"}), pool(), constraints=users)
+    two = candidates.choose(build.pod(node_selector={"disk": "ssd"}), pool(), constraints=users)
+
+    assert Candidates(constraints=users, required_nodes=(SlurmNode("k1"),)) == one
+    assert "constraints '[rack1*2&rack2*4]' cannot be combined with ours" == two.problem
 
 
 ONE_ZONE = "[zone=a|zone=b|zone=c]"
@@ -235,13 +305,13 @@ def test_nodes_that_share_a_label_are_asked_for_as_matching_or(
 ) -> None:
     where = candidates.choose(build.pod(node_selector=selector), pool())
 
-    assert constraints(expected) == candidates.of_several(where, pool(), one_of="zone")
+    assert constraints(expected) == candidates.of_several(where, pool(), "zone")
 
 
 def test_a_label_to_share_that_slurm_does_not_know_is_told() -> None:
     where = candidates.choose(build.pod(), pool())
 
-    found = candidates.of_several(where, pool(), one_of="rack")
+    found = candidates.of_several(where, pool(), "rack")
 
     assert "can add it to controllers.node_features" in found.problem
     assert "" == found.constraints
@@ -255,9 +325,9 @@ def test_an_expression_that_is_too_long_becomes_names() -> None:
         [build.slurm_node(f"k{zone}", f"zone={zone}") for zone in zones],
         build.CLUSTER,
     )
-    pod = build.pod(node_terms=(term(("zone", "In", ",".join(zones))),))
+    pod = build.pod(node_terms=(term(("zone", "In", ",".join(zones[1:]))),))
 
-    assert 20 == len(candidates.choose(pod, many).required_nodes)
+    assert all_but(f"k{zones[0]}") == candidates.choose(pod, many)
 
 
 def test_alternatives_that_multiply_without_end_become_names() -> None:
@@ -266,7 +336,7 @@ def test_alternatives_that_multiply_without_end_become_names() -> None:
         node_terms=tuple(term(("zone", "In", values), ("zone", "In", values)) for _ in range(1000))
     )
 
-    assert nodes("k1", "k2", "k3") == candidates.choose(pod, pool())
+    assert constraints(MARK) == candidates.choose(pod, pool())
 
 
 def test_only_slurm_nodes_with_this_clusters_mark_are_bridged() -> None:
@@ -289,36 +359,63 @@ def test_slurms_name_of_a_node_may_be_another() -> None:
 
 
 LABELS = st.dictionaries(st.sampled_from("xy"), st.sampled_from("123"))
-REQUIREMENTS = st.tuples(st.sampled_from("xy"), st.just("In"), st.sampled_from(["1", "2,3", "1,9"]))
+REQUIREMENTS = st.tuples(
+    st.sampled_from("xy"), st.sampled_from(["In", "NotIn"]), st.sampled_from(["1", "2,3", "1,9"])
+)
+TAINTS = st.lists(st.sampled_from(["a=b:NoSchedule", "c:NoExecute"]), max_size=2, unique=True)
 PODS = st.builds(
-    lambda selector, terms: build.pod(
-        node_selector=selector, node_terms=tuple(term(*each) for each in terms)
+    lambda selector, terms, tolerated: build.pod(
+        node_selector=selector,
+        node_terms=tuple(term(*each) for each in terms),
+        tolerations=(
+            build.OUR_TOLERATION,
+            *(Toleration(key=key, operator="Exists") for key in tolerated),
+        ),
     ),
     LABELS,
     st.lists(st.lists(REQUIREMENTS, min_size=1, max_size=3), max_size=3),
+    st.sets(st.sampled_from("ac")),
 )
+AVOIDED = st.sets(st.sampled_from(["k0", "k1"]).map(SlurmNode))
 
 
-@given(PODS, st.lists(LABELS, min_size=1, max_size=6))
-def test_slurm_and_kubernetes_choose_the_same_nodes(pod: Pod, labels: list[dict[str, str]]) -> None:
+@given(PODS, st.lists(st.tuples(LABELS, TAINTS), min_size=1, max_size=6), AVOIDED)
+def test_slurm_and_kubernetes_choose_the_same_nodes(
+    pod: Pod, described: list[tuple[dict[str, str], list[str]]], avoid: set[SlurmNode]
+) -> None:
     """An expression, read as Slurm reads it, picks exactly what Kubernetes' own rules pick."""
-    kube_nodes = [build.kube_node(f"k{index}", labels=each) for index, each in enumerate(labels)]
-    slurm_nodes = [
-        build.slurm_node(f"k{index}", *(f"{key}={value}" for key, value in each.items()))
-        for index, each in enumerate(labels)
+    kube_nodes = [
+        build.kube_node(f"k{index}", labels=labels, taints=tuple(map(taint, taints)))
+        for index, (labels, taints) in enumerate(described)
     ]
-    found = candidates.choose(pod, candidates.pool(kube_nodes, slurm_nodes, build.CLUSTER))
+    slurm_nodes = [
+        build.slurm_node(
+            f"k{index}",
+            features=(
+                MARK,
+                taints_feature(kube_nodes[index]),
+                *(f"{key}={value}" for key, value in labels.items()),
+            ),
+        )
+        for index, (labels, _) in enumerate(described)
+    ]
+    bridged = candidates.pool(kube_nodes, slurm_nodes, build.CLUSTER)
+    found = candidates.choose(pod, bridged, avoid=tuple(avoid))
 
-    expected = {node.name for node in candidates.matching(kube_nodes, pod)}
+    suitable = {node.name for node in candidates.matching(kube_nodes, pod)}
 
-    assert expected == _chosen(found, slurm_nodes)
+    assert (suitable - avoid or suitable) == _chosen(found, slurm_nodes)
 
 
 def _chosen(found: Candidates, slurm_nodes: list[SlurmNodeFacts]) -> set[str]:
     if found.required_nodes:
         return set(found.required_nodes)
     return {
-        n.name for n in slurm_nodes if found.constraints and _holds(found.constraints, n.features)
+        n.name
+        for n in slurm_nodes
+        if found.constraints
+        and n.name not in found.excluded_nodes
+        and _holds(found.constraints, n.features)
     }
 
 
@@ -365,7 +462,7 @@ def test_nodes_without_what_slurm_does_not_count_are_left_out() -> None:
         }
         return candidates.choose(wanting, replace(around, nodes=with_some), unseen=counted)
 
-    assert nodes("k2") == found(k1=1, k2=2)
+    assert only("k2") == found(k1=1, k2=2)
     assert constraints(MARK) == found(k1=2, k2=2, k3=4)
     assert "none of the 3 nodes that suit the pod has 2 rdma/hca" == found(k1=1).problem
 
@@ -379,7 +476,7 @@ def test_too_little_disk_or_no_room_for_any_pod_is_no_candidate() -> None:
     )
     fat = build.pod(demand=build.demands(**{"ephemeral-storage": "101Gi"}))
 
-    assert nodes("k2") == candidates.choose(build.pod(), around)
+    assert only("k2") == candidates.choose(build.pod(), around)
     assert "has 103424Mi of ephemeral-storage" in candidates.choose(fat, around).problem
 
 
@@ -390,6 +487,6 @@ def test_a_pod_goes_where_all_of_its_volumes_can_be_used() -> None:
     in_a_or_b = (term(("zone", "In", "a")), term(("zone", "In", "b")))
     on_an_ssd, not_in_a = (term(("disk", "In", "ssd")),), (term(("zone", "NotIn", "a")),)
 
-    assert nodes("k1", "k2") == found(in_a_or_b)
-    assert nodes("k2") == found(on_an_ssd, not_in_a)
+    assert all_but("k3") == found(in_a_or_b)
+    assert only("k2") == found(on_an_ssd, not_in_a)
     assert "volumes can be used from none of the 3" in found((term(("zone", "In", "x")),)).problem

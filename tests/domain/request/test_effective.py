@@ -101,6 +101,35 @@ def test_the_pod_outweighs_its_owners_the_nearest_first_and_all_outweigh_its_cla
     assert ("own", "of-the-job", "1", "by class") == found
 
 
+def test_a_pod_that_owns_pods_hands_on_whose_they_are_and_where_but_not_its_size() -> None:
+    """Spark: the driver's pod owns the executors."""
+    said = {"qos": "high", "partition": "slurm-bridge", "wckey": "w", "account": "a"}
+    own = {"mem-per-node": "3Gi", "cpu-per-task": "4", "timelimit": "5", "job-name": "driver"}
+    own |= {"hold": "true", "begin": "2027-01-01T00:00:00Z", "licenses": "matlab", "nice": "5"}
+    driver = owner("Pod", request(**said, **own), spec={"activeDeadlineSeconds": 120})
+    application = owner("SparkApplication", request(comment="of all"))
+    executor = pod(name="executor", demand=make.demands(memory="4Gi"))
+
+    made = spec(gathered(executor, owners=(driver, application)))
+
+    assert made.identity.frozen
+    assert {**said, "comment": "of all"} == made.identity.frozen.asked
+    assert ("executor", 4096, 60) == (made.name, made.memory_mib_per_node, made.time_limit_min)
+
+
+def test_the_leader_of_a_group_speaks_for_all_of_it() -> None:
+    """A LeaderWorkerSet: the leader's pod owns the workers, and they are one job."""
+    asked = request(timelimit="90", **{"cpu-per-task": "2"})
+    leader = pod("uid-Pod", name="a", said=asked)
+    worker = pod("u-2", name="b")
+    provenance = Provenance(owners={worker.uid: (owner("Pod", asked),)})
+    gang = gang_of(leader, worker)
+
+    made = spec(gathered(leader, worker, **gang | {"provenance": provenance}))
+
+    assert (2, 90) == (made.cpus_per_task, made.time_limit_min)
+
+
 def test_a_pod_group_says_the_least_and_its_workload_more_than_owners() -> None:
     everywhere = {"comment": "group", "qos": "group", "wckey": "group", "switches": "1"}
     group = owner("PodGroup", request(**everywhere))
