@@ -33,9 +33,9 @@ def answer(uid: str, verdict: Verdict, kind: str = "Pod") -> bytes:
     )
 
 
-def refusal(uid: str, why: str) -> bytes:
-    """Write a refusal of an unreadable object."""
-    response = {"uid": uid, "allowed": False, "status": _failure(HTTPStatus.BAD_REQUEST, why)}
+def refusal(uid: str, why: str, code: HTTPStatus = HTTPStatus.BAD_REQUEST) -> bytes:
+    """Write a refusal of an object that is unreadable, or that could not be reviewed."""
+    response = {"uid": uid, "allowed": False, "status": _failure(code, why)}
     return msgspec.json.encode(
         {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
     )

@@ -16,15 +16,17 @@ from fastapi import FastAPI, Request, Response
 from bridge.domain.admission import review as admission
 from bridge.domain.admission import selftest
 from bridge.domain.admission.review import Draft, Verdict
+from bridge.domain.faults import shortened
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import POD, Policy
 from bridge.process.metrics import Metrics
 from webhook import answers, wire
-from webhook.reviewing import Reviewed, Reviewer
+from webhook.apart import BusyError, ReviewsApart
+from webhook.reviewing import Look, Reviewed, Reviewer
 
 JSON = "application/json"
 
-Step = Callable[[Reviewer], Callable[[wire.Review], Reviewed]]
+Step = Callable[[Reviewer], Look]
 """Which of a reviewer's two answers is asked for."""
 
 _log = structlog.get_logger(__name__)
@@ -100,15 +102,24 @@ def create(pods: PodReviewer, *others: Reviewer, metrics: Metrics) -> FastAPI:
     """Build the ASGI application; what none of the reviewers is for, passes."""
     known: dict[str, Reviewer] = {reviewer.created: reviewer for reviewer in (pods, *others)}
     only_pods: dict[str, Reviewer] = {pods.created: pods}
+    apart = ReviewsApart()
+
+    async def answer(request: Request, known: Mapping[str, Reviewer], step: Step) -> Response:
+        began = time.perf_counter()
+        response, outcome = await _review(
+            request.headers.get("content-type", ""), await request.body(), known, step, apart
+        )
+        metrics.webhook.review(outcome, time.perf_counter() - began)
+        return response
 
     async def mutate(request: Request) -> Response:
-        return await _answer(request, known, lambda reviewer: reviewer.mutate, metrics)
+        return await answer(request, known, lambda reviewer: reviewer.mutate)
 
     async def admit(request: Request) -> Response:
-        return await _answer(request, only_pods, lambda _: pods.admit, metrics)
+        return await answer(request, only_pods, lambda _: pods.admit)
 
     async def validate(request: Request) -> Response:
-        return await _answer(request, known, lambda reviewer: reviewer.validate, metrics)
+        return await answer(request, known, lambda reviewer: reviewer.validate)
 
     app = FastAPI(title="slurm-bridge webhook", docs_url=None, redoc_url=None, openapi_url=None)
     # Plain routes: resolving dependencies and parsing the body took two fifths of a call's CPU.
@@ -118,19 +129,12 @@ def create(pods: PodReviewer, *others: Reviewer, metrics: Metrics) -> FastAPI:
     return app
 
 
-async def _answer(
-    request: Request, known: Mapping[str, Reviewer], step: Step, metrics: Metrics
-) -> Response:
-    began = time.perf_counter()
-    response, outcome = _review(
-        request.headers.get("content-type", ""), await request.body(), known, step
-    )
-    metrics.webhook.review(outcome, time.perf_counter() - began)
-    return response
-
-
-def _review(
-    content_type: str, body: bytes, known: Mapping[str, Reviewer], step: Step
+async def _review(
+    content_type: str,
+    body: bytes,
+    known: Mapping[str, Reviewer],
+    step: Step,
+    apart: ReviewsApart,
 ) -> tuple[Response, str]:
     """Return the answer and its one-word result."""
     if content_type.partition(";")[0].strip().lower() != JSON:
@@ -146,11 +150,25 @@ def _review(
     reviewer = known.get(review.created)
     if reviewer is None:
         return Response(answers.answer(review.uid, Verdict()), media_type=JSON), "passed"
+    look = step(reviewer)
     try:
-        reviewed = step(reviewer)(review)
+        reviewed = look(review) if reviewer.created == POD else await apart.run(look, review)
     except wire.MalformedObjectError as error:
         _log.warning("admission.malformed", namespace=review.namespace, error=str(error))
         return Response(answers.refusal(review.uid, str(error)), media_type=JSON), "malformed"
+    except BusyError as error:
+        code = HTTPStatus.TOO_MANY_REQUESTS
+        _log.warning("admission.busy", namespace=review.namespace, error=str(error))
+        return Response(answers.refusal(review.uid, str(error), code), media_type=JSON), "busy"
+    except Exception as error:  # noqa: BLE001  # a bug of ours, which its author is to know of
+        name = wire.name(review)
+        _log.exception("admission.crashed", namespace=review.namespace, name=name)
+        code = HTTPStatus.INTERNAL_SERVER_ERROR
+        why = (
+            f"{reviewer.kind} {review.namespace}/{name} was not created: slurm-bridge failed to review it, which is a bug"
+            f" ({type(error).__name__}: {shortened(str(error), 256)}); report it, and leave out what is unusual in it"
+        )
+        return Response(answers.refusal(review.uid, why, code), media_type=JSON), "crashed"
     verdict = reviewed.verdict
     if verdict.faults:
         paths = [fault.path for fault in verdict.faults]

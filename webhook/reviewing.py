@@ -1,5 +1,6 @@
 """What the webhook can review: one kind of object at a time, and what it answers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +15,10 @@ class Reviewed:
     name: str
     """For the log: namespace and name."""
     verdict: Verdict
+
+
+Look = Callable[[wire.Review], Reviewed]
+"""One of a reviewer's two answers."""
 
 
 class Reviewer(Protocol):

@@ -12,6 +12,7 @@ from bridge.domain import caps
 from bridge.domain.admission import by_class
 from bridge.domain.admission.review import Draft, PodAffinityTerm
 from bridge.domain.caps import Sizes
+from bridge.domain.faults import shortened
 from bridge.domain.model import demand
 from bridge.domain.model.pods import Toleration
 from bridge.domain.request import permit
@@ -183,6 +184,16 @@ class _Pod(_Struct):
     spec: _Spec
 
 
+class _NamedMetadata(_Struct):
+    name: str = ""
+    generate_name: str = ""
+
+
+class _Named(_Struct):
+    metadata: _NamedMetadata = msgspec.field(default_factory=_NamedMetadata)
+
+
+_named = msgspec.json.Decoder(_Named)
 _managed_fields = msgspec.json.Decoder(list[_ManagedFields] | None)
 _review = msgspec.json.Decoder(_Review)
 _pod = msgspec.json.Decoder(_Pod)
@@ -228,6 +239,15 @@ def read(body: bytes) -> Review:
         else "",
         document=bytes(request.object),
     )
+
+
+def name(review: Review) -> str:
+    """Return the object's name as far as it can be read, for people."""
+    try:
+        metadata = _named.decode(review.document).metadata
+    except (ValueError, RecursionError):
+        return "?"
+    return shortened(metadata.name or f"{metadata.generate_name}…", 253)
 
 
 def draft(review: Review) -> Draft:

@@ -2,34 +2,91 @@
 
 Source: `man slurm.conf`, "NodeName", and `man scontrol`, "show hostnames". Both directions keep the
 order of names, so `expand(compress(names))` gives back exactly `names`.
+
+A short text may stand for gigabytes of names. So `measure` checks and counts without making a name, and `expand`
+begins only once it is known how long the result will be.
 """
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-MAX_NAMES = 100_000
-"""More names than any cluster has: anything longer is a mistake, and expanding it would exhaust our
-memory."""
+_MOST_BRACKETS = 16
+"""In one name; Slurm's own topologies have at most five."""
 
+_MOST_DIGITS = 18
 _PIECE = re.compile(r"([^\[\],\s]*)(?:\[([^\[\]\s]*)\])?")
+_NOT_PLAIN = re.compile(r"[\[\]\s]|,,|^,|,$")
+_PLAIN = re.compile(r"[^\[\],\s]+")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
-_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})", re.DOTALL)
+_MARKS = re.compile(r"[\[\],]")
+_DIGITS = "0123456789"
+_MOST_COUNTED = 9
+"""Digits at the end of a name that may be part of a range."""
 _NOT_IN_NAMES = re.compile(r"[\[\],\s]")
 
 
-def expand(text: str) -> tuple[str, ...]:
+class Size(NamedTuple):
+    """How much a hostlist stands for."""
+
+    names: int
+    characters: int
+    """Of all names together."""
+
+
+MOST = Size(names=100_000, characters=4 * 2**20)
+"""More than any cluster has, which is at most 65 533 nodes with 64 characters each: anything longer is a mistake, and
+expanding it would exhaust our memory."""
+
+
+class _Numbers(NamedTuple):
+    """What a bracket stands for."""
+
+    parts: Sequence[str]
+    many: int
+    characters: int
+
+
+class _Piece(NamedTuple):
+    """Text, and the bracket behind it."""
+
+    literal: str
+    numbers: _Numbers | None
+
+
+def measure(text: str, *, most: Size = MOST) -> Size:
+    """Check a hostlist and count its names without making them; the work follows the length of the text.
+
+    Raises:
+        ValueError: It is not a hostlist, or it stands for more than `most`.
+    """
+    size = Size(0, 0)
+    if text and not _NOT_PLAIN.search(text):  # most are a few names and commas
+        commas = text.count(",")
+        return _within(Size(commas + 1, len(text) - commas), most, text)
+    for pieces in _parsed(text):
+        names = _count(pieces)
+        characters = size.characters + sum(
+            names * len(literal) + (names // numbers.many * numbers.characters if numbers else 0)
+            for literal, numbers in pieces
+        )
+        size = _within(Size(size.names + names, characters), most, text)
+    return size
+
+
+def expand(text: str, *, most: Size = MOST) -> tuple[str, ...]:
     """Return the node names of a hostlist, in order; "" is no node.
 
     `a[1-2]b[08-09],c` is a1b08, a1b09, a2b08, a2b09, c.
 
     Raises:
-        ValueError: it is not a hostlist, or it has more than `MAX_NAMES` names.
+        ValueError: It is not a hostlist, or it stands for more than `most`.
     """
-    names: list[str] = []
-    for entry in _entries(text):
-        names.extend(_expand_entry(entry, text, room=MAX_NAMES - len(names)))
-    return tuple(names)
+    measure(text, most=most)
+    if text and not _NOT_PLAIN.search(text):
+        return tuple(text.split(","))
+    return tuple(name for pieces in _parsed(text) for name in _names(pieces))
 
 
 def compress(names: Iterable[str]) -> str:
@@ -43,53 +100,118 @@ def compress(names: Iterable[str]) -> str:
     )
 
 
+def _within(size: Size, most: Size, text: str) -> Size:
+    if size.names > most.names:
+        raise ValueError(f"hostlist {_shown(text)}: more than {most.names} names")
+    if size.characters > most.characters:
+        raise ValueError(
+            f"hostlist {_shown(text)}: more than {most.characters} characters in all names together"
+        )
+    return size
+
+
+def _parsed(text: str) -> Iterator[Sequence[_Piece]]:
+    """Yield the pieces of each entry."""
+    for entry in _entries(text):
+        if _PLAIN.fullmatch(entry):
+            yield (_Piece(entry, None),)
+        else:
+            yield _pieces(entry, text)
+
+
 def _entries(text: str) -> Iterator[str]:
     """Split at the commas outside brackets."""
     if not text:
         return
     depth = start = 0
-    for position, character in enumerate(text):
-        depth += {"[": 1, "]": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            yield text[start:position]
-            start = position + 1
+    for mark in _MARKS.finditer(text):
+        match mark[0]:
+            case "[":
+                depth += 1
+            case "]":
+                depth -= 1
+            case _ if depth == 0:
+                yield text[start : mark.start()]
+                start = mark.end()
+            case _:
+                pass
     yield text[start:]
 
 
-def _expand_entry(entry: str, text: str, *, room: int) -> list[str]:
-    """Combine the pieces of `prefix[ranges]prefix[ranges]suffix`; the leftmost varies slowest."""
-    names = [""]
+def _pieces(entry: str, text: str) -> Sequence[_Piece]:
+    """Split `prefix[ranges]prefix[ranges]suffix`."""
+    pieces: list[_Piece] = []
     position = 0
     while position < len(entry) or position == 0:
         piece = _PIECE.match(entry, position)
         if piece is None or piece.end() == position:
             raise ValueError(f"hostlist {_shown(text)}: expected a name at {_shown(entry)}")
+        if len(pieces) > _MOST_BRACKETS:
+            raise ValueError(
+                f"hostlist {_shown(text)}: more than {_MOST_BRACKETS} brackets in one name"
+            )
         literal, ranges = piece.groups()
-        numbers = [""] if ranges is None else _numbers(ranges, text, room=room)
-        if len(names) * len(numbers) > room:
-            raise _too_many(text)
-        names = [name + literal + number for name in names for number in numbers]
+        pieces.append(_Piece(literal, None if ranges is None else _numbers(ranges, text)))
         position = piece.end()
-    return names
+    return pieces
 
 
-def _numbers(ranges: str, text: str, *, room: int) -> list[str]:
-    """Expand `08-10,3` to 08, 09, 10, 3: a range is as wide as its first number."""
-    numbers: list[str] = []
-    for part in ranges.split(","):
+def _numbers(ranges: str, text: str) -> _Numbers:
+    """Read `08-10,3`, which is 08, 09, 10, 3: a range is as wide as its first number."""
+    parts = ranges.split(",")
+    count = characters = 0
+    for part in parts:
+        if len(part) <= _MOST_DIGITS and part.isascii() and part.isdigit():
+            count += 1
+            characters += len(part)
+            continue
         match = _RANGE.fullmatch(part)
         if match is None:
             raise ValueError(
                 f"hostlist {_shown(text)}: expected a number or a range like 1-3, found {_shown(part)}"
             )
-        first, last = match[1], match[2] or match[1]
-        if int(last) < int(first):
+        first, last = int(match[1]), int(match[2])
+        if last < first:
             raise ValueError(f"hostlist {_shown(text)}: the range {part} counts downwards")
-        if len(numbers) + int(last) - int(first) >= room:
-            raise _too_many(text)
-        width = len(first)
-        numbers.extend(str(number).zfill(width) for number in range(int(first), int(last) + 1))
-    return numbers
+        count += last - first + 1
+        characters += _written_length(first, last, width=len(match[1]))
+    return _Numbers(parts, count, characters)
+
+
+def _written_length(first: int, last: int, *, width: int) -> int:
+    """Count the characters of all numbers of a range."""
+    length = 0
+    for digits in range(1, _MOST_DIGITS + 1):
+        least = max(first, 10 ** (digits - 1) if digits > 1 else 0)
+        most = min(last, 10**digits - 1)
+        length += max(most - least + 1, 0) * max(digits, width)
+    return length
+
+
+def _count(pieces: Sequence[_Piece]) -> int:
+    names = 1
+    for piece in pieces:
+        names *= piece.numbers.many if piece.numbers else 1
+    return names
+
+
+def _names(pieces: Sequence[_Piece]) -> list[str]:
+    """Combine the pieces; the leftmost varies slowest."""
+    names = [""]
+    for literal, numbers in pieces:
+        written = [""] if numbers is None else list(_written(numbers.parts))
+        names = [name + literal + number for name in names for number in written]
+    return names
+
+
+def _written(parts: Sequence[str]) -> Iterator[str]:
+    for part in parts:
+        first, dash, last = part.partition("-")
+        if not dash:
+            yield first
+            continue
+        for number in range(int(first), int(last) + 1):
+            yield str(number).zfill(len(first))
 
 
 def _prefix(name: str) -> str | None:
@@ -101,8 +223,8 @@ def _prefix(name: str) -> str | None:
         raise ValueError(
             f"node name {_shown(name)}: expected one or more characters, without brackets, commas and spaces"
         )
-    match = _NUMBERED.fullmatch(name)
-    return match[1] if match else None
+    digits = min(len(name) - len(name.rstrip(_DIGITS)), _MOST_COUNTED)
+    return name[: len(name) - digits] if digits else None
 
 
 def _bracket(prefix: str | None, names: list[str]) -> str:
@@ -116,10 +238,6 @@ def _bracket(prefix: str | None, names: list[str]) -> str:
         else:
             ranges.append((number, number))
     return f"{prefix}[{','.join(a if a == b else f'{a}-{b}' for a, b in ranges)}]"
-
-
-def _too_many(text: str) -> ValueError:
-    return ValueError(f"hostlist {_shown(text)}: more than {MAX_NAMES} names")
 
 
 def _shown(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,12 +10,13 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from bridge.domain import names
+from bridge.domain.errors import PeerError
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import Past
-from bridge.domain.oddities import Oddities
+from bridge.domain.oddities import About, Oddities
 from bridge.kube import errors as kube_errors
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
@@ -30,8 +32,8 @@ from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
 from jobs.controller.submitting import BatchSubmitter
-from jobs.controller.telling import JobEvents
-from jobs.lifecycle import table
+from jobs.controller.telling import JobEvents, about
+from jobs.lifecycle import failed, table
 from jobs.lifecycle.situation import Collection, JobFacts, JobPolicy
 from jobs.lifecycle.table import JobRow
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
@@ -98,7 +100,7 @@ class SlurmJobLoop:
                 count=workers,
                 stop=stop,
                 metrics=self._metrics,
-                aside=Aside(self._set_aside, "workload"),
+                aside=Aside(self._set_aside, "workload", self._about),
             )
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
@@ -114,12 +116,21 @@ class SlurmJobLoop:
             await self._clear_away(key)
             return None
         bind_contextvars(slurm_job=job.full_name)
-        self._meet(key, job)
-        facts = self._gather(key, job)
-        if not facts.seen.fresh:
-            self._queue.undecided(key)
-        decision = table.decide(facts, self._policy)
-        await self._actuator.carry_out(job, decision)
+        try:
+            self._meet(key, job)
+            facts = self._gather(key, job)
+            if not facts.seen.fresh:
+                self._queue.undecided(key)
+            decision = table.decide(facts, self._policy)
+            await self._actuator.carry_out(job, decision)
+        except PeerError:
+            raise
+        except Exception as error:
+            if job.is_ours:
+                with suppress(PeerError):  # the error itself is what counts
+                    said = failed.decision(job, error, self._batch_jobs.now())
+                    await self._actuator.carry_out(job, said)
+            raise
         return decision.retry_after
 
     # -- gather -----------------------------------------------------------------------------------
@@ -203,6 +214,10 @@ class SlurmJobLoop:
             return True
 
     # -- events -----------------------------------------------------------------------------------
+
+    def _about(self, key: WorkloadKey) -> About | None:
+        job = self._objects.get(key)
+        return None if job is None else about(job)
 
     def _changed(self, old: SlurmJobObject | None, new: SlurmJobObject | None) -> None:
         job = new or old

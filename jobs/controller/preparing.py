@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
+import structlog
 
 from bridge.domain import names
-from bridge.domain.faults import Refused, told
+from bridge.domain.faults import Refused, shortened, told
 from bridge.domain.request.rules import Policy
 from bridge.kube import errors, paths
 from bridge.kube.client import KubeClient
@@ -19,6 +20,8 @@ from jobs.objects.slurmjob import SlurmJobObject
 from jobs.request import build
 from jobs.request.origin import ScriptOrigin
 from jobs.script import read
+
+_log = structlog.get_logger(__name__)
 
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -100,7 +103,16 @@ class Preparer:
         if isinstance(script, NotPossible):
             return script
         provenance = JobProvenance(namespace_labels=labels, operators=await self._slurm_user())
-        return self._fields(job, script, provenance, resolved)
+        try:
+            return self._fields(job, script, provenance, resolved)
+        except Exception as error:  # noqa: BLE001  # a bug of ours, which its author is to know of
+            _log.exception("slurm_job.not_prepared")
+            why = f"{type(error).__name__}: {shortened(str(error), 256)}"
+            return NotPossible(
+                reason="PreparationFailed",
+                text=f"slurm-bridge failed to make a job of the script, which is a bug ({why}); nothing was submitted."
+                " Report it, and leave out what is unusual in the script",
+            )
 
     def _fields(
         self, job: SlurmJobObject, script: str, provenance: JobProvenance, resolved: Resolved

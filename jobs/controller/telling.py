@@ -16,6 +16,17 @@ from jobs.objects.status import SlurmJobStatus
 _log = structlog.get_logger(__name__)
 
 
+def about(job: SlurmJobObject) -> About:
+    """Return whom Events of a SlurmJob are about."""
+    return About(
+        api_version=job.resource.api_version,
+        kind=job.resource.kind,
+        namespace=job.metadata.namespace,
+        name=job.metadata.name,
+        uid=job.metadata.uid,
+    )
+
+
 class JobEvents:
     """Sends the Events of one term of leadership."""
 
@@ -38,13 +49,6 @@ class JobEvents:
             return
         if found.is_last:
             self._desk.forget(key)
-        about = About(
-            api_version=job.resource.api_version,
-            kind=job.resource.kind,
-            namespace=job.metadata.namespace,
-            name=job.metadata.name,
-            uid=job.metadata.uid,
-        )
         event = Event(
             type=EventType.WARNING if found.is_warning else EventType.NORMAL,
             action=found.action,
@@ -53,7 +57,7 @@ class JobEvents:
             at=self._clock.now(),
         )
         try:
-            await events.create_event(self._kube, about, event, by=self._by)
+            await events.create_event(self._kube, about(job), event, by=self._by)
         except errors.KubeError as error:
             _log.warning("event.lost", error=str(error))
 

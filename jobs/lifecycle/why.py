@@ -20,6 +20,7 @@ _REFUSED: Mapping[str, str] = {
     "PolicyRefused": "ask for less, or ask the administrator of slurm-bridge for a policy rule; it is tried again by itself",
     "SubmitRefused": f"change what Slurm objects to: {_ANEW}; where Slurm changes, it is tried again by itself",
     "ScriptInvalid": "mend the script; one from a ConfigMap is read again by itself",
+    "PreparationFailed": "report it to the maintainers of slurm-bridge; it is tried again by itself",
     "ScriptMissing": "create that ConfigMap; it is looked for again by itself",
     "Dependency": "",
     "Unknown": "",

@@ -1,13 +1,11 @@
 """The schema of `spec.options`: one field for each option of sbatch that a job can be given."""
 
-from typing import Any, Final
+from typing import Any
 
 from bridge.crd.schema import Schema
 from jobs.script.getopt import Takes
 from jobs.script.options import BY_FIELD, OPTIONS, SbatchOption, Treatment
-
-LONGEST_VALUE: Final = 16_384
-"""Characters of one option's value, as of a directive."""
+from jobs.script.values.form import LONGEST_VALUE
 
 
 def options_schema() -> Schema:

@@ -200,7 +200,7 @@ def _memory(settled: SettledOptions) -> Iterator[Field]:
         if types:
             yield "memory_binding_type", types
         if bindings[-1].numbers:
-            yield "memory_binding", bindings[-1].numbers
+            yield "memory_binding", bindings[-1].one_a_task()
 
 
 def _gres(settled: SettledOptions) -> Iterator[Field]:

@@ -159,6 +159,6 @@ def _memory_binding(chosen: ChosenOptions) -> Iterator[tuple[str, str]]:
     binding = chosen.get(o.MEM_BIND)
     if binding is None or not binding.words():
         return
-    numbers = f":{binding.numbers}" if binding.numbers else ""
+    numbers = f":{binding.one_a_task()}" if binding.numbers else ""
     yield "SLURM_MEM_BIND", ",".join(binding.words()) + numbers
     yield "SLURM_MEM_BIND_VERBOSE", "verbose" if binding.verbose else "quiet"

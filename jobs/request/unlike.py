@@ -16,7 +16,9 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     " slurmctld runs for jobs by slurmrestd, too",
     "`hetjob` and `packjob`": "heterogeneous jobs are refused: submit one job for each component",
     "size": "a script may have 4 MiB, Slurm's default; sbatch itself reads up to 512 MiB",
-    "directives": "at most 1000 with 16 384 characters each; sbatch has no such bounds",
+    "header": "at most 500 options, 16 384 characters in a directive and 32 768 in all of them, and 2000 lines before the first command;"
+    " values of numbers, times and words have at most 1024 characters; sbatch has no such bounds",
+    "lists of nodes": "at most 16 384 names in `--nodelist` and 100 000 in `--exclude`, with at most 512 KiB and 4 MiB in all names",
     "bytes that are not UTF-8": "refused: JSON and Kubernetes hold only text",
     "`--gres-flags`": "`multiple-tasks-per-sharing` and `one-task-per-sharing` are refused: slurmrestd has no flags for them",
     "`--nodelist` and `--exclude`": "a name with a slash is a file for sbatch, and refused here",

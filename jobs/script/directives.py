@@ -6,17 +6,25 @@ Source: `_opt_batch_script` of sbatch's `opt.c`.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from bridge.domain.faults import Fault
 from jobs.script import words
+from jobs.script.getopt import MOST_OPTIONS
 from jobs.script.words import BLANKS, HeaderWord, UnreadableLine
 
-MOST_DIRECTIVES: Final = 1000
 LONGEST_DIRECTIVE: Final = 16_384
-"""Characters; sbatch has no such bounds."""
+LONGEST_HEADER: Final = 2 * LONGEST_DIRECTIVE
+"""Characters of one directive, and of all together."""
+MOST_WORDS: Final = 2 * MOST_OPTIONS + 1
+"""More of them are more than `MOST_OPTIONS`, or wrong."""
+MOST_LINES: Final = 2000
+"""Lines that are read at all, of which the header is a part. sbatch has none of these bounds."""
 
+_LONGEST_LINE: Final = LONGEST_DIRECTIVE + 80
 _MOST_WARNINGS: Final = 100
+_COMMAND = re.compile(r"[ \t\n\v\f\r]*[^ \t\n\v\f\r#]")
 _MISTAKEN = re.compile(r"[ \t]+#SBATCH\b|#+[ \t]*#?[ \t]*SBATCH\b")
 
 
@@ -27,11 +35,20 @@ class HeaderWords:
     found: list[HeaderWord] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
+    characters: int = 0
+    """Of all directives so far."""
 
 
 def lines(script: str) -> Iterator[tuple[int, str]]:
-    """Return the lines with their numbers, the first one being 1."""
-    return enumerate(script.split("\n"), start=1)
+    """Return the first lines with their numbers, the first one being 1; long ones as far as they are looked at."""
+    start = 0
+    for number in range(1, MOST_LINES + 1):
+        end = script.find("\n", start)
+        stop = len(script) if end < 0 else end
+        yield number, script[start : min(stop, start + _LONGEST_LINE)]
+        if end < 0:
+            return
+        start = end + 1
 
 
 def where(line: int) -> str:
@@ -42,7 +59,6 @@ def where(line: int) -> str:
 def header(script: str) -> HeaderWords:
     """Return the words of all directives up to the first command."""
     result = HeaderWords()
-    directives = 0
     ended = False
     for number, line in lines(script):
         rest = _after_magic_word(line)
@@ -53,11 +69,7 @@ def header(script: str) -> HeaderWords:
         if ended:
             _warn(result, number, "this directive comes after the first command: it has no effect")
             continue
-        directives += 1
-        if directives > MOST_DIRECTIVES:
-            result.faults.append(
-                Fault(where(number), f"the script has more than {MOST_DIRECTIVES} directives")
-            )
+        if _is_too_much(result, number, rest):
             break
         if line.startswith("#SLURM"):
             _warn(result, number, "write #SBATCH instead of #SLURM")
@@ -70,6 +82,15 @@ def header(script: str) -> HeaderWords:
             )
             break
         add(result, number, rest)
+    else:
+        if not ended and _has_more_lines(script):
+            result.faults.append(
+                Fault(
+                    where(MOST_LINES),
+                    f"no command comes up to here, and no more than {MOST_LINES} lines are read: write comments behind"
+                    " the first command",
+                )
+            )
     return result
 
 
@@ -78,23 +99,27 @@ def foreign(script: str, magic_word: str) -> HeaderWords | None:
 
     sbatch looks for them beyond the first command, until 100 lines were no comments (`xlate.c`).
     """
+    if not script.startswith(magic_word) and f"\n{magic_word}" not in script:
+        return None
     result: HeaderWords | None = None
     others = 0
-    directives = 0
     for number, line in lines(script):
         if line.startswith(magic_word):
             result = result or HeaderWords()
-            directives += 1
-            if directives > MOST_DIRECTIVES:
-                result.faults.append(
-                    Fault(where(number), f"the script has more than {MOST_DIRECTIVES} directives")
-                )
+            rest = line[len(magic_word) :]
+            if _is_too_much(result, number, rest):
                 break
-            add(result, number, line[len(magic_word) :])
+            add(result, number, rest)
             continue
         others += not line.startswith("#")
         if others > 100:  # noqa: PLR2004  # sbatch's own number
             break
+    else:
+        if _has_more_lines(script):
+            result = result or HeaderWords()
+            result.faults.append(
+                Fault(where(MOST_LINES), f"{magic_word} is not looked for beyond this line")
+            )
     return result
 
 
@@ -106,7 +131,8 @@ def add(result: HeaderWords, number: int, text: str) -> None:
         )
         return
     try:
-        result.found += [HeaderWord(word, number) for word in words.split(text)]
+        room = MOST_WORDS - len(result.found)
+        result.found += [HeaderWord(word, number) for word in islice(words.split(text), room)]
     except UnreadableLine as error:
         result.faults.append(Fault(where(number), f"{error}"))
 
@@ -120,9 +146,22 @@ def written(options: Sequence[str]) -> str:
     return "".join(f"#SBATCH {words.quoted(option)}\n" for option in options)
 
 
+def _is_too_much(result: HeaderWords, number: int, text: str) -> bool:
+    """Check whether reading ends here, and say why."""
+    result.characters += len(text)
+    if result.characters <= LONGEST_HEADER:
+        return False
+    why = f"the directives up to here have more than {LONGEST_HEADER} characters"
+    result.faults.append(Fault(where(number), why))
+    return True
+
+
+def _has_more_lines(script: str) -> bool:
+    return script.count("\n") >= MOST_LINES
+
+
 def _is_command(line: str) -> bool:
-    text = line.lstrip(BLANKS)
-    return bool(text) and not text.startswith("#")
+    return _COMMAND.match(line) is not None
 
 
 def _after_magic_word(line: str) -> str | None:

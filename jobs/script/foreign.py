@@ -158,7 +158,7 @@ def pbs(script: str) -> TranslatedHeader | None:
     if words is None:
         return None
     result = TranslatedHeader(faults=words.faults)
-    exported: list[str] = []
+    exported: list[tuple[str, int]] = []
     for letter, value, line in _parsed(words.found, _PBS, result):
         found: Iterable[tuple[SbatchOption[Any], str | None]] = ()
         match letter:
@@ -167,8 +167,7 @@ def pbs(script: str) -> TranslatedHeader | None:
             case "m":
                 found = [(options.MAIL_TYPE, _mail(value.lower()))]
             case "v":
-                exported.append(value)
-                found = [(options.EXPORT, ",".join(exported))]
+                exported.append((value, line))
             case "W" if value.lower().startswith("umask="):
                 found = [(options.UMASK, value[6:])]
             case "W" if value.lower().startswith("depend="):
@@ -178,6 +177,9 @@ def pbs(script: str) -> TranslatedHeader | None:
             case _:
                 pass
         result.options += [TranslatedOption(option, text, line) for option, text in found]
+    if exported:
+        names = ",".join(value for value, _ in exported)
+        result.options.append(TranslatedOption(options.EXPORT, names, exported[-1][1]))
     return result
 
 
@@ -245,7 +247,7 @@ _PRO: Final[Mapping[str, SbatchOption[Any]]] = {
     "mpiprocs": options.NTASKS_PER_NODE,
 }
 _INNER: Final = "\0"
-_RESOURCE: Final = re.compile(r"(\w+)=((?:[^,:]|:(?!\w+=))*)")
+_RESOURCE: Final = re.compile(r"(?<!\w)(\w++)=((?:[^,:]|:(?!\w++=))*+)")
 
 
 def _opened(text: str) -> str:

@@ -8,9 +8,13 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
+from bridge.domain.faults import MOST_FAULTS
 from jobs.script.words import HeaderWord
+
+MOST_OPTIONS: Final = 500
+"""In one header; sbatch has no such bound."""
 
 
 class Takes(Enum):
@@ -58,7 +62,21 @@ class NoOption:
 def parse(
     words: Sequence[HeaderWord], table: Sequence[OptionName]
 ) -> Iterator[FoundOption | NoOption]:
-    """Return the options in their order, and each word that is wrong."""
+    """Return the options in their order, and each word that is wrong, as far as anybody is told."""
+    wrong = 0
+    for number, found in enumerate(_parsed(words, table)):
+        if number == MOST_OPTIONS:
+            yield NoOption(f"the header has more than {MOST_OPTIONS} options", found.line)
+            return
+        yield found
+        wrong += isinstance(found, NoOption)
+        if wrong > MOST_FAULTS:
+            return
+
+
+def _parsed(
+    words: Sequence[HeaderWord], table: Sequence[OptionName]
+) -> Iterator[FoundOption | NoOption]:
     rest = iter(words)
     for word in rest:
         if word.text == "--":
@@ -128,20 +146,19 @@ def _bundle(
         if index is None:
             yield NoOption(f"sbatch has no option -{letter}", word.line)
             return
+        takes = table[index].takes
+        if takes is Takes.NOTHING:
+            yield FoundOption(index, None, word.line)
+            continue
         after = letters[place + 1 :]
-        match table[index].takes:
-            case Takes.NOTHING:
-                yield FoundOption(index, None, word.line)
-                continue
-            case Takes.PERHAPS:
-                yield FoundOption(index, after or None, word.line)
-            case Takes.VALUE:
-                following = None if after else next(rest, None)
-                if not after and following is None:
-                    yield NoOption(f"-{letter} needs a value", word.line)
-                else:
-                    value = following.text if following else after
-                    yield FoundOption(index, value, word.line)
+        if takes is Takes.PERHAPS:
+            yield FoundOption(index, after or None, word.line)
+            return
+        following = None if after else next(rest, None)
+        if not after and following is None:
+            yield NoOption(f"-{letter} needs a value", word.line)
+        else:
+            yield FoundOption(index, following.text if following else after, word.line)
         return
 
 

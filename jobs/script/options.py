@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from jobs.script.getopt import Takes
 from jobs.script.values import choices, layout, lists, numbers, times
-from jobs.script.values.form import FILE, TEXT, ValueForm
+from jobs.script.values.form import FILE, SHORT_TEXT, TEXT, ValueForm
 
 T = TypeVar("T")
 
@@ -95,10 +95,10 @@ EXTRA_NODE_INFO = SbatchOption("extra-node-info", "B", form=numbers.NODE_SHAPE)
 GET_USER_ENV = _flag("get-user-env")
 GPU_BIND = SbatchOption("gpu-bind", form=layout.GPU_BINDING)
 GPU_FREQ = SbatchOption("gpu-freq", form=layout.GPU_FREQUENCY)
-GPUS = SbatchOption("gpus", "G", form=TEXT)
-GPUS_PER_NODE = SbatchOption("gpus-per-node", form=TEXT)
-GPUS_PER_SOCKET = SbatchOption("gpus-per-socket", form=TEXT)
-GPUS_PER_TASK = SbatchOption("gpus-per-task", form=TEXT)
+GPUS = SbatchOption("gpus", "G", form=lists.GPUS)
+GPUS_PER_NODE = SbatchOption("gpus-per-node", form=lists.GPUS)
+GPUS_PER_SOCKET = SbatchOption("gpus-per-socket", form=lists.GPUS)
+GPUS_PER_TASK = SbatchOption("gpus-per-task", form=lists.GPUS)
 GRES = SbatchOption("gres", form=lists.GRES)
 GRES_FLAGS = SbatchOption("gres-flags", form=choices.GRES_FLAGS)
 HINT = SbatchOption("hint", form=choices.HINT)
@@ -121,7 +121,7 @@ NETWORK = SbatchOption("network", form=TEXT)
 NICE = SbatchOption("nice", takes=Takes.PERHAPS, form=numbers.NICE, default=100)
 NO_KILL = SbatchOption("no-kill", "k", Takes.PERHAPS, choices.SET_OFF, default="set")
 NO_REQUEUE = _flag("no-requeue")
-NODELIST = SbatchOption("nodelist", "w", form=lists.NODE_NAMES)
+NODELIST = SbatchOption("nodelist", "w", form=lists.NAMED_NODES)
 NODES = SbatchOption("nodes", "N", form=numbers.NODES)
 NTASKS = SbatchOption("ntasks", "n", form=numbers.POSITIVE)
 NTASKS_PER_CORE = SbatchOption("ntasks-per-core", form=numbers.POSITIVE)
@@ -160,7 +160,7 @@ TIME = SbatchOption("time", "t", form=times.LIMIT_MIN)
 TIME_MIN = SbatchOption("time-min", form=times.LIMIT_MIN)
 TMP = SbatchOption("tmp", form=numbers.MEMORY_MIB)
 TRES_BIND = SbatchOption("tres-bind", form=layout.TRES_BINDING)
-TRES_PER_TASK = SbatchOption("tres-per-task", form=TEXT)
+TRES_PER_TASK = SbatchOption("tres-per-task", form=SHORT_TEXT)
 USE_MIN_NODES = _flag("use-min-nodes")
 WAIT_ALL_NODES = SbatchOption("wait-all-nodes", form=numbers.BIT)
 WCKEY = SbatchOption("wckey", form=TEXT)

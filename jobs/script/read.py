@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.domain.faults import Fault
+from bridge.domain.faults import MOST_FAULTS, Fault
 from jobs.script import body, directives, foreign, getopt
 from jobs.script.chosen import ChosenOption, ChosenOptions
-from jobs.script.directives import HeaderWords, where
+from jobs.script.directives import LONGEST_HEADER, HeaderWords, where
 from jobs.script.getopt import NoOption, Takes
 from jobs.script.options import BY_FIELD, IGNORE_PBS, OPTIONS, SbatchOption, Treatment
 from jobs.script.values.form import UnreadableValue
@@ -52,6 +52,8 @@ def _chosen(
             faults.append(Fault(where(found.line), found.message))
             continue
         yield from _one(OPTIONS[found.index], found.value, where(found.line), faults, warnings)
+        if len(faults) > MOST_FAULTS:
+            return  # nobody is told of more
 
 
 def _translated(text: str, faults: list[Fault], warnings: list[Fault]) -> Iterator[ChosenOption]:
@@ -63,14 +65,23 @@ def _translated(text: str, faults: list[Fault], warnings: list[Fault]) -> Iterat
         faults += translated.faults
         for each in translated.options:
             yield from _one(each.option, each.value, where(each.line), faults, warnings)
+            if len(faults) > MOST_FAULTS:
+                return
         return
 
 
 def _of_fields(
     fields: Mapping[str, object], faults: list[Fault], warnings: list[Fault]
 ) -> Iterator[ChosenOption]:
+    characters = 0
     for name, value in fields.items():
         path = f"fields.{name}"
+        characters += len(name) + (len(value) if isinstance(value, str) else 0)
+        if characters > LONGEST_HEADER:
+            text = f"the values up to here have more than {LONGEST_HEADER} characters"
+            faults.append(Fault(path, text))
+        if len(faults) > MOST_FAULTS or characters > LONGEST_HEADER:
+            return
         option = BY_FIELD.get(name)
         if option is None:
             faults.append(Fault(path, "sbatch has no such option"))
@@ -100,6 +111,11 @@ def _one(
         warnings.append(Fault(path, f"--{option.name} has no effect: {option.note}"))
     elif text is None or option.form is None or (not text and option.takes is Takes.PERHAPS):
         yield ChosenOption(option, option.default, path)
+    elif len(text) > option.form.longest:
+        accepts = f"at most {option.form.longest}: {option.form.accepts}"
+        faults.append(
+            Fault(path, f"--{option.name} has {len(text)} characters, expected {accepts}")
+        )
     else:
         try:
             yield ChosenOption(option, option.form.read(text), path)

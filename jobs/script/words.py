@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 BLANKS: Final = " \t\n\v\f\r"
+_PLAIN: Final = re.compile(r"[^ \t\n\v\f\r\\\"'#]+")
+_IN_QUOTES: Final = re.compile(r"[^\\\"']+")
 _COMPONENT = re.compile(r"(?:hetjob|packjob)(?=[ \t\n\v\f\r]|$)", re.IGNORECASE)
 
 
@@ -58,6 +60,11 @@ def _word(text: str, position: int) -> tuple[str, int]:  # noqa: C901  # sbatch'
     quote = ""
     escaped = False
     while position < len(text):
+        run = None if escaped else (_IN_QUOTES if quote else _PLAIN).match(text, position)
+        if run:
+            found.append(run[0])
+            position = run.end()
+            continue
         character = text[position]
         if not quote and character in BLANKS:
             break

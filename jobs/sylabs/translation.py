@@ -136,8 +136,7 @@ def _wlm(spec: WlmSpec, site: SylabsSite, draft: _Draft) -> Translation:
 def _scripted(
     spec: SlurmSpec | WlmSpec, site: SylabsSite, draft: _Draft, only_rule: str
 ) -> Translation:
-    own = read.script(spec.batch).options.get(o.CONSTRAINT) or ""
-    _select(spec.node_selector, own, site, draft)
+    _select(spec.node_selector, spec.batch, site, draft)
     _results(spec.results, site, draft)
     return draft.finished(spec.batch, "spec.batch", spec, site, only_rule)
 
@@ -145,7 +144,7 @@ def _scripted(
 def _container(spec: ContainerSpec, site: SylabsSite, draft: _Draft) -> Translation:
     for where, option, value in container.asked(spec.resources):
         draft.choose(option, value, f"spec.resources.{where}")
-    _select(spec.node_selector, "", site, draft)
+    _select(spec.node_selector, None, site, draft)
     _results(spec.results, site, draft)
     script = container.script(spec.image, spec.options)
     return draft.finished(script, "spec.image", spec, site, "")
@@ -188,9 +187,9 @@ def _of_volume(where: str, mount: Mount) -> Iterator[Fault]:
         )
 
 
-def _select(labels: Labels, own: str, site: SylabsSite, draft: _Draft) -> None:
-    """Turn labels of a nodeSelector into options."""
-    wanted = [own] if own else []
+def _select(labels: Labels, script: str | None, site: SylabsSite, draft: _Draft) -> None:
+    """Turn labels of a nodeSelector into options, beside what the script says itself."""
+    wanted: list[str] = []
     for name, found in labels.items():
         where = f"spec.nodeSelector[{shortened(name, 128)}]"
         if isinstance(found, bool) or not isinstance(found, str | int | float):
@@ -211,7 +210,10 @@ def _select(labels: Labels, own: str, site: SylabsSite, draft: _Draft) -> None:
                     "(sylabs.constraints)",
                 )
             )
-    if len(wanted) > bool(own):
+    if wanted:
+        # Only here: objects are decoded wherever they are watched, and most have no such label.
+        own = read.script(script).options.get(o.CONSTRAINT) if script is not None else None
+        wanted = [own, *wanted] if own else wanted
         parts = (f"({part})" if "|" in part and len(wanted) > 1 else part for part in wanted)
         draft.choose("constraint", "&".join(parts), "spec.nodeSelector")
 

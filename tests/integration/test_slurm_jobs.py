@@ -259,6 +259,40 @@ def test_a_script_that_is_not_there_is_told(namespace: Namespace) -> None:
     wait_until(is_told, PATIENCE_S, sandbox=namespace.sandbox)
 
 
+@pytest.mark.attack(
+    "put 2000 times `-x n[1-99999]` into a ConfigMap, which no webhook sees, and name it in a SlurmJob",
+    "scripts are read in proportion to their length wherever they come from; the SlurmJob is told the line",
+)
+def test_a_dear_script_of_a_config_map_is_told_and_holds_up_nobody(namespace: Namespace) -> None:
+    lists = " ".join(["-x n[1-99999]"] * 1000)
+    scripts = {
+        "lists": f"#!/bin/sh\n#SBATCH {lists}\n#SBATCH {lists}\ntrue\n",
+        "names": f"#!/bin/sh\n#SBATCH -x {'a' * 16_000}[1-99999]\ntrue\n",
+        "digits": f"#!/bin/sh\n#SBATCH --gpus-per-task={'1' * 5000}\ntrue\n",
+    }
+    admin = namespace.sandbox.admin
+    path = f"/api/v1/namespaces/{namespace.name}/configmaps"
+    admin.create(path, {"metadata": {"name": "dear"}, "data": scripts})
+    for key in scripts:
+        source = {"configMapKeyRef": {"name": "dear", "key": key}}
+        body = {
+            "apiVersion": "slurm-bridge.dev/v1alpha1",
+            "kind": "SlurmJob",
+            "metadata": {"name": key},
+            "spec": {"scriptFrom": source},
+        }
+        admin.create(namespace.path, body)
+    namespace.create("stranger", "true")
+
+    assert "Succeeded" == namespace.await_phase("stranger", "Succeeded", "Failed")["phase"]
+    wait_until(
+        lambda: {"ScriptInvalid"} == {namespace.status(key).get("reason") for key in scripts},
+        PATIENCE_S,
+        sandbox=namespace.sandbox,
+    )
+    assert "line 2: the header has more than 500 options" in namespace.status("lists")["message"]
+
+
 def test_what_goes_wrong_is_told_in_status_event_and_why(namespace: Namespace) -> None:
     """Each bad case: what is done to the job once it runs, the reason, and words of `why`."""
     run = namespace.sandbox.run

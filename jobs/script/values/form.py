@@ -2,9 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+
+LONGEST_VALUE: Final = 16_384
+"""Characters of one option's value; sbatch has no such bound."""
+LONGEST_SHORT_VALUE: Final = 1024
+"""Of one that is a number, a time, or a few words."""
 
 
 class UnreadableValue(ValueError):
@@ -20,17 +25,20 @@ class ValueForm(Generic[T]):
     read: Callable[[str], T]
     """Raises UnreadableValue."""
     write: Callable[[T], str] = str
+    longest: int = LONGEST_SHORT_VALUE
+    """Characters that are read at all."""
 
 
 def _same(text: str) -> str:
     return text
 
 
-TEXT = ValueForm("any text", _same)
+TEXT = ValueForm("any text", _same, longest=LONGEST_VALUE)
+SHORT_TEXT = ValueForm("any text", _same)
 
 
 def _file(text: str) -> str:
     return "/dev/null" if text.lower() == "none" else text
 
 
-FILE = ValueForm("a file name, or none for /dev/null", _file)
+FILE = ValueForm("a file name, or none for /dev/null", _file, longest=LONGEST_VALUE)

@@ -10,7 +10,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from jobs.script.values.form import UnreadableValue, ValueForm
+from jobs.script.values.form import LONGEST_VALUE, UnreadableValue, ValueForm
 from jobs.script.values.numbers import INT_MAX
 
 
@@ -77,7 +77,7 @@ class MemoryBinding:
     kind: str = ""
     """`NONE`, `RANK`, `LOCAL`, `MAP`, `MASK` or ""."""
     numbers: str = ""
-    """Of MAP and MASK: one number a task."""
+    """Of MAP and MASK: one number a task, or `number*tasks`."""
     prefer: bool = False
     verbose: bool = False
 
@@ -88,6 +88,11 @@ class MemoryBinding:
         return tuple(
             word for word in ("verbose" * self.verbose, "prefer" * self.prefer, kind) if word
         )
+
+    def one_a_task(self) -> str:
+        """Write `1*3,2` as `1,1,1,2`."""
+        parts = (part.partition("*") for part in filter(None, self.numbers.split(",")))
+        return ",".join(number for number, _, times in parts for _ in range(int(times or 1)))
 
     @override
     def __str__(self) -> str:
@@ -100,6 +105,8 @@ _NUMBERS = {
 }
 _MAP = re.compile(r"(map|mask)_?mem[^:=]*[:=](.+)", re.IGNORECASE)
 _MOST_NUMBERS: Final = 10_000
+_MOST_CHARACTERS: Final = 64 * 1024
+"""Of all numbers together."""
 
 
 def _memory_binding(text: str) -> MemoryBinding:
@@ -121,20 +128,26 @@ def _memory_binding(text: str) -> MemoryBinding:
                 if match is None:
                     raise UnreadableValue(f"there is no {word!r}")
                 kind = match[1].upper()
-                numbers = _expanded(kind, match[2])
+                numbers = _checked(kind, match[2])
     return MemoryBinding(kind, numbers, prefer, verbose)
 
 
-def _expanded(kind: str, text: str) -> str:
-    """Write `1*3,2` as `1,1,1,2`."""
+def _checked(kind: str, text: str) -> str:
+    """Check a list such as `1*3,2`, and count what it stands for."""
     found: list[str] = []
+    count = characters = 0
     for part in filter(None, text.split(",")):
         match = _NUMBERS[kind].fullmatch(part)
-        if match is None or (match[2] is not None and not int(match[2])):
+        times = int(match[2] or 1) if match else 0
+        if match is None or not times:
             raise UnreadableValue(f"{part!r} is not a number")
-        found += [match[1]] * int(match[2] or 1)
-        if len(found) > _MOST_NUMBERS:
-            raise UnreadableValue(f"it has more than {_MOST_NUMBERS} numbers")
+        found.append(match[1] if times == 1 else f"{match[1]}*{times}")
+        count += times
+        characters += times * len(match[1])
+        if count > _MOST_NUMBERS or characters > _MOST_CHARACTERS:
+            raise UnreadableValue(
+                f"it has more than {_MOST_NUMBERS} numbers, or {_MOST_CHARACTERS} characters in all of them"
+            )
     if not found:
         raise UnreadableValue("the list is empty")
     return ",".join(found)
@@ -143,11 +156,12 @@ def _expanded(kind: str, text: str) -> str:
 MEMORY_BINDING = ValueForm(
     "a list of none, rank, local, map_mem:numbers, mask_mem:masks, prefer, quiet, verbose",
     _memory_binding,
+    longest=LONGEST_VALUE,
 )
 
 _BINDING = re.compile(
     r"(?:verbose,)?(?:closest.*|none.*|(?:map|map_gpu):[0-9*]+(?:,[0-9*]+)*"
-    r"|(?:mask|mask_gpu):(?:0x)?[0-9a-f*]+(?:,(?:0x)?[0-9a-f*]+)*|(?:per_task|single):[0-9]*.*)",
+    r"|(?:mask|mask_gpu):(?:0x)?[0-9a-f*]+(?:,(?:0x)?[0-9a-f*]+)*|(?:per_task|single):.*)",
     re.IGNORECASE,
 )
 

@@ -4,10 +4,12 @@ Sources: `slurm_parse_array_tok`, `gres_prepend_tres_type`, `validate_acctg_freq
 """
 
 import re
+from functools import partial
 from typing import Final
 
 from bridge.domain import hostlist
-from jobs.script.values.form import UnreadableValue, ValueForm
+from bridge.domain.hostlist import Size
+from jobs.script.values.form import LONGEST_VALUE, UnreadableValue, ValueForm
 
 LIMITS: Final = (
     "CPU",
@@ -41,7 +43,11 @@ def _array(text: str) -> str:
     return text
 
 
-ARRAY = ValueForm("numbers and ranges, and how many tasks run at a time: 0-15:4,20%3", _array)
+ARRAY = ValueForm(
+    "numbers and ranges, and how many tasks run at a time: 0-15:4,20%3",
+    _array,
+    longest=LONGEST_VALUE,
+)
 
 
 def _gres(text: str) -> str:
@@ -85,16 +91,37 @@ LIMIT_NAMES = ValueForm(
 )
 
 
-def _node_names(text: str) -> str:
+MOST_NAMED: Final = Size(names=16_384, characters=512 * 1024)
+"""Of --nodelist, whose names are needed one by one."""
+
+
+def _node_names(most: Size, text: str) -> str:
     if "/" in text:
         raise UnreadableValue("it is a file, which the bridge cannot read: write the names")
     if "{" in text:
         return text  # blocks of a topology: Slurm knows them
     try:
-        hostlist.expand(text)
+        hostlist.measure(text, most=most)
     except ValueError as error:
         raise UnreadableValue(str(error)) from None
     return text
 
 
-NODE_NAMES = ValueForm("names of nodes: a1,gpu[01-04]", _node_names)
+def _names_up_to(most: Size) -> ValueForm[str]:
+    read = partial(_node_names, most)
+    return ValueForm("names of nodes: a1,gpu[01-04]", read, longest=LONGEST_VALUE)
+
+
+NODE_NAMES = _names_up_to(hostlist.MOST)
+NAMED_NODES = _names_up_to(MOST_NAMED)
+
+_LONG_NUMBER = re.compile(r"[0-9]{10}")
+
+
+def _gpus(text: str) -> str:
+    if _LONG_NUMBER.search(text):
+        raise UnreadableValue("a count has more than nine digits")
+    return text
+
+
+GPUS = ValueForm("a count, or a list of type:count", _gpus)

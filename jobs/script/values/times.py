@@ -169,7 +169,7 @@ _NOON: Final = 12
 _FIRST_YEAR: Final = 1900
 _EPOCH = re.compile(r"uts([0-9]{7,12})", re.IGNORECASE)
 _NOW = re.compile(
-    r"now[ \t]*(?:([+-])[ \t]*([0-9]{1,9})[ \t]*(second|minute|hour|day|week)?s?)?[ \t]*",
+    r"now[ \t]*+(?:([+-])[ \t]*+([0-9]{1,9})[ \t]*+(second|minute|hour|day|week)?s?)?[ \t]*+",
     re.IGNORECASE,
 )
 _UNIT_S: Final = {

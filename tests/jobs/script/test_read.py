@@ -5,7 +5,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from jobs.script import body, directives, read, words
-from jobs.script.directives import LONGEST_DIRECTIVE, MOST_DIRECTIVES
+from jobs.script.directives import LONGEST_DIRECTIVE
+from jobs.script.getopt import MOST_OPTIONS
 from jobs.script.options import BY_FIELD, CPUS_PER_TASK, HOLD, OPTIONS, TIME, Treatment
 from jobs.script.words import UnreadableLine
 from tests.jobs.cases import CASES, HEADERS
@@ -149,8 +150,8 @@ def test_what_is_refused_says_what_to_do() -> None:
 
 
 def test_a_header_has_bounds() -> None:
-    many = read.script(script(*["#SBATCH --hold"] * (MOST_DIRECTIVES + 5)))
-    assert [f"line {MOST_DIRECTIVES + 2}"] == [fault.path for fault in many.faults]
+    many = read.script(script(*["#SBATCH --hold"] * (MOST_OPTIONS + 5)))
+    assert [f"line {MOST_OPTIONS + 2}"] == [fault.path for fault in many.faults]
     long = read.script(script(f"#SBATCH --comment={'a' * LONGEST_DIRECTIVE}"))
     assert ["line 2"] == [fault.path for fault in long.faults]
 
