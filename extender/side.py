@@ -70,8 +70,6 @@ class Placement:
         self._wake = wake
         self._await_nodes: set[PodUid] = set()
         """Pods that might start if there were other nodes."""
-        self._edited_at: dict[PodUid, datetime] = {}
-        """When a pod was last edited to ask for something else."""
         self._nodes_edited_at: datetime | None = None
         bridged.hear_edits(self._nodes_edited)
         pods.subscribe(self._changed)
@@ -132,7 +130,6 @@ class Placement:
         slurm_node = seat.node if seat else running[0].nodes[0] if running else None
         kube_node = self._bridged.kube_node(slurm_node) if slurm_node else None
         answer = self._bridged.check(pod, running[0], kube_node, beside) if kube_node else None
-        changed = (self._nodes_edited_at, self._edited_at.get(pod.uid))
         facts = Facts(
             pod=pod,
             view=view,
@@ -144,7 +141,7 @@ class Placement:
             shortfall=self._shortfall(pod, running[0], seat) if running else "",
             refusal=self._submitter.refusal(key),
             unbound=self._unbindable.lately(pod.owner.uid, now) if pod.owner else (),
-            changed_at=max((at for at in changed if at is not None), default=None),
+            nodes_changed_at=self._nodes_edited_at,
         )
         if rules.awaits_nodes(facts):
             self._await_nodes.add(pod.uid)
@@ -163,7 +160,6 @@ class Placement:
     def forget_pod(self, uid: PodUid) -> None:
         """Forget a pod that has been placed or is gone."""
         self._await_nodes.discard(uid)
-        self._edited_at.pop(uid, None)
 
     def _nodes_edited(self) -> None:
         self._nodes_edited_at = self._placeholders.now()
@@ -177,7 +173,6 @@ class Placement:
         """
         if old and new and _asks(old) != _asks(new):
             self._submitter.retry(new.uid)
-            self._edited_at[new.uid] = self._placeholders.now()
         if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):
             self._placeholders.stir()
             self._on_freed()

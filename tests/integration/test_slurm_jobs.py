@@ -297,6 +297,7 @@ def test_what_goes_wrong_is_told_in_status_event_and_why(namespace: Namespace) -
     """Each bad case: what is done to the job once it runs, the reason, and words of `why`."""
     run = namespace.sandbox.run
     namespace.create("nowhere", "true", options={"partition": "none-such"})
+    namespace.create("greedy", "true", options={"gres": "gpu:99"})
     namespace.create("unopened", "true", options={"output": "/proc/none/out"})
     namespace.create("cancelled", "sleep 300")
     namespace.create("requeued", "sleep 300")
@@ -308,6 +309,7 @@ def test_what_goes_wrong_is_told_in_status_event_and_why(namespace: Namespace) -
 
     expected = {
         "nowhere": ("Pending", "SubmitRefused", "SubmitRefused", "has no job in Slurm"),
+        "greedy": ("Failed", "NeverRunnable", "NeverRunnable", "no node can ever satisfy"),
         "unopened": ("Failed", "OutputFailed", "OutputFailed", "has failed"),
         "cancelled": ("Failed", "Cancelled", "Cancelled", "who cancelled it"),
         "requeued": ("Pending", "JobHeldUser", "Requeued", "scontrol release"),
@@ -330,6 +332,8 @@ def test_what_goes_wrong_is_told_in_status_event_and_why(namespace: Namespace) -
         assert words in namespace.why(name)
     assert "partition" in namespace.why("nowhere")
     assert len(namespace.accounted("cancelled")) == 1
+    assert {"exitCode", "signal", "startTime", "outputs"}.isdisjoint(namespace.status("greedy"))
+    assert "signal" not in namespace.why("greedy")
 
 
 def test_every_published_manifest_of_sylabs_runs_unchanged_and_succeeds(

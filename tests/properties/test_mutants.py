@@ -110,13 +110,6 @@ MUTANTS = [
         trouble=("Slurm finds it impossible",),
     ),
     Mutant(
-        name="evicts a running pod because its stand-in is impossible",
-        file="lifecycle/table.py",
-        before="            and not job.is_impossible",
-        after="",
-        trouble=("Slurm finds it impossible", "slurmctld crashes"),
-    ),
-    Mutant(
         name="hands out whatever Slurm granted",
         file="lifecycle/rules/waiting.py",
         before="    if case.facts.shortfall:",

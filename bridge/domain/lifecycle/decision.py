@@ -99,8 +99,8 @@ class Facts:
     """Set from a refused submit until the next accepted one."""
     unbound: tuple[Unbound, ...] = ()
     """Pods of the same controller that kube-scheduler could not bind lately."""
-    changed_at: datetime | None = None
-    """When what the pod asks for, or a node, was last changed; None: not since this process leads."""
+    nodes_changed_at: datetime | None = None
+    """When a node was last added, removed, edited or registered; None: not since this process leads."""
     pin_refusal: PinRefusal | None = None
     """Set since the API server has refused the pin."""
 

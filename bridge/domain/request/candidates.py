@@ -181,9 +181,9 @@ def choose(
         why = (
             room.largest(small[kube_node.name] for kube_node in having)
             if having
-            else Counter(lacking[kube_node.name] for kube_node in matched).most_common(1)[0][0]
+            else f"has {Counter(lacking[node.name] for node in matched).most_common(1)[0][0]}"
         )
-        return Candidates(problem=f"none of the {len(matched)} nodes that suit the pod has {why}")
+        return Candidates(problem=f"none of the {len(matched)} nodes that suit the pod {why}")
     safe = [kube_node for kube_node in large_enough if kube_node.name not in unsafe]
     if not safe:
         why = Counter(unsafe[kube_node.name] for kube_node in large_enough).most_common(1)[0][0]

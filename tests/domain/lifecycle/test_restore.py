@@ -57,6 +57,18 @@ def stand_in(job: SlurmJob, *, number: int = 9, cause: str = "") -> SlurmJob:
     return replace(build.job(job.phase, number=number, end=job.end), identity=whose)
 
 
+def test_a_stand_in_that_could_never_run_says_nothing_about_the_pod() -> None:
+    """Its node may have been registered with less than it had, while the pod goes on."""
+    pod = whole(build.bound())
+    failed = replace(stand_in(build.ended(JobEnd.FAILED)), nodes=(), reason="BadConstraints")
+    facts = build.facts(pod, failed)
+
+    tell = only_tell(replace(facts, view=replace(facts.view, evidence=Evidence.LOST)))
+
+    assert tell.reason == "PlaceholderLost"
+    assert "Slurm job 9 could never run" in tell.message
+
+
 @PLACED
 class TestForgotten:
     def test_is_restored_on_evidence_that_it_was_lost(self, pod: Pod) -> None:

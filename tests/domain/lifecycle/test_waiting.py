@@ -179,12 +179,12 @@ class TestSubmitting:
 
     def test_tries_again_what_could_never_run_when_nodes_have_changed(self) -> None:
         facts = build.facts(build.gated(), _impossible())
-        changed = replace(facts, changed_at=NOW + SECOND)
+        changed = replace(facts, nodes_changed_at=NOW + SECOND)
 
         soon = decide(replace(changed, now=NOW + 2 * SECOND))
         assert soon.retry_after == timedelta(seconds=9)
         assert (Submit(),) == actions(replace(changed, now=NOW + 11 * SECOND))
-        earlier = replace(facts, changed_at=NOW - SECOND, now=NOW + 11 * SECOND)
+        earlier = replace(facts, nodes_changed_at=NOW - SECOND, now=NOW + 11 * SECOND)
         only_tell(earlier)
 
     def test_what_ended_without_a_node_by_our_own_cancel_is_not_impossible(self) -> None:
@@ -198,10 +198,10 @@ class TestSubmitting:
         facts = replace(build.facts(build.gated()), refusal=refusal, now=NOW + 20 * SECOND)
 
         only_tell(facts)
-        assert (Submit(),) == actions(replace(facts, changed_at=NOW + 19 * SECOND))
-        only_tell(replace(facts, changed_at=NOW - SECOND))
+        assert (Submit(),) == actions(replace(facts, nodes_changed_at=NOW + 19 * SECOND))
+        only_tell(replace(facts, nodes_changed_at=NOW - SECOND))
         other = replace(refusal, is_of_nodes=False)
-        only_tell(replace(facts, refusal=other, changed_at=NOW + 19 * SECOND))
+        only_tell(replace(facts, refusal=other, nodes_changed_at=NOW + 19 * SECOND))
 
     def test_avoids_nodes_to_which_its_controllers_pods_could_not_be_bound(self) -> None:
         lately = tuple(Unbound(SlurmNode(f"s{n}"), NOW - timedelta(minutes=20)) for n in (1, 2, 3))

@@ -261,7 +261,7 @@ def _held_as_impossible(case: Case) -> Decision | None:
     else:
         return None
     again_at = since + _IMPOSSIBLE_FOR
-    changed_at = case.facts.changed_at
+    changed_at = case.facts.nodes_changed_at
     if changed_at is not None and changed_at > since:
         again_at = min(again_at, changed_at + _NODES_SETTLE)
     return say(case, NEVER_RUNNABLE, text, retry=again_at - now) if again_at > now else None
@@ -343,7 +343,7 @@ def backoff_left(case: Case) -> timedelta:
         remaining = backoff.left(len(ended), max(begun), now, first=first, cap=cap)
     if refusal := case.facts.refusal:
         after_refusal = backoff.left(refusal.attempts, refusal.at, now, first=first, cap=cap)
-        changed_at = case.facts.changed_at
+        changed_at = case.facts.nodes_changed_at
         if refusal.is_of_nodes and changed_at is not None and changed_at > refusal.at:
             after_refusal = min(after_refusal, refusal.at + _NODES_SETTLE - now)
         remaining = max(remaining, after_refusal)

@@ -46,7 +46,7 @@ class Lack(NamedTuple):
     """What a node never has enough of."""
 
     asked: str
-    """`99 gpu in Slurm`."""
+    """`has 99 gpu in Slurm`."""
     has: int = 0
     told: str = ""
     """How much it has, in words; "" if that says nothing."""
@@ -86,13 +86,13 @@ def largest(lacks: Iterable[Lack]) -> str:
 def _lacking(task: Task, node: Shape) -> Iterator[Lack]:
     """Yield what the node never has enough of; nothing where that cannot be judged."""
     if task.partitions and node.partitions and not set(task.partitions) & set(node.partitions):
-        yield Lack(f"partition {' or '.join(task.partitions)} in Slurm")
+        yield Lack(f"is in partition {' or '.join(task.partitions)}")
     if 0 < node.cpus < task.cpus:
         has, wants = (quantities.told_cpus(n, task.milli_per_cpu) for n in (node.cpus, task.cpus))
-        yield Lack(f"{wants} CPUs in Slurm", node.cpus, has)
+        yield Lack(f"has {wants} CPUs in Slurm", node.cpus, has)
     if 0 < node.memory_mib < task.memory_mib:
         told = f"{node.memory_mib}Mi"
-        yield Lack(f"{task.memory_mib}Mi of memory in Slurm", node.memory_mib, told)
+        yield Lack(f"has {task.memory_mib}Mi of memory in Slurm", node.memory_mib, told)
     yield from _devices_lacking(task.gres, node.gres)
 
 
@@ -104,12 +104,12 @@ def _devices_lacking(asked: str, has: str) -> Iterator[Lack]:
             continue
         for type_, count in sorted(devices.typed.items()):
             if (typed := found.typed.get(type_, 0)) < count:
-                yield Lack(f"{count} {kind}:{type_} in Slurm", typed, str(typed))
+                yield Lack(f"has {count} {kind}:{type_} in Slurm", typed, str(typed))
         typed_count = sum(devices.typed.values())
         # Slurm counts what is asked for by type within what is asked for without.
         count = max(typed_count, devices.count - typed_count)
         if found.count < count:
-            yield Lack(f"{count} {kind} in Slurm", found.count, str(found.count))
+            yield Lack(f"has {count} {kind} in Slurm", found.count, str(found.count))
 
 
 def _read(text: str) -> Mapping[str, _Devices | None]:

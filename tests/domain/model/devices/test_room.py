@@ -23,18 +23,18 @@ def task(cpus: int = 1, memory_mib: int = 1, gres: str = "", partitions: str = "
 @pytest.mark.parametrize(
     ("asked", "lack"),
     [
-        (task(cpus=9), "9 CPUs in Slurm (the largest has 8)"),
+        (task(cpus=9), "has 9 CPUs in Slurm (the largest has 8)"),
         (
             task(memory_mib=32 * 1024 + 1),
-            "32769Mi of memory in Slurm (the largest has 32768Mi)",
+            "has 32769Mi of memory in Slurm (the largest has 32768Mi)",
         ),
-        (task(gres="gres/gpu:99"), "99 gpu in Slurm (the largest has 4)"),
-        (task(gres="gres/gpu:a100:5"), "5 gpu:a100 in Slurm (the largest has 4)"),
-        (task(gres="gres/gpu:h100"), "1 gpu:h100 in Slurm (the largest has 0)"),
-        (task(gres="gres/fpga"), "1 fpga in Slurm (the largest has 0)"),
-        (task(gres="gres/gpu:4,gres/shard:9"), "9 shard in Slurm (the largest has 8)"),
-        (task(partitions="debug"), "partition debug in Slurm"),
-        (task(partitions="debug,long"), "partition debug or long in Slurm"),
+        (task(gres="gres/gpu:99"), "has 99 gpu in Slurm (the largest has 4)"),
+        (task(gres="gres/gpu:a100:5"), "has 5 gpu:a100 in Slurm (the largest has 4)"),
+        (task(gres="gres/gpu:h100"), "has 1 gpu:h100 in Slurm (the largest has 0)"),
+        (task(gres="gres/fpga"), "has 1 fpga in Slurm (the largest has 0)"),
+        (task(gres="gres/gpu:4,gres/shard:9"), "has 9 shard in Slurm (the largest has 8)"),
+        (task(partitions="debug"), "is in partition debug"),
+        (task(partitions="debug,long"), "is in partition debug or long"),
     ],
 )
 def test_what_a_node_never_has_is_named_with_what_it_has(asked: Task, lack: str) -> None:
