@@ -281,8 +281,8 @@ def _orphans(size: int) -> Work:
 
 
 def _breaker(size: int) -> Work:
-    pods = [("alice", lives.bound(), lives.job(number=number + 1)) for number in range(size)]
-    return lambda: breaker.tallies(pods, lives.NOW)
+    pods = [(lives.bound(), lives.job(number=number + 1)) for number in range(size)]
+    return lambda: breaker.tally(pods, lives.NOW)
 
 
 def _queue(size: int) -> Work:

@@ -163,7 +163,8 @@ async def control(
     breaker = breaker_of(term)
     inquiry = Inquiry(program.slurm, clock=program.clock, wake=term.wake)
     restorer = restorer_of(term, inquiry)
-    nodes = nodes_of(term, Holdings(mirror.pods, term.placeholders, inquiry, restorer))
+    holdings = Holdings(mirror.pods, term.placeholders, inquiry, restorer, breaker)
+    nodes = nodes_of(term, holdings)
     bindings = Bindings()
     watch_bindings(mirror, bindings, program.clock)
     side = Endings(
@@ -187,7 +188,7 @@ async def control(
     async with asyncio.TaskGroup() as group:
         if slurm_jobs is not None:
             group.create_task(slurm_jobs.control(term, stop))
-        group.create_task(fillers_of(term, nodes).run(stop))
+        group.create_task(fillers_of(term, nodes, holdings).run(stop))
         group.create_task(term.run(endings, stop, workers=controllers.workers))
         group.create_task(inquiry.run(stop))
         group.create_task(nodes.run(stop))
@@ -282,14 +283,15 @@ def orphans_of(term: Leadership) -> Orphans:
     return orphans
 
 
-def fillers_of(term: Leadership, nodes: NodeController) -> Fillers:
-    """Return what tells Slurm of the pods on its nodes that it did not place."""
+def fillers_of(term: Leadership, nodes: NodeController, holdings: Holdings) -> Fillers:
+    """Return what tells Slurm of the pods on its nodes that none of its jobs stands for."""
     program, mirror = term.program, term.mirror
     return Fillers(
         slurm=program.slurm,
         cluster=program.cluster,
         kube_nodes=mirror.kube_nodes,
         bound=mirror.bound,
+        unbacked=holdings.unbacked,
         placeholders=term.placeholders,
         slurm_node=nodes.slurm_node,
         publishing=registration_settings(program).publishing,

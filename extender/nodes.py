@@ -169,10 +169,17 @@ class Bridged:
         bound = self._bound_on.get(kube_node)
         ours = [other for other in self._ours_on.get(kube_node) if other.uid != pod.uid]
         outlived = {other.uid for other in ours if self._is_outlived(other)}
+        not_yet = (
+            Fit.OUTLIVED
+            if any(other.uid in outlived and not other.is_deleting for other in ours)
+            else Fit.TERMINATING
+        )
         tenants = fit.tenants(bound, ours, outlived=outlived)
         together = fit.Tenant(demand=beside.demand, host_ports=beside.host_ports)
         facts = self._kube_nodes.get(kube_node)
         found = fit.check(pod, facts, (*tenants, together))
+        if found.fit is Fit.TERMINATING:
+            return fit.FitResult(not_yet, found.text)
         if found.fit is not Fit.FITS or facts is None:
             return found
         gres = self._gres.get(nodes.slurm_name(facts))
@@ -189,14 +196,15 @@ class Bridged:
             beside=beside,
             milli_per_cpu=self._milli_per_cpu,
         )
-        return fit.FitResult(Fit.TERMINATING, held) if held else found
+        return fit.FitResult(not_yet, held) if held else found
 
     def _is_outlived(self, pod: Pod) -> bool:
         """Check whether its placeholder is over.
 
         Slurm has given its room away, and the controllers will evict it.
         """
-        job = self._placeholders.job(pod.job_id) if pod.is_bound and pod.job_id else None
+        is_there = pod.is_bound and not pod.is_terminal
+        job = self._placeholders.job(pod.job_id) if is_there and pod.job_id else None
         return job is not None and job.identity.key == pod.workload and job.phase is JobPhase.ENDED
 
     def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:

@@ -212,7 +212,7 @@ class Controllers(Section):
         600, description="How long a lost placeholder may wait to get its nodes back."
     )
     eviction_share: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.3, description="Share of running pods that may be evicted at once because of Slurm."
+        0.3, description="Share of running pods that may go at once as lost in Slurm."
     )
     eviction_always: Count = Field(
         20, description="Number of pods that may be evicted at once regardless of that share."

@@ -1,4 +1,4 @@
-"""Reserve in Slurm what other pods use of its nodes (`bridge.domain.nodes.fillers`).
+"""Reserve in Slurm what pods use of its nodes that it does not know (`bridge.domain.nodes.fillers`).
 
 A look is free, as everything it needs is in memory; Slurm is only written to if something has to
 change.
@@ -15,13 +15,13 @@ from typing import assert_never
 import structlog
 
 from bridge.domain import backoff
-from bridge.domain.ids import ClusterId, SlurmNode, WorkloadKey
+from bridge.domain.ids import ClusterId, KubeNode, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.placeholder import PlaceholderSpec
-from bridge.domain.model.pods import BoundPod
+from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.nodes import fillers
 from bridge.domain.nodes.book import Unknown
 from bridge.domain.nodes.fillers import Fill
@@ -43,6 +43,7 @@ _REFUSED_FIRST = timedelta(seconds=2)
 _REFUSED_CAP = timedelta(minutes=5)
 """Delays after refusals for one node: somebody has to change something in Slurm."""
 
+Unbacked = Callable[[KubeNode], tuple[Pod, ...]]
 SlurmNodeOf = Callable[[SlurmNode], SlurmNodeFacts | Unknown | None]
 
 
@@ -52,7 +53,7 @@ class _Seen:
 
     kube_node: KubeNodeFacts
     slurm_node: SlurmNodeFacts
-    others: tuple[BoundPod, ...]
+    others: tuple[BoundPod | Pod, ...]
     held: tuple[SlurmJob, ...]
 
     def is_same_as(self, before: "_Seen | None") -> bool:
@@ -78,6 +79,7 @@ class Fillers:
         cluster: ClusterId,
         kube_nodes: Cache[KubeNodeFacts],
         bound: Cache[BoundPod],
+        unbacked: Unbacked,
         placeholders: Placeholders,
         slurm_node: SlurmNodeOf,
         publishing: Publishing,
@@ -91,6 +93,7 @@ class Fillers:
             cluster: the cluster that owns the fillers.
             kube_nodes: all nodes of Kubernetes.
             bound: every other pod that has a node.
+            unbacked: returns our pods on a node that run without a placeholder for now.
             placeholders: the leader's view of Slurm's jobs, fillers included.
             slurm_node: returns Slurm's node of a name, as last read.
             publishing: how nodes appear in Slurm.
@@ -102,6 +105,7 @@ class Fillers:
         self._cache = kube_nodes
         self._kube_nodes = KubeNodes(kube_nodes)
         self._others_on = bound.index(bound_to)
+        self._unbacked = unbacked
         self._placeholders = placeholders
         self._slurm_node = slurm_node
         self._publishing = publishing
@@ -174,7 +178,7 @@ class Fillers:
         seen = _Seen(
             kube_node=kube_node,
             slurm_node=slurm_node,
-            others=tuple(self._others_on.get(kube_node.name)),
+            others=(*self._others_on.get(kube_node.name), *self._unbacked(kube_node.name)),
             held=tuple(filter(_is_live_filler, snapshot.by_key.get(key, ()))),
         )
         if seen.is_same_as(self._settled.pop(key, None)):

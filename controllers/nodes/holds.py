@@ -1,8 +1,9 @@
-"""Which nodes Slurm holds for the pods that run there.
+"""Which nodes Slurm holds for the pods that run there, and for which pods it holds nothing.
 
-Keeps other jobs off while placeholders are restored.
+Keeps other jobs off while placeholders are restored, and while pods run without one.
 """
 
+from bridge.domain.ids import KubeNode
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.table import Column
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -13,6 +14,7 @@ from bridge.domain.observation.view import Evidence
 from bridge.kube.cache import Cache
 from bridge.reconcile.nodes import taken_by
 from bridge.reconcile.placeholders import Placeholders
+from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import Inquiry
 from controllers.pods.restoring import Restorer
 
@@ -21,9 +23,15 @@ class Holdings:
     """Our placed pods by node, and the leader's view of their placeholders."""
 
     def __init__(
-        self, pods: Cache[Pod], placeholders: Placeholders, inquiry: Inquiry, restorer: Restorer
+        self,
+        pods: Cache[Pod],
+        placeholders: Placeholders,
+        inquiry: Inquiry,
+        restorer: Restorer,
+        breaker: Breaker,
     ) -> None:
         self._on = pods.index(taken_by)
+        self._breaker = breaker
         self._placeholders = placeholders
         self._inquiry = inquiry
         self._restorer = restorer
@@ -36,6 +44,20 @@ class Holdings:
         pods = self._on.get(kube_node.name) if kube_node else []
         is_in_slurm = slurm_node is not None
         return node_hold.hold(self._hold_for(pod, is_in_slurm=is_in_slurm) for pod in pods)
+
+    def unbacked(self, kube_node: KubeNode) -> tuple[Pod, ...]:
+        """Return the pods that run on a node without a placeholder until somebody decides.
+
+        Slurm would give what they take to others.
+        """
+        bereft = self._breaker.bereft_on(kube_node)
+        return tuple(pod for pod in bereft if not pod.is_deleting and self._stays(pod))
+
+    def _stays(self, pod: Pod) -> bool:
+        _, column = lifecycle.cell(pod, self._placeholders.view(pod, pod.workload))
+        if column is Column.ENDED:
+            return self._breaker.holds()
+        return self._hold_for(pod, is_in_slurm=True) is Hold.UNDECIDED
 
     def _hold_for(self, pod: Pod, *, is_in_slurm: bool) -> Hold:
         row, column = lifecycle.cell(pod, self._placeholders.view(pod, pod.workload))

@@ -7,16 +7,18 @@ back, or may go because of it: it can be withdrawn.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 import structlog
 
 from bridge.domain import names
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import KubeNode
 from bridge.domain.lifecycle import breaker
 from bridge.domain.lifecycle import table as lifecycle
-from bridge.domain.lifecycle.breaker import Held, Limits, Tally
+from bridge.domain.lifecycle.breaker import Limits, Tally
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
@@ -30,9 +32,6 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 
 _log = structlog.get_logger(__name__)
-
-_NAMED = 5
-"""How many users a message names."""
 
 LISTEN_S = 5.0
 """Interval between reads of the namespace while its word matters."""
@@ -62,38 +61,38 @@ class Breaker:
         self._metrics = metrics
         self._counted = -1
         """Sequence number of the last reading that was counted."""
-        self._held: Held | None = None
+        self._held: Tally | None = None
         """Set while evictions are held back."""
-        self._users: dict[PodUid, str] = {}
-        """The Slurm user of each pod, also after Slurm has forgotten its job."""
+        self._bereft: Mapping[KubeNode, Sequence[Pod]] = MappingProxyType({})
+        """The pods that have lost their placeholder, held back or not."""
         self._allowed_until: datetime | None = None
         self._misheard = ""
 
-    def holds(self, pod: Pod) -> bool:
-        """Check whether Slurm's state alone must not evict this pod now."""
+    def holds(self) -> bool:
+        """Check whether no pod may be evicted now for the loss of its placeholder."""
         self._count()
-        return self._held is not None and self._held.concerns(self._users.get(pod.uid, ""))
+        return self._held is not None
+
+    def bereft_on(self, kube_node: KubeNode) -> Sequence[Pod]:
+        """Return the running pods of a node that have lost their placeholder."""
+        self._count()
+        return self._bereft.get(kube_node, ())
 
     def _count(self) -> None:
         """Count once per reading of Slurm."""
         snapshot = self._placeholders.snapshot
         if snapshot is not None and snapshot.sequence != self._counted:
             self._counted = snapshot.sequence
-            pods = [
+            pods = (
                 (pod, self._placeholder(pod))
                 for pod in self._pods.values()
                 if pod.is_bound and not self._placeholders.is_unsure(pod.workload)
-            ]
-            self._users = {pod.uid: self._user(pod, job) for pod, job in pods}
-            whose = ((self._users[pod.uid], pod, job) for pod, job in pods)
-            self._set(breaker.tallies(whose, self._clock.now()))
+            )
+            self._set(breaker.tally(pods, self._clock.now()))
 
     def health(self) -> str | None:
-        """Return what is held back; None if nothing is, or only what single users have lost.
-
-        Nobody can make us not ready by cancelling their own jobs.
-        """
-        if self._held is None or self._held.users is not None:
+        """Return what is held back; None if nothing is."""
+        if self._held is None:
             return None
         return f"{self._what(self._held)}; {self._advice()}{self._misheard}"
 
@@ -131,31 +130,26 @@ class Breaker:
     def _placeholder(self, pod: Pod) -> SlurmJob | None:
         return lifecycle.placeholder(pod, View(jobs=self._placeholders.of(pod.workload)))
 
-    def _user(self, pod: Pod, job: SlurmJob | None) -> str:
-        """Return the Slurm user, as only we record it; "" if nobody knows."""
-        if job is not None and job.identity.frozen is not None:
-            return job.identity.frozen.user
-        if pod.uid in self._users:
-            return self._users[pod.uid]
-        recorded = pod.grant
-        return recorded[1].user if recorded is not None else ""
-
-    def _set(self, tallies: Mapping[str, Tally]) -> None:
-        too_much = breaker.held(tallies, self._limits)
-        before, self._held = self._held, too_much if not self._is_allowed else None
-        self._metrics.pods.evictions_held_back(self._held.tally.bereft if self._held else 0)
-        if self._held and (before is None or before.users != self._held.users):
+    def _set(self, tally: Tally) -> None:
+        by_node = defaultdict(list)
+        for pod in tally.bereft:
+            if pod.kube_node is not None:
+                by_node[pod.kube_node].append(pod)
+        self._bereft = by_node
+        is_too_much = tally.is_too_much(self._limits)
+        before, self._held = self._held, tally if is_too_much and not self._is_allowed else None
+        metrics, count = self._metrics.pods, len(tally.bereft)
+        metrics.without_job(count)
+        metrics.evictions_held_back(count if self._held else 0)
+        if self._held and before is None:
             _log.error("evictions.held_back", what=self._what(self._held), advice=self._advice())
         elif before and not self._held:
-            why = "an operator allows the evictions" if too_much else "the placeholders are back"
+            why = "an operator allows the evictions" if is_too_much else "the placeholders are back"
             _log.warning("evictions.go_on", why=why)
 
-    def _what(self, held: Held) -> str:
-        tally, users = held.tally, sorted(held.users or ())
-        named = f"{', '.join(users[:_NAMED])}{' …' if len(users) > _NAMED else ''}"
-        whose = f" of {named}" if users else ""
+    def _what(self, held: Tally) -> str:
         return (
-            f"{tally.bereft} of {tally.running} running pods{whose} have lost their placeholder, "
+            f"{len(held.bereft)} of {held.running} running pods have lost their placeholder, "
             f"more than may go at once ({self._limits.share:.0%}, or {self._limits.always}): none "
             "is evicted"
         )

@@ -115,7 +115,6 @@ class Endings:
         else:
             self._inquiry.forget(pod.uid)
         given_up = self._given_up(pod, running[0], key) if running else None
-        is_unheld = not view.live or given_up is not None
         return Facts(
             pod=pod,
             view=view,
@@ -124,7 +123,7 @@ class Endings:
             kube_node=self._held(running[0], own) if running else None,
             released=given_up,
             unbindable_since=self._unbindable_since(pod, now) if row is Row.PLACED else None,
-            evictions_held=row is Row.BOUND and is_unheld and self._breaker.holds(pod),
+            evictions_held=row is Row.BOUND and not view.live and self._breaker.holds(),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
         )

@@ -224,14 +224,17 @@ def hold_back(worlds: Worlds) -> None:
     uids = [worlds.submit(name) for name in doomed]
     for name in doomed:
         worlds.await_phase(name, "Running")
-    jobs = [str(worlds.await_live(uid).id) for uid in uids]
+    nodes = {worlds.await_live(uid).nodes for uid in uids}
     worlds.sandbox.stop("controllers")  # seen one after the other they would be few each time
-    worlds.sandbox.run("scancel", *jobs)
+    for node in nodes:
+        worlds.scontrol("update", f"nodename={node}", "state=DOWN", "reason=lost")
     for uid in uids:
         worlds.await_accounted(uid)
     worlds.sandbox.start("controllers")
     read = ("get", "namespaces", names.RELEASE_NAMESPACE)
     wait_until(lambda: any((u.verb, u.resource, u.name) == read for u in asked(worlds.sandbox)), 60)
+    for node in nodes:
+        worlds.scontrol("update", f"nodename={node}", "state=RESUME")
 
 
 async def sign(sandbox: Sandbox, helm: Path) -> None:

@@ -1,7 +1,8 @@
 """Whether the pods of a gang fit beside each other on the node that Slurm gave them, and how much work that is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,28 +12,38 @@ from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import demand
 from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.demand import Resources
-from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.reconcile.nodes import KubeNodes
 from extender.nodes import Bridged
-from tests.make import gangs, placing
+from tests.make import gangs, lives, placing
 from tests.make.visits import visits
 from tests.virtual_time import VirtualClock
 
 
-def bridged(*, cpus: int, pods: int = 110, labels: Mapping[str, str] | None = None) -> Bridged:
-    """Kubernetes has one node, and nobody on it."""
+def bridged(
+    *,
+    cpus: int,
+    pods: int = 110,
+    labels: Mapping[str, str] | None = None,
+    pods_there: Sequence[Pod] = (),
+    job: SlurmJob | None = None,
+) -> Bridged:
+    """Kubernetes has one node, and nobody on it but these pods of one core, all of this job."""
     kube_nodes = Cache(NODES)
     kube_nodes.put(placing.kube_node("n1", cpus=cpus, pods=pods, labels=labels))
+    ours = Cache(PODS)
+    for pod in pods_there:
+        ours.put(replace(pod, kube_node=KubeNode("n1"), demand=placing.demands("1", "256Mi")))
     return Bridged(
         None,  # type: ignore[arg-type]  # Slurm is not asked
         cluster=placing.CLUSTER,
-        pods=Cache(PODS),
+        pods=ours,
         kube_nodes=kube_nodes,
         bound=Cache(BOUND_PODS),
-        placeholders=None,  # type: ignore[arg-type]  # of pods that are there
+        placeholders=SimpleNamespace(job=lambda _: job),  # type: ignore[arg-type]  # all that is asked
         gpu_resources={"nvidia.com/gpu": "gpu"},
         milli_per_cpu=1000,
         clock=VirtualClock(),
@@ -83,6 +94,24 @@ def test_a_node_that_became_hybrid_with_a_static_cpu_manager_meanwhile_takes_no_
     assert [Fit.FITS] == found_of([member], bridged(cpus=3))
     assert [Fit.MISFIT] == found_of([member], there)
     assert [Fit.FITS] == found_of([of_one_core("a", 1)], there)
+
+
+@pytest.mark.parametrize(
+    ("deleting", "expected"),
+    [
+        pytest.param(False, Fit.OUTLIVED, id="nobody evicts it"),
+        pytest.param(True, Fit.TERMINATING, id="it goes"),
+    ],
+)
+def test_a_pod_whose_job_has_ended_is_in_the_way_until_it_is_gone(
+    deleting: bool, expected: Fit
+) -> None:
+    old = lives.bound()
+    ended = lives.ended(JobEnd.NODE_FAIL)
+    there = bridged(cpus=1, pods_there=[lives.deleting(old) if deleting else old], job=ended)
+    new = of_one_core("new", 1)
+
+    assert [expected] == found_of([new], there)
 
 
 def test_a_nodes_place_in_the_topology_is_what_its_annotation_says() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.lifecycle.actions import Cause
+from bridge.domain.nodes import fillers
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
@@ -283,39 +284,52 @@ def test_a_pod_that_ends_while_it_is_suspended_ends_as_it_did(here: Worlds) -> N
 def test_many_are_not_evicted_at_once_before_an_operator_says_so(
     here: Worlds, sandbox: Sandbox
 ) -> None:
-    pods = [f"pod-{number}" for number in range(4)]
-    uids = {name: here.submit(name, annotations=played(stop_seconds=1)) for name in pods}
-    await_read(here, *pods)
+    """Their node failed in Slurm. As long as they run there, Slurm gives what they take to nobody."""
+    doomed, survivor = [f"pod-{number}" for number in range(3)], "survivor"
+    there, elsewhere = on("node-0"), on("node-1")
+    uids = {
+        name: here.submit(name, annotations=played(stop_seconds=1), nodeSelector=there)
+        for name in doomed
+    }
+    here.submit(survivor, nodeSelector=elsewhere)
+    await_read(here, *doomed, survivor)
     jobs = {name: here.live(uid)[0].id for name, uid in uids.items()}
-    doomed, survivor = pods[:3], pods[3]
 
-    # In one request: the controllers must not read Slurm between two of them, when one more may go.
-    sandbox.run("scancel", "--ctld", *(str(jobs[name]) for name in doomed))
+    down(here, "node-0")
 
     for name in doomed:
         told = here.await_pod(name, lambda pod: condition(pod).get("reason") == "EvictionHeldBack")
-        assert f"Slurm job {jobs[name]} was cancelled in Slurm" in condition(told)["message"]
+        assert f"Slurm job {jobs[name]} " in condition(told)["message"]
     await_readiness(sandbox, 503, "3 of 4 running pods have lost their placeholder")
     sandbox.restart("controllers", signal="KILL", wait=False)
     await_readiness(sandbox, 503, f"{names.EVICT_UNTIL_ANNOTATION}=")
-    for name in pods:
+    for name in doomed:
         assert "deletionTimestamp" not in here.await_pod(name, bool)["metadata"]
-    metrics = httpx.get(f"{sandbox.instance.url('controllers-health')}/metrics", trust_env=False)
-    assert "slurm_bridge_evictions_held_back 3.0" in metrics.text
+    assert {"evictions_held_back": 3.0, "pods_without_job": 3.0} == told_in_metrics(sandbox)
+    up(here, "node-0")
+    wait_until(lambda: [3] == filled(sandbox, "node-0"), 60, sandbox=sandbox)
+    late = here.submit("late", cpus="6", nodeSelector=there)
+    here.await_pod("late", lambda pod: condition(pod).get("reason") == "Resources")
+    assert ["PENDING"] == [job.state for job in here.live(late)]
 
     with evictions_allowed(sandbox):
         for name in doomed:
             here.await_gone(name)
-            assert "CANCELLED" == here.await_accounted(uids[name]).state
+            assert "NODE_FAIL" == here.await_accounted(uids[name]).state
         assert "Running" == here.await_pod(survivor, bool)["status"]["phase"]
         await_readiness(sandbox, 200, "[+] evictions: ok")
+        here.await_phase("late", "Running")
+    assert {"evictions_held_back": 0.0, "pods_without_job": 0.0} == told_in_metrics(sandbox)
+    assert [] == filled(sandbox, "node-0")
 
 
 @pytest.mark.attack(
-    "cancel one's own jobs and keep the pods, so that the circuit breaker keeps everybody's",
-    "it counts for each Slurm user",
+    "cancel the jobs of more own pods than may be evicted at once, to compute on without job, charge or limit",
+    "the circuit breaker is for losses; a cancel is evidence, and its pods go however many they are",
 )
-def test_one_users_cancelled_jobs_keep_nobody_elses_pods(here: Worlds, sandbox: Sandbox) -> None:
+def test_who_cancels_many_own_jobs_keeps_no_pod_and_holds_back_nobodys(
+    here: Worlds, sandbox: Sandbox
+) -> None:
     sandbox.run("sacctmgr", "-i", "add", "account", "physics")
     sandbox.run("sacctmgr", "-i", "add", "user", "alice", "account=physics")
     with fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
@@ -330,20 +344,55 @@ def test_one_users_cancelled_jobs_keep_nobody_elses_pods(here: Worlds, sandbox: 
         ]
         hers = Worlds(sandbox, name)
         with policed(sandbox, {"rules": rules}):
-            for number in range(3):
-                hers.submit(f"hers-{number}")
-            uids = {pod: here.submit(pod) for pod in ("stays", "goes", "also-stays")}
-            await_read(hers, *(f"hers-{number}" for number in range(3)))
+            pods = [f"hers-{number}" for number in range(4)]
+            for pod in pods:
+                hers.submit(pod, annotations=played(stop_seconds=1))
+            uids = {pod: here.submit(pod) for pod in ("stays", "goes")}
+            await_read(hers, *pods)
             await_read(here, *uids)
+        jobs = [str(job.id) for job in hers.queue() if job.namespace == name and job.is_live]
 
-        run_as(sandbox, "alice", "scancel", "-u", "alice")
-
-        for number in range(3):
-            hers.await_pod(
-                f"hers-{number}", lambda pod: condition(pod).get("reason") == "EvictionHeldBack"
-            )
+        # In one request: the controllers must not read Slurm between two of them.
+        run_as(sandbox, "alice", "scancel", "--ctld", *jobs)
         here.scancel(here.live(uids["goes"])[0].id)
+
+        for pod in pods:
+            evicted = hers.await_eviction(pod)
+            assert "SlurmCancelled" == condition(evicted, "DisruptionTarget")["reason"]
+            hers.await_gone(pod)
         evicted = here.await_eviction("goes")
         assert "SlurmCancelled" == condition(evicted, "DisruptionTarget")["reason"]
         await_readiness(sandbox, 200, "[+] evictions: ok")
-        hers.clear()
+        assert "Running" == here.await_pod("stays", bool)["status"]["phase"]
+        assert {"evictions_held_back": 0.0, "pods_without_job": 0.0} == told_in_metrics(sandbox)
+
+
+def on(node: str) -> dict[str, str]:
+    """A pod's node selector."""
+    return {"kubernetes.io/hostname": node}
+
+
+def down(worlds: Worlds, node: str) -> None:
+    """Slurm ends all jobs there."""
+    worlds.scontrol("update", f"nodename={node}", "state=DOWN", "reason=lost")
+
+
+def up(worlds: Worlds, node: str) -> None:
+    worlds.scontrol("update", f"nodename={node}", "state=RESUME")
+
+
+def filled(sandbox: Sandbox, node: str) -> list[int]:
+    """CPUs of the fillers that run on a node."""
+    asked = ("--name", fillers.NAME, "--states=RUNNING", "-w", node, "-o", "%C")
+    return [int(line) for line in sandbox.run("squeue", "--noheader", *asked).splitlines()]
+
+
+def told_in_metrics(sandbox: Sandbox) -> dict[str, float]:
+    """Pods that are held back, and pods without a job."""
+    url = f"{sandbox.instance.url('controllers-health')}/metrics"
+    lines = httpx.get(url, trust_env=False).text.splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return {
+        name: float(values[f"slurm_bridge_{name}"])
+        for name in ("evictions_held_back", "pods_without_job")
+    }

@@ -1,4 +1,4 @@
-"""A gang that runs is no reason to hold evictions back. With the breaker's default limits."""
+"""A gang that runs has lost nothing, and is no reason to hold evictions back. With the breaker's default limits."""
 
 from bridge.domain import names
 from bridge.process.clock import SystemClock

@@ -37,6 +37,7 @@ HEALTHY = {
     'slurm_bridge_slurm_token_expiry_timestamp_seconds{instance="e"}': f"{30 * DAY}x60",
     'slurm_bridge_slurm_token_expiry_timestamp_seconds{instance="w"}': "0x60",
     "slurm_bridge_evictions_held_back": "0x60",
+    "slurm_bridge_pods_without_job": "0x60",
     "slurm_bridge_webhook_works": "1x60",
     "slurm_bridge_policy_is_current": "1x60",
     'slurm_bridge_agent_pods{cores="untold",instance="a"}': "3x60",
@@ -88,6 +89,7 @@ SICK: Mapping[str, Mapping[str, str | None]] = {
         'slurm_bridge_slurm_token_expiry_timestamp_seconds{instance="e"}': f"{DAY}x60"
     },
     "SlurmBridgeEvictionsHeldBack": {"slurm_bridge_evictions_held_back": "12x60"},
+    "SlurmBridgePodsWithoutJob": {"slurm_bridge_pods_without_job": "3x60"},
     "SlurmBridgeWebhookDoesNotWork": {"slurm_bridge_webhook_works": "0x60"},
     "SlurmBridgePolicyNotCurrent": {"slurm_bridge_policy_is_current": "0x60"},
     "SlurmBridgeCoresNotPinned": {

@@ -44,7 +44,7 @@ def endings(kube_nodes: KubeNodes) -> Endings:
         placeholders=SimpleNamespace(),  # type: ignore[arg-type]  # nothing is asked
         bindings=Bindings(),
         clock=SystemClock(),
-        breaker=SimpleNamespace(holds=lambda _: False),  # type: ignore[arg-type]  # all that is asked
+        breaker=SimpleNamespace(holds=lambda: False),  # type: ignore[arg-type]  # all that is asked
         inquiry=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
         restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]  # all that is asked
         look_at=lambda _: None,

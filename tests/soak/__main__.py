@@ -40,8 +40,6 @@ _OPTIONS = Options(
     ),
 )
 """A killed leader is followed soon, and a busy machine alone deposes nobody."""
-_OF_CHURN = replace(_OPTIONS, settings=(*_OPTIONS.settings, "controllers.eviction_always=1000"))
-"""After an outage so many are cancelled by scancel at once that the circuit breaker would wait for an operator."""
 _FORGETS_S = 60
 """MinJobAge. Of twenty pods a second six thousand would be in every list of jobs otherwise."""
 _NOT_NEEDED = ("scheduler", "controller-manager")
@@ -150,7 +148,7 @@ def _churn(
     minutes: float, rate: float, seed: int, column: Column, *, poison: bool, hang_every_s: float
 ) -> int:
     with (
-        _bench(_with(_OF_CHURN, column)) as (bench, namespace),
+        _bench(_with(_OPTIONS, column)) as (bench, namespace),
         namespace() as name,
         namespace() as odd,
         namespace() as flooded,

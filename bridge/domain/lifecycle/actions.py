@@ -46,22 +46,13 @@ class Cause(enum.Enum):
         return self not in (Cause.TIME_LIMIT, Cause.NOT_STARTED, Cause.INCOMPLETE)
 
     @property
-    def is_on_slurms_word(self) -> bool:
-        """True if only Slurm says so: the circuit breaker counts these and holds them back."""
-        return self in _ON_SLURMS_WORD
+    def is_loss(self) -> bool:
+        """True if nobody need have meant it: the circuit breaker counts these and holds them back.
 
-
-_ON_SLURMS_WORD = frozenset(
-    {
-        Cause.CANCELLED,
-        Cause.PREEMPTED,
-        Cause.NODE_FAIL,
-        Cause.DEADLINE,
-        Cause.RELEASED,
-        Cause.LOST,
-        Cause.ENDED,
-    }
-)
+        A wiped slurmctld, a partition or node that a configuration lost, make many of these at once.
+        Everything else was said of this very job: by its user, an administrator, a limit.
+        """
+        return self in (Cause.NODE_FAIL, Cause.LOST)
 
 
 class OwnCause(enum.StrEnum):

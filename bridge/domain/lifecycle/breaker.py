@@ -1,24 +1,22 @@
-"""The circuit breaker: many pods at once are not evicted on Slurm's word alone.
+"""The circuit breaker: many pods at once are not evicted for what may be Slurm's mistake.
 
-A plausible but wrong answer, a wiped slurmctld, a mistaken `scancel` of everything: each would
-empty a cluster within seconds. So if too large a share of the running pods has lost its
-placeholder, none is evicted before an operator allows it. Level-triggered: only the current state
-counts, including pods that are already going away for this reason; nothing has to be remembered,
-and once the placeholders are back it closes by itself. What pods did to themselves does not count:
-a time limit that was reached, a container that never started.
+A wiped slurmctld, a configuration without a partition or its nodes, a plausible but wrong answer:
+each would empty a cluster within seconds. So if too large a share of the running pods has lost its
+placeholder, none is evicted for that before an operator allows it. Level-triggered: only the
+current state counts, including pods that are already going away for this reason; nothing has to be
+remembered, and once the placeholders are back it closes by itself.
 
-It counts for each Slurm user, as everybody may cancel their own jobs: one user's keep nobody else's
-pods on nodes that Slurm has given away. Only if the losses are not one user's does it hold back
-everybody's.
+It is for losses only (`Cause.is_loss`). A cancel, a preemption, a limit, a job that was made smaller
+were meant for that very job, and its user can bring them about: their pods go, however many they
+are. Otherwise whoever cancels enough own jobs would compute on without any.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain.lifecycle import released
-from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.lifecycle import reasons
+from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 
 _READ_BY_NOW = timedelta(seconds=15)
@@ -38,65 +36,20 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The number of running pods, and of those that have lost their placeholder."""
+    """The number of running pods, and those that have lost their placeholder."""
 
     running: int
-    bereft: int
+    bereft: tuple[Pod, ...] = ()
 
     def is_too_much(self, limits: Limits) -> bool:
         """Check whether evicting them all would be a disaster."""
-        return self.bereft > max(limits.always, limits.share * self.running)
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Whose evictions are held back."""
-
-    tally: Tally
-    """Of their pods."""
-    users: frozenset[str] | None = None
-    """Slurm users; None: everybody."""
-
-    def concerns(self, user: str) -> bool:
-        """Check whether this Slurm user's pods are kept."""
-        return self.users is None or user in self.users
-
-
-def held(tallies: Mapping[str, Tally], limits: Limits) -> Held | None:
-    """Decide whose evictions to hold back; None: nobody's.
-
-    tallies: of each Slurm user.
-    """
-    total = _sum(tallies.values())
-    too_much = frozenset(user for user, its in tallies.items() if its.is_too_much(limits))
-    worst = max(tallies.values(), key=lambda its: its.bereft, default=Tally(0, 0))
-    rest = Tally(total.running - worst.running, total.bereft - worst.bereft)
-    is_general = total.is_too_much(limits) and (
-        worst.bereft <= rest.bereft or rest.is_too_much(limits)
-    )
-    everybody = {user for user, its in tallies.items() if its.running}
-    if is_general or (too_much and too_much == everybody):
-        return Held(total)
-    return Held(_sum(tallies[user] for user in too_much), too_much) if too_much else None
-
-
-def tallies(pods: Iterable[tuple[str, Pod, SlurmJob | None]], now: datetime) -> Mapping[str, Tally]:
-    """Count each Slurm user's pods."""
-    by_user: defaultdict[str, list[tuple[Pod, SlurmJob | None]]] = defaultdict(list)
-    for user, pod, job in pods:
-        by_user[user].append((pod, job))
-    return {user: tally(theirs, now) for user, theirs in by_user.items()}
-
-
-def _sum(tallies: Iterable[Tally]) -> Tally:
-    every = list(tallies)
-    return Tally(sum(each.running for each in every), sum(each.bereft for each in every))
+        return len(self.bereft) > max(limits.always, limits.share * self.running)
 
 
 def tally(pods: Iterable[tuple[Pod, SlurmJob | None]], now: datetime) -> Tally:
     """Count all our pods, each with its placeholder if Slurm knows one, live or ended."""
     running = [(pod, job) for pod, job in pods if pod.is_bound and not pod.is_terminal]
-    return Tally(len(running), sum(_is_bereft(pod, job, now) for pod, job in running))
+    return Tally(len(running), tuple(pod for pod, job in running if _is_bereft(pod, job, now)))
 
 
 def evict_until(text: str) -> datetime:
@@ -116,6 +69,6 @@ def evict_until(text: str) -> datetime:
 def _is_bereft(pod: Pod, job: SlurmJob | None, now: datetime) -> bool:
     if job is None:
         return pod.start_time is not None and now - pod.start_time > _READ_BY_NOW
-    if job.phase is JobPhase.ENDED:
-        return job.end is not JobEnd.TIMEOUT
-    return released.node_of(pod, job) is not None
+    if job.phase is not JobPhase.ENDED or job.end is None:
+        return False
+    return reasons.cause_of(job.end).is_loss

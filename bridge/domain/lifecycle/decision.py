@@ -26,6 +26,8 @@ class Fit(enum.Enum):
     TERMINATING = "terminating"
     """Not yet: terminating pods still count. Slurm frees at once, containers use their grace
     period."""
+    OUTLIVED = "outlived"
+    """Not yet: pods whose job has ended still run, and nobody has told them to go."""
     MISFIT = "misfit"
     """No: submit again, avoiding that node for a while."""
 

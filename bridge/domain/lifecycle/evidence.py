@@ -59,6 +59,8 @@ def verdict(record: AccountedJob, *, is_up_to_date: bool) -> Evidence:
         return Evidence.LOST
     if JobEnd.COMPLETED.value in record.states and record.ended_at == record.started_at:
         return Evidence.LOST
+    if record.states & {JobEnd.NODE_FAIL.value, JobEnd.BOOT_FAIL.value}:
+        return Evidence.NODE_FAILED
     return Evidence.ENDED
 
 

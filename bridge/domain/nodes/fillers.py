@@ -3,8 +3,8 @@
 On a hybrid node, Slurm offers everything the slurmd reports. Kubernetes has less left, because of
 what the kubelet reserves and of pods that Slurm does not know. An external node was registered with
 what its daemons left of it, but other pods may get there past Slurm, and its daemons may grow while
-jobs run. External jobs of ours hold the difference; without them, Slurm would start jobs whose pods
-do not fit, again and again. No other way takes resources from a node without restarting its slurmd
+jobs run. And pods of ours may run on without their job until somebody decides. External jobs of
+ours hold the difference; without them, Slurm would start jobs whose pods do not fit, again and again. No other way takes resources from a node without restarting its slurmd
 (measured with 26.05: `scontrol update` refuses CPUs and memory, and a reservation of memory takes
 the whole node). A running job cannot be resized. To hold more, another filler is added; to hold less, a smaller filler starts
 before the larger one ends; in between, too much is held. Where there is no room beside the larger

@@ -28,6 +28,8 @@ class Evidence(enum.Enum):
     (`bridge.domain.lifecycle.evidence`)."""
     ENDED = "ended"
     """slurmdbd knows its end."""
+    NODE_FAILED = "node failed"
+    """slurmdbd knows its end, which nobody need have meant (`Cause.is_loss`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

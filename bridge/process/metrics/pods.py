@@ -31,6 +31,10 @@ class PodMetrics:
         self._evictions_held_back = registry.gauge(
             "evictions_held_back", "Pods that the circuit breaker keeps; 0 while it is closed."
         )
+        self._without_job = registry.gauge(
+            "pods_without_job",
+            "Running pods whose placeholder Slurm has lost, or ended with their node.",
+        )
 
     def decided(self, action: str) -> None:
         """Record an action the lifecycle has decided on."""
@@ -54,6 +58,10 @@ class PodMetrics:
     def evictions_held_back(self, pods: int) -> None:
         """Record how many evictions the circuit breaker holds back."""
         self._evictions_held_back.set(pods)
+
+    def without_job(self, pods: int) -> None:
+        """Record how many running pods have lost their placeholder."""
+        self._without_job.set(pods)
 
     def submitted(self, since_create_s: float) -> None:
         """Record that a pod's placeholder was submitted."""

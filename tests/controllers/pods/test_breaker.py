@@ -115,7 +115,7 @@ def health(job: SlurmJob | None) -> str | None:
             group.create_task(placeholders.run(stop, wake=lambda _: None))
             await clock.sleep(3)
             stop.set()
-        breaker.holds(gang[0])
+        breaker.holds()
         return breaker.health()
 
     return virtual_time.run(main)
@@ -125,11 +125,15 @@ def test_a_gang_that_runs_has_its_placeholder() -> None:
     assert health(build.job(JobPhase.RUNNING)) is None
 
 
-def test_a_gang_whose_job_was_cancelled_is_counted_pod_by_pod() -> None:
-    words = health(build.ended(JobEnd.CANCELLED))
+def test_a_gang_whose_node_failed_is_counted_pod_by_pod() -> None:
+    words = health(build.ended(JobEnd.NODE_FAIL))
 
     assert words is not None
     assert words.startswith(f"{SIZE} of {SIZE} running pods have lost their placeholder")
+
+
+def test_a_gang_whose_job_was_cancelled_has_not_lost_it() -> None:
+    assert health(build.ended(JobEnd.CANCELLED)) is None
 
 
 def test_a_gang_whose_job_cannot_be_read_has_not_lost_it() -> None:
@@ -159,7 +163,7 @@ def test_a_permission_that_is_withdrawn_is_heard() -> None:
 
     async def main(clock: VirtualClock) -> list[bool]:
         gang, namespace = members(clock), OwnNamespace()
-        ended = placeholder(gang, build.ended(JobEnd.CANCELLED))
+        ended = placeholder(gang, build.ended(JobEnd.NODE_FAIL))
         metrics = Metrics("controllers")
         placeholders = Placeholders(
             Slurm(clock, {GANG: (ended,)}),  # type: ignore[arg-type]  # all that is asked of it
@@ -186,7 +190,7 @@ def test_a_permission_that_is_withdrawn_is_heard() -> None:
             for word in (None, (clock.now() + timedelta(hours=1)).isoformat(), None):
                 namespace.word = word
                 await clock.sleep(2 * LISTEN_S)
-                held.append(breaker.holds(gang[0]))
+                held.append(breaker.holds())
             stop.set()
         return held
 

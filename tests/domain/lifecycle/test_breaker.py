@@ -7,12 +7,12 @@ import pytest
 
 from bridge.domain.lifecycle import breaker
 from bridge.domain.lifecycle import table as lifecycle
-from bridge.domain.lifecycle.actions import Cause, Evict, Tell
-from bridge.domain.lifecycle.breaker import Held, Limits, Tally
-from bridge.domain.lifecycle.decision import Decision, Facts
+from bridge.domain.lifecycle.actions import Action, Cancel, Cause, Evict, OwnCause, Tell
+from bridge.domain.lifecycle.breaker import Limits, Tally
+from bridge.domain.lifecycle.decision import Decision, Facts, Fit
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.observation.view import View
+from bridge.domain.observation.view import Evidence, View
 from tests.make import lives as build
 from tests.make.lives import NOW
 
@@ -20,53 +20,57 @@ LIMITS = Limits(share=0.3, always=20)
 
 
 @pytest.mark.parametrize(
-    ("tally", "expected"),
+    ("running", "bereft", "expected"),
     [
-        pytest.param(Tally(10, 10), False, id="all of a few"),
-        pytest.param(Tally(20, 20), False, id="as many as may always go"),
-        pytest.param(Tally(21, 21), True, id="one more"),
-        pytest.param(Tally(1000, 300), False, id="the share"),
-        pytest.param(Tally(1000, 301), True, id="more than the share"),
-        pytest.param(Tally(0, 0), False, id="nothing runs"),
+        pytest.param(10, 10, False, id="all of a few"),
+        pytest.param(20, 20, False, id="as many as may always go"),
+        pytest.param(21, 21, True, id="one more"),
+        pytest.param(1000, 300, False, id="the share"),
+        pytest.param(1000, 301, True, id="more than the share"),
+        pytest.param(0, 0, False, id="nothing runs"),
     ],
 )
-def test_too_much_is_more_than_both_limits(tally: Tally, expected: bool) -> None:
-    assert expected is tally.is_too_much(LIMITS)
+def test_too_much_is_more_than_both_limits(running: int, bereft: int, expected: bool) -> None:
+    assert expected is Tally(running, (build.bound(),) * bereft).is_too_much(LIMITS)
 
 
 @pytest.mark.parametrize(
     ("pod", "job", "expected"),
     [
-        pytest.param(build.bound(), build.job(), Tally(1, 0), id="runs"),
-        pytest.param(build.bound(), build.job(JobPhase.PAUSED), Tally(1, 0), id="suspended"),
-        pytest.param(build.bound(), build.waiting(), Tally(1, 0), id="waits again"),
-        pytest.param(build.bound(), build.ended(JobEnd.CANCELLED), Tally(1, 1), id="cancelled"),
-        pytest.param(build.bound(), build.ended(JobEnd.NODE_FAIL), Tally(1, 1), id="node failed"),
-        pytest.param(build.bound(), build.ended(JobEnd.TIMEOUT), Tally(1, 0), id="time limit"),
-        pytest.param(build.bound(), None, Tally(1, 1), id="unknown to Slurm"),
+        pytest.param(build.bound(), build.job(), (1, 0), id="runs"),
+        pytest.param(build.bound(), build.job(JobPhase.PAUSED), (1, 0), id="suspended"),
+        pytest.param(build.bound(), build.waiting(), (1, 0), id="waits again"),
+        pytest.param(build.bound(), build.ended(JobEnd.NODE_FAIL), (1, 1), id="node failed"),
+        pytest.param(build.bound(), build.ended(JobEnd.BOOT_FAIL), (1, 1), id="boot failed"),
+        *(
+            pytest.param(build.bound(), build.ended(end), (1, 0), id=end.value)
+            for end in JobEnd
+            if end not in (JobEnd.NODE_FAIL, JobEnd.BOOT_FAIL)
+        ),
+        pytest.param(build.bound(), None, (1, 1), id="unknown to Slurm"),
         pytest.param(
             replace(build.bound(), start_time=NOW - timedelta(seconds=10)),
             None,
-            Tally(1, 0),
+            (1, 0),
             id="not read yet",
         ),
         pytest.param(
             build.deleting(build.bound()),
-            build.ended(JobEnd.CANCELLED),
-            Tally(1, 1),
+            build.ended(JobEnd.NODE_FAIL),
+            (1, 1),
             id="on its way out for it",
         ),
-        pytest.param(
-            build.deleting(build.bound()), build.job(), Tally(1, 0), id="deleted by somebody"
-        ),
-        pytest.param(build.placed(), build.ended(JobEnd.CANCELLED), Tally(0, 0), id="not bound"),
-        pytest.param(build.succeeded(), build.ended(JobEnd.CANCELLED), Tally(0, 0), id="over"),
+        pytest.param(build.deleting(build.bound()), build.job(), (1, 0), id="deleted by somebody"),
+        pytest.param(build.placed(), build.ended(JobEnd.NODE_FAIL), (0, 0), id="not bound"),
+        pytest.param(build.succeeded(), build.ended(JobEnd.NODE_FAIL), (0, 0), id="over"),
     ],
 )
-def test_a_running_pod_without_a_live_placeholder_is_counted(
-    pod: Pod, job: SlurmJob | None, expected: Tally
+def test_a_running_pod_that_has_lost_its_placeholder_is_counted(
+    pod: Pod, job: SlurmJob | None, expected: tuple[int, int]
 ) -> None:
-    assert expected == breaker.tally([(pod, job)], NOW)
+    tally = breaker.tally([(pod, job)], NOW)
+
+    assert expected == (tally.running, len(tally.bereft))
 
 
 def decide(pod: Pod, view: View, *, held: bool = True) -> Decision:
@@ -74,8 +78,8 @@ def decide(pod: Pod, view: View, *, held: bool = True) -> Decision:
     return lifecycle.decide(facts, build.POLICY)
 
 
-def test_what_slurm_ended_stays_and_is_told_so_while_the_breaker_is_open() -> None:
-    view = build.view(build.ended(JobEnd.CANCELLED))
+def test_what_has_lost_its_placeholder_stays_and_is_told_so_while_the_breaker_is_open() -> None:
+    view = build.view(build.ended(JobEnd.NODE_FAIL))
 
     held = decide(build.bound(), view)
     goes = decide(build.bound(), view, held=False)
@@ -90,26 +94,33 @@ def test_what_slurm_ended_stays_and_is_told_so_while_the_breaker_is_open() -> No
 @pytest.mark.parametrize(
     ("pod", "job"),
     [
-        pytest.param(build.placed(), build.ended(JobEnd.CANCELLED), id="it never ran"),
-        pytest.param(build.bound(), build.ended(JobEnd.TIMEOUT), id="its own time limit"),
+        pytest.param(build.placed(), build.ended(JobEnd.NODE_FAIL), id="it never ran"),
+        *(
+            pytest.param(build.bound(), build.ended(end), id=end.value)
+            for end in JobEnd
+            if end not in (JobEnd.NODE_FAIL, JobEnd.BOOT_FAIL)
+        ),
     ],
 )
 def test_the_breaker_is_no_concern_of(pod: Pod, job: SlurmJob) -> None:
     assert isinstance(decide(pod, build.view(job)).actions[0], Evict)
 
 
-def test_every_cause_is_slurms_word_or_the_pods_own() -> None:
-    own = {cause for cause in Cause if not cause.is_on_slurms_word}
+def test_nobody_need_have_meant_a_loss() -> None:
+    assert {Cause.NODE_FAIL, Cause.LOST} == {cause for cause in Cause if cause.is_loss}
 
-    a_siblings = Cause.MEMBER_FAILED
-    assert {
-        Cause.TIME_LIMIT,
-        Cause.NOT_BOUND,
-        Cause.NOT_STARTED,
-        Cause.SUSPENDED,
-        a_siblings,
-        Cause.INCOMPLETE,
-    } == own
+
+@pytest.mark.parametrize(
+    ("evidence", "held"), [(Evidence.NODE_FAILED, Tell), (Evidence.ENDED, Evict)]
+)
+def test_of_purged_jobs_only_those_that_a_node_took_along_are_held_back(
+    evidence: Evidence, held: type[Action]
+) -> None:
+    """Whoever cancels own jobs while the controllers are down gains nothing either."""
+    view = replace(build.view(), evidence=evidence, surely_none=True)
+
+    assert isinstance(decide(build.bound(), view).actions[0], held)
+    assert isinstance(decide(build.bound(), view, held=False).actions[0], Evict)
 
 
 def test_the_operators_word_is_a_moment_with_its_zone() -> None:
@@ -122,48 +133,15 @@ def test_the_operators_word_is_a_moment_with_its_zone() -> None:
             breaker.evict_until(wrong)
 
 
-@pytest.mark.parametrize(
-    ("tallies", "expected"),
-    [
-        pytest.param({"a": Tally(40, 20), "b": Tally(60, 1)}, None, id="few of each"),
-        pytest.param(
-            {"a": Tally(40, 21), "b": Tally(0, 0)},
-            Held(Tally(40, 21)),
-            id="there is one user only",
-        ),
-        pytest.param(
-            {"a": Tally(40, 40), "b": Tally(60, 5)},
-            Held(Tally(40, 40), frozenset({"a"})),
-            id="one user has lost many",
-        ),
-        pytest.param(
-            {"a": Tally(40, 40), "b": Tally(60, 30)},
-            Held(Tally(100, 70)),
-            id="others have lost too many as well",
-        ),
-        pytest.param(
-            {user: Tally(10, 10) for user in "abcd"},
-            Held(Tally(40, 40)),
-            id="few of each, and all together",
-        ),
-        pytest.param(
-            {"a": Tally(25, 25), "b": Tally(30, 30), "c": Tally(500, 0)},
-            Held(Tally(55, 55), frozenset({"a", "b"})),
-            id="two users have lost many",
-        ),
-    ],
-)
-def test_one_users_losses_hold_back_nobody_elses_evictions(
-    tallies: dict[str, Tally], expected: Held | None
-) -> None:
-    assert expected == breaker.held(tallies, LIMITS)
+def test_who_is_to_start_beside_them_waits_a_minute_and_goes_elsewhere() -> None:
+    minute = timedelta(minutes=1)
+    facts = replace(build.facts(build.gated(), build.job()), fit=Fit.OUTLIVED)
 
+    tell = build.only_tell(replace(facts, since=NOW - minute + timedelta(seconds=1)))
+    assert "where pods run whose jobs have ended" in tell.message
 
-def test_each_pod_counts_for_its_user() -> None:
-    pods = [
-        ("a", build.bound(), build.ended()),
-        ("a", build.bound(), build.job()),
-        ("b", build.bound(), None),
-    ]
-
-    assert {"a": Tally(2, 1), "b": Tally(1, 1)} == breaker.tallies(pods, NOW)
+    cancel, told = build.actions(replace(facts, since=NOW - minute))
+    assert isinstance(cancel, Cancel)
+    assert cancel.cause is OwnCause.MISFIT
+    assert isinstance(told, Tell)
+    assert "nobody evicts them: looking for another" in told.message

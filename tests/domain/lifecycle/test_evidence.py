@@ -37,7 +37,7 @@ def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> AccountedJob:
             ended("COMPLETED", after=timedelta(0)), Evidence.LOST, id="it was fixed as a runaway"
         ),
         pytest.param(ended("TIMEOUT"), Evidence.ENDED, id="its time was over"),
-        pytest.param(ended("NODE_FAIL"), Evidence.ENDED, id="its node failed"),
+        pytest.param(ended("NODE_FAIL"), Evidence.NODE_FAILED, id="its node failed"),
         pytest.param(ended("PREEMPTED"), Evidence.ENDED, id="it was preempted"),
     ],
 )

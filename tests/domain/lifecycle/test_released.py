@@ -13,7 +13,7 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from tests.make import lives as build
-from tests.make.lives import actions, decide
+from tests.make.lives import actions
 
 GRANTED = Grant(
     name="ring",
@@ -79,11 +79,12 @@ def test_its_pod_is_evicted_and_told_which(pod: Pod) -> None:
     assert "was made smaller while it ran and no longer holds node s2" in evict.message
 
 
-def test_the_breaker_counts_it_and_holds_it_back() -> None:
-    tally = breaker.tally([(member(2), job("s1")), (member(0), job("s1"))], build.NOW)
-    assert (2, 1) == (tally.running, tally.bereft)
+def test_the_breaker_does_not_count_it_nor_hold_it_back() -> None:
+    """Its user made the job smaller: so many pods as one likes would stay on nodes of others."""
+    assert () == breaker.tally([(member(2), job("s1")), (member(0), job("s1"))], build.NOW).bereft
 
     facts = replace(
         build.facts(build.bound(), job("s1")), released=SlurmNode("s2"), evictions_held=True
     )
-    assert "an operator must allow" in decide(facts).reason
+    (evict,) = actions(facts)
+    assert isinstance(evict, Evict)

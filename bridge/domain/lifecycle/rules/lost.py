@@ -57,6 +57,9 @@ def keep_forgotten(case: Case) -> Decision:
         case Evidence.ENDED:
             text = f"{job} has ended and is purged, as slurmdbd knows"
             return do(text, Evict(cause=Cause.ENDED, message=text))
+        case Evidence.NODE_FAILED:
+            text = f"{job} has ended because its node failed in Slurm, and is purged, as slurmdbd knows"
+            return do(text, Evict(cause=Cause.NODE_FAIL, message=text))
         case Evidence.LOST:
             return _restore(case, f"Slurm lost {job} without ending it")
         case Evidence.NONE:

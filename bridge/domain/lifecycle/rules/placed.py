@@ -117,11 +117,14 @@ def tell_paused(case: JobCase) -> Decision:
 
 
 def hold_back(case: Case, decision: Decision) -> Decision:
-    """Tell instead of Evict while the circuit breaker is open; a pod that never ran may go."""
+    """Tell instead of Evict what may be Slurm's mistake, while the circuit breaker is open.
+
+    A pod that never ran may go.
+    """
     evict = next((action for action in decision.actions if isinstance(action, Evict)), None)
     if not (case.facts.evictions_held and case.pod.is_bound and evict):
         return decision
-    if not evict.cause.is_on_slurms_word:
+    if not evict.cause.is_loss:
         return decision
     text = (
         f"{evict.message}, and so many other pods lost theirs that an operator must allow "

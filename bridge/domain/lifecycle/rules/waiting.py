@@ -53,6 +53,8 @@ _NODES_SETTLE = timedelta(seconds=10)
 """After nodes have changed, those that lacked some are tried again so soon."""
 
 _TERMINATING = "NodeTerminatingPods"
+_OUTLIVED_FOR = timedelta(minutes=1)
+"""How long to hold an allocation for pods that nobody evicts; its user is charged meanwhile."""
 
 _GRANT_HELD = "GrantHeld"
 """The condition's reason while none is submitted; it stays when Slurm has forgotten the jobs."""
@@ -115,7 +117,8 @@ def tell_why(case: JobCase) -> Decision:
 def assign(case: JobCase) -> Decision:
     """Assign; does not fit, or got less than the pod takes: Cancel with that cause.
 
-    Terminating pods in the way, or Kubernetes still makes its claim: Wait. Its claims got no devices:
+    Terminating pods in the way, or Kubernetes still makes its claim: Wait. Pods in the way whose job
+    has ended, and that nobody tells to go: Wait for a minute, then Cancel. Its claims got no devices:
     Tell, and try again. A pin that has failed so, or that the API server has refused, for as long as
     a bind may take counts as a misfit.
     """
@@ -133,7 +136,7 @@ def assign(case: JobCase) -> Decision:
             return wait(f"fit on {node} not examined yet", retry=case.policy.poll_interval)
         case Fit.FITS:
             return _pin(case, node)
-        case Fit.TERMINATING:
+        case Fit.TERMINATING | Fit.OUTLIVED:
             return _await_room(case, node)
         case Fit.MISFIT:
             return _misfit(case, case.facts.fit_text or f"{node} cannot take it")
@@ -287,9 +290,13 @@ def _await_room(case: JobCase, node: KubeNode) -> Decision:
 
     Slurm frees at once, containers use their grace period.
     """
+    is_outlived = case.facts.fit is Fit.OUTLIVED
+    if is_outlived and case.dwelt >= _OUTLIVED_FOR:
+        return _misfit(case, "pods run there whose jobs have ended, and nobody evicts them")
     began = case.job.started_at
     since = f" since {began:%H:%M:%S} UTC" if began else ""
-    text = f"Slurm job {case.job.id} has node {node}{since}, where pods are still terminating"
+    what = "pods run whose jobs have ended" if is_outlived else "pods are still terminating"
+    text = f"Slurm job {case.job.id} has node {node}{since}, where {what}"
     if case.dwelt < case.policy.tell_after:
         return wait(text, retry=_SOON)
     return say(case, _TERMINATING, text, job_id=case.job.id, retry=_SOON)
