@@ -137,7 +137,7 @@ def test_nobody_gets_a_node_that_comes_back_with_pods_however_long_that_takes(
 
 def _accounted_limit(worlds: Worlds, tenant: Tenant) -> str:
     columns = ("-X", "-n", "-P", "-o", "Timelimit")
-    return worlds.sandbox.run("sacct", "-j", tenant.sluid, *columns).strip()
+    return worlds.sandbox.run("sacct", "-j", str(tenant.job), *columns).strip()
 
 
 def test_a_gang_gets_its_places_back_as_they_were(world: Worlds, fragile_sandbox: Sandbox) -> None:

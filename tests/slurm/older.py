@@ -71,6 +71,8 @@ class OlderSlurm:
         match request.method, head, name:
             case _, "ping", _:
                 return "ping"
+            case "GET", "nodes", _:
+                return "nodes since" if request.query else "nodes"
             case "POST", "new", "node":
                 return "create a node"
             case "POST", "job", "submit":

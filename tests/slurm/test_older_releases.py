@@ -17,11 +17,12 @@ from bridge.domain.model.batch import BatchMark
 from bridge.domain.model.identities import Frozen
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import Changes
-from bridge.slurm import accounting, jobs, marked
+from bridge.slurm import accounting, jobs, marked, nodes
 from bridge.slurm.allocated import cpus, devices, launches
 from bridge.slurm.batch_jobs import calls
 from bridge.slurm.errors import NotFound, Rejected
 from bridge.slurm.jobs import Ending
+from bridge.slurm.nodes import NodeListing
 from tests.slurm.older import RELEASES, OlderSlurm
 from tests.slurm.placeholders import CLUSTER, identity, spec
 
@@ -189,6 +190,20 @@ def test_a_newer_release_takes_a_group_by_name() -> None:
     slurm = OlderSlurm("25.11.7")
 
     assert slurm.job_id == asyncio.run(jobs.submit(slurm.client, spec(group="physics")))
+
+
+def test_nodes_are_listed_although_their_changes_cannot_be_asked_for() -> None:
+    """Where nodes have changed since, and partitions have not, slurmrestd 25.11 answers with an error."""
+    slurm = OlderSlurm("25.11.7")
+
+    async def twice() -> list[NodeListing]:
+        first = await nodes.renewed(slurm.client, None)
+        return [first, await nodes.renewed(slurm.client, first)]
+
+    first, second = asyncio.run(twice())
+
+    assert ["node-0"] == [node.name for node in first.nodes] == [node.name for node in second.nodes]
+    assert 3 == slurm.asked.count("GET slurm nodes/")
 
 
 def test_another_jobs_record_in_slurmdbd_is_told_apart_where_it_has_a_sluid() -> None:

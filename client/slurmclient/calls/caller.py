@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Final, TypeVar
 
 import aiohttp
@@ -39,6 +40,10 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     def is_conditional(self) -> bool:
         """Whether the answer may be that nothing has changed (HTTP 304)."""
         return self.query.get("update_time") is not None
+
+    def unconditional(self) -> "_Wanted":
+        """Return the same, for an answer with everything."""
+        return structs.replace(self, query={**self.query, "update_time": None})
 
     def request(self, dialect: Dialect, *, resends: bool = False) -> Request:
         """Return the request in the server's version; raise like `Operation.target`."""
@@ -244,6 +249,9 @@ class Caller:
 
     async def _perform_once(self, wanted: _Wanted, read: Callable[[bytes], T]) -> T | None:
         reply = await self._exchange(wanted)
+        if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR and wanted.is_conditional:
+            # Before 26.05 slurmrestd fails where nodes have changed, and partitions have not.
+            reply = await self._exchange(wanted.unconditional())
         if reply.status == NOT_MODIFIED and wanted.is_conditional:
             return None
         try:
