@@ -196,7 +196,7 @@ OPTIONS: Final[Sequence[SbatchOption[Any]]] = (
 )
 """The table."""
 
-UMASK = SbatchOption("umask", form=TEXT)
+UMASK = SbatchOption("umask", form=numbers.UMASK)
 """Not an option of sbatch's: what `#PBS -W umask=` becomes."""
 
 BY_FIELD: Final = {option.field: option for option in OPTIONS}

@@ -65,6 +65,15 @@ def _short(text: str) -> int:
 
 SHORT = ValueForm("a whole number of at most 65533", _short)
 
+
+def _umask(text: str) -> str:
+    if not re.fullmatch(r"[0-7]{1,4}", text):
+        raise UnreadableValue("it is no octal number of at most four digits")
+    return text
+
+
+UMASK = ValueForm("an octal number: 022", _umask)
+
 _NICEST: Final = 2**31 - 3
 
 

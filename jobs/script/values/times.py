@@ -166,6 +166,8 @@ def _day(year: int, month: int, day: int) -> date:
 
 
 _NOON: Final = 12
+_FURTHEST_S: Final = 1500 * 365 * 86400
+"""From now, or from 1970: what a calendar holds in every zone."""
 _FIRST_YEAR: Final = 1900
 _EPOCH = re.compile(r"uts([0-9]{7,12})", re.IGNORECASE)
 _NOW = re.compile(
@@ -200,10 +202,10 @@ _PIECE = re.compile(
 
 def _point(text: str) -> PointInTime:
     if match := _EPOCH.fullmatch(text):
-        return PointInTime(unix_s=int(match[1]))
+        return PointInTime(unix_s=_within_reach(int(match[1])))
     if match := _NOW.fullmatch(text):
         seconds = int(match[2] or 0) * _UNIT_S[(match[3] or "").lower()]
-        return PointInTime(after_now_s=-seconds if match[1] == "-" else seconds)
+        return PointInTime(after_now_s=_within_reach(-seconds if match[1] == "-" else seconds))
     day = clock = ""
     position = 0
     while position < len(text):
@@ -215,6 +217,12 @@ def _point(text: str) -> PointInTime:
     if not (day or clock):
         raise UnreadableValue("it names neither a day nor a time")
     return PointInTime(day=day, clock=clock)
+
+
+def _within_reach(seconds: int) -> int:
+    if abs(seconds) > _FURTHEST_S:
+        raise UnreadableValue("it is more than 1500 years away")
+    return seconds
 
 
 def _clock_of(piece: re.Match[str]) -> str:

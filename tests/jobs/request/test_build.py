@@ -32,6 +32,24 @@ def test_the_body_is_what_slurmrestd_takes() -> None:
     assert str(body["script"]).startswith("#!/bin/sh\n#SBATCH -N2")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#SBATCH --begin=uts999999999999",
+        "#SBATCH --deadline=now+999999999weeks",
+        "#SBATCH --begin=now-999999999weeks",
+        "#PBS -W umask=9",
+        "#PBS -W umask=",
+        f"#PBS -W umask={'7' * 9000}",
+        f"#SBATCH --gpus-per-task={'1' * 900}",
+    ],
+)
+def test_numbers_beyond_all_bounds_are_told_with_their_line(line: str) -> None:
+    found = build(f"#!/bin/sh\n{line}\ntrue\n", name="job.sh", origin=HERE)
+
+    assert ["line 2"] == [fault.path for fault in found.faults]
+
+
 def test_all_contradictions_are_told_at_once() -> None:
     found = built(
         "--mem=1 --mem-per-cpu=1", "-c1 --cpus-per-gpu=1", "--exclusive -s", "-m arbitrary"
