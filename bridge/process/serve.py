@@ -9,9 +9,10 @@ two, hence two segments (and TLS records), which on a socket without TCP_NODELAY
 import asyncio
 import contextlib
 import functools
+import itertools
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import uvicorn
@@ -31,6 +32,20 @@ SMALL_BYTES = 64 * 2**10
 
 HEAD_LIMIT_BYTES = 64 * 2**10
 """The parser itself has no limit."""
+
+HEADS_LIMIT_BYTES = 8 * 2**20
+"""Limit on all heads being received; above it, only small ones go on."""
+
+SMALL_HEAD_BYTES = 8 * 2**10
+"""The API server's have some 500 bytes."""
+
+MOST_CONNECTIONS = 512
+"""An API server opens one for each review under way, and keeps few: by default it creates 200 objects at once. One costs
+50 KiB with TLS, so all of them cost a tenth of the webhook's memory limit."""
+
+MOST_HANDSHAKES = 256
+HANDSHAKE_S = 5.0
+"""Of handshakes under way there are so many at once, each as long."""
 
 REQUEST_S = 30.0
 """Time for a head, and for a body, to arrive: the API server's longest wait for a webhook."""
@@ -73,12 +88,13 @@ async def serve(
     stop: asyncio.Event,
     tls: ssl.SSLContext | None = None,
     grace_s: int = 10,
-    most_connections: int | None = None,
+    most_connections: int = MOST_CONNECTIONS,
 ) -> None:
     """Serve until `stop` is set, let requests finish for up to `grace_s` seconds, close `sock`.
 
-    Beyond `most_connections`, the oldest connection is closed for each new one: whoever opens many
-    closes their own, and a probe still gets its response.
+    Beyond `most_connections`, one is closed for each new one, the oldest of those that have not asked anything yet
+    before all others, and never one that is being answered: whoever opens many closes their own, and a probe still gets
+    its response.
     """
     config = uvicorn.Config(
         BodyLimit(app),
@@ -96,9 +112,8 @@ async def serve(
         date_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=grace_s,
-        ssl_context_factory=(lambda _config, _default: tls) if tls else None,
     )
-    server = _Server(config, stop)
+    server = _Server(config, stop, tls)
     try:
         await server.serve(sockets=[sock])
     finally:
@@ -192,14 +207,37 @@ async def _refuse(send: Send, status: int, why: str) -> None:
 class _Server(uvicorn.Server):
     """Stops at an event, instead of on a signal or a flag that is polled ten times a second."""
 
-    def __init__(self, config: uvicorn.Config, stop: asyncio.Event) -> None:
+    def __init__(
+        self, config: uvicorn.Config, stop: asyncio.Event, tls: ssl.SSLContext | None
+    ) -> None:
         super().__init__(config)
         self.servers = []
         self._stop = stop
+        self._tls = tls
+        self._doors: list[_Door] = []
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        for sock in sockets or ():
+            sock.settimeout(0)
+            sock.listen(self.config.backlog)
+            self._doors.append(_Door(sock, self._connection, self._tls))
+        self.started = True
+
+    def _connection(self) -> asyncio.Protocol:
+        return self.config.http_protocol_class(  # type: ignore[call-arg]  # one of uvicorn's protocols
+            config=self.config, server_state=self.server_state, app_state={}
+        )
 
     @override
     async def main_loop(self) -> None:
-        await self._stop.wait()
+        async with asyncio.TaskGroup() as group:
+            doors = [group.create_task(door.run()) for door in self._doors]
+            await self._stop.wait()
+            for door in doors:
+                door.cancel()
+            for each in tuple(self.server_state.connections):
+                each.shutdown()  # before those that wait for the same event answer
 
     @override
     @contextlib.contextmanager
@@ -208,10 +246,58 @@ class _Server(uvicorn.Server):
 
     def abandon(self) -> None:
         """Abort open connections: none after an orderly stop, all after a cancellation."""
-        for server in self.servers:
-            server.close()
         for connection in tuple(self.server_state.connections):
             connection.transport.abort()
+
+
+class _Door:
+    """Accepts connections and shakes hands; beyond `MOST_HANDSHAKES`, the oldest handshake ends for each new one."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        opens: Callable[[], asyncio.Protocol],
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._sock = sock
+        self._opens = opens
+        self._tls = tls
+        self._opening: dict[asyncio.Task[None], None] = {}
+
+    async def run(self) -> None:
+        """Accept until cancelled."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                try:
+                    connection, _ = await loop.sock_accept(self._sock)
+                except OSError:  # no file is left, or the caller has gone
+                    await asyncio.sleep(_NO_FILES_S)
+                    continue
+                if len(self._opening) >= MOST_HANDSHAKES:
+                    oldest = next(iter(self._opening))
+                    del self._opening[oldest]
+                    oldest.cancel()
+                task = loop.create_task(self._open(connection))
+                self._opening[task] = None
+                task.add_done_callback(self._opened)
+        finally:
+            for task in self._opening:
+                task.cancel()
+
+    async def _open(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        limit_s = HANDSHAKE_S if self._tls else None
+        with contextlib.suppress(OSError, TimeoutError):  # no handshake, or none that we understand
+            await loop.connect_accepted_socket(
+                self._opens, connection, ssl=self._tls, ssl_handshake_timeout=limit_s
+            )
+
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        self._opening.pop(task, None)
+
+
+_NO_FILES_S = 0.1
 
 
 class OneWriteProtocol(HttpToolsProtocol):
@@ -234,26 +320,35 @@ class OneWriteProtocol(HttpToolsProtocol):
     @override
     def data_received(self, data: bytes) -> None:
         """Pass on the data, but cut the connection if the head is too long or too slow."""
-        if not self._head_bytes and not self._is_answering:
+        if not self._head_bytes and not self.is_answering:
             self._head_deadline.cancel()
             self._head_deadline = self.loop.call_later(REQUEST_S, self.cut)
         super().data_received(data)
-        if self._is_answering:
-            self._head_bytes = 0
+        if self.cycle is not None:
+            self._entrance.has_asked(self)
+        if self.is_answering:
+            self._forget_head()
             self._head_deadline.cancel()
             return
         self._head_bytes += len(data)
-        if self._head_bytes > HEAD_LIMIT_BYTES:
+        self._entrance.heads_bytes += len(data)
+        too_many = self._entrance.heads_bytes > HEADS_LIMIT_BYTES
+        if self._head_bytes > (SMALL_HEAD_BYTES if too_many else HEAD_LIMIT_BYTES):
             self.cut()
+
+    def _forget_head(self) -> None:
+        self._entrance.heads_bytes -= self._head_bytes
+        self._head_bytes = 0
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._entrance.leave(self)
+        self._forget_head()
         self._head_deadline.cancel()
         super().connection_lost(exc)
 
     @property
-    def _is_answering(self) -> bool:
+    def is_answering(self) -> bool:
         """Whether a head is complete and its response is not."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
@@ -266,21 +361,37 @@ class OneWriteProtocol(HttpToolsProtocol):
 class Entrance:
     """The open connections of one server, oldest first, and how many there may be."""
 
-    def __init__(self, most: int | None) -> None:
+    def __init__(self, most: int) -> None:
         self._most = most
-        self._open: dict[OneWriteProtocol, None] = {}
+        self._silent: dict[OneWriteProtocol, None] = {}
+        """Those that have not asked anything yet."""
+        self._known: dict[OneWriteProtocol, None] = {}
+        self.heads_bytes = 0
+        """Of all heads that are being received."""
 
     def enter(self, connection: OneWriteProtocol) -> None:
-        """Note a new connection; close the oldest if there are too many."""
-        self._open[connection] = None
-        if self._most is not None and len(self._open) > self._most:
-            oldest = next(iter(self._open))
-            self.leave(oldest)
-            oldest.cut()
+        """Note a new connection; close one if there are too many."""
+        self._silent[connection] = None
+        if len(self._silent) + len(self._known) > self._most:
+            dispensable = self._dispensable()
+            self.leave(dispensable)
+            dispensable.cut()
+
+    def has_asked(self, connection: OneWriteProtocol) -> None:
+        """Note that a connection has sent a whole head."""
+        if self._silent.pop(connection, connection) is None:
+            self._known[connection] = None
 
     def leave(self, connection: OneWriteProtocol) -> None:
         """Note that a connection is closed."""
-        self._open.pop(connection, None)
+        self._silent.pop(connection, None)
+        self._known.pop(connection, None)
+
+    def _dispensable(self) -> OneWriteProtocol:
+        oldest, *others = itertools.islice(self._silent, 2)  # the newest is among them
+        if others:
+            return oldest
+        return next((each for each in self._known if not each.is_answering), oldest)
 
 
 class _GatheringTransport(asyncio.Transport):

@@ -59,13 +59,18 @@ def from_yaml(file: Path) -> dict[Name, Given]:
         Unreadable: the file does not exist or does not contain a YAML mapping.
     """
     try:
-        content = yaml.load(file.read_text(encoding="utf-8"), _StrictLoader)  # noqa: S506  # is safe
+        text = file.read_text(encoding="utf-8")
+        content = yaml.load(text, _StrictLoader)  # noqa: S506  # is safe
     except OSError as error:
         raise Unreadable(f"{file}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # 2026-13-32 is a ValueError
         raise Unreadable(f"{file}: not YAML: {' '.join(str(error).split())}") from error
     except Unreadable as error:
         raise Unreadable(f"{file}: {error}") from error
+    if not text.strip():
+        raise Unreadable(
+            f"{file}: it is empty, as a file is while somebody writes it anew; for no settings write {{}}"
+        )
     if not isinstance(content, dict | None):
         raise Unreadable(f"{file}: expected sections with settings, found {_short(content)}")
     given: dict[Name, Given] = {}

@@ -42,6 +42,11 @@ class ExpiringToken(TokenSource, Protocol):
         ...
 
 
+LONGEST_ANSWER_BYTES = 64 * 2**20
+"""Of one answer: the states of a million jobs, or 40 000 nodes. Reading it takes several times as much memory, and the
+chart's limit of the leaders is 1 GiB."""
+
+
 class SlurmClient:
     """Client of slurmrestd, or of several for the same Slurm.
 
@@ -100,6 +105,7 @@ class SlurmClient:
                 connections=connections,
                 timeout_s=request_timeout_s,
                 user_agent="slurm-bridge",
+                most_bytes=LONGEST_ANSWER_BYTES,
             )
         except ValueError as error:
             raise Unavailable("connect", f"cannot reach slurmrestd: {error}") from error

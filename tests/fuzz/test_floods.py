@@ -106,6 +106,42 @@ def test_heads_without_end_and_silence_cost_next_to_nothing(flooded: Webhook) ->
         assert resident_bytes(flooded) - before < GROWTH
 
 
+LITTLE = 48 * 2**20
+"""What all connections together may hold."""
+
+
+@pytest.mark.attack(
+    "open a thousand TLS connections and send a head of 60 kB on each, without an end",
+    "512 connections, of which those that never asked are closed first; 8 MiB in all heads",
+)
+def test_heads_of_very_many_connections_cost_little_together(flooded: Webhook) -> None:
+    before = resident_bytes(flooded)
+    assert still_works(flooded)
+    with ExitStack() as stack:
+        for _ in range(1000):
+            with contextlib.suppress(OSError):  # cut off by those that came after
+                connection = stack.enter_context(connected(flooded))
+                connection.sendall(b"POST /" + b"a" * 60_000)
+        assert still_works(flooded)
+        assert resident_bytes(flooded) - before < LITTLE
+
+
+@pytest.mark.attack(
+    "open thousands of connections that never begin a TLS handshake",
+    "5 s, and 256 at once: the oldest ends for each new one",
+)
+def test_handshakes_that_never_begin_cost_little_together(flooded: Webhook) -> None:
+    before = resident_bytes(flooded)
+    where = urlsplit(flooded.url)
+    with ExitStack() as stack:
+        for _ in range(3000):
+            with contextlib.suppress(OSError):
+                address = (where.hostname, where.port)
+                stack.enter_context(socket.create_connection(address, timeout=30))
+        assert still_works(flooded)
+        assert resident_bytes(flooded) - before < LITTLE
+
+
 @pytest.mark.attack(
     "send two lengths, chunked and length, other header tricks",
     "refused by the parser",

@@ -226,6 +226,7 @@ class TestReload:
         [
             pytest.param("policy: {rules: [{name: lab}]}", id="a fault"),
             pytest.param("policy: {rules: [", id="no YAML"),
+            pytest.param("", id="empty"),
             pytest.param("policy: {}\nlog: {level: loud}", id="a fault elsewhere"),
             pytest.param(None, id="no file"),
         ],

@@ -99,7 +99,7 @@ class TestSources:
     def test_a_host_can_be_one_or_several(
         self, config: Path, text: str, hosts: tuple[str, ...]
     ) -> None:
-        config.write_text(f"slurm: {{controller_host: {text}}}" if "[" in text else "")
+        config.write_text(f"slurm: {{controller_host: {text}}}" if "[" in text else "{}")
         env = {} if "[" in text else {"SLURM_BRIDGE_SLURM__CONTROLLER_HOST": text}
 
         assert hosts == read(config=config, env=env).slurm.controller_host
@@ -109,10 +109,18 @@ class TestSources:
 
         assert "debug" == read(config=config).log.level
 
-    def test_an_empty_file_is_no_fault(self, config: Path) -> None:
-        config.write_text("# nothing yet\n")
+    @pytest.mark.parametrize("content", ["# nothing yet\n", "{}\n"])
+    def test_a_file_that_says_nothing_is_no_fault(self, config: Path, content: str) -> None:
+        config.write_text(content)
 
         assert Settings() == read(config=config)
+
+    @pytest.mark.parametrize("content", ["", "\n \n"])
+    def test_an_empty_file_is_one_that_is_being_written(self, config: Path, content: str) -> None:
+        config.write_text(content)
+
+        with pytest.raises(sources.Invalid, match="it is empty"):
+            read(config=config)
 
     def test_the_kubelets_hidden_links_are_passed_over(self, files: Path) -> None:
         (files / "..2026").mkdir()

@@ -10,7 +10,7 @@ from slurmclient.errors import LostReply, Unavailable
 from slurmclient.transport.exchange import Reply, Request, Server, bounded, check_url
 from slurmclient.transport.jwt import user_of
 from slurmclient.transport.tls import Tls
-from slurmclient.transport.tokens import TokenSource
+from slurmclient.transport.tokens import TokenSource, checked
 
 T = TypeVar("T")
 
@@ -171,7 +171,11 @@ class Transport:
     async def _reach(
         self, request: Request, token: str, send: Callable[[int, dict[str, str]], Awaitable[T]]
     ) -> T:
-        """Send a request to the first server that can be reached."""
+        """Send a request to the first server that can be reached.
+
+        Raises:
+            Unauthorized: If no header can hold the token.
+        """
         headers = _headers(request, token)
         failures: list[Unavailable] = []
         first = self._current
@@ -194,5 +198,5 @@ def _headers(request: Request, token: str) -> dict[str, str]:
     if request.content is not None:
         headers["Content-Type"] = "application/json"
     if token:
-        headers["X-SLURM-USER-TOKEN"] = token
+        headers["X-SLURM-USER-TOKEN"] = checked(token)
     return headers

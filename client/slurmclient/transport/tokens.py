@@ -6,6 +6,7 @@ asked for another one; if it has one, the request is repeated once.
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -20,6 +21,24 @@ _RENEWED_AT: Final = 0.8
 """The share of a token's lifetime after which to renew it; leaves room for clock skew."""
 _ASSUMED_LIFETIME_S: Final = 60.0
 """The lifetime of a token without an `exp` claim."""
+
+
+_FORM: Final = re.compile(r"[!-~]+")
+
+
+def checked(text: str) -> str:
+    """Return a token that an HTTP header can hold.
+
+    Raises:
+        Unauthorized: If it is none; the message does not repeat it.
+    """
+    if _FORM.fullmatch(text) is None:
+        raise Unauthorized(
+            "token",
+            "the token contains blanks or control characters; a Slurm JWT, one line of letters, digits, dots, - and _, is"
+            " expected",
+        )
+    return text
 
 
 class TokenSource(Protocol):

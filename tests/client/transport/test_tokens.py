@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from slurmclient import Client
 from slurmclient.errors import Unauthorized
+from slurmclient.fake import FakeSlurm
 from slurmclient.transport import jwt, tokens
 from slurmclient.transport.tokens import JwtKey, Token, TokenCommand, TokenFile
 
@@ -103,3 +105,17 @@ async def test_the_environment_gives_a_token_or_a_file(monkeypatch: pytest.Monke
     found = tokens.from_environment()
     assert isinstance(found, Token)
     assert "t" == await found.token()
+
+
+@pytest.mark.parametrize("text", ["one\ntwo", "a\0b", "a b", "a\x1b[0m"])
+async def test_a_token_that_no_header_can_hold_is_told_as_no_token(
+    tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(text)
+    async with FakeSlurm(nodes=1) as fake, Client(fake.url, token=TokenFile(file)) as slurm:
+        with pytest.raises(Unauthorized, match="control characters") as raised:
+            await slurm.nodes.list()
+        assert text not in str(raised.value)
+        file.write_text("good")
+        assert 1 == len(await slurm.nodes.list())
