@@ -1,4 +1,4 @@
-"""Read Slurm's own configuration, for the command line; services never call this."""
+"""Read Slurm's own configuration: for the command line, and for what must know its partitions."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -100,6 +100,61 @@ async def occupied(client: SlurmClient) -> Occupancy:
     return Occupancy(by_node=by_node, unreadable=unreadable)
 
 
+class _Member(Struct, frozen=True):
+    """Which partitions a job of GET /jobs/ has."""
+
+    job_id: int
+    job_state: list[str]
+    partition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveJob:
+    """A job that has not surely ended and left."""
+
+    id: JobId
+    partitions: tuple[str, ...]
+    waits: bool
+    """It is not on any node yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveJobs:
+    """All of them."""
+
+    live: tuple[LiveJob, ...]
+    unreadable: str
+    """Why it is not known of one of them; "" if it is known of all."""
+
+
+async def live(client: SlurmClient) -> LiveJobs:
+    """Return all jobs that have not surely ended and left.
+
+    Raises:
+        SlurmError: they could not be read.
+    """
+    answer = await client.call("job.list", "slurm_get_jobs", answer=_Jobs)
+    if answer.jobs is None:
+        raise Malformed("job.list", "the response has no list of jobs")
+    found: list[LiveJob] = []
+    unreadable = ""
+    for raw in answer.jobs:
+        read = reading.lenient(bytes(raw), _Member)
+        if isinstance(read, Unreadable) or read.odd:
+            unreadable = "a job in Slurm's list cannot be read"
+            continue
+        job = read.value
+        states = frozenset(job.job_state)
+        if _has_left(states):
+            continue
+        names = tuple(filter(None, job.partition.split(",")))
+        if not names:
+            unreadable = f"Slurm does not say which partition job {job.job_id} has"
+        waits = "PENDING" in states and "COMPLETING" not in states
+        found.append(LiveJob(id=JobId(job.job_id), partitions=names, waits=waits))
+    return LiveJobs(live=tuple(found), unreadable=unreadable)
+
+
 def _has_left(states: frozenset[str]) -> bool:
     try:
         return decode.phase_of(states) is JobPhase.ENDED and "COMPLETING" not in states

@@ -26,6 +26,8 @@ class ConfigurationInputs:
     """Of this Controller, in any order."""
     config_maps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The data of those in its namespace that it refers to and that exist, by name."""
+    kept_partitions: tuple[str, ...] = ()
+    """Lines of partitions that nobody wants any more, and that jobs have."""
 
     @property
     def sorted_node_sets(self) -> tuple[NodeSetObject, ...]:

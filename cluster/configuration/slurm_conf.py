@@ -58,7 +58,9 @@ def text(inputs: ConfigurationInputs) -> str:
     base = [Setting(each.key, _with(each, said.get(each.key.lower()))) for each in _base(inputs)]
     ours = {each.key.lower() for each in base}
     rest = "".join(f"{kept}\n" for line in extra if (kept := _kept(line, ours)))
-    return _written(base) + "".join(_sets(inputs)) + rest
+    # Before the user's lines: a partition DEFAULT among them holds for what follows.
+    kept = "".join(f"{each}\n" for each in inputs.kept_partitions)
+    return _written(base) + "".join(_sets(inputs)) + kept + rest
 
 
 def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:

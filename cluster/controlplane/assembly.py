@@ -117,5 +117,6 @@ class ControlPlane:
             make_host_keys=self._make_host_keys,
             tokens=self._tokens,
             served=self._served,
+            slurms=program.slurm_of,
         )
         await loop.run(stop, workers=_WORKERS)

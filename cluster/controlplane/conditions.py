@@ -36,6 +36,8 @@ class PartFacts:
     """What is wrong with the configuration; "" if nothing is, None if the object has none."""
     digest: str = ""
     """Of the configuration in force."""
+    kept: str = ""
+    """Which partitions are in it that nobody wants any more, and why."""
     failures: tuple[str, ...] = ()
     """What could not be done just now."""
     workloads: tuple[WorkloadState, ...] | None = None
@@ -105,6 +107,8 @@ def _configured(facts: PartFacts) -> Iterable[_Told]:
     if facts.configured:
         kept = f"; what is in force stays (digest {facts.digest[:12]})" if facts.digest else ""
         yield "Configured", "False", "Refused", f"{facts.configured}{kept}"
+    elif facts.kept:
+        yield "Configured", "True", "PartitionsKept", f"digest {facts.digest[:12]}; {facts.kept}"
     else:
         yield "Configured", "True", "InForce", f"digest {facts.digest[:12]}"
 

@@ -1,13 +1,14 @@
 """What there is to be for an object, and whether a new configuration may come into force: pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bridge.domain.faults import Fault, Refused, bounded
-from cluster.configuration import changes, rendering
+from cluster.configuration import changes, partitions, rendering
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.parameters import ChangeTakes
+from cluster.configuration.partitions import KeptPartition, SeenPartitions
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
@@ -69,17 +70,38 @@ def _plain(found: tuple[Body, ...] | Refused) -> Made:
     return found if isinstance(found, Refused) else tuple(each.body for each in found)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedConfiguration:
+    """The configuration that may come into force."""
+
+    files: ConfigurationSet
+    kept: str = ""
+    """Which partitions stay although nobody wants them any more, and why; "" for none."""
+
+
 def configuration(
-    inputs: ConfigurationInputs, in_force: Mapping[str, str] | None
-) -> ConfigurationSet | Refused:
+    inputs: ConfigurationInputs,
+    in_force: Mapping[str, str] | None,
+    ask: Callable[[frozenset[str]], SeenPartitions],
+) -> DecidedConfiguration | Refused:
     """Return the configuration that may come into force, or why what is in force stays.
 
     Args:
         inputs: All that it is made from.
         in_force: The files that the daemons have; None if there are none yet.
+        ask: Returns what slurmctld has of some partitions; called only if they are to go.
     """
     found = rendering.render(inputs)
-    if isinstance(found, Refused) or in_force is None:
+    if isinstance(found, Refused):
+        return found
+    if in_force is None:
+        return DecidedConfiguration(files=found)
+    kept: tuple[KeptPartition, ...] = ()
+    leaving = partitions.leaving(found.files, in_force)
+    if leaving and not inputs.controller.spec.external:
+        kept = partitions.kept(found.files, in_force, ask(leaving))
+        found = rendering.render(replace(inputs, kept_partitions=tuple(each.line for each in kept)))
+    if isinstance(found, Refused):
         return found
     before = ConfigurationSet(files=in_force, made=frozenset(in_force))
     # A slurmctld that moves here or away takes with it what is said for its own sake.
@@ -91,4 +113,8 @@ def configuration(
         for each in changes.compare(before, found)
         if each.takes is ChangeTakes.REFUSED and (each.is_in_both or not moves)
     )
-    return Refused(refused) if refused else found
+    return (
+        Refused(refused)
+        if refused
+        else DecidedConfiguration(files=found, kept=partitions.said(kept))
+    )

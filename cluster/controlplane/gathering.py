@@ -17,9 +17,10 @@ from bridge.process.clock import Clock
 from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.controlplane import deciding
-from cluster.controlplane.deciding import BodyMakers, Made
+from cluster.controlplane.deciding import BodyMakers, DecidedConfiguration, Made
 from cluster.controlplane.key_rings import KeyRing, KeyRings
 from cluster.controlplane.part import PartObject, WatchedPart
+from cluster.controlplane.partition_readings import PartitionReadings
 from cluster.controlplane.rest_tls import GatheredTls, RestCertificates
 from cluster.keys import naming, token_policy, tokens
 from cluster.keys.naming import LEAST_BYTES, KeyUse, NamedKey
@@ -48,6 +49,8 @@ class GatheredPart:
     """What is wrong with its configuration; "" if nothing is, None if it has none."""
     digest: str = ""
     """Of the configuration that it is to have."""
+    kept: str = ""
+    """Which partitions stay in it although nobody wants them any more, and why."""
     host_keys: LoginSetObject | None = None
     """Whose pods need host keys."""
     token: KeptToken | None = None
@@ -84,11 +87,13 @@ class PartGathering:
         key_rings: KeyRings,
         tokens: TokenPolicy,
         clock: Clock,
+        partitions: PartitionReadings,
     ) -> None:
         self._kube = kube
         self._key_rings = key_rings
         self._tokens = tokens
         self._clock = clock
+        self._partitions = partitions
         self._parts = parts
         self._bodies = make
         self.certificates = RestCertificates(kube, make.site, clock)
@@ -124,9 +129,10 @@ class PartGathering:
         accounting = self._one("Accounting", namespace, wanted.name) if wanted else None
         maps = {name: await self._config_map(namespace, name) for name in _references(part)}
         in_force = await self._in_force(part)
-        files: ConfigurationSet | Refused
+        files: ConfigurationSet
+        decided: DecidedConfiguration | Refused
         if found := (*self._unreadable(namespace), *_different(part, accounting)):
-            files = Refused(found)
+            decided = Refused(found)
         else:
             inputs = ConfigurationInputs(
                 controller=part,
@@ -134,12 +140,17 @@ class PartGathering:
                 node_sets=tuple(self._node_sets(part)),
                 config_maps={name: data for name, data in maps.items() if data is not None},
             )
-            files = deciding.configuration(inputs, in_force)
-        configured = files.text if isinstance(files, Refused) else ""
-        if isinstance(files, Refused):
+            decided = deciding.configuration(
+                inputs, in_force, lambda names: self._partitions.latest(part.metadata, names)
+            )
+        configured, kept = "", ""
+        if isinstance(decided, Refused):
+            configured = decided.text
             if in_force is None:
                 return GatheredPart(made=(), keys=keys, configured=configured)
             files = ConfigurationSet(files=in_force, made=frozenset(in_force))
+        else:
+            files, kept = decided.files, decided.kept
         if isinstance(ring, Fault):
             made: Made = Refused((ring,))
         else:
@@ -149,6 +160,7 @@ class PartGathering:
             keys=keys,
             configured=configured,
             digest=files.digest,
+            kept=kept,
             ring=None if isinstance(ring, Fault) else ring,
         )
 

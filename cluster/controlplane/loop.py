@@ -31,6 +31,7 @@ from cluster.controlplane.deciding import Bodies, BodyMakers
 from cluster.controlplane.gathering import GatheredPart, PartGathering
 from cluster.controlplane.key_rings import KeyRing, KeyRings
 from cluster.controlplane.part import PART_KINDS, PartObject, WatchedPart
+from cluster.controlplane.partition_readings import PartitionReadings
 from cluster.controlplane.rotating import KeyRotation, LookedAtKey
 from cluster.controlplane.workload import WORKLOADS, WatchedWorkload, WorkloadState
 from cluster.keys import host_keys, naming, secrets
@@ -38,6 +39,7 @@ from cluster.keys.host_keys import HostKeys
 from cluster.keys.secrets import RandomBytes
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.nodesets.views import OpensSlurm
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
@@ -88,6 +90,7 @@ class ControlLoop:
         make_host_keys: HostKeys,
         tokens: TokenPolicy,
         served: ServedNamespaces,
+        slurms: OpensSlurm,
     ) -> None:
         """Prepare the loop.
 
@@ -105,14 +108,23 @@ class ControlLoop:
             make_host_keys: makes those of login pods.
             tokens: who may have one for which Slurm user.
             served: whose objects are seen to; of others it is only told that they are not.
+            slurms: opens the Slurm of a Controller, to be asked which partitions have jobs.
         """
         self._kube = kube
         self._parts = parts
         self._workload_caches = workloads
         self._node_sets = node_sets
         key_rings = KeyRings(kube, parts["Controller"], random_bytes)
+        self._partitions = PartitionReadings(slurms, clock=clock, wake=queue.add)
         self._gathering = PartGathering(
-            kube, parts, node_sets, make, key_rings=key_rings, tokens=tokens, clock=clock
+            kube,
+            parts,
+            node_sets,
+            make,
+            key_rings=key_rings,
+            tokens=tokens,
+            clock=clock,
+            partitions=self._partitions,
         )
         self._rotation = KeyRotation(kube, key_rings, parts, node_sets)
         self._queue = queue
@@ -130,15 +142,17 @@ class ControlLoop:
         for watched in self._workload_caches:
             watched.subscribe(self._workload_changed)
         self._node_sets.subscribe(self._changed)
-        await worker.run(
-            self._queue,
-            self.reconcile,
-            name="control plane",
-            count=workers,
-            stop=stop,
-            metrics=self._metrics,
-            aside=Aside(self._set_aside, "workload"),
-        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._partitions.run(stop))
+            await worker.run(
+                self._queue,
+                self.reconcile,
+                name="control plane",
+                count=workers,
+                stop=stop,
+                metrics=self._metrics,
+                aside=Aside(self._set_aside, "workload"),
+            )
 
     async def reconcile(self, key: str) -> timedelta | None:
         """Look at one object and do what is needed.
@@ -358,6 +372,7 @@ def _known(gathered: GatheredPart, now: datetime) -> PartFacts:
     facts = PartFacts(
         configured=gathered.configured,
         digest=gathered.digest,
+        kept=gathered.kept,
         key_step=gathered.ring.step if gathered.ring else None,
     )
     if (login_set := gathered.host_keys) is not None:

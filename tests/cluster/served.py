@@ -9,10 +9,12 @@ import msgspec
 
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
+from bridge.kube.errors import Unavailable
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
+from bridge.slurm.client import SlurmClient
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import ControlLoop
 from cluster.controlplane.part import PARTS, WatchedPart
@@ -38,6 +40,12 @@ def answers(admin: Api, where: str) -> bool:
         return bool(admin.get(where))
     except ApiError:
         return False
+
+
+@asynccontextmanager
+async def _no_slurm(controller: str) -> AsyncIterator[SlurmClient]:
+    raise Unavailable("GET", controller, message="it has no RestApi")
+    yield
 
 
 class World:
@@ -67,6 +75,7 @@ class World:
             make_host_keys=host_keys.generated,
             tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
             served=ServedNamespaces(),
+            slurms=_no_slurm,
         )
 
     def create(self, kind: str, **spec: Any) -> None:

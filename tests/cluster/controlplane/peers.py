@@ -3,7 +3,8 @@
 import asyncio
 import copy
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from typing_extensions import override
 
 from bridge.kube.applying import writes
 from bridge.kube.cache import Cache
+from bridge.kube.errors import Unavailable
 from bridge.kube.wire import rfc3339
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
@@ -171,7 +173,15 @@ class Leaders:
         self.metrics = Metrics("operator")
         self.token_users = {"slurm": "alice"}
         self.served = ServedNamespaces()
+        self.slurm: Any = None
+        """What answers for the Slurm of every Controller; None if nothing does."""
         self._rng = random.Random(1)  # noqa: S311  # stands for true randomness
+
+    @asynccontextmanager
+    async def _slurm_of(self, controller: str) -> AsyncIterator[Any]:
+        if self.slurm is None:
+            raise Unavailable("GET", controller, message="it has no RestApi")
+        yield self.slurm
 
     async def _host_keys(self) -> Mapping[str, bytes]:
         await self.clock.sleep(1)
@@ -204,6 +214,7 @@ class Leaders:
             make_host_keys=self._host_keys,
             tokens=TokenPolicy(users=self.token_users, longest_s=86_400),
             served=self.served,
+            slurms=self._slurm_of,
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:

@@ -1,5 +1,6 @@
 """What objects of the control plane are told, and which configuration may come into force."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 
 from bridge.crd.conditions import ObjectCondition
 from bridge.domain.faults import Refused
+from cluster.configuration.inputs import ConfigurationInputs
+from cluster.configuration.partitions import NOT_READ
 from cluster.configuration.rendering import ConfigurationSet, render
 from cluster.controlplane import conditions, deciding
 from cluster.controlplane.conditions import PartFacts
@@ -147,22 +150,29 @@ def in_force(**spec: Any) -> ConfigurationSet:
     return found
 
 
+def configuration(
+    after: ConfigurationInputs, before: Mapping[str, str] | None
+) -> ConfigurationSet | Refused:
+    found = deciding.configuration(after, before, lambda _: NOT_READ)
+    return found if isinstance(found, Refused) else found.files
+
+
 def test_a_change_that_would_cost_jobs_does_not_come_into_force() -> None:
     before = in_force(extraConf="SelectType=select/cons_tres")
     after = inputs(extraConf="SelectType=select/linear")
 
-    found = deciding.configuration(after, before.files)
+    found = configuration(after, before.files)
 
     assert isinstance(found, Refused)
     assert "slurm.conf SelectType: this cannot change while the cluster lives" in found.text
-    assert isinstance(deciding.configuration(after, None), ConfigurationSet)
+    assert isinstance(configuration(after, None), ConfigurationSet)
 
 
 def test_a_change_that_slurm_takes_while_it_runs_comes_into_force() -> None:
     before = in_force()
     after = inputs(extraConf="SchedulerParameters=bf_interval=9")
 
-    found = deciding.configuration(after, before.files)
+    found = configuration(after, before.files)
 
     assert isinstance(found, ConfigurationSet)
     assert "bf_interval=9" in found.files["slurm.conf"]
@@ -173,8 +183,8 @@ def test_a_slurmctld_may_move_away_and_back_but_not_become_another_cluster() -> 
     here, away = inputs(), inputs(external=True, externalConfig=address)
     files_here, files_away = in_force(), in_force(external=True, externalConfig=address)
 
-    assert isinstance(deciding.configuration(away, files_here.files), ConfigurationSet)
-    assert isinstance(deciding.configuration(here, files_away.files), ConfigurationSet)
-    other = deciding.configuration(inputs(clusterName="other"), files_away.files)
+    assert isinstance(configuration(away, files_here.files), ConfigurationSet)
+    assert isinstance(configuration(here, files_away.files), ConfigurationSet)
+    other = configuration(inputs(clusterName="other"), files_away.files)
     assert isinstance(other, Refused)
     assert "slurm.conf ClusterName" in other.text

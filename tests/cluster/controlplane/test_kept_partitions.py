@@ -1,0 +1,177 @@
+"""Partitions come and go while people submit jobs to them, and slurmctld gets each configuration some time later."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from cluster.configuration import lines
+from tests.cluster.controlplane.peers import Leaders, controller
+from tests.virtual_time import VirtualClock, run
+
+PARTITIONS = ("a", "b", "c")
+
+
+class Slurm:
+    """A slurmctld with the last configuration that its kubelet has brought, and jobs."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.states: dict[str, str] = {}
+        self.jobs: dict[int, tuple[str, ...]] = {}
+        """The live ones."""
+        self.killed: list[int] = []
+        self.submitted = 0
+        self.is_away = False
+
+    def reconfigure(self, text: str) -> None:
+        self.states = {}
+        for line in lines.read(text):
+            first, *others = line.settings
+            if first.key == "PartitionName":
+                state = next((each.value for each in others if each.key == "State"), "UP")
+                self.states[first.value] = state
+        for job, wanted in list(self.jobs.items()):
+            if not set(wanted) & set(self.states):
+                self.killed.append(job)
+                del self.jobs[job]
+
+    def submit(self, *wanted: str) -> int:
+        if not all(self.states.get(name) in ("UP", "DOWN") for name in wanted):
+            return 0
+        self.submitted += 1
+        self.jobs[self.submitted] = wanted
+        return self.submitted
+
+    async def call(self, label: str, _operation: str, *, answer: Any, **_: Any) -> Any:
+        if self.is_away:
+            raise OSError("away")
+        body: dict[str, Any]
+        if label == "partition.list":
+            listed = [
+                {"name": name, "partition": {"state": [state]}}
+                for name, state in self.states.items()
+            ]
+            body = {"partitions": listed}
+        else:
+            jobs = [
+                {"job_id": job, "job_state": ["PENDING" if job % 2 else "RUNNING"]}
+                | {"partition": ",".join(wanted)}
+                for job, wanted in self.jobs.items()
+            ]
+            body = {"jobs": [*jobs, {"job_id": 10**6, "job_state": ["COMPLETED"], "partition": ""}]}
+        return msgspec.convert(body, answer) if label != "job.list" else _jobs(body, answer)
+
+
+def _jobs(body: Any, answer: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(body), type=answer)
+
+
+def extra(*names: str) -> dict[str, str]:
+    return {"extraConf": "".join(f"PartitionName={name} Nodes=ALL\n" for name in names)}
+
+
+def text_of(leaders: Leaders) -> str:
+    return str(leaders.api.of("ConfigMap")["site-config"]["data"]["slurm.conf"])
+
+
+def test_a_partition_with_a_job_stays_and_goes_after_it() -> None:
+    async def main(clock: VirtualClock) -> None:
+        leaders, slurm = Leaders(clock), Slurm(random.Random(1))  # noqa: S311  # no secret
+        leaders.slurm = slurm
+        leaders.api.put(controller(**extra("a", "b")))
+        await leaders.lead(for_s=5)
+        slurm.reconfigure(text_of(leaders))
+        job = slurm.submit("a")
+
+        leaders.api.change("Controller", "site", **extra("b"))
+        await leaders.lead()
+        slurm.reconfigure(text_of(leaders))
+        assert "DOWN" == slurm.states["a"]
+        truth, reason, said = leaders.api.condition("Controller", "Configured")
+        assert ("True", "PartitionsKept") == (truth, reason)
+        assert "scancel --partition=a" in said
+        assert slurm.submit("a")  # it may still come to nothing, but to no harm
+
+        slurm.is_away = True
+        slurm.jobs.clear()
+        await leaders.lead()
+        slurm.reconfigure(text_of(leaders))
+        assert "DOWN" == slurm.states["a"]
+        assert "not known" in leaders.api.condition("Controller", "Configured")[2]
+
+        slurm.is_away = False
+        await leaders.lead()
+        slurm.reconfigure(text_of(leaders))
+        assert "INACTIVE" == slurm.states["a"]
+        await leaders.lead()
+        slurm.reconfigure(text_of(leaders))
+        assert ["b"] == list(slurm.states)
+        assert "InForce" == leaders.api.condition("Controller", "Configured")[1]
+        assert [] == slurm.killed
+        assert job
+
+    run(main)
+
+
+def test_without_a_slurmrestd_it_stays_and_nothing_is_written_twice() -> None:
+    async def main(clock: VirtualClock) -> None:
+        leaders = Leaders(clock)
+        leaders.api.put(controller(**extra("a", "b")))
+        await leaders.lead(for_s=5)
+        leaders.api.change("Controller", "site", **extra("b"))
+        await leaders.lead()
+        assert "PartitionName=a State=DOWN" in text_of(leaders)
+        assert "it has no RestApi" in leaders.api.condition("Controller", "Configured")[2]
+
+        count = len(leaders.trouble.writes)
+        await leaders.lead()
+        assert [] == [each for each in leaders.trouble.writes[count:] if "/status" not in each]
+
+    run(main)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_job_ends_by_a_partition_that_goes(seed: int) -> None:
+    dice = random.Random(seed)  # noqa: S311  # seeded: the same draws come again
+
+    async def main(clock: VirtualClock) -> None:
+        leaders, slurm = Leaders(clock), Slurm(dice)
+        leaders.slurm = slurm
+        leaders.api.put(controller(**extra(*PARTITIONS)))
+
+        def sync() -> None:
+            slurm.reconfigure(text_of(leaders))
+
+        def submit() -> None:
+            slurm.submit(*dice.sample(PARTITIONS, dice.randint(1, 2)))
+
+        def end() -> None:
+            if slurm.jobs:
+                del slurm.jobs[dice.choice(list(slurm.jobs))]
+
+        def change() -> None:
+            wanted = dice.sample(PARTITIONS, dice.randint(0, 3))
+            leaders.api.change("Controller", "site", **extra(*wanted))
+
+        def away() -> None:
+            slurm.is_away = not slurm.is_away
+
+        steps: list[Callable[[], None]] = [sync, sync, submit, submit, submit, end, change, away]
+        for _ in range(3):
+            at_s = sorted(dice.uniform(6, 290) for _ in range(60))
+            await leaders.lead(for_s=300, then={each: dice.choice(steps) for each in at_s})
+        assert slurm.submitted
+        assert [] == slurm.killed
+
+        slurm.is_away = False
+        slurm.jobs.clear()
+        leaders.api.change("Controller", "site", **extra("b"))
+        for _ in range(4):
+            await leaders.lead()
+            sync()
+        assert ["b"] == list(slurm.states)
+
+    run(main)
