@@ -14,7 +14,7 @@ from bridge.slurm.client import SlurmClient
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
 
-RELEASES: Final = {"25.11.7": "v0.0.44"}
+RELEASES: Final = {"25.11.7": "v0.0.44", "25.05.8": "v0.0.43"}
 """Releases and their data parsers."""
 
 
@@ -60,7 +60,8 @@ class OlderSlurm:
             return Reply(status=404, body=b"Unable find requested URL. Please view /openapi/v3")
         self.asked.append(f"{request.method} {api} {path}")
         found = self._recorded[self._which(request, api, path)]
-        answer = found["answer"]
+        if isinstance(answer := found["answer"], str):
+            return Reply(status=found["status"], body=answer.encode())
         if api == "slurm" and path == f"job/{self.job_id}" and request.method == "GET":
             (job,) = answer["jobs"]
             answer = {**answer, "jobs": [{**job, "admin_comment": self.comment}]}

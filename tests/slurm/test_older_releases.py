@@ -16,11 +16,12 @@ from bridge.domain.model import batch, identities
 from bridge.domain.model.batch import BatchMark
 from bridge.domain.model.identities import Frozen
 from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.model.placeholder import Changes
 from bridge.slurm import accounting, jobs, marked, nodes
 from bridge.slurm.allocated import cpus, devices, launches
 from bridge.slurm.batch_jobs import calls
-from bridge.slurm.errors import NotFound, Rejected
+from bridge.slurm.errors import NotFound, Rejected, TooOld
 from bridge.slurm.jobs import Ending
 from bridge.slurm.nodes import NodeListing
 from tests.slurm.older import RELEASES, OlderSlurm
@@ -186,10 +187,33 @@ def test_a_gang_of_two_sizes_is_refused_with_what_to_do() -> None:
     assert "Job script not specified" in refusal.value.words
 
 
+def test_a_group_by_name_is_refused_with_what_to_do_and_a_gid_is_taken() -> None:
+    slurm = OlderSlurm("25.05.8")
+
+    with pytest.raises(Rejected) as refusal:
+        asyncio.run(jobs.submit(slurm.client, spec(group="physics")))
+    taken = asyncio.run(jobs.submit(slurm.client, spec(group="64100")))
+
+    assert re.match(
+        "Slurm 25.05.8 takes a job's group only as a number: write the gid of group 'physics' as"
+        " slurm.group, or as the group of the policy's rule",
+        refusal.value.words,
+    )
+    assert slurm.job_id == taken
+
+
 def test_a_newer_release_takes_a_group_by_name() -> None:
     slurm = OlderSlurm("25.11.7")
 
     assert slurm.job_id == asyncio.run(jobs.submit(slurm.client, spec(group="physics")))
+
+
+def test_nodes_cannot_be_created_before_slurm_25_11() -> None:
+    slurm = OlderSlurm("25.05.8")
+    wanted = SlurmNodeSpec(name=NODE, address="10.0.0.1", cpus=1, memory_mib=1000)
+
+    with pytest.raises(TooOld, match="a newer Slurm is needed"):
+        asyncio.run(nodes.create(slurm.client, wanted))
 
 
 def test_nodes_are_listed_although_their_changes_cannot_be_asked_for() -> None:
