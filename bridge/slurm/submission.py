@@ -55,7 +55,7 @@ def _advice(refusal: Rejected, body: Mapping[str, object], dialect: Dialect) -> 
     ]
     if refusal.error_number == NOT_CONVERTED and dialect.version < _NAMES_GROUPS and groups:
         return (
-            f"Slurm {dialect.release} takes a job's group only as a number: write the gid of group"
+            f"Slurm {dialect.release} takes a job's group only as a number: write, in quotes, the gid of group"
             f" {groups[0]!r} as slurm.group, or as the group of the policy's rule"
         )
     return ""

@@ -195,7 +195,7 @@ def test_a_group_by_name_is_refused_with_what_to_do_and_a_gid_is_taken() -> None
     taken = asyncio.run(jobs.submit(slurm.client, spec(group="64100")))
 
     assert re.match(
-        "Slurm 25.05.8 takes a job's group only as a number: write the gid of group 'physics' as"
+        "Slurm 25.05.8 takes a job's group only as a number: write, in quotes, the gid of group 'physics' as"
         " slurm.group, or as the group of the policy's rule",
         refusal.value.words,
     )
