@@ -4,11 +4,13 @@ An object may have 1.5 MB, ten times as much in memory, and anybody can make man
 """
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from bridge.domain.model.objects import KubeObject
 
 K = TypeVar("K")
+A = TypeVar("A", bound=Hashable)
 
 MOST = 4096
 MOST_BYTES = 8 * 2**20
@@ -42,3 +44,23 @@ class Memory(Generic[K]):
     def _drop(self, key: K) -> None:
         _, found = self._known.pop(key, (0.0, None))
         self._bytes -= found.size_bytes if found else 0
+
+
+class Failures(Generic[A]):
+    """Why something could not be read a moment ago: many pods may ask for the same."""
+
+    def __init__(self, lasts_s: float) -> None:
+        self._lasts_s = lasts_s
+        self._known: OrderedDict[A, tuple[float, str]] = OrderedDict()
+
+    def get(self, key: A, now: float) -> str:
+        """Return why; "" if that was too long ago, or has not failed."""
+        at, why = self._known.get(key, (now - self._lasts_s, ""))
+        return why if now - at < self._lasts_s else ""
+
+    def put(self, key: A, why: str, now: float) -> None:
+        """Remember why."""
+        self._known.pop(key, None)
+        self._known[key] = (now, why)
+        while len(self._known) > MOST:
+            self._known.popitem(last=False)

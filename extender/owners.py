@@ -14,7 +14,7 @@ from bridge.domain.workloads.membership import Membership
 from bridge.kube import errors
 from bridge.kube.objects import Objects
 from bridge.process.clock import Clock
-from extender.memory import Memory
+from extender.memory import Failures, Memory
 
 _log = structlog.get_logger(__name__)
 
@@ -22,6 +22,7 @@ _DEEPEST = 5
 """Pod → ReplicaSet → Deployment, pod → Job → JobSet → …: deeper chains are a loop."""
 
 _REMEMBERED_S = 30.0
+_GONE = "it is gone"
 _SIZE_REMEMBERED_S = 2.0
 """A gang's members arrive within a moment, and each asks for the size."""
 
@@ -34,6 +35,8 @@ class Owners:
         self._clock = clock
         self._known: Memory[tuple[str, Owner]] = Memory(_REMEMBERED_S)
         """By namespace and the whole reference: a pod may name any uid as its owner's."""
+        self._unread: Failures[tuple[str, Owner]] = Failures(_REMEMBERED_S)
+        """Likewise; of groups, by their kind."""
         self._sizes: Memory[Reference] = Memory(_SIZE_REMEMBERED_S)
 
     async def membership(self, pod: Pod) -> Membership:
@@ -44,16 +47,33 @@ class Owners:
         """
         owners = await self.chain(pod) if claims.needs_owners(pod) else []
         member = claims.of(pod, owners)
+        missing = owners[-1].owner if owners else pod.owner
+        if claims.needs_owners(pod) and missing is not None and len(owners) < _DEEPEST:
+            key = (pod.namespace, missing)
+            why = self._unread.get(key, self._clock.monotonic()) or _GONE
+            return claims.beneath(member, pod, owners, missing, why=why)
         group = member.declared_by
         if group is None or not claims.is_unconfirmed(member):
             return member
-        is_served = await self._objects.serves(group.api_version, group.kind)
+        declared, why = await self._confirmed(group)
+        return claims.settled(member, pod, declared, unread=why)
+
+    async def _confirmed(self, group: Reference) -> tuple[KubeObject | None, str]:
+        """Read the object that declares a group; return why it cannot be, as well."""
+        now = self._clock.monotonic()
+        kind = Owner(api_version=group.api_version, kind=group.kind, name="", uid="")
+        key = (group.namespace, kind)
+        if why := self._unread.get(key, now):
+            return None, why
         try:
-            declared = await self._get(group) if is_served else None
+            if await self._objects.serves(group.api_version, group.kind):
+                return await self._get(group), ""
+            why = f"the API server does not serve {group.kind} in {group.api_version}"
         except errors.Forbidden as error:
-            _log.warning("pod_group.unreadable", group=member.name, error=str(error))
-            declared, is_served = None, False
-        return claims.settled(member, pod, declared, is_served=is_served)
+            why = error.message
+        self._unread.put(key, why, now)
+        _log.warning("pod_group.unreadable", group=group.name, error=why)
+        return None, why
 
     async def declared(self, member: Membership) -> KubeObject | None:
         """Read the object that declares the size of a group, as it is now.
@@ -125,6 +145,7 @@ class Owners:
             found = await self._objects.get(owner.api_version, owner.kind, namespace, owner.name)
         except (errors.NotFound, errors.Forbidden) as error:
             _log.debug("owner.unread", kind=owner.kind, owner=owner.name, error=str(error))
+            self._unread.put(key, error.message, now)
             found = None
         if found is not None and found.uid != owner.uid:
             found = None  # re-created under the same name: not the one that created this pod

@@ -241,7 +241,8 @@ class _Explainer:
             return member
         declared = await self._declaring(group)
         is_served = declared is not None or await self._serves(group)
-        return claims.settled(member, pod, declared, is_served=is_served)
+        why = f"the API server does not serve {group.kind} in {group.api_version}"
+        return claims.settled(member, pod, declared, unread="" if is_served else why)
 
     async def _declaring(self, group: Reference) -> KubeObject | None:
         if group not in self._declared:

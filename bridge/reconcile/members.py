@@ -48,7 +48,8 @@ class Members:
 
     def is_resolved(self, pod: Pod) -> bool:
         """Check whether the pod's workload is known."""
-        return self._membership(pod) is not None
+        member = self._membership(pod)
+        return member is not None and not member.is_unread
 
     def see(self, pod: Pod) -> tuple[Pod, WorkloadKey, WorkloadKey | None]:
         """Index a pod.

@@ -5,6 +5,7 @@ from typing import Any
 
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Owner
+from bridge.domain.workloads.kinds import coscheduling
 from bridge.kube import errors
 from extender.owners import Owners
 from tests import virtual_time
@@ -72,5 +73,35 @@ def test_a_group_is_read_with_the_workload_behind_it_and_owns_nobody() -> None:
         assert [] == await owners.chain(member)
         assert [] == await owners.groups(replace(member, scheduling_group="none"))
         assert [] == await owners.groups(HERS)
+
+    virtual_time.run(main)
+
+
+def test_a_pod_waits_while_what_may_make_it_one_of_a_gang_cannot_be_read() -> None:
+    """Right after an API server's restart RBAC refuses everything: nothing is split for that."""
+    ring = replace(HERS, owner=None, labels={coscheduling.LABEL: "ring"})
+
+    class Hidden:
+        def __init__(self) -> None:
+            self.asked = 0
+
+        async def serves(self, _api_version: str, _kind: str) -> bool:
+            self.asked += 1
+            return False
+
+        async def get(self, _version: str, kind: str, _namespace: str, name: str) -> KubeObject:
+            raise errors.Forbidden("GET", f"/{kind}/{name}", message="may not")
+
+    async def main(clock: VirtualClock) -> None:
+        hidden: Any = Hidden()
+        owners = Owners(hidden, clock)
+        for pod, word in ((ring, "does not serve PodGroup"), (HERS, "may not")):
+            for _ in range(2):
+                member = await owners.membership(pod)
+                assert (False, True) == (member.is_gang, member.is_unread)
+                assert word in member.faults[0].message
+        assert 1 == hidden.asked, "a thousand pods may ask the same"
+        unknown = replace(HERS, owner=replace(REFERENCE, kind="Workflow"))
+        assert not (await owners.membership(unknown)).faults
 
     virtual_time.run(main)

@@ -8,7 +8,7 @@ import pytest
 from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
-from tests.integration.worlds import Worlds, condition, container, is_released, played
+from tests.integration.worlds import Worlds, condition, container, is_gated, is_released, played
 from tests.servers import fresh_namespace, running_sandbox
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/{}/podgroups"
@@ -118,3 +118,26 @@ def test_members_wait_for_a_group_that_is_created_later(worlds: Worlds) -> None:
     group(worlds, "late", {"gang": {"minCount": 2}})
 
     assert "COMPLETED" == worlds.await_accounted(uid_of(worlds, "late"), deadline_s=60).state
+
+
+def test_members_of_a_group_that_we_may_not_read_wait_and_say_so(worlds: Worlds) -> None:
+    """As where the API server serves another version: they must not start one by one."""
+    group(worlds, "hidden", {"gang": {"minCount": 2}})
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/slurm-bridge-extender"
+    rules = worlds.sandbox.admin.get(role)["rules"]
+    fewer = [rule for rule in rules if "scheduling.k8s.io" not in rule.get("apiGroups", [])]
+    worlds.sandbox.admin.patch(role, {"rules": fewer})
+    try:
+        uids = {member(worlds, name, "hidden", seconds=1) for name in ("a", "b")}
+        for name in ("a", "b"):
+            told = worlds.await_pod(
+                name, lambda pod: condition(pod).get("reason") == "PodGroupUnreadable"
+            )
+            assert is_gated(told)
+            assert "forbidden" in condition(told)["message"]
+        assert uids.isdisjoint(job.uid for job in worlds.queue())
+    finally:
+        worlds.sandbox.admin.patch(role, {"rules": rules})
+
+    ended = worlds.await_accounted(uid_of(worlds, "hidden"), deadline_s=120)
+    assert "COMPLETED" == ended.state

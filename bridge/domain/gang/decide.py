@@ -28,6 +28,9 @@ from bridge.domain.observation.view import View
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.workload import Workload
 
+_READ_AGAIN = timedelta(seconds=10)
+"""Rights may be granted, and kinds installed, without an event for us."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sight:
@@ -68,6 +71,8 @@ class Plan:
     """In rank order, without those in `apart`; a `Member` needs no facts."""
     apart: tuple[Pod, ...] = ()
     """The gang will never have a slot for these: each becomes a workload of its own."""
+    is_unread: bool = False
+    """What a single pod names cannot be read now."""
     unread: tuple[tuple[PodUid, JobId], ...] = ()
     """Members placed by a placeholder whose identity, as last read, does not name them: read it
     again."""
@@ -165,6 +170,7 @@ def plan(
         key=key,
         is_gang=claims.is_gang,
         faults=() if claims.is_gang else claims.members[0][0].faults,
+        is_unread=not claims.is_gang and claims.members[0][0].is_unread,
         waiting=group,
         members=tuple(each for each in found if each is not None),
         apart=tuple(pod for pod, each in zip(pods, found, strict=True) if each is None),
@@ -191,7 +197,7 @@ def decide(
     """
     found = tuple(_members(planned, facts, kube_nodes, policy, now))
     if not planned.is_gang:
-        return _alone(found[0], planned.faults, policy)
+        return _alone(found[0], planned, policy)
     agreed = agree.agree(
         found,
         planned.waiting,
@@ -211,17 +217,18 @@ def decide(
     )
 
 
-def _alone(member: Member, faults: Sequence[Fault], policy: Deadlines) -> Decisions:
+def _alone(member: Member, planned: Plan, policy: Deadlines) -> Decisions:
     """Return the lifecycle's decision, but never submit for a faulty claim to a group.
 
-    Nobody knows what to submit then.
+    Nobody knows what to submit then. What could not be read is read again.
     """
     decision = member.decision
     if decision is None:
         return Decisions()
-    if faults and members.has(decision, Submit):
-        text = told(faults)
-        decision = answers.tell(member.pod, "PodGroupInvalid", text)
+    if planned.faults and members.has(decision, Submit):
+        reason = "PodGroupUnreadable" if planned.is_unread else "PodGroupInvalid"
+        retry = _READ_AGAIN if planned.is_unread else None
+        decision = answers.tell(member.pod, reason, told(planned.faults), retry=retry)
     decision = _amended(member.pod, decision, policy)
     return Decisions(first=((member.pod, decision),), retry_after=decision.retry_after)
 

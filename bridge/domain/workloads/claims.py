@@ -2,8 +2,9 @@
 
 The rules follow what the real controllers do while all pods are gated (which members exist, which
 labels they have). What the pod itself says takes precedence over its owners; two different groups
-claimed by one pod are a fault, and so is half a claim. An owner that cannot be read claims nothing:
-the pod is then placed alone, never blocked.
+claimed by one pod are a fault, and so is half a claim. What a pod names, and is of a kind that may
+make it one of a gang, must be readable, or the pod waits; an owner of any other kind that cannot be
+read claims nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +13,9 @@ from dataclasses import replace
 from bridge.domain import names
 from bridge.domain.faults import Fault
 from bridge.domain.model.objects import KubeObject, Reference
-from bridge.domain.model.pods import Pod
-from bridge.domain.workloads import kinds
-from bridge.domain.workloads.kinds import owner
+from bridge.domain.model.pods import Owner, Pod
+from bridge.domain.workloads import kinds, membership
+from bridge.domain.workloads.kinds import leader_worker_set, owner
 from bridge.domain.workloads.membership import Confirmed, Membership, alone
 
 
@@ -56,20 +57,41 @@ def is_unconfirmed(member: Membership) -> bool:
 
 
 def settled(
-    member: Membership, pod: Pod, declared: KubeObject | None, *, is_served: bool
+    member: Membership, pod: Pod, declared: KubeObject | None, *, unread: str = ""
 ) -> Membership:
-    """Confirm or drop a group that an object declares.
+    """Confirm or drop a group that an object declares; hold the pod back if nobody can know.
 
     Args:
         member: what the pod claims.
         pod: the pod.
         declared: the object as it was read; None: there is none of that name (yet), so wait for it.
-        is_served: the API server knows that kind and lets us read it; otherwise the claim has no
-            meaning here.
+        unread: why the API server does not let us read it, or does not know its kind; "" if it does.
     """
     if not isinstance(member.by, Confirmed):
         return member
-    return member if is_served and member.by.is_gang(declared) else alone(pod)
+    if unread:
+        what = f"{member.kind} {member.namespace}/{member.name}"
+        return membership.unread(pod, what, unread)
+    return member if member.by.is_gang(declared) else alone(pod)
+
+
+def beneath(
+    member: Membership, pod: Pod, owners: Sequence[KubeObject], missing: Owner, *, why: str
+) -> Membership:
+    """Hold a pod back if an owner could not be read that may make it one of a gang.
+
+    Args:
+        member: what the pod belongs to by its other owners.
+        pod: the pod.
+        owners: those that were read, the nearest first.
+        missing: the next one above them.
+        why: why it could not be read.
+    """
+    is_complete = member.kind == leader_worker_set.KIND or bool(member.faults)
+    is_out = owner.says(pod, owners, names.GANG_ANNOTATION) == "false"
+    if is_complete or is_out or not kinds.may_be_gang(missing.api_version, missing.kind):
+        return member
+    return membership.unread(pod, f"{missing.kind} {pod.namespace}/{missing.name}", why)
 
 
 def _claim(pod: Pod, owners: Sequence[KubeObject]) -> Membership:

@@ -6,7 +6,7 @@ implement it gets the default.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from bridge.domain.faults import Fault
@@ -41,6 +41,8 @@ class Membership:
     faults: tuple[Fault, ...] = ()
     """What is wrong with the claim; if anything is, the pod is placed neither with others nor
     alone."""
+    is_unread: bool = False
+    """The fault is that what it belongs to cannot be read now: that is tried again."""
 
     @property
     def is_gang(self) -> bool:
@@ -191,6 +193,12 @@ def alone(pod: Pod, faults: Sequence[Fault] = ()) -> Membership:
         key=alone_key(pod.uid),
         faults=tuple(faults),
     )
+
+
+def unread(pod: Pod, what: str, why: str) -> Membership:
+    """Hold a pod back: what it names may make it one of a gang, and cannot be read."""
+    text = f"cannot be read: {why}; the pod waits, as it must not start without the others"
+    return replace(alone(pod, [Fault(what, text)]), is_unread=True)
 
 
 def placed(pod: Pod) -> Membership:

@@ -14,7 +14,7 @@ from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import Pod
+from bridge.domain.model.pods import Owner, Pod
 from bridge.domain.workloads import claims, membership, workload
 from bridge.domain.workloads.kinds import coscheduling, jobset, kueue, leader_worker_set
 from bridge.domain.workloads.workload import Groups, Workload
@@ -204,13 +204,47 @@ def test_a_pod_group_has_its_minimum_or_whoever_is_there(
     assert "PodGroup team-a/ring: not found" in words(missing)
 
 
-def test_a_basic_pod_group_and_one_that_nobody_serves_are_no_gangs() -> None:
+def test_a_basic_pod_group_is_no_gang_and_one_that_cannot_be_read_holds_its_pods() -> None:
     pod = build.pod("a", scheduling_group="ring")
     member = claims.of(pod, [])
     basic = build.owner("PodGroup", "ring", spec={"schedulingPolicy": {"basic": {}}})
-    assert not claims.settled(member, pod, basic, is_served=True).is_gang
-    assert not claims.settled(member, pod, None, is_served=False).is_gang
-    assert claims.settled(member, pod, None, is_served=True).is_gang
+    assert not claims.settled(member, pod, basic).is_gang
+    assert claims.settled(member, pod, None).is_gang
+    unread = claims.settled(member, pod, None, unread="v1alpha2 is not served")
+    assert (False, True) == (unread.is_gang, unread.is_unread)
+    (fault,) = unread.faults
+    assert fault.text.startswith(
+        "PodGroup team-a/ring: cannot be read: v1alpha2 is not served; the pod waits"
+    )
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "is_held"),
+    [
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", True),
+        ("kubeflow.org/v2beta1", "MPIJob", True),
+        ("trainer.kubeflow.org/v1alpha1", "TrainJob", True),
+        ("ray.io/v1", "RayCluster", True),
+        ("batch/v1", "Job", True),
+        ("batch/v1", "CronJob", True),
+        ("apps/v1", "ReplicaSet", False),
+        ("argoproj.io/v1alpha1", "Workflow", False),
+        ("v1", "Pod", False),
+        ("example.com/v1", "Job", False),
+    ],
+)
+def test_an_owner_that_may_make_a_gang_must_be_readable(
+    api_version: str, kind: str, *, is_held: bool
+) -> None:
+    missing = Owner(api_version=api_version, kind=kind, name="train", uid="u")
+    pod = build.pod("a")
+    held = claims.beneath(claims.of(pod, []), pod, [], missing, why="forbidden")
+    assert (is_held, not is_held) == (held.is_unread, not held.faults)
+
+    out = build.pod("a", annotations={names.GANG_ANNOTATION: "false"})
+    assert not claims.beneath(claims.of(out, []), out, [], missing, why="forbidden").faults
+    marked = build.of_lws(0, 0)
+    assert claims.beneath(claims.of(marked, []), marked, [], missing, why="gone").is_gang
 
 
 def test_a_kueue_group_has_its_total_count() -> None:

@@ -4,7 +4,7 @@ These two lists determine which kind claims a pod, what the chart lets the exten
 manifests`), and the table in docs/workloads.md (`make docs`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bridge.domain import names
 from bridge.domain.workloads import counting
@@ -65,10 +65,20 @@ def declared_size(annotations: Mapping[str, str]) -> int:
     return max((number for number in found if number is not None), default=0)
 
 
-def reads() -> Mapping[str, tuple[str, ...]]:
-    """Return the resources that are read, by API group."""
+def reads(among: Sequence[Kind] = ALL) -> Mapping[str, tuple[str, ...]]:
+    """Return the resources that these kinds read, by API group."""
     found: dict[str, set[str]] = {}
-    for kind in ALL:
+    for kind in among:
         for read in kind.reads if isinstance(kind, ReadsObjects) else ():
             found.setdefault(read.group, set()).update(read.resources)
     return {group: tuple(sorted(found[group])) for group in sorted(found)}
+
+
+_OF_GANGS = reads(OWNED[:-1])
+"""The last of them makes no gangs."""
+
+
+def may_be_gang(api_version: str, kind: str) -> bool:
+    """Check whether objects of this kind may make their pods a gang: it is read for that."""
+    group, slash, _ = api_version.partition("/")
+    return f"{kind.lower()}s" in _OF_GANGS.get(group if slash else "", ())
