@@ -26,7 +26,7 @@ from bridge.domain.lifecycle.actions import Cause, Place
 from bridge.domain.model import json_patch
 from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, Taint
-from bridge.domain.model.pods import NodeTerm, Phase, Pod
+from bridge.domain.model.pods import Phase, Pod
 from bridge.kube.wire import rfc3339
 
 
@@ -314,12 +314,15 @@ def remove_node_condition(node: KubeNodeFacts, kind: str) -> MergePatch:
 
 
 def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:
-    """Restrict the pod to this node and keep everything the user wrote.
+    """Restrict the pod to this node; nothing if it has node terms of its own.
 
-    kube-scheduler recognises `matchFields` on metadata.name as "one node only". While a pod is
-    gated, the API server allows its terms to be extended but not replaced (KEP-3838). Terms are
-    alternatives, so each one is narrowed. An empty term matches no node and must stay empty.
+    kube-scheduler recognises `matchFields` on metadata.name as "one node only", and looks at no
+    other. Without, it asks the extender of all nodes that suit, and the annotation decides: the pin
+    saves time and protects nothing. Users' own terms stay as they wrote them: a narrowed one would
+    have the API server refuse their next `kubectl apply` of the same manifest.
     """
+    if pod.node_terms:
+        return []
     pin: Operation = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
     required = {"nodeSelectorTerms": [{"matchFields": [pin]}]}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
@@ -328,19 +331,7 @@ def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:
     if not pod.has_node_affinity:
         return json_patch.create("/spec/affinity/nodeAffinity", affinity)
     path = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution"
-    if not pod.node_terms:
-        return json_patch.create(path, required)
-    return [
-        operation
-        for index, term in enumerate(pod.node_terms)
-        for operation in _narrow(f"{path}/nodeSelectorTerms/{index}/matchFields", term, pin)
-    ]
-
-
-def _narrow(path: str, term: NodeTerm, pin: Operation) -> list[Operation]:
-    if term.match_fields:
-        return [json_patch.add(f"{path}/-", pin)]
-    return json_patch.create(path, [pin]) if term.match_labels else []
+    return json_patch.create(path, required)
 
 
 def _conditions(found: Pod | KubeNodeFacts, *conditions: Operation) -> MergePatch:

@@ -50,7 +50,7 @@ def assignment(pod: Pod) -> patches.JsonPatch:
         ),
         pytest.param(
             {"nodeAffinity": required({"matchExpressions": [expression("disk", "ssd")]})},
-            (NodeTerm(match_labels=(SSD,), match_fields=(PIN,)),),
+            (NodeTerm(match_labels=(SSD,)),),
             id="one term",
         ),
         pytest.param(
@@ -62,10 +62,7 @@ def assignment(pod: Pod) -> patches.JsonPatch:
                 | preferred(expression("disk", "ssd")),
                 **POD_AFFINITY,
             },
-            (
-                NodeTerm(match_labels=(SSD,), match_fields=(PIN,)),
-                NodeTerm(match_labels=(ARM,), match_fields=(PIN,)),
-            ),
+            (NodeTerm(match_labels=(SSD,)), NodeTerm(match_labels=(ARM,))),
             id="alternatives beside everything else",
         ),
         pytest.param(
@@ -74,7 +71,6 @@ def assignment(pod: Pod) -> patches.JsonPatch:
                 NodeTerm(
                     match_fields=(
                         Requirement(key="metadata.name", operator="NotIn", values=("node-0",)),
-                        PIN,
                     )
                 ),
             ),
@@ -82,12 +78,12 @@ def assignment(pod: Pod) -> patches.JsonPatch:
         ),
         pytest.param(
             {"nodeAffinity": required({}, {"matchExpressions": [expression("disk", "ssd")]})},
-            (NodeTerm(), NodeTerm(match_labels=(SSD,), match_fields=(PIN,))),
+            (NodeTerm(), NodeTerm(match_labels=(SSD,))),
             id="a term that matches no node stays so",
         ),
     ],
 )
-async def test_assign_pins_the_pod_and_keeps_what_its_user_wrote(
+async def test_assign_pins_the_pod_unless_its_user_wrote_node_terms(
     client: KubeClient,
     control_plane: Sandbox,
     create_pod: CreatePod,

@@ -1,0 +1,90 @@
+"""GitOps: the manifest of a pod is applied again while it runs, and there is nothing to change.
+
+What we write into a placed pod lies beside what its user wrote, never inside.
+"""
+
+import json
+import os
+import subprocess  # kubectl, of the sandbox
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.worlds import Worlds, container, played
+
+_LINUX = {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}
+_BY_NAME = {"key": "metadata.name", "operator": "In", "values": ["node-1"]}
+_WRITTEN: Mapping[str, Mapping[str, Any]] = {
+    "nothing": {},
+    "selector": {"nodeSelector": {"kubernetes.io/os": "linux"}},
+    "required": {"affinity": {"nodeAffinity": {}}},
+    "alternatives": {"affinity": {"nodeAffinity": {}}},
+    "both": {"affinity": {"nodeAffinity": {}}, "nodeSelector": {"kubernetes.io/os": "linux"}},
+    "preferred": {
+        "affinity": {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 1, "preference": {"matchExpressions": [_LINUX]}}
+                ]
+            }
+        }
+    },
+}
+_TERMS = {
+    "required": [{"matchExpressions": [_LINUX]}],
+    "alternatives": [{"matchExpressions": [_LINUX]}, {"matchFields": [_BY_NAME]}],
+    "both": [{"matchExpressions": [_LINUX]}],
+}
+
+
+def manifest(name: str) -> dict[str, Any]:
+    spec = json.loads(json.dumps(_WRITTEN[name]))
+    if terms := _TERMS.get(name):
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        spec["affinity"]["nodeAffinity"][required] = {"nodeSelectorTerms": terms}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "labels": {"app": name},
+            "annotations": {"example.com/note": "of its user", **played(seconds=600)},
+        },
+        "spec": {"containers": [container()], **spec},
+    }
+
+
+@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
+def test_an_unchanged_manifest_is_applied_again(
+    worlds: Worlds, tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    written = tmp_path / "pods.json"
+    pods = [manifest(name) for name in _WRITTEN]
+    written.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+    kubectl(worlds, "apply", *how, "--filename", str(written))
+    for name in _WRITTEN:
+        pod = worlds.await_phase(name, "Running")
+        assert manifest(name)["spec"].get("nodeSelector") == pod["spec"].get("nodeSelector")
+        if terms := _TERMS.get(name):
+            (of_nodes,) = pod["spec"]["affinity"].values()
+            assert [terms] == [each["nodeSelectorTerms"] for each in of_nodes.values()]
+
+    kubectl(worlds, "diff", *how, "--filename", str(written))  # fails if there is any
+    again = kubectl(worlds, "apply", *how, "--filename", str(written))
+
+    assert len(_WRITTEN) == again.count("serverside-applied" if how else "unchanged")
+
+
+def kubectl(worlds: Worlds, verb: str, *arguments: str) -> str:
+    command = (str(worlds.sandbox.instance.bin / "kubectl"), "--namespace", worlds.namespace, verb)
+    done = subprocess.run(
+        (*command, *arguments),
+        env={**os.environ, "KUBECONFIG": str(worlds.sandbox.kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+    return done.stdout
