@@ -48,8 +48,9 @@ _LEASE_CONNECTIONS = 2
 
 _TO_EACH_SLURM = 2
 """Connections to the Slurm of each Controller object."""
-_LONGEST_ANSWER = 128 << 20
-"""Bytes; 60 000 jobs or 80 000 nodes. Who runs that Slurm may not be who runs this process."""
+_LONGEST_ANSWER = 16 << 20
+"""Bytes; lists of jobs and nodes, which may be longer, are read in slices. Who runs that Slurm may not be who runs this
+process."""
 
 _ATTEMPTS = 10
 _FIRST_PAUSE = timedelta(seconds=0.5)

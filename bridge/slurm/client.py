@@ -4,6 +4,7 @@ Connections, fail-over, API versions and what an answer means are `slurmclient`'
 its errors into the bridge's, and reports calls under the bridge's names.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -19,9 +20,11 @@ from slurmclient import Dialect, Tls, TokenFile
 from slurmclient.api.operation import Value
 from slurmclient.calls import answers
 from slurmclient.calls.caller import Caller
+from slurmclient.transport.exchange import NOT_MODIFIED
 from slurmclient.transport.failover import Sender, Transport
 from slurmclient.transport.tokens import TokenSource
 from slurmclient.wire.reading import Answer
+from slurmclient.wire.splitting import Splitter
 
 VERSIONS: Final = (45, 44, 43)
 """The API versions ("data parsers") we support, newest first: Slurm 26.05, 25.11 and 25.05."""
@@ -31,6 +34,13 @@ OnCall = Callable[[str, float, str], None]
 outcome (`ok`, an error's `outcome`, `cancelled`)."""
 
 A = TypeVar("A", bound=Answer)
+
+_PIECE: Final = 64 * 2**10
+"""Bytes of a list that are read at a time, in some milliseconds."""
+_OBJECTS: Final = 200
+"""Of a list, at a time."""
+_LONGEST_OBJECT: Final = 2**20
+_LISTING_S: Final = 20.0
 
 
 class ExpiringToken(TokenSource, Protocol):
@@ -168,6 +178,56 @@ class SlurmClient:
             read=lambda received: answers.checked(operation, received, answer),
             label=label,
         )
+
+    async def each_of(
+        self,
+        label: str,
+        operation: str,
+        key: str,
+        *,
+        take: Callable[[bytes], None],
+        answer: type[A],
+        most_bytes: int,
+        since: int | None = None,
+    ) -> A | None:
+        """Read a long list in slices: `take` gets the objects one by one, and others have their turn in between.
+
+        Args:
+            label: As in `call`.
+            operation: As in `call`.
+            key: The list's name in the answer.
+            take: Called with each object; raises SlurmError to stop.
+            answer: The type of what surrounds the list.
+            most_bytes: Of the whole answer.
+            since: As in `call_if_changed`; None for the whole list.
+
+        Returns:
+            What surrounds the list; None if nothing has changed.
+
+        Raises:
+            SlurmError: classified by `bridge.slurm.errors`.
+        """
+        query: dict[str, Value] = {} if since is None else {"update_time": since}
+        splitter = Splitter(operation, key, longest=_LONGEST_OBJECT)
+        length = 0
+        try:
+            async with (
+                asyncio.timeout(_LISTING_S),
+                self._caller.stream(operation, query, label=label) as response,
+            ):
+                if response.status == NOT_MODIFIED:
+                    return None
+                async for piece in response.content.iter_chunked(_PIECE):
+                    length += len(piece)
+                    if length > most_bytes:
+                        raise Malformed(label, f"expected at most {most_bytes} bytes, got more")
+                    for number, found in enumerate(splitter.feed(piece)):
+                        if number % _OBJECTS == 0:
+                            await asyncio.sleep(0)
+                        take(found)
+                return answers.checked(operation, splitter.around, answer)
+        except TimeoutError:
+            raise Unavailable(label, f"its list did not end within {_LISTING_S:g} s") from None
 
     @contextmanager
     def observed(self, label: str) -> Iterator[None]:

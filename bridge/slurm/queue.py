@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from bridge.domain import hostlist
 from bridge.domain.diagnosis.queue import QueuedJob
+from bridge.domain.hostlist import Size
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
@@ -57,6 +59,15 @@ class _Occupant(Struct, frozen=True):
     end_time: wire.Number = wire.NONE
 
 
+MOST_JOBS_BYTES: Final = 128 * 2**20
+"""Of a list of which little is kept: 60 000 jobs."""
+MOST_LIVE: Final = 200_000
+"""Jobs that wait or run."""
+MOST_PLACES: Final = 300_000
+"""Nodes of all jobs, each counted as often as it has a job."""
+_LONGEST_NAME: Final = 64
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
     """The nodes that have jobs."""
@@ -68,36 +79,45 @@ class Occupancy:
 
 
 async def occupied(client: SlurmClient) -> Occupancy:
-    """Return the nodes of all jobs that have not surely ended and left.
+    """Return the nodes of all jobs that have not surely ended and left; the list is read in slices.
 
     Raises:
-        SlurmError: they could not be read.
+        SlurmError: they could not be read, or stand for more than any Slurm has.
     """
-    answer = await client.call("job.list", "slurm_get_jobs", answer=_Jobs)
-    if answer.jobs is None:
-        raise Malformed("job.list", "the response has no list of jobs")
-    by_node: dict[SlurmNode, datetime | None] = {}
-    unreadable = ""
-    for raw in answer.jobs:
-        read = reading.lenient(bytes(raw), _Occupant)
+    seen = _Occupied()
+    await _in_slices(client, seen.take)
+    return Occupancy(by_node=seen.by_node, unreadable=seen.unreadable)
+
+
+class _Occupied:
+    """Collects where jobs are."""
+
+    def __init__(self) -> None:
+        self.by_node: dict[SlurmNode, datetime | None] = {}
+        self.unreadable = ""
+        self._room = MOST_PLACES
+
+    def take(self, body: bytes) -> None:
+        read = reading.lenient(body, _Occupant)
         if isinstance(read, Unreadable) or read.odd:
-            unreadable = "a job in Slurm's list cannot be read"
-            continue
+            self.unreadable = "a job in Slurm's list cannot be read"
+            return
         job = read.value
         if not job.nodes and {"RUNNING", "SUSPENDED"} & set(job.job_state):
-            unreadable = f"job {job.job_id} runs, and Slurm does not say where"
+            self.unreadable = f"job {job.job_id} runs, and Slurm does not say where"
         if _has_left(frozenset(job.job_state)):
-            continue
+            return
         try:
-            names = hostlist.expand(job.nodes)
+            most = Size(self._room, self._room * _LONGEST_NAME)
+            names = hostlist.expand(job.nodes, most=most)
         except ValueError as error:
-            unreadable = f"job {job.job_id}: {error}"
-            continue
+            self.unreadable = f"job {job.job_id}: {error}"
+            return
+        self._room -= len(names)
         ends_at = decode.moment(job.end_time)
         for name in map(SlurmNode, names):
-            known = by_node.get(name, ends_at)
-            by_node[name] = None if known is None or ends_at is None else max(known, ends_at)
-    return Occupancy(by_node=by_node, unreadable=unreadable)
+            known = self.by_node.get(name, ends_at)
+            self.by_node[name] = None if known is None or ends_at is None else max(known, ends_at)
 
 
 class _Member(Struct, frozen=True):
@@ -128,31 +148,47 @@ class LiveJobs:
 
 
 async def live(client: SlurmClient) -> LiveJobs:
-    """Return all jobs that have not surely ended and left.
+    """Return all jobs that have not surely ended and left; the list is read in slices.
 
     Raises:
-        SlurmError: they could not be read.
+        SlurmError: they could not be read, or are more than any Slurm has.
     """
-    answer = await client.call("job.list", "slurm_get_jobs", answer=_Jobs)
-    if answer.jobs is None:
-        raise Malformed("job.list", "the response has no list of jobs")
     found: list[LiveJob] = []
     unreadable = ""
-    for raw in answer.jobs:
-        read = reading.lenient(bytes(raw), _Member)
+
+    def take(body: bytes) -> None:
+        nonlocal unreadable
+        read = reading.lenient(body, _Member)
         if isinstance(read, Unreadable) or read.odd:
             unreadable = "a job in Slurm's list cannot be read"
-            continue
+            return
         job = read.value
         states = frozenset(job.job_state)
         if _has_left(states):
-            continue
+            return
+        if len(found) == MOST_LIVE:
+            raise Malformed("job.list", f"expected at most {MOST_LIVE} live jobs, got more")
         names = tuple(filter(None, job.partition.split(",")))
         if not names:
             unreadable = f"Slurm does not say which partition job {job.job_id} has"
         waits = "PENDING" in states and "COMPLETING" not in states
         found.append(LiveJob(id=JobId(job.job_id), partitions=names, waits=waits))
+
+    await _in_slices(client, take)
     return LiveJobs(live=tuple(found), unreadable=unreadable)
+
+
+async def _in_slices(client: SlurmClient, take: Callable[[bytes], None]) -> None:
+    answer = await client.each_of(
+        "job.list",
+        "slurm_get_jobs",
+        "jobs",
+        take=take,
+        answer=_Jobs,
+        most_bytes=MOST_JOBS_BYTES,
+    )
+    if answer is None or answer.jobs is None:
+        raise Malformed("job.list", "the response has no list of jobs")
 
 
 def _has_left(states: frozenset[str]) -> bool:

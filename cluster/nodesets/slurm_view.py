@@ -142,7 +142,7 @@ class WorkerView:
         jobs = any(each.jobs for each in self._interests.values())
         try:
             # Counters may change without a change of the list: a proof takes a list that is new.
-            listing = await nodes.renewed(self.slurm, None if jobs else self._listing)
+            listing = await nodes.renewed_in_slices(self.slurm, None if jobs else self._listing)
             occupancy = await queue.occupied(self.slurm) if jobs else None
         except SlurmError as error:
             _log.warning("workers.not_read", error=str(error))

@@ -7,7 +7,7 @@ how answers are read, is the product's own.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -133,6 +133,24 @@ class Slurm:
                 fail=lambda fault: _failure(label, fault),
             )
         return msgspec.json.decode(msgspec.json.encode(found), type=answer)
+
+    async def each_of(
+        self,
+        label: str,
+        operation: str,
+        key: str,
+        *,
+        take: Callable[[bytes], None],
+        answer: type[A],
+        most_bytes: int,
+        since: int | None = None,
+    ) -> A | None:
+        """Take the place of `SlurmClient.each_of`."""
+        del most_bytes, since
+        found = await self.call(label, operation, answer=answer)
+        for each in getattr(found, key) or ():
+            take(msgspec.json.encode(each))
+        return found
 
     async def complete(self, job: SlurmJob, how: Outcome) -> None:
         """Take the place of `Completer.complete`."""

@@ -180,14 +180,18 @@ class Caller:
         *,
         user: str = "",
         timeout_s: float | None = None,
+        label: str = "",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Perform a read without retries; the block reads the answer piece by piece.
+
+        If nothing has changed since the query's `update_time`, its status is 304.
 
         Args:
             name: The operation.
             query: Query parameters.
             user: The user to act as; "" for the token's own.
             timeout_s: The deadline for each piece; None for the client's.
+            label: What the observer is told; "" for the operation.
 
         Raises:
             SlurmError: As `slurmclient.errors` classifies it.
@@ -202,12 +206,13 @@ class Caller:
             may_repeat=True,
         )
         async with self._slots:
-            with self._observe(name):
+            with self._observe(label or name):
                 dialect = await self._dialect_for(wanted.operation)
                 for _ in self._versions:
                     request = structs.replace(wanted.request(dialect), timeout_s=timeout_s)
                     async with self.transport.open(request) as response:
-                        if response.status == OK:
+                        unchanged = response.status == NOT_MODIFIED and wanted.is_conditional
+                        if response.status == OK or unchanged:
                             yield response
                             return
                         body = await self.transport.rest(name, response)

@@ -87,7 +87,7 @@ class Stream(AsyncIterator[reading.T]):
                     "%s: %d objects are left out; the first is number %d: %s",
                     *(self._operation, self.left_out, first.index, first.why),
                 )
-        _check_around(self._operation, splitter)
+        _check(self._operation, splitter.around)
 
     def _decoded(self, bodies: Iterable[bytes], kind: type[reading.T]) -> Iterator[reading.T]:
         for body in bodies:
@@ -99,14 +99,6 @@ class Stream(AsyncIterator[reading.T]):
                 self.left_out += 1
             else:
                 yield item
-
-
-def _check_around(operation: str, splitter: Splitter) -> None:
-    if splitter.before:
-        envelope = splitter.before + (splitter.rest if splitter.is_done else b"")
-    else:
-        envelope = splitter.rest  # no list: an error, or a list that is null
-    _check(operation, envelope)
 
 
 def _check(operation: str, envelope: bytes) -> None:

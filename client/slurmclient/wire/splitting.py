@@ -16,6 +16,7 @@ _FLAT: Final = rb'\{(?:[^"{}]++|' + _STRING + rb")*+\}"
 _FLAT_HERE: Final = re.compile(_FLAT, re.DOTALL)
 _STEP: Final = re.compile(rb'(?:[^"{}]++|' + _STRING + rb"|" + _FLAT + rb")*+([{}])", re.DOTALL)
 """Everything up to the next brace that is neither in a string nor part of a flat object."""
+_BETWEEN: Final = re.compile(rb"[ \t\r\n,]*+")
 _LONGEST: Final = 64 << 20
 """The most bytes to hold: of one object, or of what surrounds the list."""
 
@@ -23,13 +24,15 @@ _LONGEST: Final = 64 << 20
 class Splitter:
     """Takes an answer in pieces and yields the objects of its list, undecoded."""
 
-    def __init__(self, operation: str, key: str) -> None:
+    def __init__(self, operation: str, key: str, *, longest: int = _LONGEST) -> None:
         """Start before the first byte.
 
         Args:
             operation: The operation, for the error.
             key: The list's name in the answer, such as `jobs`.
+            longest: The most bytes to hold: of one object, or of what surrounds the list.
         """
+        self._longest = longest
         self._operation = operation
         self._start = re.compile(rb'"%s"\s*:\s*\[' % re.escape(key.encode()))
         self._buffer = b""
@@ -44,21 +47,29 @@ class Splitter:
         """The bytes after the list's last object; all bytes if no list has begun."""
         return self._buffer
 
+    @property
+    def around(self) -> bytes:
+        """The answer without the list's objects; incomplete while the list has not ended."""
+        if self.before:
+            return self.before + (self.rest if self.is_done else b"")
+        return self.rest  # no list: an error, or a list that is null
+
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Yield the objects that this piece completes.
 
         Raises:
-            Malformed: If an object, or what surrounds the list, exceeds 64 MiB.
+            Malformed: If an object, or what surrounds the list, is too long.
         """
         self._buffer += piece
         if not self._is_in_list and not self.is_done:
             self._find_start()
         if self._is_in_list:
             yield from self._objects()
-        if len(self._buffer) > _LONGEST:
+        if len(self._buffer) > self._longest:
             what = "an object" if self._is_in_list else "text around the list"
             raise Malformed(
-                self._operation, f"expected at most {_LONGEST} bytes at once, got more of {what}"
+                self._operation,
+                f"expected at most {self._longest} bytes at once, got more of {what}",
             )
 
     def _find_start(self) -> None:
@@ -86,9 +97,8 @@ class Splitter:
 
 def _skip(data: bytes, at: int) -> int:
     """Return the position of the next byte that is neither white space nor a comma."""
-    while at < len(data) and data[at] in b" \t\r\n,":
-        at += 1
-    return at
+    between = _BETWEEN.match(data, at)
+    return between.end() if between else at
 
 
 def _end(data: bytes, at: int) -> int:

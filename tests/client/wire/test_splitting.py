@@ -52,10 +52,7 @@ def test_what_follows_the_list_is_kept_for_its_errors() -> None:
         pytest.param(b'{"jobs": [], "b": "', "text around the list", id="what stands after it"),
     ],
 )
-def test_what_has_no_end_is_not_kept_for_ever(
-    monkeypatch: pytest.MonkeyPatch, start: bytes, what: str
-) -> None:
-    monkeypatch.setattr("slurmclient.wire.splitting._LONGEST", 1000)
-    splitter = Splitter("slurm_get_jobs", "jobs")
+def test_what_has_no_end_is_not_kept_for_ever(start: bytes, what: str) -> None:
+    splitter = Splitter("slurm_get_jobs", "jobs", longest=1000)
     with pytest.raises(Malformed, match=f"at most 1000 bytes at once, got more of {what}"):
         list(splitter.feed(start + b"x" * 2000))

@@ -262,12 +262,16 @@ class Away:
     async def call(self, label: str, *_: Any, **__: Any) -> Any:
         raise Unavailable(label, "Controller has no RestApi with replicas")
 
+    each_of = call
+
 
 class Odd:
     """A Slurm at whose name or answer our code fails."""
 
     async def call(self, label: str, *_: Any, **__: Any) -> Any:
         raise UnicodeError("label empty or too long")
+
+    each_of = call
 
 
 OTHER_SLURMS: Mapping[str, Any] = {"slurm/other": Away(), "slurm/odd": Odd()}
