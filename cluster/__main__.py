@@ -97,6 +97,7 @@ def site_of(operator: OperatorSection, namespace: str) -> ControlSite:
         network=NetworkSite(operator_namespace=namespace, others=operator.network_peers)
         if operator.network_policies
         else None,
+        priority_class=operator.priority_class,
         tls_image=operator.tls_image,
         certificate_lifetime=timedelta(seconds=operator.certificate_lifetime_s),
         authority_lifetime=timedelta(seconds=operator.authority_lifetime_s),

@@ -22,6 +22,12 @@ class OperatorSection(Section):
         description="Image of daemons whose objects name none, with {daemon} in the place of slurmctld, slurmd, slurmdbd, "
         "slurmrestd or login; empty if all objects name theirs.",
     )
+    priority_class: str = Field(
+        "",
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
+        description="PriorityClass of Slurm's pods whose templates name none: without one, they are evicted at memory pressure as anybody's, with their "
+        "jobs. It must exist, or no pod is made. The chart sets it to the one that it makes (priorityClass).",
+    )
     tls_image: str = Field(
         "",
         pattern=r"^\S*$",

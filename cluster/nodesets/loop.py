@@ -1,7 +1,7 @@
 """The reconcile loop over NodeSets: gather, decide, act, tell."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -42,7 +42,7 @@ from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
 from cluster.objects.workers import WorkerKey
 from cluster.rendering.node_sets.worker import returning
 from cluster.rendering.site import ELSEWHERE, ServedNamespaces
-from cluster.workers import table
+from cluster.workers import gres, table
 from cluster.workers.placing import HOST_ANNOTATION
 from cluster.workers.situation import WorkerPolicy
 
@@ -256,6 +256,7 @@ class NodeSetLoop:
     ) -> Acted:
         node_set = situation.node_set
         pins = planning.pins(situation, [each for each, _ in decided]) or {}
+        listed = self._gathering.listed(node_set)
 
         def make(key: WorkerKey) -> Mapping[str, Any] | Refused:
             if refusal is not None:
@@ -265,7 +266,8 @@ class NodeSetLoop:
                 return body
             if kube_node := pins.get(str(key), ""):
                 body = returning(body, kube_node)
-            return planning.stamped(node_set, key, body, digest=situation.revision)
+            lost = planning.may_have_lost_jobs(node_set, key, listed)
+            return planning.stamped(node_set, key, body, digest=situation.revision, lost_jobs=lost)
 
         acted = await self._actuator.carry_out(node_set, decided, make)
         return replace(acted, refused=None) if refusal is not None else acted
@@ -285,6 +287,8 @@ class NodeSetLoop:
             desired=situation.wanted,
             workers=decided,
             states=self._gathering.states(node_set),
+            promised=gres.promised(node_set.spec.extra_conf),
+            registered=self._registered(node_set),
             trouble=self._gathering.trouble(node_set),
             refusal=refusal,
             failures=tuple(_to_be_told(situation, acted)),
@@ -296,6 +300,16 @@ class NodeSetLoop:
             min_ready=timedelta(seconds=node_set.spec.min_ready_seconds),
             now=situation.now,
         )
+
+    def _registered(self, node_set: NodeSetObject) -> Callable[[str], str]:
+        """Return what tells the devices that a node has in its Slurm by the last reading."""
+        listed = self._gathering.listed(node_set)
+
+        def registered(node: str) -> str:
+            found = listed(node) if listed is not None else None
+            return found.gres if found is not None else ""
+
+        return registered
 
     def _refused(self, found: WatchedNodeSet, refusal: Refusal) -> NodeSetStatus:
         generation = found.metadata.generation

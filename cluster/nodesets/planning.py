@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bridge.domain import numbers
+from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.nodesets import names
 from cluster.nodesets.worker_pods import WorkerPodObject
-from cluster.objects.labels import PROTECTED_LABEL, WORKER_APP, selecting
+from cluster.objects.labels import LOST_JOBS_ANNOTATION, PROTECTED_LABEL, WORKER_APP, selecting
 from cluster.objects.nodeset import NodeSetObject, RollingSteps, UpdateStrategy
 from cluster.objects.parts import API_VERSION
 from cluster.objects.workers import OnNode, WorkerKey, host_name, is_on_nodes, pod_name
@@ -263,10 +264,39 @@ def worker_key(node_set: NodeSetObject, pod: WorkerPodObject) -> WorkerKey | Non
     return numbers.whole(number, most=10**10)
 
 
+def may_have_lost_jobs(
+    node_set: NodeSetObject, key: WorkerKey, listed: Callable[[str], SlurmNodeFacts | None] | None
+) -> str:
+    """Return why a worker that is made now may come after one that has ended under its jobs; "" if it surely does not.
+
+    A pod that ends as it should waits for its jobs first. One that was evicted, or deleted by force, has a successor at once,
+    and then Slurm would take a job for alive that has just begun.
+
+    Args:
+        node_set: whose worker.
+        key: which one.
+        listed: gives a node by the last reading; None while nothing is known of its Slurm.
+    """
+    name = host_name(node_set, key)
+    if listed is None:
+        some = node_set.status.slurm_allocated
+        return "workers had jobs when Slurm was read last" if some else ""
+    found = listed(name)
+    return f"Slurm has jobs on {name}" if found is not None and found.is_busy else ""
+
+
 def stamped(
-    node_set: NodeSetObject, key: WorkerKey, body: Mapping[str, Any], *, digest: str
+    node_set: NodeSetObject,
+    key: WorkerKey,
+    body: Mapping[str, Any],
+    *,
+    digest: str,
+    lost_jobs: str = "",
 ) -> dict[str, Any]:
-    """Return a worker's pod with what makes it this NodeSet's worker, whatever its template says."""
+    """Return a worker's pod with what makes it this NodeSet's worker, whatever its template says.
+
+    lost_jobs: see `may_have_lost_jobs`.
+    """
     meta = node_set.metadata
     given = body.get("metadata") or {}
     labels = {
@@ -292,9 +322,11 @@ def stamped(
         "labels": labels,
         "ownerReferences": [owner],
     }
-    if isinstance(key, OnNode):
-        mark = {names.KUBE_NODE_ANNOTATION: key.kube_node}
-        metadata["annotations"] = {**(given.get("annotations") or {}), **mark}
+    marks = {names.KUBE_NODE_ANNOTATION: key.kube_node} if isinstance(key, OnNode) else {}
+    if lost_jobs:
+        marks[LOST_JOBS_ANNOTATION] = lost_jobs
+    if marks:
+        metadata["annotations"] = {**(given.get("annotations") or {}), **marks}
     return {"apiVersion": "v1", "kind": "Pod", **body, "metadata": metadata}
 
 

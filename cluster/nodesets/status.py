@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
@@ -14,6 +14,7 @@ from cluster.nodesets import names, troubles
 from cluster.nodesets.planning import PlannedWorker, is_current
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetStatus
+from cluster.workers import gres
 from cluster.workers.actions import WorkerDecision
 from cluster.workers.choosing import REPLACED
 from cluster.workers.situation import PodStage
@@ -54,6 +55,10 @@ class StatusFacts:
     workers: Sequence[tuple[PlannedWorker, WorkerDecision]]
     states: Callable[[str], frozenset[str] | None]
     """A node's states in Slurm; None if it has no such node."""
+    promised: dict[str, int] = field(default_factory=dict)
+    """How many devices of each kind a worker is to have."""
+    registered: Callable[[str], str] = lambda _: ""
+    """The devices that a node has in Slurm."""
     trouble: str | None
     """Why Slurm is not known; "" if it is, None if nobody has tried yet: then the old word holds."""
     refusal: Refusal | None
@@ -178,6 +183,9 @@ def _ready(facts: StatusFacts, there: int, ready: int) -> ObjectCondition:
     if ready == facts.desired == there:
         if missing:
             return _about(facts, "Ready", "False", "NotRegistered", (message, *missing))
+        if without := _without_devices(facts):
+            hint = "slurmd finds devices by gres.conf or AutoDetect: its log says what it found"
+            return _about(facts, "Ready", "False", "DevicesMissing", (message, *without, hint))
         return _about(facts, "Ready", "True", "AllReady", (message,))
     pods = [each.pod for each, _ in facts.workers if each.pod is not None]
     waits = (why for pod in pods if (why := troubles.not_ready(pod, facts.now)))
@@ -251,6 +259,21 @@ def _missing(facts: StatusFacts) -> list[str]:
         if each.pod is not None
         and facts.states(each.node) is None
         and troubles.is_late(each.pod, facts.now)
+    ]
+
+
+def _without_devices(facts: StatusFacts) -> list[str]:
+    """Return which ready workers have fewer devices in Slurm than their NodeSet promises."""
+    if facts.trouble != "" or not facts.promised:
+        return []
+    return [
+        f"{each.node} has registered {', '.join(few)}"
+        for each, _ in facts.workers
+        if each.pod is not None
+        and is_current(each.pod, facts.digest)
+        and troubles.is_late(each.pod, facts.now)
+        and facts.states(each.node) is not None
+        and (few := list(gres.lacking(facts.promised, facts.registered(each.node))))
     ]
 
 

@@ -17,6 +17,8 @@ TAKE_OVER_ANNOTATION: Final = "slurm-bridge.dev/take-over"
 """On an object, with the value "true": what another program has made for it becomes ours."""
 KEY_NUMBER_ANNOTATION: Final = "slurm-bridge.dev/slurm-key-number"
 """On a Controller: the number of the key that its daemons are to share. That of `slurmKeyRef` is 1."""
+LOST_JOBS_ANNOTATION: Final = "slurm-bridge.dev/may-have-lost-jobs"
+"""On a worker's pod: why its slurmd starts only when slurmctld misses what has ended with the pod before it."""
 
 WORKER_APP: Final = "slurmd"
 

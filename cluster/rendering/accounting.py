@@ -54,6 +54,7 @@ def accounting_bodies(
             _specification(accounting, name, site, key_step=key_step),
             accounting.spec.template,
             restarted_for=digest([conf, secrets]),
+            priority_class=site.priority_class,
         ),
     }
     return (

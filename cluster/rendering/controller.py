@@ -152,6 +152,7 @@ def _stateful_set(
             _specification(controller, owner, site, state, key_step=key_step),
             controller.spec.template,
             restarted_for=restarted_for,
+            priority_class=site.priority_class,
         ),
     }
     if state.enabled and not state.existing_claim:

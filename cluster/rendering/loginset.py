@@ -88,6 +88,7 @@ def login_set_bodies(
             _specification(login_set, controller, pods.slurm_key(key, key_step), site),
             login_set.spec.template,
             restarted_for=digest([data, secrets]),
+            priority_class=site.priority_class,
         ),
     }
     return (

@@ -13,9 +13,9 @@ from cluster.rendering.site import SLURM_USER_ID
 
 ETC_VOLUME: Final = "slurm-etc"
 LOG_VOLUME: Final = "slurm-logfile"
-_READS_LOG: Final = 'rm -f "$SOCKET" && mkfifo -m 600 "$SOCKET" && exec 3<>"$SOCKET" && trap "exit 0" TERM && { cat <&3 & wait; }'
-"""Opened for both directions: then its reader sees no end when the daemon is restarted. The first process of a container
-ignores SIGTERM unless it says otherwise, and a worker's grace is a day."""
+_READS_LOG: Final = '[ -p "$SOCKET" ] || { rm -f "$SOCKET" && mkfifo -m 600 "$SOCKET"; } && exec 3<>"$SOCKET" && trap "exit 0" TERM && { cat <&3 & wait; }'
+"""Opened for both directions: then its reader sees no end when the daemon is restarted. One that is there already is kept, as the
+daemon has it open. The first process of a container ignores SIGTERM unless it says otherwise, and a worker's grace is a day."""
 NO_TOKEN: Final[Mapping[str, Any]] = {
     "automountServiceAccountToken": False,
     "enableServiceLinks": False,
@@ -24,6 +24,18 @@ MEMORY: Final[Mapping[str, Any]] = {"emptyDir": {"medium": "Memory"}}
 ETC_MOUNT: Final[Mapping[str, Any]] = {"name": ETC_VOLUME, "mountPath": ETC, "readOnly": True}
 LOG_MOUNT: Final[Mapping[str, Any]] = {"name": LOG_VOLUME, "mountPath": LOGS}
 LOG: Final[Mapping[str, Any]] = {"name": LOG_VOLUME, **MEMORY}
+_OF_DAEMONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "slurmctld": {"cpu": "100m", "memory": "256Mi"},
+    "slurmdbd": {"cpu": "50m", "memory": "128Mi"},
+    "slurmrestd": {"cpu": "50m", "memory": "128Mi"},
+    "slurmd": {"cpu": "100m", "memory": "256Mi"},
+    "login": {"cpu": "50m", "memory": "128Mi"},
+}
+_OF_OTHERS: Final[Mapping[str, str]] = {"cpu": "10m", "memory": "16Mi"}
+"""Requests of our containers, if nobody says anything: a pod without any is evicted first and killed first, and with it the jobs."""
+MARK: Final[Mapping[str, Any]] = {"name": "slurm-started", "emptyDir": {}}
+MARK_MOUNT: Final[Mapping[str, Any]] = {"name": MARK["name"], "mountPath": "/var/lib/slurm"}
+"""Where slurmd's entry point notes that it was here: not in memory, as a restart of the machine must not take it away."""
 AS_SLURM: Final[Mapping[str, Any]] = {
     "runAsNonRoot": True,
     "runAsUser": SLURM_USER_ID,
@@ -38,6 +50,7 @@ def template(
     *,
     restarted_for: str = "",
     labels: Mapping[str, str] | None = None,
+    priority_class: str = "",
 ) -> dict[str, Any]:
     """Return a pod template: the user's specification over ours, our labels over theirs.
 
@@ -47,6 +60,7 @@ def template(
         given: what the user lays over it.
         restarted_for: digest of what the daemon reads only at its start.
         labels: more of ours.
+        priority_class: of pods that name none; "" for the cluster's default.
     """
     annotations = {"kubectl.kubernetes.io/default-container": owner.app}
     if restarted_for:
@@ -57,8 +71,47 @@ def template(
             labels={**owner.labels, **(labels or {})},
             annotations=annotations,
         ),
-        "spec": laid_over(spec, (given.spec if given else None) or {}),
+        "spec": cared_for(
+            spec, laid_over(spec, (given.spec if given else None) or {}), priority_class
+        ),
     }
+
+
+def cared_for(
+    ours: Mapping[str, Any], spec: Mapping[str, Any], priority_class: str
+) -> dict[str, Any]:
+    """Return a specification whose pods are not the first to be evicted; what their user says of resources or priority wins.
+
+    Args:
+        ours: says which containers are ours.
+        spec: with the user's part laid over it.
+        priority_class: of pods that name none; "" for the cluster's default.
+    """
+    found = dict(spec)
+    if priority_class and not found.get("priorityClassName"):
+        found["priorityClassName"] = priority_class
+    if found.get("resources"):  # of the whole pod: more for its containers might not fit
+        return found
+    for field in ("initContainers", "containers"):
+        names = {each["name"] for each in ours.get(field) or ()}
+        if field in found:
+            found[field] = [
+                _asking(each) if each.get("name") in names else each for each in found[field]
+            ]
+    return found
+
+
+def _asking(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a container with our requests for what its user says nothing about: a limit is a request, too."""
+    given = container.get("resources") or {}
+    limits, requests = given.get("limits") or {}, given.get("requests") or {}
+    wanted = _OF_DAEMONS.get(container["name"], _OF_OTHERS)
+    more = {key: each for key, each in wanted.items() if key not in {*limits, *requests}}
+    return (
+        {**container, "resources": {**given, "requests": {**more, **requests}}}
+        if more
+        else container
+    )
 
 
 def container(

@@ -60,6 +60,7 @@ def restapi_bodies(
             _specification(rest_api, controller, pods.slurm_key(key, key_step), site, presented),
             rest_api.spec.template,
             restarted_for=restarted_for,
+            priority_class=site.priority_class,
         ),
     }
     return (

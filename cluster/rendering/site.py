@@ -65,6 +65,8 @@ class ControlSite:
     """The Kubernetes cluster's DNS domain."""
     network: NetworkSite | None = None
     """Of NetworkPolicies; None for none."""
+    priority_class: str = ""
+    """Of pods that name none; "" for the cluster's default."""
     tls_image: str = ""
     """Has haproxy; "" if that of slurmrestd does."""
     certificate_lifetime: timedelta = timedelta(days=90)

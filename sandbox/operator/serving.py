@@ -29,6 +29,7 @@ _APPLIED = {
     "ClusterRole",
     "ClusterRoleBinding",
     "CustomResourceDefinition",
+    "PriorityClass",
     "Role",
     "RoleBinding",
     "ServiceAccount",

@@ -180,8 +180,20 @@ def test_a_second_container_of_a_pod_starts_when_slurmctld_misses_the_jobs_of_th
     assert ["21"] == it.called("sleep")
     assert "slurmd starts in 21 s" in done.stderr
     assert ["-D", "-Z"] == it.called("slurmd")
+    # What a restart of the machine leaves is the volume for this mark, not that in memory.
+    assert (it.root / "var/lib/slurm/.slurmd-was-here").exists()
     it.run("-Z", RESTART_PAUSE_S="40", ASK_EVERY_S="0")
     assert ["40"] == it.called("sleep")
+
+
+def test_a_first_container_waits_if_slurm_had_jobs_there(entrypoint: Make) -> None:
+    it = entrypoint("slurmd")
+    it.write("sleep", NOTES)
+
+    done = it.run("-Z", ASK_EVERY_S="0", MAY_HAVE_LOST_JOBS="Slurm has jobs on gpu-0")
+
+    assert ["21"] == it.called("sleep")
+    assert "Slurm had jobs here before this pod: slurmd starts in 21 s" in done.stderr
 
 
 def test_what_is_no_number_is_told(entrypoint: Make) -> None:

@@ -12,19 +12,37 @@ _AFTERWARDS_S: Final = 10
 _SCRIPT: Final = """\
 node={node}
 update() {{ timeout 15 scontrol update nodename="$node" "$@"; }}
-update state=drain reason='{prefix}its pod is being deleted'
+has_processes() {{
+  for step in $(grep -als '^slurmstepd: \\[' /proc/[0-9]*/cmdline); do
+    grep -aqs '^slurmstepd: \\[[^]]*extern\\]' "$step" && continue
+    step=${{step#/proc/}}; step=${{step%/cmdline}}
+    for child in $(grep -ls "^PPid:[[:space:]]*$step\\$" /proc/[0-9]*/status); do
+      grep -qs '^State:[[:space:]]*Z' "$child" && continue
+      grep -aqs '^slurmstepd: \\[' "${{child%status}}cmdline" || return 0
+    done
+  done
+  return 1
+}}
+drained= quiet=0
 end=$(($(date +%s) + {wait_s}))
-while [ "$(date +%s)" -lt "$end" ]; do
+while :; do
+  [ -n "$drained" ] || {{ update state=drain reason='{prefix}its pod is being deleted' && drained=yes; }}
+  [ "$(date +%s)" -lt "$end" ] || break
   if jobs=$(timeout 15 squeue --noheader --nodelist="$node" --states=CONFIGURING,RUNNING,SUSPENDED,COMPLETING); then
     [ -n "$jobs" ] || exit 0
+    quiet=0
   else
-    grep -aqs '^slurmstepd: \\[' /proc/[0-9]*/cmdline || exit 0
+    drained=
+    if has_processes; then quiet=0; else quiet=$((quiet + 1)); fi
+    [ "$quiet" -lt 2 ] || exit 0
   fi
   sleep 1
 done
 update state=down reason='{prefix}its pod was deleted before its jobs had ended'
 """
-"""Slurm knows who has jobs. If it cannot be asked, the worker's own processes do: each step has a slurmstepd of that name."""
+"""Slurm knows who has jobs. If it cannot be asked, the worker's own processes do: a step has a slurmstepd of that name, and its tasks
+are children of it. A slurmstepd without any has nothing left to do but to tell slurmctld; that of an extern step has a child that only
+sleeps. Of a drain that slurmctld may not have heard, it is told again."""
 
 
 def script(grace_s: int, *, node: str = "") -> str:

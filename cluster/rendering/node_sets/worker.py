@@ -10,7 +10,7 @@ from typing import Any, Final
 from bridge.domain.faults import Fault, Refused, bounded
 from cluster.configuration.slurm_conf import SLURMD_PORT
 from cluster.objects.controller import ControllerObject
-from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL, WORKER_APP
+from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL, LOST_JOBS_ANNOTATION, WORKER_APP
 from cluster.objects.names import LONGEST_HOST
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.own.profiles import WorkerProfile, profile_faults, profile_of
@@ -99,7 +99,11 @@ def worker_pod(
         "metadata": pods.template(
             owner, {}, template, labels={CLUSTER_LABEL: controller.metadata.name}
         )["metadata"],
-        "spec": with_claims(node_set, key, pinned(key, laid_over(ours, theirs))),
+        "spec": with_claims(
+            node_set,
+            key,
+            pinned(key, pods.cared_for(ours, laid_over(ours, theirs), site.priority_class)),
+        ),
     }
 
 
@@ -215,6 +219,7 @@ def _specification(
     volumes = [
         pods.projected(pods.ETC_VOLUME, 0o600, [slurm_key]),
         dict(pods.LOG),
+        dict(pods.MARK),
     ]
     if spec.ssh and spec.ssh.enabled and (sssd := spec.ssh.sssd_conf_ref) is not None:
         volumes.append(ssh.config_volume(ssh_config_map(node_set.metadata.name), (ssh.SSHD_FILE,)))
@@ -245,10 +250,11 @@ def _slurmd(
     name = host_name(node_set, key) if is_on_host_network(node_set) else ""
     if name:  # of two on one machine, of whatever NodeSet and namespace, kube-scheduler places one
         ports[0]["hostPort"] = SLURMD_PORT
-    mounts = [dict(pods.ETC_MOUNT), dict(pods.LOG_MOUNT)]
+    mounts = [dict(pods.ETC_MOUNT), dict(pods.LOG_MOUNT), dict(pods.MARK_MOUNT)]
     if node_set.spec.ssh and node_set.spec.ssh.enabled:
         ports.append({"name": "ssh", "containerPort": ssh.SSH_PORT, "protocol": "TCP"})
         mounts += [dict(each) for each in ssh.mounts(of_login=False)]
+    lost = f"metadata.annotations['{LOST_JOBS_ANNOTATION}']"
     ours = {
         "image": image,
         "args": [
@@ -262,6 +268,7 @@ def _slurmd(
         "env": [
             {"name": "POD_CPUS", "valueFrom": _limit("limits.cpu", "1")},
             {"name": "POD_MEMORY", "valueFrom": _limit("limits.memory", "1Mi")},
+            {"name": "MAY_HAVE_LOST_JOBS", "valueFrom": {"fieldRef": {"fieldPath": lost}}},
         ],
         "ports": ports,
         "startupProbe": pods.starting(pods.http_probe("/livez", WORKER_APP)),

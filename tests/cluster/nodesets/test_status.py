@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cluster.nodesets import status
+from cluster.nodesets import names, status
 from cluster.nodesets.planning import PlannedWorker
 from cluster.nodesets.status import StatusFacts
 from cluster.objects.nodeset import NodeSetStatus
@@ -19,7 +19,11 @@ SINCE_LONG = {**READY, "conditions": [_SINCE]}
 
 
 def worker(number: int, *, is_ready: bool, goes: str) -> Told:
-    made = pod({"name": f"gpu-{number}"}, spec=BOUND, status=SINCE_LONG if is_ready else {})
+    made = pod(
+        {"name": f"gpu-{number}", "labels": {names.DIGEST_LABEL: ""}},
+        spec=BOUND,
+        status=SINCE_LONG if is_ready else {},
+    )
     facts = WorkerFacts(
         name=made.slurm_node, pod=made.facts, seen=SeenWorker(is_sure=False), goes=goes
     )
@@ -44,6 +48,8 @@ def told(wanted: int, workers: list[Told], **known: Any) -> dict[str, tuple[str,
         desired=wanted,
         workers=workers,
         states=known.get("states", lambda _: None),
+        promised=known.get("promised", {}),
+        registered=known.get("registered", lambda _: ""),
         trouble=known.get("trouble"),
         refusal=None,
         failures=(),
@@ -99,3 +105,35 @@ def test_a_worker_that_slurm_surely_lacks_is_not_ready(
 
     assert expected == found["Ready"]
     assert (found["SlurmKnown"][0] == "False") is (found["Ready"][0] == "False")
+
+
+HINT = "slurmd finds devices by gres.conf or AutoDetect: its log says what it found"
+
+
+@pytest.mark.parametrize(
+    ("registered", "expected"),
+    [
+        (
+            "",
+            (
+                "False",
+                "DevicesMissing",
+                f"1 of 1 workers are ready; gpu-0 has registered 0 of 1 gpu; {HINT}",
+            ),
+        ),
+        ("gpu:1", ("True", "AllReady", "1 of 1 workers are ready")),
+    ],
+)
+def test_a_worker_without_the_devices_that_its_nodeset_promises_is_not_ready(
+    registered: str, expected: tuple[str, str, str]
+) -> None:
+    found = told(
+        1,
+        [worker(0, is_ready=True, goes="")],
+        states=lambda _: frozenset({"IDLE"}),
+        trouble="",
+        promised={"gpu": 1},
+        registered=lambda _: registered,
+    )
+
+    assert expected == found["Ready"]

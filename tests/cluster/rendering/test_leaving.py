@@ -1,17 +1,24 @@
 """What a worker does before it ends, as a shell runs it; Slurm's commands are played, because only their answers matter."""
 
+import contextlib
 import os
+import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster.rendering.node_sets import leaving
 from cluster.workers.situation import REASON_PREFIX
+from tests.servers import wait_until
 
 DEADLINE_S = 60
 """For the whole of a script that waits a second or not at all."""
-SCONTROL = 'echo "$@" >> "$CALLS/scontrol.log"\n'
+SCONTROL = """\
+echo "$@" >> "$CALLS/scontrol.log"
+[ "$JOBS" != away ] || exit 1
+"""
 SQUEUE = """\
 echo "$@" >> "$CALLS/squeue.log"
 case "$JOBS" in
@@ -38,7 +45,7 @@ def run(tmp_path: Path, *, jobs: str, grace_s: int) -> list[str]:
         ["sh", "-c", leaving.script(grace_s)],  # noqa: S607  # whichever the machine has
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLS": str(tmp_path), "JOBS": jobs},
         timeout=DEADLINE_S,
-        check=True,
+        check=jobs != "away",
     )
     return [
         line.partition("state=")[2] for line in (tmp_path / "scontrol.log").read_text().splitlines()
@@ -64,10 +71,58 @@ def test_a_grace_that_is_too_short_for_a_wait_has_none(tmp_path: Path) -> None:
     assert not (tmp_path / "squeue.log").exists()
 
 
-def test_it_waits_for_its_steps_if_slurm_cannot_be_asked(tmp_path: Path) -> None:
-    step = subprocess.Popen(["slurmstepd: [7.0]", "600"], executable="/bin/sleep")  # noqa: S607  # a step's name
+@contextlib.contextmanager
+def step(tmp_path: Path, title: str, script: str) -> Iterator[None]:
+    """A process that is called as a slurmstepd is, with a child of its own until that ends."""
+    ready = tmp_path / "ready"
+    process = subprocess.Popen(
+        [
+            title,
+            "-c",
+            f"{script} touch {ready}; while :; do read -r -t 600 x < {fifo(tmp_path)}; done",
+        ],
+        executable="/bin/bash",
+        start_new_session=True,
+    )
     try:
-        assert [DRAINED, DOWN] == run(tmp_path, jobs="away", grace_s=11)
+        wait_until(ready.exists, DEADLINE_S)
+        yield
     finally:
-        step.kill()
-        step.wait()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def fifo(tmp_path: Path) -> Path:
+    """Something to wait for without a child."""
+    path = tmp_path / "fifo"
+    if not path.exists():
+        os.mkfifo(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("title", "script", "waits"),
+    [
+        pytest.param("slurmstepd: [7.batch]", "/bin/sleep 600 &", True, id="a-task-runs"),
+        pytest.param("slurmstepd: [7.batch]", "", False, id="all-tasks-have-ended"),
+        pytest.param("slurmstepd: [7.extern]", "/bin/sleep 600 &", False, id="it-only-sleeps"),
+        pytest.param("bash", "/bin/sleep 600 &", False, id="no-step"),
+    ],
+)
+def test_it_waits_for_processes_of_jobs_if_slurm_cannot_be_asked(
+    tmp_path: Path, title: str, script: str, *, waits: bool
+) -> None:
+    with step(tmp_path, title, script):
+        done = run(tmp_path, jobs="away", grace_s=14)
+
+    assert {DRAINED} == {*done} - {DOWN}
+    assert (DOWN in done) is waits
+
+
+def test_a_drain_is_repeated_until_slurmctld_has_heard_it(tmp_path: Path) -> None:
+    """A slurmctld that answers to squeue again may not have heard of it, or have forgotten it."""
+    step_of = step(tmp_path, "slurmstepd: [7.0]", "/bin/sleep 600 &")
+    with step_of:
+        done = run(tmp_path, jobs="away", grace_s=14)
+
+    assert done.count(DRAINED) > 1

@@ -92,6 +92,33 @@ def test_the_log_is_printed_whoever_writes_it(folder: Path) -> None:
             wait_until(lambda: printed == lines(folder / "printed"), DEADLINE_S)
 
 
+def is_written(daemon: int, line: bytes) -> bool:
+    """Write a line as a daemon does: what nobody reads is lost, and it goes on."""
+    try:
+        os.write(daemon, line)
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def test_a_reader_that_is_started_again_goes_on_with_what_the_daemon_has_open(folder: Path) -> None:
+    log = folder / "var/log/slurm/slurmctld.log"
+    with running("logfile", folder):
+        wait_until(log.is_fifo, DEADLINE_S)
+        daemon = os.open(log, os.O_WRONLY)
+    with running("logfile", folder):
+        wait_until(lambda: is_written(daemon, b"after it\n"), DEADLINE_S)
+        wait_until(lambda: ["after it"] == lines(folder / "printed"), DEADLINE_S)
+        os.close(daemon)
+
+
+def test_a_file_in_the_place_of_the_log_gives_way(folder: Path) -> None:
+    log = folder / "var/log/slurm/slurmctld.log"
+    log.write_text("of an earlier version")
+    with running("logfile", folder):
+        wait_until(log.is_fifo, DEADLINE_S)
+
+
 def test_a_first_start_waits_for_slurmdbd(folder: Path) -> None:
     (folder / "var/spool/slurmctld/site").mkdir(parents=True)
     with socket.socket() as slurmdbd:

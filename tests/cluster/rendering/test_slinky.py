@@ -91,6 +91,7 @@ THEIR_MOUNTS = {
     "NodeSet": {
         "/etc/slurm": ("slurm-etc", 0o600),
         "/var/log/slurm": ("slurm-logfile", None),
+        "/var/lib/slurm": ("slurm-started", None),  # only ours
         "/etc/ssh/sshd_config": ("ssh-config", 0o600),
         "/etc/sssd/sssd.conf": ("sssd-conf", 0o600),
     },

@@ -17,7 +17,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "slurm-operator.config" -}}
 {{- $chart := dict
   "kubernetes" (dict "namespace" .Release.Namespace)
-  "operator" (dict "namespaces" .Values.namespaces)
+  "operator" (dict "namespaces" .Values.namespaces "priority_class" .Values.priorityClass.name)
   "slurm" (dict "token_file" (printf "/etc/slurm-operator/token/%s" .Values.slurmToken.key))
 }}
 {{- toYaml (mergeOverwrite (deepCopy .Values.config) $chart) }}
