@@ -2,15 +2,19 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+_COMMANDS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class Output(StrEnum):
@@ -79,8 +83,14 @@ def table(objects: Iterable[object], columns: Sequence[str]) -> Table:
     for column in columns:
         made.add_column(column, overflow="fold")
     for one in objects:
-        made.add_row(*(cell(field(one, column)) for column in columns))
+        # Texts are others': a job may be called `[/x]`, which is markup, or hold a terminal's commands.
+        made.add_row(*(Text(visible(cell(field(one, column)))) for column in columns))
     return made
+
+
+def visible(text: str) -> str:
+    """Return a text with control characters, and those that turn the direction of writing, as escapes."""
+    return _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def field(value: object, path: str) -> object:

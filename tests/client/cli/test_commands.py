@@ -73,6 +73,21 @@ async def test_a_job_is_listed_got_changed_and_cancelled(slurmc: Slurmc, submit:
     assert "See its state with 'slurmc get'." in complaint
 
 
+async def test_names_of_others_are_no_markup_and_no_commands_to_the_terminal(
+    slurmc: Slurmc, submit: Submit
+) -> None:
+    for name in ("[/x]", "[red]a", "a\x1b]0;owned\x07b"):
+        await submit(name=name)
+
+    code, out, err = slurmc("list", "jobs")
+
+    assert (0, "") == (code, err)
+    assert "[/x]" in out
+    assert "[red]a" in out
+    assert r"a\x1b]0;owned\x07b" in out
+    assert "\x1b" not in out
+
+
 async def test_a_job_that_cannot_be_cancelled_does_not_keep_the_others(
     slurmc: Slurmc, submit: Submit, client: Client
 ) -> None:
