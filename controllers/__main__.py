@@ -248,6 +248,7 @@ def nodes_of(term: Leadership, holdings: Holdings) -> NodeController:
     return NodeController(
         kube=program.kube,
         slurm=program.slurm,
+        responder=program.responder,
         kube_nodes=mirror.kube_nodes,
         slices=Slices(mirror.slices, profiles.read(program.settings.controllers.device_profiles)),
         pods=mirror.pods,

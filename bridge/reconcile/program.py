@@ -40,6 +40,7 @@ from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
+from bridge.slurm.respond import Responder
 from slurmclient import Tls
 
 _CONNECTIONS = 64
@@ -101,6 +102,11 @@ class Program:
     def completer(self) -> Completer:
         """Reports outcomes to slurmctld."""
         return Completer(self.slurm, self.controllers, self.clock)
+
+    @property
+    def responder(self) -> Responder:
+        """Answers for the slurmds of external nodes."""
+        return Responder(self.slurm, self.controllers)
 
     def pace(self, *, busy_s: float, idle_s: float, shortest_s: float, limits: bool) -> Pace:
         """Return how often this program reads Slurm; limits: also read when running jobs must end."""

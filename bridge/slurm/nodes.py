@@ -2,7 +2,7 @@
 
 External nodes have no slurmd: Slurm never pings them and never takes them down by itself. A node
 becomes NOT_RESPONDING when something tries to reach its slurmd (a signal, suspend, preemption with
-grace time), and only `delete` and `create` clear that. The state FUTURE is never set: the node
+grace time); `delete` and `create` clear that, and a registration (`bridge.slurm.respond`). The state FUTURE is never set: the node
 would permanently lose EXTERNAL.
 """
 

@@ -6,9 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
+import structlog
+
 from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import OwnCause
-from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeSpec
+from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes import state
 from bridge.domain.nodes.actions import (
     Cordon,
@@ -21,6 +23,7 @@ from bridge.domain.nodes.actions import (
     RemoveTaint,
     Rename,
     RenewPartitions,
+    Respond,
     Resume,
     SetAddress,
     SetCondition,
@@ -40,12 +43,15 @@ from bridge.kube.patches import Patch
 from bridge.process.clock import Clock
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import NotFound
+from bridge.slurm.errors import NotFound, SlurmError
 from bridge.slurm.nodes import Creation, Deletion
+from bridge.slurm.respond import Responder
 from controllers.nodes.slurm import SlurmNodes
 
+_log = structlog.get_logger(__name__)
+
 Description = SetFeatures | SetAddress | SetTopology | SetWeight
-OnSlurmNode = Drain | Down | Resume | Description
+OnSlurmNode = Drain | Down | Resume | Respond | Description
 OnJob = Rename | Withdraw
 OnKubeNode = SetTaint | RemoveTaint | Cordon | Uncordon | SetCondition | RemoveCondition
 
@@ -58,6 +64,7 @@ class NodeHands:
         *,
         kube: KubeClient,
         slurm: SlurmClient,
+        responder: Responder,
         kube_nodes: Cache[KubeNodeFacts],
         slurm_nodes: SlurmNodes,
         reporter: Reporter,
@@ -65,11 +72,13 @@ class NodeHands:
     ) -> None:
         self._kube = kube
         self._slurm = slurm
+        self._responder = responder
         self._kube_nodes = kube_nodes
         self._slurm_nodes = slurm_nodes
         self._reporter = reporter
         self._clock = clock
         self._renewing = asyncio.Lock()
+        self._unheard = ""
 
     async def act(self, action: NodeAction) -> bool:
         """Carry out an action.
@@ -151,8 +160,20 @@ class NodeHands:
                 await nodes.down(slurm, name, reason)
             case Resume(slurm_node=name):
                 await nodes.resume(slurm, name)
+            case Respond(record=record):
+                await self._respond(record)
             case _:
                 await self._describe(action)
+
+    async def _respond(self, record: SlurmNodeFacts) -> None:
+        """Do the rest in any case: the next list shows whether it has helped."""
+        try:
+            now_s = int(self._clock.now().timestamp())
+            await self._responder.respond(record, now_s)
+        except SlurmError as error:
+            if str(error) != self._unheard:
+                _log.warning("node.unheard", error=str(error))
+            self._unheard = str(error)
 
     async def _describe(self, action: Description) -> None:
         slurm = self._slurm

@@ -40,6 +40,7 @@ from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected, TooOld
+from bridge.slurm.respond import Responder
 from controllers.nodes.actuator import NodeHands
 from controllers.nodes.companions import Companions
 from controllers.nodes.holds import Holdings
@@ -81,6 +82,7 @@ class NodeController:
         *,
         kube: KubeClient,
         slurm: SlurmClient,
+        responder: Responder,
         kube_nodes: Cache[KubeNodeFacts],
         slices: Slices,
         pods: Cache[Pod],
@@ -101,6 +103,7 @@ class NodeController:
         Args:
             kube: the API server.
             slurm: slurmrestd.
+            responder: answers for the slurmds of external nodes.
             kube_nodes: all nodes of Kubernetes.
             slices: the devices that are published for them.
             pods: our pods.
@@ -135,6 +138,7 @@ class NodeController:
         self._hands = NodeHands(
             kube=kube,
             slurm=slurm,
+            responder=responder,
             kube_nodes=kube_nodes,
             slurm_nodes=self._slurm_nodes,
             reporter=reporter,

@@ -21,6 +21,7 @@ from bridge.domain.nodes.actions import (
     Down,
     Drain,
     NodeAction,
+    Respond,
     Resume,
     SetAddress,
     SetFeatures,
@@ -143,7 +144,8 @@ _TO_SLURM: Mapping[str, _Row] = {
         False,
     ),
     "CPUs or memory became more; jobs run": (_KUBE, replace(_slurm("MIXED"), cpus=4), False),
-    "the same, or Slurm says NOT_RESPONDING; no job runs": (
+    "Slurm says NOT_RESPONDING; jobs run": (_KUBE, _slurm("MIXED", "NOT_RESPONDING"), False),
+    "it does, or they became more; no job runs": (
         _KUBE,
         _slurm("NOT_RESPONDING"),
         False,
@@ -212,6 +214,10 @@ def _in_words(action: NodeAction) -> str:
             return "UNDRAIN"
         case Resume():
             return "RESUME"
+        case Respond():
+            return "a registration as a slurmd sends one, which clears it"
+        case SetAddress(address=address) if address == _SLURM.address:
+            return "its address, which that replaces"
         case Delete():
             return "delete; if the node is still wanted, it is created again at the next look"
         case SetFeatures() | SetAddress() | SetTopology() | SetWeight():

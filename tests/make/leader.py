@@ -21,6 +21,7 @@ from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
+from bridge.slurm.respond import Responder
 from controllers.__main__ import control
 from slurmclient import Tls
 from tests.make.apiserver import ApiServer, Manifest
@@ -63,6 +64,11 @@ class _Peers(Program):
     @override
     def completer(self) -> Completer:
         return self.slurm  # type: ignore[return-value]  # the peer is both
+
+    @property
+    @override
+    def responder(self) -> Responder:
+        return self.slurm  # type: ignore[return-value]  # and this
 
 
 class Leader:

@@ -15,6 +15,7 @@ import msgspec
 
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.slurm import errors
 from slurmclient.api.operations import OPERATIONS
 from slurmclient.wire.reading import Answer
@@ -159,6 +160,16 @@ class Slurm:
             f"complete {job.id}",
             lambda: self._end(self.jobs[job.id], "FAILED" if how.exit_code else "COMPLETED"),
             fail=lambda fault: _failure("job.complete", fault),
+        )
+
+    async def respond(self, node: SlurmNodeFacts, _now_s: int) -> None:
+        """Take the place of `Responder.respond`."""
+        await asyncio.sleep(0)
+        there = self.nodes.by_name[node.name]
+        self._trouble.write(
+            f"respond {node.name}",
+            lambda: there.states.discard("NOT_RESPONDING"),
+            fail=lambda fault: _failure("node.respond", fault),
         )
 
     def _read(self, operation: str, path: str) -> dict[str, Any]:

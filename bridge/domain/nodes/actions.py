@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, Sluid, SlurmNode
-from bridge.domain.model.nodes import NodeCondition, SlurmNodeSpec, Taint
+from bridge.domain.model.nodes import NodeCondition, SlurmNodeFacts, SlurmNodeSpec, Taint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,18 @@ class Resume:
     """Lift our own DOWN, and a drain with it."""
 
     slurm_node: SlurmNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Respond:
+    """Have Slurm take an external node for one that responds; its NodeAddr has to be set afterwards.
+
+    Whether that helped shows in the next list of nodes.
+    """
+
+    slurm_node: SlurmNode
+    record: SlurmNodeFacts
+    """The node as Slurm has it: what is said of it must not be less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +190,7 @@ NodeAction = (
     | Undrain
     | Down
     | Resume
+    | Respond
     | SetFeatures
     | RenewPartitions
     | SetAddress

@@ -100,7 +100,7 @@ def may_grow(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
     This is not worth a drain: a DaemonSet's pod that is being replaced looks the same.
     """
     if "NOT_RESPONDING" in slurm_node.states:
-        return "Slurm tried to reach a slurmd, and nothing else clears NOT_RESPONDING"
+        return "Slurm tried to reach a slurmd there"
     if slurm_node.cpus < wanted.cpus:
         return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
     if slurm_node.memory_mib < wanted.memory_mib:

@@ -25,6 +25,8 @@ from bridge.domain.nodes.actions import (
     Drain,
     NodeAction,
     Rename,
+    Respond,
+    SetAddress,
     SetFeatures,
     Withdraw,
 )
@@ -61,6 +63,7 @@ def decide(node: Node, settings: NodeSettings) -> NodeDecision:
         )
         return _cannot(kube_node, slurm_node, nodes.NAME_TAKEN, text)
     change = _keep_in_step(node, kube_node, slurm_node, wanted, settings)
+    change = _respond(change, kube_node, slurm_node, wanted)
     is_refused = node.refusal is not None and node.refusal.spec == wanted
     refusal = node.refusal if is_refused else None
     return _with_kube_side(change, kube_node, slurm_node, settings, refusal=refusal)
@@ -192,6 +195,29 @@ def _keep_in_step(
         reason=", ".join(filter(None, reasons)) or "in step",
         wanted=wanted,
     )
+
+
+def _respond(
+    change: NodeDecision,
+    kube_node: KubeNodeFacts,
+    slurm_node: SlurmNodeFacts,
+    wanted: SlurmNodeSpec,
+) -> NodeDecision:
+    """Answer for a slurmd that Slurm looked for: whoever signals an own job would close the node.
+
+    One without jobs is made anew, which needs no such message. One that is DOWN might come back.
+    """
+    states = slurm_node.states
+    if not ("NOT_RESPONDING" in states and slurm_node.is_busy and kube_node.is_ready):
+        return change
+    if "DOWN" in states:
+        return change
+    actions = (
+        Respond(slurm_node=slurm_node.name, record=slurm_node),
+        SetAddress(slurm_node=slurm_node.name, address=wanted.address or slurm_node.address),
+    )
+    reason = f"Slurm looked for a slurmd there, {change.reason}"
+    return replace(change, actions=(*change.actions, *actions), reason=reason)
 
 
 def _keep_for_pods(

@@ -132,8 +132,8 @@ def condition(slurm_node: SlurmNodeFacts) -> NodeCondition:
     if "NOT_RESPONDING" in states and slurm_node.is_external:
         return _no(
             "NotResponding",
-            "something tried to reach a slurmd there; "
-            "the node is re-created when no job runs there",
+            "a job there was signalled or suspended, and Slurm looked for a slurmd; "
+            "slurm-bridge answers for it",
         )
     if states & OUT_OF_SERVICE:
         return _out_of_service(slurm_node)

@@ -22,6 +22,7 @@ def hands(api: ApiServer, cache: Cache[Any], clock: VirtualClock) -> NodeHands:
     return NodeHands(
         kube=api,  # type: ignore[arg-type]  # all that is called
         slurm=None,  # type: ignore[arg-type]  # not asked for anything
+        responder=None,  # type: ignore[arg-type]  # nor this
         kube_nodes=cache,
         slurm_nodes=None,  # type: ignore[arg-type]  # nor this
         reporter=Reporter(controller="test", instance="test"),

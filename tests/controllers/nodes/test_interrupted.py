@@ -155,6 +155,14 @@ SITUATIONS = [
             settings={"controllers": {"node_features": "zone"}},
         ),
     ),
+    Situation(
+        "Slurm looked for a slurmd there while a job runs",
+        lambda: outset(
+            [in_step()],
+            [slurm_node("k1", "NOT_RESPONDING")],
+            jobs=[Job(id=7, comment="", state="RUNNING", nodes="k1")],
+        ),
+    ),
     Situation("it has grown", lambda: outset([in_step(cpus=8)], [slurm_node()])),
     Situation("it has shrunk", lambda: outset([in_step(cpus=2)], [slurm_node()])),
     Situation(

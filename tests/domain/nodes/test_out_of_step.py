@@ -20,6 +20,7 @@ from bridge.domain.nodes.actions import (
     NodeAction,
     RemoveTaint,
     RenewPartitions,
+    Respond,
     SetAddress,
     SetCondition,
     SetFeatures,
@@ -147,7 +148,6 @@ def test_what_kubernetes_has_less_of_drains_no_node_that_is_in_use(
     [
         build.slurm_node(cpus=7),
         build.slurm_node(memory_mib=1024),
-        build.slurm_node(states=frozenset({"IDLE", "EXTERNAL", "NOT_RESPONDING"})),
     ],
 )
 def test_what_is_merely_not_ideal_is_made_anew_only_when_idle(slurm_node: SlurmNodeFacts) -> None:
@@ -158,6 +158,23 @@ def test_what_is_merely_not_ideal_is_made_anew_only_when_idle(slurm_node: SlurmN
     assert [] == decided(
         kube_node, replace(slurm_node, alloc_cpus=1, states=slurm_node.states | {"MIXED"})
     )
+
+
+def test_where_slurm_looked_for_a_slurmd_it_is_answered_while_jobs_run() -> None:
+    """Else whoever signals an own job closes the node; without jobs it is made anew, as nothing is lost by that."""
+    kube_node = build.kube_node(**TAINTED)
+    idle = build.slurm_node(states=frozenset({"IDLE", "EXTERNAL", "NOT_RESPONDING"}))
+    busy = replace(idle, alloc_cpus=1, states=idle.states - {"IDLE"} | {"MIXED"})
+    answer = [
+        Respond(slurm_node=NAME, record=busy),
+        SetAddress(slurm_node=NAME, address="10.0.0.1"),
+    ]
+
+    assert Delete(slurm_node=NAME) in decided(kube_node, idle)
+    assert answer == decided(kube_node, busy)
+    assert Respond not in map(type, decided(replace(kube_node, is_ready=False), busy))
+    down = replace(busy, states=busy.states | {"DOWN"})
+    assert Respond not in map(type, decided(kube_node, down)), "it might come back by that"
 
 
 @pytest.mark.parametrize("state", ["DRAIN", "DOWN", "FAIL"])

@@ -195,7 +195,10 @@ SINCE = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
             (
                 "False",
                 "NotResponding",
-                "something tried to reach a slurmd there; the node is re-created when no job runs there",
+                (
+                    "a job there was signalled or suspended, and Slurm looked for a slurmd; "
+                    "slurm-bridge answers for it"
+                ),
             ),
         ),
     ],
