@@ -11,12 +11,11 @@ from typing import Final
 
 from bridge.domain.faults import Fault
 from cluster.configuration import lines
-from cluster.configuration.lines import ConfLine, Setting
+from cluster.configuration.lines import LONGEST_LINE, ConfLine, Setting
 from cluster.configuration.parameters import FILES, Parameter, ParameterKind
 
 _NUMBER = re.compile(r"(?i)^(0x[0-9a-f]+|-?[0-9]+[kmg]?|infinite|unlimited)$")
 _SWITCH: Final = frozenset({"yes", "no", "y", "n", "up", "down", "true", "false", "1", "0"})
-LONGEST_LINE: Final = 8192
 
 
 def check(file: str, text: str, path: str) -> Iterator[Fault]:

@@ -1,5 +1,6 @@
 """Devices of workers (GRES): their kinds in slurm.conf, and gres.conf, which says how a slurmd finds them."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ from bridge.domain.faults import Fault
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.objects.nodeset import NodeSetObject
 
+_KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _BY_RESOURCE: Final[Mapping[str, str]] = {
     "nvidia.com/": "nvidia",
     "amd.com/": "rsmi",
@@ -27,7 +29,14 @@ def gres_conf(inputs: ConfigurationInputs) -> str:
 
 
 def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
-    """Find GPUs that no slurmd would find."""
+    """Find kinds that Slurm's file cannot name, and GPUs that no slurmd would find."""
+    for node_set in inputs.sorted_node_sets:
+        for kind in _kinds(node_set):
+            if not _KIND.fullmatch(kind):
+                yield Fault(
+                    f"NodeSet {node_set.metadata.name} spec.extraConf",
+                    f"Gres: expected a kind such as gpu, of letters, digits, - and _, found {kind[:80]!r}",
+                )
     if "gres.conf" in inputs.files("config_file_refs"):
         return
     with_gpus = [each for each in inputs.sorted_node_sets if "gpu" in _kinds(each)]

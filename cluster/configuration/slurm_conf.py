@@ -80,8 +80,17 @@ def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
             elif key == "maxnodecount":
                 yield from _room_faults(inputs, setting, at)
     yield from _twice(inputs)
+    yield from unread("slurm.conf", _written(_base(inputs)) + "".join(_sets(inputs)))
     yield from _partition_faults(inputs)
     yield from _name_faults(inputs.sorted_node_sets)
+
+
+def unread(file: str, written: str) -> Iterator[Fault]:
+    """Find lines that a daemon would not read as we write them: one could swallow the next."""
+    for line in written.split("\n"):
+        if line and not lines.is_kept(line):
+            text = f"{line[:80]!r} would be read otherwise than it stands: expected no #, no quotation mark, no \\ at its end"
+            yield Fault(file, text)
 
 
 def _base(inputs: ConfigurationInputs) -> Iterator[Setting]:
@@ -200,8 +209,7 @@ def _with(ours: Setting, theirs: Setting | None) -> str:
         return ours.value
     if ours.key.lower() not in _LISTS:
         return theirs.value
-    added = [each for each in lines.words(theirs.value) if each not in lines.words(ours.value)]
-    return ",".join([*lines.words(ours.value), *added])
+    return ",".join(dict.fromkeys((*lines.words(ours.value), *lines.words(theirs.value))))
 
 
 def _kept(line: ConfLine, ours: set[str]) -> str:

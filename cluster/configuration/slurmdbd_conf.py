@@ -67,6 +67,7 @@ def faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
             if why := _OURS_ALONE.get(each.key.lower()):
                 at = f"spec.extraConf line {line.number}"
                 yield Fault(at, f"{each.key} is not yours to set: {why}")
+    yield from slurm_conf.unread("slurmdbd.conf", text(accounting, ""))
     if any(each in password for each in '"\n\r\0'):
         yield Fault(
             "spec.storageConfig.passwordKeyRef",
