@@ -25,13 +25,15 @@ class ConfigurationSet:
 
     @property
     def digest(self) -> str:
-        """Return what only this set has: 64 hexadecimal digits, over names and contents."""
-        found = hashlib.sha256()
-        for name, content in sorted(self.files.items()):
-            for part in (name.encode(), content.encode()):
-                found.update(len(part).to_bytes(8, "big"))
-                found.update(part)
-        return found.hexdigest()
+        """Return what only this set has: 64 hexadecimal digits, over names and contents, as sha256sum prints them.
+
+        A pod makes the same of the files that its kubelet has brought.
+        """
+        lines = (
+            f"{hashlib.sha256(content.encode()).hexdigest()}  {name}\n"
+            for name, content in sorted(self.files.items())
+        )
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def render(given: ConfigurationInputs) -> ConfigurationSet | Refused:

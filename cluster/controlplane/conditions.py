@@ -34,8 +34,10 @@ class PartFacts:
     """What a deleted object waits for; "" if it is not deleted."""
     configured: str | None = None
     """What is wrong with the configuration; "" if nothing is, None if the object has none."""
+    not_tried: str = ""
+    """Why it is not known whether slurmctld takes the configuration; "" if it is."""
     digest: str = ""
-    """Of the configuration in force."""
+    """Of the configuration in force; "" if none was ever seen so."""
     kept: str = ""
     """Which partitions are in it that nobody wants any more, and why."""
     failures: tuple[str, ...] = ()
@@ -107,6 +109,8 @@ def _configured(facts: PartFacts) -> Iterable[_Told]:
     if facts.configured:
         kept = f"; what is in force stays (digest {facts.digest[:12]})" if facts.digest else ""
         yield "Configured", "False", "Refused", f"{facts.configured}{kept}"
+    elif facts.not_tried:
+        yield "Configured", "Unknown", "NotTried", facts.not_tried
     elif facts.kept:
         yield "Configured", "True", "PartitionsKept", f"digest {facts.digest[:12]}; {facts.kept}"
     else:

@@ -33,9 +33,21 @@ class BodyMakers:
 
     site: ControlSite
 
-    def controller(self, part: ControllerObject, files: ConfigurationSet, *, key_step: int) -> Made:
-        """Return all that belongs to a Controller with these files, and with this step of its key."""
-        return _plain(controller_bodies(part, files, self.site, key_step=key_step))
+    def controller(
+        self,
+        part: ControllerObject,
+        files: ConfigurationSet,
+        *,
+        wanted: ConfigurationSet,
+        is_proven: bool,
+        key_step: int,
+    ) -> Made:
+        """Return all that belongs to a Controller with these files, these others to try, and this step of its key."""
+        return _plain(
+            controller_bodies(
+                part, files, self.site, wanted=wanted, is_proven=is_proven, key_step=key_step
+            )
+        )
 
     def accounting(self, part: AccountingObject, password: str, *, key_step: int) -> Made:
         """Return all that belongs to an Accounting whose database has this password."""

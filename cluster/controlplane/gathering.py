@@ -9,19 +9,22 @@ from datetime import timedelta
 import msgspec
 
 from bridge.crd.fields import ObjectStruct
+from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, Refused, bounded
 from bridge.kube import decode, errors, paths
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
+from cluster.configuration import refusals
 from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
 from cluster.configuration.rendering import ConfigurationSet
-from cluster.controlplane import deciding
+from cluster.controlplane import deciding, trials
 from cluster.controlplane.deciding import BodyMakers, DecidedConfiguration, Made
 from cluster.controlplane.key_rings import KeyRing, KeyRings
 from cluster.controlplane.part import PartObject, WatchedPart
 from cluster.controlplane.partition_readings import PartitionReadings
 from cluster.controlplane.rest_tls import GatheredTls, RestCertificates
+from cluster.controlplane.trials import Outcome, Trials, Verdict
 from cluster.keys import naming, token_policy, tokens
 from cluster.keys.naming import LEAST_BYTES, KeyUse, NamedKey
 from cluster.keys.token_policy import TokenPolicy
@@ -34,7 +37,7 @@ from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.parts import KeyOfObject
 from cluster.objects.restapi import RestApiObject
 from cluster.objects.token import TokenObject
-from cluster.rendering.body import digest
+from cluster.rendering.body import PROVEN_ANNOTATION, digest
 from cluster.rendering.site import configuration_name
 from cluster.rendering.token import token_body, token_faults, token_place
 
@@ -47,10 +50,14 @@ class GatheredPart:
     keys: tuple[NamedKey, ...] = ()
     configured: str | None = None
     """What is wrong with its configuration; "" if nothing is, None if it has none."""
+    not_tried: str = ""
+    """Why it is not known whether slurmctld takes its configuration; "" if it is."""
     digest: str = ""
-    """Of the configuration that it is to have."""
+    """Of the configuration that is in force; "" if none was ever seen so."""
     kept: str = ""
     """Which partitions stay in it although nobody wants them any more, and why."""
+    tries: str = ""
+    """The digest of a configuration that slurmctld has not judged yet."""
     host_keys: LoginSetObject | None = None
     """Whose pods need host keys."""
     token: KeptToken | None = None
@@ -63,12 +70,24 @@ class GatheredPart:
     @property
     def due(self) -> timedelta | None:
         """When there is something to do although nothing happens; None if it is not known."""
+        if self.tries:
+            return trials.LOOKS
         expiring = self.token or self.tls
         return expiring.due if expiring else None
 
 
 class _Data(ObjectStruct, frozen=True):
+    metadata: ObjectMetadata
     data: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _InForce:
+    """The files that daemons have."""
+
+    files: ConfigurationSet
+    is_proven: bool
+    """Whether a slurmctld was seen to serve with them."""
 
 
 _data = msgspec.json.Decoder(_Data)
@@ -96,6 +115,7 @@ class PartGathering:
         self._partitions = partitions
         self._parts = parts
         self._bodies = make
+        self.trials = Trials(kube, clock)
         self.certificates = RestCertificates(kube, make.site, clock)
         self._by_name = {
             kind: cache.index(lambda each: [each.metadata.full_name])
@@ -129,6 +149,7 @@ class PartGathering:
         accounting = self._one("Accounting", namespace, wanted.name) if wanted else None
         maps = {name: await self._config_map(namespace, name) for name in _references(part)}
         in_force = await self._in_force(part)
+        inputs: ConfigurationInputs | None = None
         files: ConfigurationSet
         decided: DecidedConfiguration | Refused
         if found := (*self._unreadable(namespace), *_different(part, accounting)):
@@ -141,28 +162,52 @@ class PartGathering:
                 config_maps={name: data for name, data in maps.items() if data is not None},
             )
             decided = deciding.configuration(
-                inputs, in_force, lambda names: self._partitions.latest(part.metadata, names)
+                inputs,
+                in_force.files.files if in_force else None,
+                lambda names: self._partitions.latest(part.metadata, names),
             )
         configured, kept = "", ""
         if isinstance(decided, Refused):
             configured = decided.text
             if in_force is None:
                 return GatheredPart(made=(), keys=keys, configured=configured)
-            files = ConfigurationSet(files=in_force, made=frozenset(in_force))
+            files = in_force.files
         else:
             files, kept = decided.files, decided.kept
+        tried = await self._tried(part, files, in_force)
+        if tried.outcome is Outcome.REFUSED and inputs is not None and not configured:
+            before = in_force.files.files if in_force and in_force.is_proven else None
+            configured = refusals.explained(
+                tried.words, inputs, wanted=files.files, in_force=before
+            )
+        served, is_proven = files, tried.outcome is Outcome.TAKEN
+        if not is_proven and in_force is not None and in_force.is_proven:
+            served, is_proven = in_force.files, True
         if isinstance(ring, Fault):
             made: Made = Refused((ring,))
         else:
-            made = self._bodies.controller(part, files, key_step=_step(ring))
+            made = self._bodies.controller(
+                part, served, wanted=files, is_proven=is_proven, key_step=_step(ring)
+            )
         return GatheredPart(
             made=made,
             keys=keys,
             configured=configured,
-            digest=files.digest,
+            not_tried=tried.words if tried.outcome is Outcome.NOT_TRIED else "",
+            digest=served.digest if is_proven else "",
             kept=kept,
+            tries=files.digest if tried.is_coming else "",
             ring=None if isinstance(ring, Fault) else ring,
         )
+
+    async def _tried(
+        self, part: ControllerObject, files: ConfigurationSet, in_force: _InForce | None
+    ) -> Verdict:
+        """Return what slurmctld makes of files; that of another program is not asked."""
+        is_known = in_force is not None and in_force.is_proven
+        if part.spec.external or (is_known and in_force and in_force.files.digest == files.digest):
+            return Verdict(outcome=Outcome.TAKEN)
+        return await self.trials.of(part, files.digest)
 
     async def _of_accounting(self, part: AccountingObject) -> GatheredPart:
         ring = await self._ring(part.metadata.namespace, part.spec.slurm_key_ref)
@@ -198,7 +243,7 @@ class PartGathering:
         if in_force is None:
             text = f"Controller {name} has no configuration yet: see its conditions"
             return GatheredPart(made=Refused((Fault("spec.controllerRef.name", text),)))
-        files = ConfigurationSet(files=in_force, made=frozenset(in_force))
+        files = in_force.files
         tls = await self.certificates.of(part)
         if isinstance(tls, Refused):
             return GatheredPart(made=tls)
@@ -297,10 +342,14 @@ class PartGathering:
             if each.whole is None:
                 yield Fault(f"NodeSet {each.metadata.name}", each.fault)
 
-    async def _in_force(self, part: ControllerObject) -> Mapping[str, str] | None:
+    async def _in_force(self, part: ControllerObject) -> _InForce | None:
         name = configuration_name(part.metadata.name)
-        found = await self._config_map(part.metadata.namespace, name)
-        return found if found is not None and "slurm.conf" in found else None
+        found = await self._found(part.metadata.namespace, "configmaps", name)
+        if found is None or found.data is None or "slurm.conf" not in found.data:
+            return None
+        files = ConfigurationSet(files=found.data, made=frozenset(found.data))
+        proven = found.metadata.annotations.get(PROVEN_ANNOTATION)
+        return _InForce(files, is_proven=proven == files.digest)
 
     async def _config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
         return await self._read(namespace, "configmaps", name)
@@ -310,12 +359,16 @@ class PartGathering:
 
     async def _read(self, namespace: str, plural: str, name: str) -> Mapping[str, str] | None:
         """Return an object's data; None if there is no such object."""
+        found = await self._found(namespace, plural, name)
+        return None if found is None else found.data or {}
+
+    async def _found(self, namespace: str, plural: str, name: str) -> _Data | None:
         where = paths.collection("v1", plural, namespace)
         try:
             answer = await self._kube.request("GET", where + paths.of(name))
         except errors.NotFound:
             return None
-        return decode.decoded(_data, f"{plural} {namespace}/{name}", answer).data or {}
+        return decode.decoded(_data, f"{plural} {namespace}/{name}", answer)
 
 
 def _step(ring: KeyRing | Fault | None) -> int:

@@ -223,6 +223,7 @@ class ControlLoop:
         if gathered.tls and gathered.tls.authorities and isinstance(of, RestApiObject):
             await self._gathering.certificates.keep(of, gathered.tls.authorities)
         failure = await belongings.apply(self._kube, judged, possessor)
+        failure = failure or await self._hurry(of, gathered)
         # While a configuration is refused, it is not known what its change would take away.
         if failure is None and not gathered.configured:
             unwanted = leftovers(found.kind, found.metadata, gathered.made)
@@ -234,6 +235,11 @@ class ControlLoop:
         workloads = await self._workloads(gathered.made)
         facts = replace(facts, failures=failures, workloads=workloads, key=key.decision)
         return _Acted(found, facts, failure, gathered.due or key.due)
+
+    async def _hurry(self, of: PartObject, gathered: GatheredPart) -> PeerError | None:
+        if not gathered.tries or not isinstance(of, ControllerObject):
+            return None
+        return await self._gathering.trials.hurry(of, gathered.tries)
 
     async def _see_to_key(
         self, found: WatchedPart, ring: KeyRing
@@ -371,6 +377,7 @@ def _known(gathered: GatheredPart, now: datetime) -> PartFacts:
     """Return what is to be told before anything is done."""
     facts = PartFacts(
         configured=gathered.configured,
+        not_tried=gathered.not_tried,
         digest=gathered.digest,
         kept=gathered.kept,
         key_step=gathered.ring.step if gathered.ring else None,

@@ -16,8 +16,9 @@ class PodReason(ObjectStruct, frozen=True):
 
 
 class ToldContainerState(ObjectStruct, frozen=True):
-    """One of them at most; neither: it runs."""
+    """One of them at most."""
 
+    running: dict[str, str] | None = None
     waiting: PodReason | None = None
     terminated: PodReason | None = None
 
@@ -31,6 +32,11 @@ class ContainerStatus(ObjectStruct, frozen=True):
     state: ToldContainerState = ToldContainerState()
     last_state: ToldContainerState = ToldContainerState()
     restart_count: int = 0
+
+    @property
+    def runs(self) -> bool:
+        """Whether it does; while nothing is known of it, it does not."""
+        return self.state.running is not None
 
     @property
     def waits_for(self) -> str:

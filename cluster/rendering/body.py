@@ -14,7 +14,9 @@ from cluster.objects.parts import API_VERSION, AddedMetadata
 RESTART_ANNOTATION: Final = "slurm-bridge.dev/restarted-for"
 """On a pod template: a digest of what its daemon reads only at its start."""
 CONFIGURATION_ANNOTATION: Final = "slurm-bridge.dev/configuration"
-"""On the ConfigMap with Slurm's files: the digest of the set."""
+"""On a ConfigMap with Slurm's files: the digest of the set. On a pod of slurmctld: of the set that its kubelet is to bring at once."""
+PROVEN_ANNOTATION: Final = "slurm-bridge.dev/seen-in-force"
+"""On the ConfigMap with Slurm's files: the digest of the set that slurmctld was seen to serve with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,21 @@ from cluster.objects import names
 from cluster.objects.controller import ControllerObject, StatePersistence
 from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL
 from cluster.objects.parts import KeyOfObject
-from cluster.rendering import pods
+from cluster.rendering import pods, trying
 from cluster.rendering.access import monitoring, network, services
-from cluster.rendering.body import CONFIGURATION_ANNOTATION, Body, BodyOwner, digest, made
+from cluster.rendering.body import (
+    CONFIGURATION_ANNOTATION,
+    PROVEN_ANNOTATION,
+    Body,
+    BodyOwner,
+    digest,
+    made,
+)
 from cluster.rendering.site import (
     SLURM_USER_ID,
     ControlSite,
     configuration_name,
+    wanted_configuration_name,
     workers_service,
 )
 
@@ -25,18 +33,15 @@ _APP: Final = "slurmctld"
 _STATE_VOLUME: Final = "statesave"
 _SOCKET_MOUNT: Final = {"name": "slurm-authsocket", "mountPath": "/run/slurmctld"}
 _RUN_MOUNT: Final = {"name": "run", "mountPath": "/run"}
-_RECONFIGURES: Final = f"""\
-trap 'exit 0' TERM
-seen=/run/configuration-in-force
-now() {{ sha256sum {ETC}/*; }}
-[ -e "$seen" ] || now > "$seen"
-while sleep 5 & wait $!; do
-  found=$(now)
-  [ "$found" = "$(cat "$seen")" ] && continue
-  if scontrol reconfigure; then echo "$found" > "$seen"; else sleep 55 & wait $!; fi
-done
-"""
-"""Only the pod sees when its kubelet has brought the new files. What was seen outlives this container, not the pod."""
+RECONFIGURE: Final = "reconfigure"
+"""The container that tries new files and puts them in force."""
+_KEYS_VOLUME: Final = "slurm-keys"
+_KEYS_MOUNT: Final = {"name": _KEYS_VOLUME, "mountPath": trying.KEYS, "readOnly": True}
+_MODE: Final = 0o610
+_WANTED_VOLUME: Final = "slurm-wanted"
+_PROVEN_VOLUME: Final = "slurm-proven"
+_LONGEST_TRIALS_S: Final = 3600
+"""Until files that slurmctld takes were put in force: a new cluster waits for somebody to mend those that it refuses."""
 _WAITS_FOR_SLURMDBD: Final = f"""\
 trap 'exit 1' TERM
 said() {{ sed -n "s/^$1=//p" {ETC}/slurm.conf; }}
@@ -58,6 +63,8 @@ def controller_bodies(
     files: ConfigurationSet,
     site: ControlSite,
     *,
+    wanted: ConfigurationSet | None = None,
+    is_proven: bool = False,
     secrets: str = "",
     key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
@@ -65,8 +72,10 @@ def controller_bodies(
 
     Args:
         controller: with what its users want.
-        files: Slurm's configuration, checked.
+        files: Slurm's configuration that is in force.
         site: what holds for all clusters.
+        wanted: the configuration that is to be in force, checked; None for the same.
+        is_proven: whether a slurmctld was seen to serve with `files`.
         secrets: a digest of its keys; another one restarts slurmctld.
         key_step: of the daemons' key; see `cluster.keys.rings`.
     """
@@ -76,13 +85,7 @@ def controller_bodies(
     name = controller.metadata.name
     workers = {APP_LABEL: "slurmd", CLUSTER_LABEL: name}
     shared = (
-        made(
-            owner,
-            "ConfigMap",
-            configuration_name(name),
-            annotations={CONFIGURATION_ANNOTATION: files.digest},
-            parts={"data": dict(sorted(files.files.items()))},
-        ),
+        _configuration(owner, configuration_name(name), files, is_proven=is_proven),
         services.headless(
             owner,
             workers_service(name),
@@ -99,6 +102,7 @@ def controller_bodies(
     pod = f"{name}-controller"
     return (
         *shared,
+        _configuration(owner, wanted_configuration_name(name), wanted or files),
         services.for_clients(
             owner, pod, SLURMCTLD_PORT, controller.spec.service, also=SLURMCTLD_PORT
         ),
@@ -113,6 +117,16 @@ def controller_bodies(
         ),
         *monitoring.service_monitor(owner, pod, controller.spec.metrics),
     )
+
+
+def _configuration(
+    owner: BodyOwner, name: str, files: ConfigurationSet, *, is_proven: bool = False
+) -> Body:
+    annotations = {CONFIGURATION_ANNOTATION: files.digest}
+    if is_proven:
+        annotations[PROVEN_ANNOTATION] = files.digest
+    parts = {"data": dict(sorted(files.files.items()))}
+    return made(owner, "ConfigMap", name, annotations=annotations, parts=parts)
 
 
 def _faults(controller: ControllerObject) -> Iterator[Fault]:
@@ -170,8 +184,12 @@ def _specification(
 ) -> dict[str, Any]:
     spec = controller.spec
     image = str((spec.slurmctld or {}).get("image") or site.images.slurmctld)
+    name = controller.metadata.name
     volumes = [
-        _files(controller, key_step),
+        {"name": pods.ETC_VOLUME, **pods.MEMORY},
+        _files(_WANTED_VOLUME, wanted_configuration_name(name)),
+        _files(_PROVEN_VOLUME, configuration_name(name)),
+        _keys(controller, key_step),
         dict(pods.LOG),
         {"name": _RUN_MOUNT["name"], **pods.MEMORY},
         {"name": _SOCKET_MOUNT["name"], "emptyDir": {}},
@@ -185,8 +203,8 @@ def _specification(
         **pods.NO_TOKEN,
         "securityContext": {**pods.AS_SLURM, "fsGroup": SLURM_USER_ID},
         "initContainers": [
-            *([] if spec.accounting_ref is None else [_slurmdbd_waiter(controller, image)]),
             _reconfigure(controller, image),
+            *([] if spec.accounting_ref is None else [_slurmdbd_waiter(controller, image)]),
             pods.log_reader(image, "slurmctld.log", spec.logfile),
         ],
         "containers": [_slurmctld(controller, image)],
@@ -195,18 +213,20 @@ def _specification(
     }
 
 
-def _files(controller: ControllerObject, key_step: int) -> dict[str, Any]:
+def _files(volume: str, config_map: str) -> dict[str, Any]:
+    return pods.projected(volume, _MODE, [{"configMap": {"name": config_map}}])
+
+
+def _keys(controller: ControllerObject, key_step: int) -> dict[str, Any]:
     spec = controller.spec
-    sources: list[dict[str, Any]] = [
-        {"configMap": {"name": configuration_name(controller.metadata.name)}}
-    ]
+    sources: list[dict[str, Any]] = []
     if spec.slurm_key_ref is not None:
         sources.append(pods.slurm_key(spec.slurm_key_ref, key_step))
     if (jwt_key := _jwt_key(controller)) is not None:
         sources.append(pods.secret_file(jwt_key, "jwt.key"))
     if spec.jwks_key_ref is not None:
         sources.append(pods.config_file(spec.jwks_key_ref, "jwks.json"))
-    return pods.projected(pods.ETC_VOLUME, 0o610, sources)
+    return pods.projected(_KEYS_VOLUME, _MODE, sources)
 
 
 def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
@@ -221,6 +241,7 @@ def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
         "securityContext": dict(pods.AS_SLURM),
         "volumeMounts": [
             dict(pods.ETC_MOUNT),
+            dict(_KEYS_MOUNT),
             dict(_RUN_MOUNT),
             _state_mount(controller),
             dict(_SOCKET_MOUNT),
@@ -246,13 +267,25 @@ def _slurmdbd_waiter(controller: ControllerObject, image: str) -> dict[str, Any]
 
 
 def _reconfigure(controller: ControllerObject, image: str) -> dict[str, Any]:
+    environment = trying.ENVIRONMENT.items()
+    is_put = {"exec": {"command": ["test", "-s", f"{trying.ENVIRONMENT['RUN']}/put"]}}
     ours = {
         "image": image,
-        "command": ["sh", "-c", _RECONFIGURES],
+        "command": ["bash", "-c", trying.SCRIPT],
+        "env": [{"name": name, "value": value} for name, value in environment],
         "restartPolicy": "Always",
-        "volumeMounts": [dict(pods.ETC_MOUNT), dict(_RUN_MOUNT), dict(_SOCKET_MOUNT)],
+        # slurmctld starts when there are files that it takes.
+        "startupProbe": {**is_put, "failureThreshold": _LONGEST_TRIALS_S, "periodSeconds": 1},
+        "volumeMounts": [
+            {"name": pods.ETC_VOLUME, "mountPath": ETC},
+            {"name": _WANTED_VOLUME, "mountPath": trying.WANTED, "readOnly": True},
+            {"name": _PROVEN_VOLUME, "mountPath": trying.PROVEN, "readOnly": True},
+            dict(_KEYS_MOUNT),
+            dict(_RUN_MOUNT),
+            dict(_SOCKET_MOUNT),
+        ],
     }
-    return pods.container("reconfigure", ours, controller.spec.reconfigure)
+    return pods.container(RECONFIGURE, ours, controller.spec.reconfigure)
 
 
 def _claim(state: StatePersistence) -> dict[str, Any]:

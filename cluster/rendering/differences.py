@@ -80,6 +80,13 @@ BODY_DIFFERENCES: Final = (
     ),
     Difference(
         file="slurmctld",
+        where="`/etc/slurm`",
+        theirs="the ConfigMap and the keys",
+        ours="an empty volume; the container `reconfigure` puts there what slurmctld takes of `NAME-config-wanted`, or what it took last (`NAME-config`), and links to the keys in `/etc/slurm-keys`",
+        reason="files that slurmctld refuses would end it at its next start",
+    ),
+    Difference(
+        file="slurmctld",
         where="its first start with an Accounting",
         theirs="fails, ever later, until slurmdbd answers",
         ours="the init container `slurmdbd` waits for that; once there is a state, it waits for nothing",

@@ -12,7 +12,11 @@ from bridge.crd.metadata import ObjectMetadata
 from cluster.rendering.access.monitoring import SERVICE_MONITOR
 from cluster.rendering.node_sets.nodeset import budget_name
 from cluster.rendering.node_sets.worker import ssh_config_map
-from cluster.rendering.site import configuration_name, workers_service
+from cluster.rendering.site import (
+    configuration_name,
+    wanted_configuration_name,
+    workers_service,
+)
 
 _POLICY: Final = ("networking.k8s.io/v1", "NetworkPolicy")
 
@@ -48,6 +52,7 @@ def ever_made(kind: str, name: str) -> Iterator[tuple[str, str, str]]:
             yield "v1", "Service", f"{name}-controller"
             yield "v1", "Service", f"{name}-controller-internal"
             yield "v1", "Service", workers_service(name)
+            yield "v1", "ConfigMap", wanted_configuration_name(name)
             yield "v1", "ConfigMap", configuration_name(name)
             yield *_POLICY, f"{name}-controller"
             yield *_POLICY, workers_service(name)

@@ -76,8 +76,13 @@ class ControlSite:
 
 
 def configuration_name(controller: str) -> str:
-    """Return the name of the ConfigMap with Slurm's files."""
+    """Return the name of the ConfigMap with Slurm's files that are in force."""
     return f"{controller}-config"
+
+
+def wanted_configuration_name(controller: str) -> str:
+    """Return the name of the ConfigMap with those that slurmctld is to try."""
+    return f"{controller}-config-wanted"
 
 
 def workers_service(controller: str) -> str:

@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -64,6 +65,25 @@ def controller(**changes: Any) -> Manifest:
 
 class AppliedTo(ApplyingServer):
     """Creates and deletes what the control plane's loop makes, too."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.nudges: list[dict[str, str]] = []
+        """The annotations that pods of slurmctld got."""
+
+    slurmctlds: Mapping[str, str] = MappingProxyType({})
+    """What the side-car of each pod of slurmctld has said, by the pod's name."""
+
+    @override
+    async def request(self, method: str, path: str, **sent: Any) -> bytes:
+        if path.endswith("/log"):
+            return self.slurmctlds[path.split("/")[-2]].encode()
+        if "=slurmctld" in (sent.get("params") or {}).get("labelSelector", ""):
+            return msgspec.json.encode(self._page(list(map(_slurmctld, self.slurmctlds))))
+        if path.rpartition("/")[2] in self.slurmctlds:
+            self.nudges.append(sent["body"]["metadata"]["annotations"])
+            return b"{}"
+        return await super().request(method, path, **sent)
 
     @override
     def _read(self, method: str, path: str) -> Manifest:
@@ -155,6 +175,13 @@ class AppliedTo(ApplyingServer):
         told = self.of(kind)[name]["status"]["conditions"]
         found = next(each for each in told if each["type"] == wanted)
         return found["status"], found["reason"], found.get("message", "")
+
+
+def _slurmctld(name: str) -> Manifest:
+    """A pod whose side-car runs."""
+    status = {"name": "reconfigure", "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
+    meta = {"name": name, "namespace": "slurm", "uid": f"uid-of-{name}"}
+    return {"metadata": meta, "status": {"initContainerStatuses": [status]}}
 
 
 class Leaders:

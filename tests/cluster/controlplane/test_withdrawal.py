@@ -9,6 +9,7 @@ from tests.virtual_time import VirtualClock, run
 
 ELSEWHERE = {"external": True, "externalConfig": {"host": "slurm.example.org", "port": 6817}}
 OF_CONTROLLER = {
+    ("ConfigMap", "site-config-wanted"),
     ("StatefulSet", "site-controller"),
     ("Service", "site-controller"),
     ("Service", "site-controller-internal"),

@@ -110,8 +110,9 @@ def test_a_service_that_selects_other_pods_is_refused() -> None:
     assert ["spec.service.spec.selector"] == [each.path for each in found.faults]
 
 
-def test_slurms_files_are_in_one_config_map_under_their_digest() -> None:
-    body = one(rendered(given("Controller")), "ConfigMap")
+@pytest.mark.parametrize("name", ["site-config", "site-config-wanted"])
+def test_slurms_files_are_in_a_config_map_under_their_digest(name: str) -> None:
+    body = one(rendered(given("Controller")), "ConfigMap", name)
 
     assert dict(FILES.files) == body["data"]
     assert FILES.digest == body["metadata"]["annotations"]["slurm-bridge.dev/configuration"]

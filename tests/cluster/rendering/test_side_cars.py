@@ -14,22 +14,14 @@ from tests.cluster.rendering.given import given, named, pod, rendered
 from tests.servers import wait_until
 
 DEADLINE_S = 60
-SCONTROL = """\
-#!/bin/sh
-echo "$@" >> "$CALLS/asked.log"
-[ "$(wc -l < "$CALLS/asked.log")" -gt 1 ]
-"""
-"""slurmctld refuses the first time."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Has /etc/slurm, /run, /var/log/slurm, and a command scontrol."""
+    """Has /etc/slurm, /run, /var/log/slurm."""
     for each in ("etc/slurm", "run", "var/log/slurm"):
         (tmp_path / each).mkdir(parents=True)
     (tmp_path / "etc/slurm/slurm.conf").write_text("one\n")
-    (tmp_path / "scontrol").write_text(SCONTROL)
-    (tmp_path / "scontrol").chmod(0o755)
     return tmp_path
 
 
@@ -60,21 +52,6 @@ def running(name: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
-
-
-def test_new_files_are_put_in_force_until_slurmctld_takes_them(folder: Path) -> None:
-    seen, asked = folder / "run/configuration-in-force", folder / "asked.log"
-    conf = folder / "etc/slurm/slurm.conf"
-    with running("reconfigure", folder):
-        wait_until(lambda: bool(lines(seen)), DEADLINE_S)
-        before = lines(seen)
-        conf.write_text("two\n")
-        wait_until(lambda: lines(seen) not in (before, []), DEADLINE_S)
-    assert ["reconfigure", "reconfigure"] == lines(asked)
-
-    conf.write_text("three\n")  # while the side-car is away
-    with running("reconfigure", folder):
-        wait_until(lambda: len(lines(asked)) == 3, DEADLINE_S)
 
 
 def test_the_log_is_printed_whoever_writes_it(folder: Path) -> None:

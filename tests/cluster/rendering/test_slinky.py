@@ -38,6 +38,7 @@ THEIR_OBJECTS = {
     "NodeSet": {("ConfigMap", "site-ssh-config")},
 }
 EXPLAINED_OBJECTS = {
+    ("ConfigMap", "site-config-wanted"): "NAME-config-wanted",
     ("PodDisruptionBudget", "site-workers"): "NODESET-workers",
     ("ConfigMap", "site-workers-ssh-config"): "NAME-workers-ssh-config",
     ("ConfigMap", "site-ssh-config"): "NAME-ssh-config",
@@ -72,7 +73,8 @@ _HOST_KEYS = tuple(
 )
 THEIR_MOUNTS = {
     "Controller": {
-        "/etc/slurm": ("slurm-etc", 0o610),
+        "/etc/slurm": ("slurm-etc", None),
+        "/etc/slurm-keys": ("slurm-keys", 0o610),  # explained with NAME-config-wanted
         "/run": ("run", None),
         "/var/spool/slurmctld/site": ("statesave", None),
         "/run/slurmctld": ("slurm-authsocket", None),
@@ -166,7 +168,8 @@ def test_pods_have_their_ports_users_and_mounts(kind: str) -> None:
         each["mountPath"]: (each["name"], modes.get(each["name"]))
         for each in container["volumeMounts"]
     }
-    assert THEIR_FILES.get(kind, set()) == set(files(spec, "slurm-etc"))
+    volume = "slurm-keys" if kind == "Controller" else "slurm-etc"
+    assert THEIR_FILES.get(kind, set()) == set(files(spec, volume))
     beside = {each["name"] for each in spec.get("initContainers", ())}
     assert all(
         explained(EXPLAINED_SIDECARS[each]) for each in beside ^ THEIR_SIDECARS.get(kind, set())

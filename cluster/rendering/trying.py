@@ -1,0 +1,222 @@
+"""The script that tries Slurm's files with the image's own slurmctld, puts them in force, and tells what became of them."""
+
+from typing import Final
+
+from cluster.configuration.slurm_conf import ETC
+
+WANTED: Final = "/etc/slurm-wanted"
+"""Where the files are that are to come into force."""
+PROVEN: Final = "/etc/slurm-proven"
+"""Where those are that a slurmctld was last seen to serve with."""
+KEYS: Final = "/etc/slurm-keys"
+TRIAL_S: Final = 80
+"""Longer than the minute for which Slurm waits for a file that is not there."""
+STARTS_S: Final = 60
+"""How long slurmctld may take to serve; as long as its startup probe waits."""
+AGAIN_S: Final = 60
+"""Between two tries of files that were refused: some refusals end by themselves, such as that of a slurmdbd that is not there yet."""
+
+ENVIRONMENT: Final = {
+    "ETC": ETC,
+    "WANTED": WANTED,
+    "PROVEN": PROVEN,
+    "KEYS": KEYS,
+    "RUN": "/run/configuration",
+}
+"""Where all is; `ETC` is what slurmctld and the commands beside it read."""
+TELLS: Final = "configuration"
+"""How a line of its log begins that tells what became of the files: this, `taken` or `refused`, their digest, and Slurm's words."""
+
+SCRIPT: Final = rf"""
+set -u
+export LC_ALL=C
+shopt -s nullglob
+trap 'exit 0' TERM
+trial=$RUN/trial SERVES="Running as primary controller"
+mkdir -p "$RUN"
+
+# files SET: the names of its files, one a line. What begins with two dots is the kubelet's.
+files() {{ (cd "$1" && for each in [!.]* .[!.]*; do printf '%s\n' "$each"; done) | sort; }}
+digest() {{ (cd "$1" && files . | while IFS= read -r each; do sha256sum -- "$each"; done | sha256sum | cut -c 1-64); }}
+noted() {{ cat "$RUN/$1" 2> /dev/null; }}
+note() {{ printf '%s' "$2" > "$RUN/$1"; }}
+now() {{ printf '%(%s)T' -1; }}
+link_keys() {{ local each; for each in "$KEYS"/[!.]*; do ln -sf "$each" "$1/"; done; }}
+tell() {{ printf '{TELLS} %s %s %s\n' "$1" "$2" "${{3:-}}"; }}
+serves() {{ timeout 10 scontrol ping 2> /dev/null | grep -q 'is UP'; }}
+
+# said FILE KEY: the value of a parameter.
+said() {{ sed -nE "s/^(.*[[:space:]])?$2=(\"([^\"]*)\"|([^[:space:]]*)).*/\3\4/Ip" "$1" | tail -n 1; }}
+
+# without KEY|KEY...: leave these parameters out, and each line where it is: Slurm tells the numbers of lines.
+without() {{ sed -E "s/(^|[[:space:]])($1)[[:space:]]*[-+*\/]?=[[:space:]]*(\"[^\"]*\"|[^[:space:]]*)/\1/Ig"; }}
+
+# neutral FILE PORT: a slurm.conf with which slurmctld neither is reached nor reaches anybody, keeps nothing, and runs nobody's program.
+neutral() {{
+  local dropped='SlurmctldHost|SlurmctldPort|SlurmctldAddr|ControlMachine|ControlAddr|BackupController|BackupAddr|StateSaveLocation'
+  dropped+='|SlurmctldPidFile|SlurmctldLogFile|SlurmSchedLogFile|SlurmctldPrimaryOnProg|SlurmctldPrimaryOffProg'
+  dropped+='|SuspendProgram|ResumeProgram|ResumeFailProgram|MailProg|AuthInfo|CommunicationParameters'
+  local storage authinfo speaks
+  storage=$(said "$1" AccountingStorageType) authinfo=$(said "$1" AuthInfo) speaks=$(said "$1" CommunicationParameters)
+  # What slurmdbd knows is not known here; the slurmctld that runs judges these at its reconfigure.
+  [ "$storage" != accounting_storage/slurmdbd ] ||
+    dropped+='|AccountingStorage[A-Za-z]*|TRESBillingWeights|PriorityWeightTRES|QOS|AllowQos|DenyQos'
+  sed "s|$ETC/|$trial/etc/|g" "$1" | without "$dropped" | at_nobody
+  printf '\n%s\n' "SlurmctldHost=$(host)(localhost)" "SlurmctldPort=$2" "StateSaveLocation=$trial/state" \
+    "SlurmctldPidFile=$trial/pid" "AuthInfo=${{authinfo:+$authinfo,}}disable_sack" "MailProg=/bin/true" \
+    "CommunicationParameters=${{speaks:+$speaks,}}NoInAddrAny,NoCtldInAddrAny"
+}}
+host() {{ local name; name=$(cat /proc/sys/kernel/hostname); printf '%s' "${{name%%.*}}"; }}
+# at_nobody: nodes of slurm.conf itself are looked for where nobody listens.
+at_nobody() {{
+  local line
+  while IFS= read -r line || [ -n "$line" ]; do
+    case ${{line,,}} in
+      nodename=default*) printf '%s\n' "$line" ;;
+      nodename=*) printf '%s NodeAddr=localhost Port=1\n' "$(without 'NodeAddr|NodeHostname|BcastAddr|Port' <<< "$line")" ;;
+      *) printf '%s\n' "$line" ;;
+    esac
+  done
+}}
+
+# start SET: have slurmctld start with these files. 0: it would serve; 1: it does not; 2: it could not be run. `words` is what it said.
+start() {{
+  local attempt pid code late deadline
+  for attempt in 1 2 3; do
+    rm -rf "$trial"
+    mkdir -p "$trial/etc" "$trial/state" || {{ words="nothing can be written in $RUN"; return 2; }}
+    ln -s "$1"/[!.]* "$trial/etc/"
+    link_keys "$trial/etc"
+    rm -f "$trial/etc/slurm.conf"
+    neutral "$1/slurm.conf" $((20000 + RANDOM % 12000)) > "$trial/etc/slurm.conf"
+    : > "$trial/out"
+    SLURM_CONF=$trial/etc/slurm.conf slurmctld -D -v -f "$trial/etc/slurm.conf" > "$trial/out" 2>&1 < /dev/null &
+    pid=$! late= deadline=$(($(now) + {TRIAL_S}))
+    while kill -0 "$pid" 2> /dev/null && ! grep -q "$SERVES" "$trial/out"; do
+      [ "$(now)" -lt "$deadline" ] || {{ late=yes; break; }}
+      sleep 0.1
+    done
+    kill -KILL "$pid" 2> /dev/null
+    wait "$pid" 2> /dev/null
+    code=$?
+    ! grep -q "$SERVES" "$trial/out" || return 0
+    words=$(complaint)
+    if [ -n "$late" ]; then
+      words="it did not serve within {TRIAL_S} s: $words"
+      return 1
+    fi
+    case $code in 126 | 127 | 137) words="slurmctld ended with $code: $words"; return 2 ;; esac
+    grep -q 'Address already in use' "$trial/out" || return 1
+  done
+  return 2
+}}
+
+# complaint: what slurmctld said last of what is wrong, on one line.
+complaint() {{
+  sed -nE 's/^.*\b(error|fatal): /\1: /p' "$trial/out" | grep -vE 'specified more than once|default partition not set' |
+    awk '!seen[$0]++' | tail -n 5 | sed "s|$trial/etc/|$ETC/|g" | tr -c '[:print:]\n' ' ' | paste -s -d '~' - |
+    sed -E 's/~/; /g; s/; fatal: Unable to process configuration file$//' | cut -c 1-1000
+}}
+
+# try SET: 0: slurmctld takes it; 1: it refuses; 2: that cannot be said, as it starts with no files here.
+try() {{
+  local found refusal
+  start "$1"
+  found=$?
+  if [ "$found" = 1 ]; then
+    refusal=$words
+    rm -rf "$RUN/least" && mkdir -p "$RUN/least"
+    printf '%s\n' ClusterName=trial SlurmUser="$(said "$1/slurm.conf" SlurmUser)" AuthType=auth/slurm CredType=cred/slurm > "$RUN/least/slurm.conf"
+    start "$RUN/least" || {{ found=2 refusal="slurmctld starts with no files here: $words"; }}
+    words=$refusal
+  fi
+  rm -rf "$trial"
+  return "$found"
+}}
+
+# put SET: have its files where slurmctld reads them, and none that were put there before.
+put() {{
+  local each
+  [ ! -e "$RUN/names" ] || while IFS= read -r each; do [ -e "$1/$each" ] || rm -f -- "$ETC/$each"; done < "$RUN/names"
+  files "$1" > "$RUN/names"
+  while IFS= read -r each; do
+    cp -- "$1/$each" "$ETC/.putting" && chmod 550 "$ETC/.putting" && mv -f -- "$ETC/.putting" "$ETC/$each"
+  done < "$RUN/names"
+  link_keys "$ETC"
+  note put "$(digest "$1")"
+  note put-at "$(now)"
+}}
+
+refuse() {{
+  note refused "$wanted"
+  again=$(($(now) + {AGAIN_S}))
+  tell refused "$wanted" "$1"
+}}
+
+# has_proven: are there other files than the wanted ones that slurmctld has served with?
+has_proven() {{ [ -e "$PROVEN/slurm.conf" ] && [ "$(digest "$PROVEN")" != "$wanted" ]; }}
+
+# note what is wanted now
+read_wanted() {{
+  local data
+  data=$(readlink "$WANTED/..data")
+  [ "$looked" != "$data" ] || return 0
+  looked=$data
+  [ "$wanted" != "$(digest "$WANTED")" ] || return 0
+  wanted=$(digest "$WANTED")
+  note refused ""
+  [ "$(noted served)" != "$wanted" ] || [ "$(noted put)" != "$wanted" ] || tell taken "$wanted"
+}}
+
+# Files that were put are in force once slurmctld serves.
+wait_for_slurmctld() {{
+  [ "$(noted served)" != "$wanted" ] || return 0
+  if serves; then
+    note served "$wanted"
+    tell taken "$wanted"
+  elif has_proven && [ "$(now)" -ge $(($(noted put-at) + {STARTS_S})) ]; then
+    put "$PROVEN"
+    refuse "slurmctld did not serve with it within {STARTS_S} s: see its log"
+  fi
+}}
+
+change() {{
+  local found
+  # Whoever was killed while it tried these files does not try them again.
+  if [ "$(noted tried)" != "$wanted" ]; then
+    note tried "$wanted"
+    try "$WANTED"
+    found=$?
+    note tried ""
+    if [ "$found" = 1 ]; then
+      refuse "$words"
+      if [ -z "$(noted put)" ] && has_proven; then put "$PROVEN"; fi
+      return
+    fi
+  fi
+  if [ -z "$(noted put)" ]; then put "$WANTED"; return; fi
+  rm -rf "$RUN/before" && mkdir "$RUN/before"
+  while IFS= read -r each; do cp -- "$ETC/$each" "$RUN/before/$each"; done < "$RUN/names"
+  put "$WANTED"
+  if words=$(timeout 60 scontrol reconfigure 2>&1); then
+    note served "$wanted"
+    tell taken "$wanted"
+  elif serves; then
+    put "$RUN/before"
+    refuse "at its reconfigure: $(printf '%s' "$words" | tr -c '[:print:]' ' ' | cut -c 1-1000)"
+  fi
+}}
+
+again=0 words= looked=- wanted=
+while :; do
+  read_wanted
+  if [ "$(noted put)" = "$wanted" ]; then
+    wait_for_slurmctld
+  elif [ "$(noted refused)" != "$wanted" ] || [ "$(now)" -ge "$again" ]; then
+    change
+  fi
+  sleep 1 & wait $!
+done
+"""
+"""Only the pod sees when its kubelet has brought new files, and only its image has the slurmctld that is to take them.
+What was put and seen outlives this container, not the pod."""

@@ -1,0 +1,124 @@
+"""A configuration is told as in force once a slurmctld was seen to serve with it, and is never lost to one that it refuses."""
+
+import pytest
+
+from tests.cluster.controlplane.peers import Leaders, changed, controller
+from tests.virtual_time import VirtualClock, run
+
+REFUSAL = "error: DefMemPerNode value (4G) is not a valid number"
+BAD = "MinJobAge=60\nDefMemPerNode=4G\n"
+
+
+def digest(leaders: Leaders, name: str) -> str:
+    found = leaders.api.of("ConfigMap")[name]["metadata"]["annotations"]
+    return str(found["slurm-bridge.dev/configuration"])
+
+
+def says(leaders: Leaders, *verdicts: tuple[str, str, str]) -> None:
+    """Have the side-car say what became of files."""
+    lines = "".join(f"configuration {' '.join(each)}\n" for each in verdicts)
+    leaders.api.slurmctlds = {"site-controller-0": lines}
+
+
+def conf(leaders: Leaders, name: str = "site-config") -> str:
+    return str(leaders.api.of("ConfigMap")[name]["data"]["slurm.conf"])
+
+
+def restarted_for(leaders: Leaders) -> str:
+    template = leaders.api.of("StatefulSet")["site-controller"]["spec"]["template"]
+    return str(template["metadata"]["annotations"]["slurm-bridge.dev/restarted-for"])
+
+
+async def in_force(clock: VirtualClock) -> Leaders:
+    """A slurmctld serves with its first files."""
+    leaders = Leaders(clock)
+    leaders.api.put(controller(extraConf="MinJobAge=60\n"))
+    await leaders.lead()
+    told = leaders.api.condition("Controller", "Configured")
+    assert ("Unknown", "NotTried", "there is no pod of slurmctld yet") == told
+    says(leaders, ("taken", digest(leaders, "site-config-wanted"), ""))
+    await leaders.lead()
+    assert ("True", "InForce") == leaders.api.condition("Controller", "Configured")[:2]
+    return leaders
+
+
+def test_what_slurmctld_refuses_is_told_with_the_line_and_its_words_and_what_it_took_is_kept() -> (
+    None
+):
+    async def main(clock: VirtualClock) -> None:
+        leaders = await in_force(clock)
+        good, before = digest(leaders, "site-config"), restarted_for(leaders)
+
+        changed(leaders.api, "Controller", extraConf=BAD)()
+        await leaders.lead()  # the side-car has not seen it
+        told = leaders.api.condition("Controller", "Configured")
+        assert ("Unknown", "NotTried", "pod site-controller-0 is about to try it") == told
+        bad = digest(leaders, "site-config-wanted")
+        assert bad != good
+        assert {bad} == {
+            each["slurm-bridge.dev/configuration"].split()[0] for each in leaders.api.nudges
+        }
+
+        says(leaders, ("taken", good, ""), ("refused", bad, REFUSAL))
+        await leaders.lead()
+        status, reason, words = leaders.api.condition("Controller", "Configured")
+        assert ("False", "Refused") == (status, reason)
+        line = "spec.extraConf line 2, DefMemPerNode=4G: slurmctld says: "
+        assert words == f"{line}{REFUSAL}; what is in force stays (digest {good[:12]})"
+        assert "DefMemPerNode" in conf(leaders, "site-config-wanted")
+        assert "DefMemPerNode" not in conf(leaders)
+        assert (good, before) == (digest(leaders, "site-config"), restarted_for(leaders))
+
+        changed(leaders.api, "Controller", extraConf="MinJobAge=61\n")()
+        await leaders.lead()
+        better = digest(leaders, "site-config-wanted")
+        says(leaders, ("refused", bad, REFUSAL), ("taken", better, ""))
+        await leaders.lead()
+        assert ("True", "InForce") == leaders.api.condition("Controller", "Configured")[:2]
+        assert "MinJobAge=61" in conf(leaders)
+
+    run(main)
+
+
+def test_slurmctld_is_restarted_for_what_it_has_taken_only() -> None:
+    async def main(clock: VirtualClock) -> None:
+        leaders = await in_force(clock)
+        before = restarted_for(leaders)
+        changed(leaders.api, "Controller", extraConf="CommunicationParameters=EnableIPv6\n")()
+        await leaders.lead()
+        assert before == restarted_for(leaders)
+
+        says(leaders, ("taken", digest(leaders, "site-config-wanted"), ""))
+        await leaders.lead()
+        assert before != restarted_for(leaders)
+
+    run(main)
+
+
+@pytest.mark.parametrize("then", ["MinJobAge=60\n", "MinJobAge=62\n"])
+def test_an_older_word_of_the_same_files_counts_for_nothing(then: str) -> None:
+    async def main(clock: VirtualClock) -> None:
+        leaders = await in_force(clock)
+        first = digest(leaders, "site-config")
+        changed(leaders.api, "Controller", extraConf="MinJobAge=61\n")()
+        await leaders.lead()
+        second = digest(leaders, "site-config-wanted")
+        says(leaders, ("taken", first, ""), ("taken", second, ""))
+        await leaders.lead()
+        changed(leaders.api, "Controller", extraConf=then)()
+        await leaders.lead()
+        assert ("Unknown", "NotTried") == leaders.api.condition("Controller", "Configured")[:2]
+        assert "MinJobAge=61" in conf(leaders)
+
+    run(main)
+
+
+def test_a_pod_is_touched_a_few_times_only_however_long_its_kubelet_takes() -> None:
+    async def main(clock: VirtualClock) -> None:
+        leaders = await in_force(clock)
+        leaders.api.nudges.clear()
+        changed(leaders.api, "Controller", extraConf="MinJobAge=61\n")()
+        await leaders.lead(for_s=600)
+        assert 3 == len(leaders.api.nudges)
+
+    run(main)

@@ -1,0 +1,140 @@
+"""Files are in force once the image's own slurmctld has taken them; what it refuses costs nothing."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.rendering import trying
+from tests.cluster.rendering.trying import ENDS_S, Pod, made
+from tests.servers import wait_until
+
+REFUSED = {
+    "DefMemPerNode=4G": "DefMemPerNode value (4G) is not a valid number",
+    "MaxMemPerNode=64G": "MaxMemPerNode value (64G) is not a valid number",
+    "UnkillableStepTimeout=-1": "UnkillableStepTimeout value (-1) is less than zero",
+    "PartitionName=a Nodes=ALL DefMemPerCPU=4G": "DefMemPerCPU value (4G) is not a valid number",
+    "PartitionName=a Nodes=ALL MaxNodes=lots": "MaxNodes value (lots) is not a valid number",
+    "PartitionName=a Nodes=ALL MaxTime=2days": 'Bad value "2days" for MaxTime',
+    "PartitionName=a Nodes=ALL DefaultTime=1h": 'Bad value "1h" for DefaultTime',
+    "PartitionName=a Nodes=ALL State=Sideways": 'Bad value "Sideways" for State',
+    "PartitionName=a Nodes=ALL Default=ja": '"ja" is not a valid option for "Default"',
+    "PartitionName=a Nodes=ALL OverSubscribe=sometimes": 'Bad value "sometimes" for OverSubscribe',
+    "PartitionName=a Nodes=ALL\nPartitionName=a Nodes=ALL MaxTime=60": "duplicate entry for partition a",
+    "SelectTypeParameters=CR_Foo": "Bad SelectTypeParameter: CR_Foo",
+    "PreemptMode=foo": "PreemptMode=foo invalid",
+    "PrologFlags=Alloc,Foo": "Invalid PrologFlag: Foo",
+    "EnforcePartLimits=maybe": "Bad EnforcePartLimits: maybe",
+    "SlurmctldDebug=chatty": "Invalid SlurmctldDebug chatty",
+    "PriorityDecayHalfLife=14days": 'Bad value "14days" for PriorityDecayHalfLife',
+    "DebugFlags=foo": "Invalid DebugFlag: foo",
+    "Licenses=foo:bar": "Invalid configured licenses: foo:bar",
+    "JobSubmitPlugins=nosuch": "cannot create job_submit context for job_submit/nosuch",
+    "AccountingStorageTRES=gres/gpu": "slurmdbd is required to run with TRES gres/gpu",
+    "PartitionName=a Nodes=ALL Topology=flat": "Invalid partition topology",
+    "MaxJobCount=0": "MaxJobCount=0, No jobs permitted",
+}
+"""Lines that end a slurmctld at its start, and its words."""
+
+
+@pytest.fixture
+def pod() -> Iterator[Pod]:
+    with trying.pod() as found:
+        yield found
+
+
+def with_lines(lines: str) -> dict[str, str]:
+    """The files with lines that our own check may refuse: here slurmctld is to."""
+    found = made()
+    found["slurm.conf"] += f"{lines}\n"
+    return found
+
+
+def test_what_slurmctld_refuses_is_told_in_its_words_and_never_put_in_force(pod: Pod) -> None:
+    (pod.folder / "up").touch()
+    pod.bring("wanted", made())
+    with pod.running():
+        assert ("taken", "") == pod.waits_for(1)
+        before = (pod.folder / "etc" / "slurm.conf").read_text()
+        for number, (lines, words) in enumerate(REFUSED.items(), start=2):
+            pod.bring("wanted", with_lines(lines))
+            verdict, said = pod.waits_for(number)
+            assert verdict == "refused", (lines, said)
+            assert words in said, (lines, said)
+            assert str(pod.folder / "run") not in said
+            assert before == (pod.folder / "etc" / "slurm.conf").read_text()
+        assert not (pod.folder / "reconfigured").exists()
+        pod.bring("wanted", with_lines("MaxArraySize=77"))
+        assert ("taken", "") == pod.waits_for(len(REFUSED) + 2)
+    assert pod.has("MaxArraySize=77")
+    assert 1 == len((pod.folder / "reconfigured").read_text().splitlines())
+
+
+def test_a_pod_that_starts_afresh_has_the_last_files_that_slurmctld_took(pod: Pod) -> None:
+    pod.bring("proven", with_lines("MaxArraySize=77"))
+    pod.bring("wanted", with_lines("MaxJobCount=0"))
+    with pod.running():
+        verdict, said = pod.waits_for(1)
+        assert ("refused", True) == (verdict, "MaxJobCount=0" in said)
+        wait_until(lambda: pod.has("MaxArraySize=77"), ENDS_S)
+        assert not pod.has("MaxJobCount=0")
+        (pod.folder / "up").touch()
+        pod.bring("wanted", with_lines("MaxJobCount=5"))
+        assert ("taken", "") == pod.waits_for(2)
+
+
+def test_without_such_files_slurmctld_starts_when_they_are_mended(pod: Pod) -> None:
+    pod.bring("wanted", with_lines("MaxJobCount=0"))
+    with pod.running():
+        assert "refused" == pod.waits_for(1)[0]
+        assert not pod.has("ClusterName")
+        pod.bring("wanted", with_lines("MaxJobCount=5"))
+        wait_until(lambda: pod.has("MaxJobCount=5"), ENDS_S)
+        assert 1 == len(pod.told())  # nothing is in force yet
+        (pod.folder / "up").touch()
+        assert ("taken", "") == pod.waits_for(2)
+    assert not (pod.folder / "reconfigured").exists()
+
+
+def test_a_trial_that_cannot_be_run_is_no_refusal(pod: Pod) -> None:
+    pod.program("slurmctld", "#!/bin/sh\necho 'fatal: no such machine' >&2\nexit 1\n")
+    (pod.folder / "up").touch()
+    pod.bring("wanted", made())
+    with pod.running():
+        assert ("taken", "") == pod.waits_for(1)
+        pod.bring("wanted", with_lines("MaxArraySize=77"))
+        assert ("taken", "") == pod.waits_for(2)
+    assert pod.has("MaxArraySize=77")
+
+
+def test_what_only_the_running_slurmctld_refuses_is_taken_back(pod: Pod) -> None:
+    (pod.folder / "up").touch()
+    pod.bring("wanted", made())
+    with pod.running():
+        assert ("taken", "") == pod.waits_for(1)
+        (pod.folder / "stubborn").touch()
+        pod.bring("wanted", with_lines("MaxArraySize=77"))
+        assert ("refused", "at its reconfigure: slurm_reconfigure error: no") == pod.waits_for(2)
+        assert not pod.has("MaxArraySize=77")
+
+
+def test_a_trial_reaches_nobody_and_leaves_nothing(pod: Pod) -> None:
+    """With what slurmdbd knows, nodes in slurm.conf itself, a key of ours in a script's path, and programs that slurmctld runs."""
+    lines = (
+        "AccountingStorageEnforce=associations,qos\nAccountingStorageTRES=gres/gpu\nPriorityWeightTRES=CPU=1,GRES/gpu=2\n"
+        f"SlurmctldPrimaryOnProg={pod.folder}/bin/touched\nSuspendProgram={pod.folder}/bin/touched\nSuspendTime=1\n"
+        "CommunicationParameters=block_null_hash AuthInfo=cred_expire=100\n"
+        "NodeName=DEFAULT CPUs=4\nNodeName=old[1-3] NodeAddr=192.0.2.[1-3] Port=7000\n"
+        'PartitionName=a Nodes=ALL AllowQos=high QOS=normal TRESBillingWeights="CPU=1.0,GRES/gpu=2.0"\n'
+    )
+    pod.program("touched", f"#!/bin/sh\ntouch {pod.folder}/touched\n")
+    found = with_lines(lines) | {"check.sh": "#!/bin/sh\n"}
+    found["slurm.conf"] = found["slurm.conf"].replace(
+        "accounting_storage/none", "accounting_storage/slurmdbd"
+    )
+    found["slurm.conf"] += "PrologSlurmctld=/etc/slurm/check.sh\n"
+    pod.bring("wanted", found)
+    (pod.folder / "up").touch()
+    with pod.running():
+        assert ("taken", "") == pod.waits_for(1)
+    assert not (pod.folder / "touched").exists()
+    assert not (pod.folder / "run" / "trial").exists()
