@@ -1,7 +1,7 @@
 """Find the faults of a file of Slurm's configuration before a daemon reads it.
 
-slurmctld has no way to try a file but to reconfigure with it. At a restart, a parameter that it does not know ends it;
-so whatever we can see is seen here, with the line and what was probably meant.
+Whether a file is good, the daemon says that tries it. What is seen here is told sooner, with all faults at once, their lines, and what was
+probably meant.
 """
 
 import difflib

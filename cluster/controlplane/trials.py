@@ -88,6 +88,10 @@ def of_all(found: Sequence[Verdict]) -> Verdict:
     return Verdict(outcome=Outcome.NOT_TRIED, words="there is no pod of slurmctld yet")
 
 
+def _tries(pod: _Pod) -> bool:
+    return any(each.name == RECONFIGURE and each.runs for each in pod.status.containers)
+
+
 @dataclass(slots=True)
 class _Awaited:
     """A set that slurmctld has not judged."""
@@ -129,10 +133,11 @@ class Trials:
             return None
         if self._clock.now() < awaited.since + _NUDGES[awaited.nudges]:
             return None
-        awaited.nudges += 1
-        annotations = {CONFIGURATION_ANNOTATION: f"{digest} {awaited.nudges}"}
+        annotations = {CONFIGURATION_ANNOTATION: f"{digest} {awaited.nudges + 1}"}
         try:
-            for pod in await self._pods(part):
+            pods = [each for each in await self._pods(part) if _tries(each)]
+            awaited.nudges += bool(pods)
+            for pod in pods:
                 await self._kube.request(
                     "PATCH",
                     paths.pod(pod.metadata.namespace, pod.metadata.name),
@@ -155,7 +160,7 @@ class Trials:
 
     async def _asked(self, pod: _Pod, digest: str) -> Verdict:
         name = pod.metadata.name
-        if not any(each.name == RECONFIGURE and each.runs for each in pod.status.containers):
+        if not _tries(pod):
             words = f"container {RECONFIGURE} of pod {name} does not run yet"
             return Verdict(outcome=Outcome.NOT_TRIED, words=words, is_coming=True)
         where = paths.pod(pod.metadata.namespace, name) + "/log"
