@@ -27,7 +27,7 @@ _MOST_COUNTED = 9
 _NOT_IN_NAMES = re.compile(r"[\[\],\s]")
 
 
-class Size(NamedTuple):
+class HostlistSize(NamedTuple):
     """How much a hostlist stands for."""
 
     names: int
@@ -35,7 +35,7 @@ class Size(NamedTuple):
     """Of all names together."""
 
 
-MOST = Size(names=100_000, characters=4 * 2**20)
+MOST = HostlistSize(names=100_000, characters=4 * 2**20)
 """More than any cluster has, which is at most 65 533 nodes with 64 characters each: anything longer is a mistake, and
 expanding it would exhaust our memory."""
 
@@ -55,27 +55,27 @@ class _Piece(NamedTuple):
     numbers: _Numbers | None
 
 
-def measure(text: str, *, most: Size = MOST) -> Size:
+def measure(text: str, *, most: HostlistSize = MOST) -> HostlistSize:
     """Check a hostlist and count its names without making them; the work follows the length of the text.
 
     Raises:
         ValueError: It is not a hostlist, or it stands for more than `most`.
     """
-    size = Size(0, 0)
+    size = HostlistSize(0, 0)
     if text and not _NOT_PLAIN.search(text):  # most are a few names and commas
         commas = text.count(",")
-        return _within(Size(commas + 1, len(text) - commas), most, text)
+        return _within(HostlistSize(commas + 1, len(text) - commas), most, text)
     for pieces in _parsed(text):
         names = _count(pieces)
         characters = size.characters + sum(
             names * len(literal) + (names // numbers.many * numbers.characters if numbers else 0)
             for literal, numbers in pieces
         )
-        size = _within(Size(size.names + names, characters), most, text)
+        size = _within(HostlistSize(size.names + names, characters), most, text)
     return size
 
 
-def expand(text: str, *, most: Size = MOST) -> tuple[str, ...]:
+def expand(text: str, *, most: HostlistSize = MOST) -> tuple[str, ...]:
     """Return the node names of a hostlist, in order; "" is no node.
 
     `a[1-2]b[08-09],c` is a1b08, a1b09, a2b08, a2b09, c.
@@ -100,7 +100,7 @@ def compress(names: Iterable[str]) -> str:
     )
 
 
-def _within(size: Size, most: Size, text: str) -> Size:
+def _within(size: HostlistSize, most: HostlistSize, text: str) -> HostlistSize:
     if size.names > most.names:
         raise ValueError(f"hostlist {_shown(text)}: more than {most.names} names")
     if size.characters > most.characters:

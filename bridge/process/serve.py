@@ -12,13 +12,15 @@ import functools
 import itertools
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from bridge.process.accepting import Door
 
 BODY_LIMIT_BYTES = 8 * 2**20
 """The API server accepts objects of at most 3 MiB
@@ -42,10 +44,6 @@ SMALL_HEAD_BYTES = 8 * 2**10
 MOST_CONNECTIONS = 512
 """An API server opens one for each review under way, and keeps few: by default it creates 200 objects at once. One costs
 50 KiB with TLS, so all of them cost a tenth of the webhook's memory limit."""
-
-MOST_HANDSHAKES = 256
-HANDSHAKE_S = 5.0
-"""Of handshakes under way there are so many at once, each as long."""
 
 REQUEST_S = 30.0
 """Time for a head, and for a body, to arrive: the API server's longest wait for a webhook."""
@@ -214,14 +212,14 @@ class _Server(uvicorn.Server):
         self.servers = []
         self._stop = stop
         self._tls = tls
-        self._doors: list[_Door] = []
+        self._doors: list[Door] = []
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         for sock in sockets or ():
             sock.settimeout(0)
             sock.listen(self.config.backlog)
-            self._doors.append(_Door(sock, self._connection, self._tls))
+            self._doors.append(Door(sock, self._connection, self._tls))
         self.started = True
 
     def _connection(self) -> asyncio.Protocol:
@@ -248,56 +246,6 @@ class _Server(uvicorn.Server):
         """Abort open connections: none after an orderly stop, all after a cancellation."""
         for connection in tuple(self.server_state.connections):
             connection.transport.abort()
-
-
-class _Door:
-    """Accepts connections and shakes hands; beyond `MOST_HANDSHAKES`, the oldest handshake ends for each new one."""
-
-    def __init__(
-        self,
-        sock: socket.socket,
-        opens: Callable[[], asyncio.Protocol],
-        tls: ssl.SSLContext | None,
-    ) -> None:
-        self._sock = sock
-        self._opens = opens
-        self._tls = tls
-        self._opening: dict[asyncio.Task[None], None] = {}
-
-    async def run(self) -> None:
-        """Accept until cancelled."""
-        loop = asyncio.get_running_loop()
-        try:
-            while True:
-                try:
-                    connection, _ = await loop.sock_accept(self._sock)
-                except OSError:  # no file is left, or the caller has gone
-                    await asyncio.sleep(_NO_FILES_S)
-                    continue
-                if len(self._opening) >= MOST_HANDSHAKES:
-                    oldest = next(iter(self._opening))
-                    del self._opening[oldest]
-                    oldest.cancel()
-                task = loop.create_task(self._open(connection))
-                self._opening[task] = None
-                task.add_done_callback(self._opened)
-        finally:
-            for task in self._opening:
-                task.cancel()
-
-    async def _open(self, connection: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        limit_s = HANDSHAKE_S if self._tls else None
-        with contextlib.suppress(OSError, TimeoutError):  # no handshake, or none that we understand
-            await loop.connect_accepted_socket(
-                self._opens, connection, ssl=self._tls, ssl_handshake_timeout=limit_s
-            )
-
-    def _opened(self, task: asyncio.Task[None]) -> None:
-        self._opening.pop(task, None)
-
-
-_NO_FILES_S = 0.1
 
 
 class OneWriteProtocol(HttpToolsProtocol):

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from bridge.domain import hostlist
 from bridge.domain.diagnosis.queue import QueuedJob
-from bridge.domain.hostlist import Size
+from bridge.domain.hostlist import HostlistSize
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
@@ -108,7 +108,7 @@ class _Occupied:
         if _has_left(frozenset(job.job_state)):
             return
         try:
-            most = Size(self._room, self._room * _LONGEST_NAME)
+            most = HostlistSize(self._room, self._room * _LONGEST_NAME)
             names = hostlist.expand(job.nodes, most=most)
         except ValueError as error:
             self.unreadable = f"job {job.job_id}: {error}"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from bridge.domain import hostlist
-from bridge.domain.hostlist import Size
+from bridge.domain.hostlist import HostlistSize
 from jobs.script.values.form import LONGEST_VALUE, UnreadableValue, ValueForm
 
 LIMITS: Final = (
@@ -91,11 +91,11 @@ LIMIT_NAMES = ValueForm(
 )
 
 
-MOST_NAMED: Final = Size(names=16_384, characters=512 * 1024)
+MOST_NAMED: Final = HostlistSize(names=16_384, characters=512 * 1024)
 """Of --nodelist, whose names are needed one by one."""
 
 
-def _node_names(most: Size, text: str) -> str:
+def _node_names(most: HostlistSize, text: str) -> str:
     if "/" in text:
         raise UnreadableValue("it is a file, which the bridge cannot read: write the names")
     if "{" in text:
@@ -107,7 +107,7 @@ def _node_names(most: Size, text: str) -> str:
     return text
 
 
-def _names_up_to(most: Size) -> ValueForm[str]:
+def _names_up_to(most: HostlistSize) -> ValueForm[str]:
     read = partial(_node_names, most)
     return ValueForm("names of nodes: a1,gpu[01-04]", read, longest=LONGEST_VALUE)
 
