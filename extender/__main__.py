@@ -11,11 +11,15 @@ from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.profiles import Profiles
+from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
+from bridge.domain.oddities import About
 from bridge.escrow import service as escrow
 from bridge.escrow.news import News
+from bridge.kube import events
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
+from bridge.kube.events import Event, EventType
 from bridge.kube.objects import Objects
 from bridge.kube.volumes import Volumes
 from bridge.leading.lease import Accession
@@ -120,7 +124,7 @@ async def place(
     if news is not None:
         news.lead(term.placeholders)
     bridged = bridged_of(term)
-    owners = Owners(Objects(program.kube), program.clock)
+    owners = Owners(Objects(program.kube), program.clock, partial(warn, program))
     kicker = kicker_of(term) if program.settings.slurm.kick else None
     if (
         kicker
@@ -163,6 +167,25 @@ async def place(
             group.create_task(kicker.run(stop))
         group.create_task(binder_of(term, bridged, claims).run(stop, workers=placement.workers))
         await term.run(loop, stop, workers=placement.workers)
+
+
+async def warn(program: Program, owner: KubeObject, text: str) -> None:
+    """Send an Event about an owner of pods, of what has no effect there."""
+    about = About(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        namespace=owner.namespace,
+        name=owner.name,
+        uid=owner.uid,
+    )
+    event = Event(
+        type=EventType.WARNING,
+        action="Review",
+        reason="AnnotationIgnored",
+        note=text,
+        at=program.clock.now(),
+    )
+    await events.create_event(program.kube, about, event, by=program.reporter)
 
 
 def kicker_of(term: Leadership) -> Kicker:

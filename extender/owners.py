@@ -4,17 +4,24 @@ Objects are read on demand and cached briefly, so nothing is watched: a kind may
 time. An edit of a live owner is seen when the cache entry expires.
 """
 
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+
 import structlog
 
+from bridge.domain.errors import PeerError
 from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Owner, Pod
+from bridge.domain.request.overrides import effectless
 from bridge.domain.workloads import claims
 from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import Membership
 from bridge.kube import errors
 from bridge.kube.objects import Objects
 from bridge.process.clock import Clock
-from extender.memory import Failures, Memory
+from extender.memory import MOST, Failures, Memory
+
+Warn = Callable[[KubeObject, str], Awaitable[None]]
 
 _log = structlog.get_logger(__name__)
 
@@ -30,7 +37,11 @@ _SIZE_REMEMBERED_S = 2.0
 class Owners:
     """The chain of controllers above a pod."""
 
-    def __init__(self, objects: Objects, clock: Clock) -> None:
+    def __init__(self, objects: Objects, clock: Clock, warn: Warn | None = None) -> None:
+        """warn: sends an Event about an owner, of what has no effect there."""
+        self._warn = warn
+        self._warned: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """What was said of which owner, by its uid."""
         self._objects = objects
         self._clock = clock
         self._known: Memory[tuple[str, Owner]] = Memory(_REMEMBERED_S)
@@ -46,6 +57,7 @@ class Owners:
             KubeError: the API server could not be asked.
         """
         owners = await self.chain(pod) if claims.needs_owners(pod) else []
+        await self._warn_of(pod, owners)
         member = claims.of(pod, owners)
         missing = owners[-1].owner if owners else pod.owner
         if claims.needs_owners(pod) and missing is not None and len(owners) < _DEEPEST:
@@ -57,6 +69,25 @@ class Owners:
             return member
         declared, why = await self._confirmed(group)
         return claims.settled(member, pod, declared, unread=why)
+
+    async def _warn_of(self, pod: Pod, owners: Sequence[KubeObject]) -> None:
+        """Tell of annotations without effect: who made an owner has not seen the webhook's warnings."""
+        if self._warn is None or not owners:
+            return
+        sources = [(owners[0], "its pods: ", pod.annotations)]
+        sources += [(each, "", each.annotations) for each in owners]
+        for about, whose, annotations in sources:
+            text = "; ".join(effectless(annotations))
+            key = (about.uid, whose + text)
+            if not text or key in self._warned:
+                continue
+            self._warned[key] = None
+            while len(self._warned) > MOST:
+                self._warned.popitem(last=False)
+            try:
+                await self._warn(about, whose + text)
+            except PeerError as error:
+                _log.warning("event.lost", error=str(error))
 
     async def _confirmed(self, group: Reference) -> tuple[KubeObject | None, str]:
         """Read the object that declares a group; return why it cannot be, as well."""

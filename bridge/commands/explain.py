@@ -33,7 +33,7 @@ from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
-from bridge.domain.request import candidates, expected, manifests
+from bridge.domain.request import candidates, expected, manifests, overrides
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
@@ -74,6 +74,8 @@ class Explained:
     """The number of pods the job is for."""
     claims: tuple[str, ...] = ()
     """What each request of the pod's resource claims becomes: `gpus/one: 1 of example = gpu:a100`."""
+    warnings: tuple[str, ...] = ()
+    """What has no effect."""
     rule: str = ""
     """The policy rule that applies to the caller."""
     note: str = ""
@@ -136,6 +138,7 @@ class _Made:
     """Its pods, as far as the manifest determines them."""
     answer: Explained | None = None
     """Set if Slurm gets no job for it."""
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,11 +187,20 @@ class _Explainer:
         """
         templates = [each for one in self._documents for each in manifests.templates(one)]
         made = [await self._made(each, each.root.namespace or namespace) for each in templates]
+        made = [
+            replace(one, warnings=_warnings(each))
+            for one, each in zip(made, templates, strict=True)
+        ]
         site = await self._site()
         if site is None:
             note = "admitted; showing its job takes access to Slurm and to slurm-bridge's settings"
-            return [one.answer or Explained(where=one.where, note=note) for one in made]
-        return [one.answer or await self._job(one, site) for one in made]
+            answers = [one.answer or Explained(where=one.where, note=note) for one in made]
+        else:
+            answers = [one.answer or await self._job(one, site) for one in made]
+        return [
+            replace(answer, warnings=one.warnings)
+            for one, answer in zip(made, answers, strict=True)
+        ]
 
     async def _made(self, template: Template, namespace: str) -> _Made:
         root = template.root
@@ -352,6 +364,13 @@ class _Explainer:
             return {}
 
 
+def _warnings(template: Template) -> tuple[str, ...]:
+    """Return what has no effect on the template and on what contains it."""
+    own = {str(key): "" for key in template.metadata.get("annotations") or {}}
+    sources = [own, *(owner.annotations for owner in template.owners)]
+    return tuple(dict.fromkeys(text for each in sources for text in overrides.effectless(each)))
+
+
 def _waits(gang: Workload) -> str:
     missing = gang.needed - len(gang.members)
     return f"waits for {missing} more pods that are not in the manifest" if missing > 0 else ""
@@ -372,6 +391,8 @@ def _print(one: Explained) -> None:
         screen.print(Text.assemble("  ", (fault, "red")))
     if one.note:
         screen.print(Text.assemble("  ", one.note))
+    for warning in one.warnings:
+        screen.print(Text.assemble("  ", (warning, "yellow")))
     for claim in one.claims:
         screen.print(Text.assemble("  ", ("claim", "dim"), "  ", claim))
     about = {"policy rule": one.rule or None, "pods": one.pods if one.pods > 1 else None}

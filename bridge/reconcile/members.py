@@ -49,7 +49,7 @@ class Members:
     def is_resolved(self, pod: Pod) -> bool:
         """Check whether the pod's workload is known."""
         member = self._membership(pod)
-        return member is not None and not member.is_unread
+        return member is not None and not member.held_as
 
     def see(self, pod: Pod) -> tuple[Pod, WorkloadKey, WorkloadKey | None]:
         """Index a pod.

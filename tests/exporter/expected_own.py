@@ -177,7 +177,8 @@ def _gres(node: Fields, column: str) -> float:
 
 
 def _is_available(node: Fields) -> bool:
-    return not {"DRAIN", "FAIL", "DOWN", "NOT_RESPONDING"} & set(node["State"].split("+"))
+    out = {"DRAIN", "FAIL", "DOWN", "NOT_RESPONDING", "MAINTENANCE", "POWERED_DOWN"}
+    return not out & set(node["State"].split("+"))
 
 
 def _members(seen: Evidence, partition: Fields) -> list[Fields]:

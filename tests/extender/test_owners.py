@@ -98,7 +98,7 @@ def test_a_pod_waits_while_what_may_make_it_one_of_a_gang_cannot_be_read() -> No
         for pod, word in ((ring, "does not serve PodGroup"), (HERS, "may not")):
             for _ in range(2):
                 member = await owners.membership(pod)
-                assert (False, True) == (member.is_gang, member.is_unread)
+                assert (False, True) == (member.is_gang, bool(member.held_as))
                 assert word in member.faults[0].message
         assert 1 == hidden.asked, "a thousand pods may ask the same"
         unknown = replace(HERS, owner=replace(REFERENCE, kind="Workflow"))

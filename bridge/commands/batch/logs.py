@@ -66,15 +66,18 @@ async def _find(access: Access, namespace: str, name: str) -> _Found:
 def why_not(job: "SlurmJobObject") -> str:
     """Say why no pod prints the job's output, where it lies, and what helps."""
     from jobs.companions import due  # noqa: PLC0415  # as above
+    from jobs.lifecycle import outcome  # noqa: PLC0415  # likewise
     from jobs.objects import slurmjob  # noqa: PLC0415  # likewise
 
     said = job.status.outputs
-    files = " and ".join(dict.fromkeys((said.stdout, said.stderr))) if said else ""
+    files = " and ".join(dict.fromkeys(filter(None, (said.stdout, said.stderr)))) if said else ""
     lies = f"its output lies in {files} on the cluster" if files else "it has no output so far"
     if job.status.phase in (None, "Pending"):
         return (
             f"{job.full_name} waits ({job.status.reason or 'not looked at yet'}): no output so far"
         )
+    if job.status.reason == outcome.NEVER_RUNNABLE:
+        return f"{job.full_name} has never run, so it wrote nothing: {job.status.message}"
     if job.resource is not slurmjob.OURS:
         of = f"{job.resource.kind} of {job.resource.api_version}"
         help_ = f"{of} has no field for the claim that holds this folder; our SlurmJobs have"

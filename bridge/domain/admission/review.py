@@ -31,14 +31,11 @@ from bridge.domain.request import build, overrides, permit
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.rules import POD, Policy, Requester
-from bridge.domain.workloads import kinds
+from bridge.domain.workloads import kinds, own_keys
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """Marks the mirror pod of a static pod:
 <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
-
-OLD_REQUEST_PREFIX = "slinky.slurm.net/"
-"""Where SchedMD's slurm-bridge had the request fields before version 1.0."""
 
 _SHOWN = 80
 """The number of characters of a faulty value to show."""
@@ -210,6 +207,8 @@ def _faults(
         *build.faults(pod.demand, asked, defaults),
         *_impossible(pod, defaults.devices),
         *_unknown_choices(pod),
+        *own_keys.faults(pod.annotations),
+        *own_keys.faults(pod.labels, "metadata.labels"),
     )
 
 
@@ -365,8 +364,5 @@ def _warned(pod: Draft) -> tuple[str, ...]:
 def _warnings(pod: Draft) -> Iterator[str]:
     for path in pod.preferences:
         yield f"{path}: has no effect, Slurm chooses the node"
-    fields = {field.name for field in overrides.FIELDS}
-    for key in sorted(pod.annotations):
-        if key.startswith(OLD_REQUEST_PREFIX) and key.removeprefix(OLD_REQUEST_PREFIX) in fields:
-            name = key.removeprefix(OLD_REQUEST_PREFIX)
-            yield f"metadata.annotations[{key}]: has no effect, use {names.REQUEST_PREFIX}{name}"
+    yield from overrides.effectless(pod.annotations)
+    yield from own_keys.without_effect(pod.labels, "metadata.labels")

@@ -71,8 +71,8 @@ class Plan:
     """In rank order, without those in `apart`; a `Member` needs no facts."""
     apart: tuple[Pod, ...] = ()
     """The gang will never have a slot for these: each becomes a workload of its own."""
-    is_unread: bool = False
-    """What a single pod names cannot be read now."""
+    held_as: str = ""
+    """The condition's reason for these faults, if they may be put right while the pod waits."""
     unread: tuple[tuple[PodUid, JobId], ...] = ()
     """Members placed by a placeholder whose identity, as last read, does not name them: read it
     again."""
@@ -170,7 +170,7 @@ def plan(
         key=key,
         is_gang=claims.is_gang,
         faults=() if claims.is_gang else claims.members[0][0].faults,
-        is_unread=not claims.is_gang and claims.members[0][0].is_unread,
+        held_as="" if claims.is_gang else claims.members[0][0].held_as,
         waiting=group,
         members=tuple(each for each in found if each is not None),
         apart=tuple(pod for pod, each in zip(pods, found, strict=True) if each is None),
@@ -226,8 +226,8 @@ def _alone(member: Member, planned: Plan, policy: Deadlines) -> Decisions:
     if decision is None:
         return Decisions()
     if planned.faults and members.has(decision, Submit):
-        reason = "PodGroupUnreadable" if planned.is_unread else "PodGroupInvalid"
-        retry = _READ_AGAIN if planned.is_unread else None
+        reason = planned.held_as or "PodGroupInvalid"
+        retry = _READ_AGAIN if planned.held_as else None
         decision = answers.tell(member.pod, reason, told(planned.faults), retry=retry)
     decision = _amended(member.pod, decision, policy)
     return Decisions(first=((member.pod, decision),), retry_after=decision.retry_after)

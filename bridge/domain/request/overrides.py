@@ -6,7 +6,7 @@ checked here. `bridge.domain.request.permit` decides what a user may ask for, an
 """
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -16,6 +16,7 @@ from typing import Any
 from bridge.domain import caps, names
 from bridge.domain.faults import Fault, bounded
 from bridge.domain.request import notation
+from bridge.domain.workloads import own_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +158,22 @@ _SHOWN = 80
 
 _BY_NAME = MappingProxyType({field.name: field for field in FIELDS})
 
+_OLD_PREFIX = "slinky.slurm.net/"
+"""Where SchedMD's slurm-bridge had these fields before version 1.0."""
+
 
 def path(name: str) -> str:
     """Return the path of a field in a pod, for faults."""
     return f"metadata.annotations[{names.REQUEST_PREFIX}{name}]"
+
+
+def effectless(annotations: Mapping[str, str]) -> Iterator[str]:
+    """Yield the annotations without effect: of a later release, or in the keys of SchedMD's 0.x."""
+    yield from own_keys.without_effect(annotations)
+    for key in sorted(annotations):
+        name = key.removeprefix(_OLD_PREFIX)
+        if name != key and name in _BY_NAME:
+            yield f"metadata.annotations[{key}]: has no effect, use {names.REQUEST_PREFIX}{name}"
 
 
 def parse(annotations: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:

@@ -14,7 +14,7 @@ from bridge.domain import names
 from bridge.domain.faults import Fault
 from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Owner, Pod
-from bridge.domain.workloads import kinds, membership
+from bridge.domain.workloads import kinds, membership, own_keys
 from bridge.domain.workloads.kinds import leader_worker_set, owner
 from bridge.domain.workloads.membership import Confirmed, Membership, alone
 
@@ -26,6 +26,8 @@ def of(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
         pod: the pod.
         owners: its controllers as far as they can be read, the nearest first.
     """
+    if found := tuple(_misunderstood(pod, owners)):
+        return membership.faulty(pod, found)
     claim = _claim(pod, owners)
     if claim.rank or not claim.is_gang:
         return claim
@@ -106,6 +108,16 @@ def _claim(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
     if owner.says(pod, owners, names.GANG_ANNOTATION) == "false":
         return alone(pod)
     return next(claim for kind in kinds.OWNED if (claim := kind.claim(pod, owners)))
+
+
+def _misunderstood(pod: Pod, owners: Sequence[KubeObject]) -> Iterator[Fault]:
+    """Yield what is wrong with our own keys on the pod, which the webhook refuses, and on its owners."""
+    yield from own_keys.faults(pod.annotations)
+    yield from own_keys.faults(pod.labels, "metadata.labels")
+    for each in owners:
+        yield from own_keys.faults(
+            each.annotations, f"{each.kind} {each.name}: metadata.annotations"
+        )
 
 
 def _named(pod: Pod) -> Iterator[Membership]:

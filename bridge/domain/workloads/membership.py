@@ -41,8 +41,8 @@ class Membership:
     faults: tuple[Fault, ...] = ()
     """What is wrong with the claim; if anything is, the pod is placed neither with others nor
     alone."""
-    is_unread: bool = False
-    """The fault is that what it belongs to cannot be read now: that is tried again."""
+    held_as: str = ""
+    """The condition's reason, if the fault may be put right while the pod waits: it is looked at again."""
 
     @property
     def is_gang(self) -> bool:
@@ -198,7 +198,12 @@ def alone(pod: Pod, faults: Sequence[Fault] = ()) -> Membership:
 def unread(pod: Pod, what: str, why: str) -> Membership:
     """Hold a pod back: what it names may make it one of a gang, and cannot be read."""
     text = f"cannot be read: {why}; the pod waits, as it must not start without the others"
-    return replace(alone(pod, [Fault(what, text)]), is_unread=True)
+    return replace(alone(pod, [Fault(what, text)]), held_as="PodGroupUnreadable")
+
+
+def faulty(pod: Pod, found: Sequence[Fault]) -> Membership:
+    """Hold a pod back: nobody knows what it or its owners mean."""
+    return replace(alone(pod, found), held_as="AnnotationInvalid")
 
 
 def placed(pod: Pod) -> Membership:

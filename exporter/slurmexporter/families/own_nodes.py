@@ -23,7 +23,7 @@ FLAG: Final = Family(
 AVAILABLE: Final = Family(
     "slurm_nodes_available",
     "gauge",
-    "Nodes that respond and are neither drained, failing nor powered down.",
+    "Nodes that respond and are neither drained, failing, in maintenance, rebooted nor powered down.",
 )
 CPU_SIZE: Final = _node("cpu_size", "CPUs of a node.")
 CPU_ALLOCATED: Final = _node("cpu_allocated", "CPUs of a node that jobs have.")
@@ -41,7 +41,10 @@ GRES: Final = _node("gres", "Generic resources of a node, such as GPUs.", "gres"
 GRES_ALLOCATED: Final = _node(
     "gres_allocated", "Generic resources of a node that jobs have.", "gres", "type"
 )
-UP: Final = _node("available", "1 if Slurm may start jobs on a node, else 0.")
+UP: Final = _node(
+    "available",
+    "1 if a node responds and is neither drained, failing, in maintenance, rebooted nor powered down, else 0.",
+)
 REASON: Final = _node(
     "reason_info", "Why a node is down or drained, and who said so; always 1.", "reason", "user"
 )
@@ -79,7 +82,7 @@ PARTITION_NODES: Final = Family(
 PARTITION_AVAILABLE: Final = Family(
     "slurm_partition_nodes_available",
     "gauge",
-    "Nodes of a partition that respond and are neither drained, failing nor powered down.",
+    "Nodes of a partition that respond and are neither drained, failing, in maintenance, rebooted nor powered down.",
     ("partition",),
 )
 PARTITION_UP: Final = Family(

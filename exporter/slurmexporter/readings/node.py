@@ -95,8 +95,8 @@ class SlurmNode(Struct, frozen=True, dict=True):
 
     @property
     def is_available(self) -> bool:
-        """Whether Slurm may start jobs there."""
-        return not self.is_down and not self.flags & {"DRAIN", "FAIL", "POWERING_DOWN"}
+        """Whether Slurm can start jobs there as it is: it neither waits for people nor for power."""
+        return not self.is_down and not self.flags & _OUT_OF_SERVICE
 
 
 def node_of(view: NodeView) -> SlurmNode:
@@ -128,6 +128,17 @@ def node_of(view: NodeView) -> SlurmNode:
 
 
 _OF_JOBS: Final = frozenset({"ALLOCATED", "IDLE", "MIXED"})
+_OUT_OF_SERVICE: Final = frozenset(
+    {
+        "DRAIN",
+        "FAIL",
+        "MAINTENANCE",
+        "POWERED_DOWN",
+        "POWERING_DOWN",
+        "REBOOT_ISSUED",
+        "REBOOT_REQUESTED",
+    }
+)
 _FLAGS_OF_JOBS: Final = frozenset({"COMPLETING", "PLANNED"})
 
 

@@ -211,7 +211,7 @@ def test_a_basic_pod_group_is_no_gang_and_one_that_cannot_be_read_holds_its_pods
     assert not claims.settled(member, pod, basic).is_gang
     assert claims.settled(member, pod, None).is_gang
     unread = claims.settled(member, pod, None, unread="v1alpha2 is not served")
-    assert (False, True) == (unread.is_gang, unread.is_unread)
+    assert (False, True) == (unread.is_gang, bool(unread.held_as))
     (fault,) = unread.faults
     assert fault.text.startswith(
         "PodGroup team-a/ring: cannot be read: v1alpha2 is not served; the pod waits"
@@ -239,7 +239,7 @@ def test_an_owner_that_may_make_a_gang_must_be_readable(
     missing = Owner(api_version=api_version, kind=kind, name="train", uid="u")
     pod = build.pod("a")
     held = claims.beneath(claims.of(pod, []), pod, [], missing, why="forbidden")
-    assert (is_held, not is_held) == (held.is_unread, not held.faults)
+    assert (is_held, not is_held) == (bool(held.held_as), not held.faults)
 
     out = build.pod("a", annotations={names.GANG_ANNOTATION: "false"})
     assert not claims.beneath(claims.of(out, []), out, [], missing, why="forbidden").faults

@@ -37,7 +37,7 @@ def test_the_annotation_names_the_group_and_the_group_has_the_last_word() -> Non
     assert claims.is_declared(pod)
     assert not claims.needs_owners(pod)
     assert claims.settled(claim, pod, None).is_gang, "waited for"
-    assert claims.settled(claim, pod, None, unread="not served").is_unread, "Volcano is not there"
+    assert claims.settled(claim, pod, None, unread="not served").held_as, "Volcano is not there"
 
 
 def test_it_is_another_group_than_coscheduling_has_under_that_name() -> None:
