@@ -102,7 +102,7 @@ class Submitter:
         except errors.LostReply:
             may_still_happen = True
             raise
-        except errors.Rejected as refusal:
+        except (errors.Rejected, errors.TooOld) as refusal:
             self._refuse(key, _members(pod, action), refusal.words)
         else:
             self._discovery.note_submitted(

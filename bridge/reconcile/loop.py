@@ -148,7 +148,7 @@ class PodLoop:
             bind_contextvars(pod=mine[0].full_name)
         now = self._placeholders.now()
         sights = {pod.uid: self._sight(pod, key, claims, now) for pod in mine}
-        if not all(sight.view.fresh for sight in sights.values()):
+        if self._placeholders.is_awaited(key):
             self._queue.undecided(key)
         plan = decide.plan(
             key,

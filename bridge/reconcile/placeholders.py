@@ -123,6 +123,10 @@ class Placeholders:
         self._waiting_for_news.add(key)
         self._ask()
 
+    def is_awaited(self, key: WorkloadKey) -> bool:
+        """Check whether the workload waits for a reading."""
+        return key in self._waiting_for_news
+
     def share_with(self, audience: Audience) -> None:
         """Let somebody live from the same readings, for batch jobs."""
         self._audience = audience

@@ -27,6 +27,8 @@ async def send(client: SlurmClient, body: Mapping[str, object]) -> JobId:
         # slurmrestd may report an error (an unknown flag: HTTP 500) and still submit the job.
         if refusal.job_id:
             return JobId(refusal.job_id)
+        if refusal.error_number not in (SCRIPT_MISSING, NOT_CONVERTED):
+            raise
         if not (advice := _advice(refusal, body, await client.dialect())):
             raise
         raise Rejected(

@@ -259,8 +259,9 @@ class NodeController:
                     return _BUSY_AGAIN
                 _log.info("node.acted", action=type(action).__name__, reason=decision.reason)
         except (Rejected, TooOld) as refusal:
-            if decision.wanted is None:
-                raise
+            known, _ = self._refusals.get(name, (None, 0.0))
+            if decision.wanted is None or (known and known.spec == decision.wanted):
+                raise  # the node's condition says so already, and yet it was tried again
             refused = NodeRefusal(spec=decision.wanted, words=refusal.words)
             self._refusals[name] = (refused, self._clock.monotonic())
             _log.warning("node.refused", error=str(refusal))

@@ -142,12 +142,16 @@ class Fillers:
                 with self._in_turn(key) as is_due:
                     if is_due:
                         await self._look_at(kube_node, snapshot)
-        for known in (self._settled, self._refused):
-            for key in known.keys() - shared:
-                del known[key]
-        for job in snapshot.jobs.values():
-            if _is_live_filler(job) and job.identity.key not in shared:
-                await self._cancel(job.identity.key, Cancel(job_id=job.id, sluid=job.sluid))
+        for key in self._settled.keys() - shared:
+            del self._settled[key]
+        left = [job for job in snapshot.jobs.values() if _is_live_filler(job)]
+        for job in left:
+            if (key := job.identity.key) not in shared:
+                with self._in_turn(key) as is_due:
+                    if is_due:
+                        await self._cancel(key, Cancel(job_id=job.id, sluid=job.sluid))
+        for key in self._refused.keys() - shared - {job.identity.key for job in left}:
+            del self._refused[key]
 
     @contextmanager
     def _in_turn(self, key: WorkloadKey) -> Iterator[bool]:

@@ -77,7 +77,7 @@ class Restorer:
         except errors.LostReply:
             may_still_happen = True
             raise
-        except errors.Rejected as refusal:
+        except (errors.Rejected, errors.TooOld) as refusal:
             self._refuse(action.lost, refusal.words)
         else:
             self._discovery.note_submitted(job_id, spec.identity)

@@ -81,6 +81,10 @@ class BatchJobs:
             self._seeks_absence = True
         return seen
 
+    def is_awaited(self, key: WorkloadKey) -> bool:
+        """Check whether the SlurmJob waits for a reading."""
+        return key in self._waiting_for_news
+
     def of(self, key: WorkloadKey) -> tuple[BatchJob, ...]:
         """Return a SlurmJob's jobs as last read; later writes may be missing."""
         return self._by_key.get(key, ())

@@ -119,7 +119,7 @@ class SlurmJobLoop:
         try:
             self._meet(key, job)
             facts = self._gather(key, job)
-            if not facts.seen.fresh:
+            if self._batch_jobs.is_awaited(key):
                 self._queue.undecided(key)
             decision = table.decide(facts, self._policy)
             await self._actuator.carry_out(job, decision)

@@ -65,7 +65,8 @@ async def test_a_script_is_refused_for_an_external_job(
     with pytest.raises(Rejected) as error:
         await jobs.submit(client, spec())
 
-    assert (500, 2189) == (error.value.status, error.value.error_number)
+    assert 500 == error.value.status
+    assert error.value.error_number in (2189, 2019)  # before 26.05, as it lacks an environment
 
 
 async def test_a_body_that_is_no_object_is_refused(client: SlurmClient) -> None:

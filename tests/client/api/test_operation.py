@@ -28,6 +28,16 @@ def test_a_name_that_would_mean_another_path_is_refused(name: str) -> None:
         OPERATIONS["slurm_delete_node"].target(45, {"node_name": name}, {})
 
 
+@pytest.mark.parametrize("name", ["slurm_get_job", "slurm_delete_job", "slurmdb_get_job"])
+def test_an_older_version_names_jobs_by_their_ids_only(name: str) -> None:
+    sluid = {"job_id": "sD0NM8E7PHY500"}
+    path, _ = OPERATIONS[name].target(45, sluid, {})
+    assert path.endswith("/job/sD0NM8E7PHY500")
+    with pytest.raises(TooOld, match=r"by its id before v0\.0\.45.*got the sluid sD0NM8E7PHY500"):
+        OPERATIONS[name].target(44, sluid, {})
+    assert OPERATIONS[name].target(44, {"job_id": "7_3"}, {})[0].endswith("/job/7_3")
+
+
 def test_an_older_version_lacks_operations_and_parameters() -> None:
     with pytest.raises(TooOld, match=r"needs v0\.0\.45, the server speaks v0\.0\.44"):
         OPERATIONS["slurm_get_conf"].target(44, {}, {})
