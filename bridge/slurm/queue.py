@@ -1,6 +1,6 @@
 """List all of Slurm's jobs: for the command line, and for what must know which nodes have jobs. It costs about 2 kB a job."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -176,6 +176,54 @@ async def live(client: SlurmClient) -> LiveJobs:
 
     await _in_slices(client, take)
     return LiveJobs(live=tuple(found), unreadable=unreadable)
+
+
+class _Naming(Struct, frozen=True):
+    """Which nodes a job of GET /jobs/ names."""
+
+    job_id: int = 0
+    job_state: list[str] = []
+    required_nodes: str = ""
+    excluded_nodes: str = ""
+
+
+async def naming(
+    client: SlurmClient, nodes: Collection[SlurmNode]
+) -> tuple[Mapping[SlurmNode, JobId], str]:
+    """Return for each of these nodes a live job that requires or excludes it, if there is one.
+
+    Second, return why it is not known of one of the jobs; "" if it is known of all.
+
+    Raises:
+        SlurmError: they could not be read.
+    """
+    found: dict[SlurmNode, JobId] = {}
+    unreadable = ""
+    lists: dict[str, frozenset[str]] = {}
+    room, wanted = MOST_PLACES, frozenset(nodes)
+
+    def take(raw: bytes) -> None:
+        nonlocal unreadable, room
+        read = reading.lenient(raw, _Naming)
+        if isinstance(read, Unreadable) or read.odd:
+            unreadable = "a job in Slurm's list cannot be read"
+            return
+        job = read.value
+        if _has_left(frozenset(job.job_state)):
+            return
+        for text in filter(None, (job.required_nodes, job.excluded_nodes)):
+            try:
+                if text not in lists:  # jobs of one sender have the same ones
+                    names = hostlist.expand(text, most=HostlistSize(room, room * _LONGEST_NAME))
+                    room -= len(names)
+                    lists[text] = wanted.intersection(names)
+            except ValueError as error:
+                unreadable = f"job {job.job_id}: {error}"
+                continue
+            found.update(dict.fromkeys(map(SlurmNode, lists[text]), JobId(job.job_id)))
+
+    await _in_slices(client, take)
+    return found, unreadable
 
 
 async def _in_slices(client: SlurmClient, take: Callable[[bytes], None]) -> None:

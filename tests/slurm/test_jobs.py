@@ -10,7 +10,7 @@ from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.slurm import jobs, wire
+from bridge.slurm import jobs, queue, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import NotFound, Rejected
@@ -93,6 +93,20 @@ async def test_everything_a_spec_can_ask_for_is_what_slurm_notes(
         "WorkDir=/",
     ):
         assert expected in shown
+
+
+async def test_who_names_a_node_is_seen_in_the_list_of_jobs(
+    client: SlurmClient, submit: Submit
+) -> None:
+    """Whoever deletes a node looks first."""
+    a, b, c = (SlurmNode(f"node-{number}") for number in range(3))
+    job_id = await submit(spec(hold=True, required_nodes=(a,), excluded_nodes=(b, c)))
+
+    named, unreadable = await queue.naming(client, (a, c, SlurmNode("node-7")))
+
+    assert ({a: job_id, c: job_id}, "") == (named, unreadable)
+    await jobs.cancel(client, job_id)
+    assert ({}, "") == await queue.naming(client, (a, c))
 
 
 async def test_one_of_several_required_nodes_is_taken(client: SlurmClient, submit: Submit) -> None:

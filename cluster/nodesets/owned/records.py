@@ -1,4 +1,8 @@
-"""Delete the nodes that Slurm is to forget; it refuses that for one that jobs or a reservation name."""
+"""Delete the nodes that Slurm is to forget, but none that a live job names.
+
+Slurm refuses that only where a job runs. A job that requires a node which is gone ends at slurmctld's
+next restart, wherever it runs; one that excludes it can no longer be updated.
+"""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -8,7 +12,7 @@ import structlog
 
 from bridge.domain import faults
 from bridge.domain.ids import SlurmNode
-from bridge.slurm import nodes
+from bridge.slurm import nodes, queue
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
 from bridge.slurm.nodes import Deletion
@@ -26,8 +30,17 @@ async def forget(slurm: SlurmClient, names: Iterable[SlurmNode]) -> tuple[str, .
     Raises:
         SlurmError: one was not deleted, or nobody knows; the rest is left for the next look.
     """
-    refused = []
-    for name in islice(names, _MOST):
+    some = tuple(names)
+    if not some:
+        return ()
+    named, unreadable = await queue.naming(slurm, some)
+    if unreadable:
+        return (f"nodes stay in Slurm, because nobody knows which jobs name them: {unreadable}",)
+    refused = [
+        f"node {name} stays in Slurm, because job {named[name]} names it"
+        for name in islice(filter(named.__contains__, some), _MOST)
+    ]
+    for name in islice((each for each in some if each not in named), _MOST):
         try:
             outcome = await nodes.delete(slurm, name)
         except Rejected as error:

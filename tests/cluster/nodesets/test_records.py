@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.nodesets.given import machine, on_nodes
 from tests.cluster.nodesets.peers import SETTLED_S, Operator, names_of
+from tests.make.slurm import Job
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import VirtualClock, run
@@ -70,6 +71,32 @@ def test_while_a_node_cannot_be_read_nobody_is_forgotten() -> None:
         leaves(operator, "gone")
         await operator.lead(for_s=3 * SETTLED_S)
         assert "gone" in operator.slurm.nodes.by_name
+
+    run(main)
+
+
+@pytest.mark.parametrize("requires", [True, False], ids=["required", "excluded"])
+def test_a_node_that_a_live_job_names_is_not_forgotten(requires: bool) -> None:
+    """At the next restart slurmctld would end a job that requires it, wherever it runs."""
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.create(machine("a"))
+        operator.api.put(on_nodes(pruneSlurmNodeRecords=PRUNES))
+        for name in ("gone", "gone-1", "gone-2"):
+            leaves(operator, name)
+        for job_id, state, names in ((7, "RUNNING", "gone-[1-9]"), (8, "COMPLETED", "gone")):
+            job = Job(id=job_id, comment="", state=state, nodes="a")
+            job.required, job.excluded = ((names,), ()) if requires else ((), (names,))
+            operator.slurm.jobs[job_id] = job
+        await operator.lead(for_s=3 * SETTLED_S)
+        assert ["a", "gone-1", "gone-2"] == sorted(operator.slurm.nodes.by_name)
+        told = operator.api.condition("gpu", "Accepted")["message"]
+        assert "node gone-1 stays in Slurm, because job 7 names it" in told
+
+        operator.slurm.jobs[7].state = "COMPLETED"
+        await operator.lead(for_s=3 * SETTLED_S)
+        assert ["a"] == sorted(operator.slurm.nodes.by_name)
 
     run(main)
 
