@@ -28,21 +28,39 @@ _OURS: Final = (
 
 
 def sshd_config(extra: str, *, host_keys: Sequence[str] = ()) -> str:
-    """Return sshd_config; what the user says displaces ours, because sshd takes the first of two values.
+    """Return sshd_config; what the user says displaces ours.
+
+    sshd takes the first of two values, under whichever of a keyword's names: the user's lines stand first, but for their Match
+    blocks. These stand last, as such a block has no end, and what it says goes before what holds for all.
 
     Args:
-        extra: the user's lines. They stand at the end, where a Match cannot catch ours.
+        extra: the user's lines.
         host_keys: files in /etc/ssh; without any, sshd looks for those that it knows.
     """
-    said: set[str] = set()
-    for line in extra.splitlines():
-        word = line.replace("=", " ").split(maxsplit=1)[:1]
-        if word and word[0].lower() == "match":
-            break
-        said.update(each.lower() for each in word)
-    ours = [f"{key} {value}" for key, value in _OURS if key.lower() not in said]
+    lines = extra.strip().split("\n")
+    at = next((i for i, line in enumerate(lines) if _words(line)[:1] == ["match"]), len(lines))
+    theirs, blocks = lines[:at], lines[at:]
+    said = {key for line in theirs for key in _collected(line)}
+    ours = [f"{key} {value}" for key, value in _OURS if not _collected(f"{key} {value}") & said]
     keys = [f"HostKey /etc/ssh/{file}" for file in host_keys if "hostkey" not in said]
-    return "".join(f"{line}\n" for line in (*keys, *ours, *extra.strip().splitlines()))
+    return "".join(f"{line}\n" for line in (*theirs, *ours, *keys, *blocks) if line)
+
+
+def _collected(line: str) -> set[str]:
+    """Return what a line adds to a list of which sshd does not take the first: host keys, and a subsystem of a name."""
+    match _words(line):
+        case ["hostkey" | "hostdsakey", *_]:
+            return {"hostkey"}
+        case ["subsystem", name, *_]:
+            return {f"subsystem {name}"}
+        case _:
+            return set()
+
+
+def _words(line: str) -> list[str]:
+    """Return keyword and words of a line; sshd reads the keyword in any case, and takes = for a blank after it."""
+    words = line.replace("=", " ", 1).replace('"', " ").split()
+    return [words[0].lower(), *words[1:]] if words else []
 
 
 def config_volume(config_map: str, files: Sequence[str]) -> dict[str, Any]:

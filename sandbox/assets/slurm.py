@@ -1,6 +1,6 @@
 """Slurm with slurmdbd, mariadbd and the clients, from Debian packages.
 
-Only libraries, plugins and Slurm's own packages are followed: 44 packages, 21 MiB.
+Only libraries, plugins and Slurm's own packages are followed: about 45 packages, 22 MiB.
 """
 
 import re
@@ -23,13 +23,14 @@ ROOTS = (
     "slurm-wlm-basic-plugins",
     "mariadb-server-core",
     "mariadb-client-core",
+    "openssh-server",  # tests ask it how it reads what login pods give it
     "libnss-wrapper",  # names a uid without passwd entry, which slurmctld and slurmdbd insist on
 )
 FOLLOW = re.compile(r"lib|slurm|zlib1g")
 KEEP = re.compile(r"usr/(bin|sbin|lib|lib64|share/mariadb)/")
 PROGRAMS = (
     *KIT.programs,
-    *("slurmd", "slurmstepd"),
+    *("slurmd", "slurmstepd", "sshd"),
     *("mariadb", "sprio", "sreport", "sshare", "strigger"),
 )
 SELECTION = Selection(

@@ -23,12 +23,13 @@ has_processes() {{
   done
   return 1
 }}
+drain() {{ update state=drain reason='{prefix}its pod is being deleted' && drained=yes; }}
 drained= quiet=0
+drain
 end=$(($(date +%s) + {wait_s}))
-while :; do
-  [ -n "$drained" ] || {{ update state=drain reason='{prefix}its pod is being deleted' && drained=yes; }}
-  [ "$(date +%s)" -lt "$end" ] || break
+while [ "$(date +%s)" -lt "$end" ]; do
   if jobs=$(timeout 15 squeue --noheader --nodelist="$node" --states=CONFIGURING,RUNNING,SUSPENDED,COMPLETING); then
+    if [ -z "$drained" ]; then drain; continue; fi
     [ -n "$jobs" ] || exit 0
     quiet=0
   else

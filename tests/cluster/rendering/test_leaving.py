@@ -24,6 +24,7 @@ echo "$@" >> "$CALLS/squeue.log"
 case "$JOBS" in
   away) exit 1 ;;
   forever) echo 7 ;;
+  later) [ "$(wc -l < "$CALLS/squeue.log")" -gt 1 ] || exit 1 ;;
   *) [ "$(wc -l < "$CALLS/squeue.log")" -gt "$JOBS" ] || echo 7 ;;
 esac
 """
@@ -34,7 +35,7 @@ def run(tmp_path: Path, *, jobs: str, grace_s: int) -> list[str]:
 
     Args:
         tmp_path: of the test.
-        jobs: how many times there is one, `forever`, or `away` if slurmctld does not answer.
+        jobs: how many times there is one, `forever`, `away` if slurmctld does not answer, or `later`: not the first time.
         grace_s: of the pod.
     """
     for name, script in (("scontrol", SCONTROL), ("squeue", SQUEUE)):
@@ -121,8 +122,7 @@ def test_it_waits_for_processes_of_jobs_if_slurm_cannot_be_asked(
 
 def test_a_drain_is_repeated_until_slurmctld_has_heard_it(tmp_path: Path) -> None:
     """A slurmctld that answers to squeue again may not have heard of it, or have forgotten it."""
-    step_of = step(tmp_path, "slurmstepd: [7.0]", "/bin/sleep 600 &")
-    with step_of:
-        done = run(tmp_path, jobs="away", grace_s=14)
+    with step(tmp_path, "slurmstepd: [7.0]", "/bin/sleep 600 &"):
+        done = run(tmp_path, jobs="later", grace_s=60)
 
-    assert done.count(DRAINED) > 1
+    assert [DRAINED, DRAINED] == done
