@@ -29,7 +29,8 @@ def cpus(
 ) -> int:
     """Return the CPUs of a pod's placeholder."""
     defaults = defaults or build.Defaults(cluster=placing.CLUSTER, milli_per_cpu=milli_per_cpu)
-    pool = candidates.pool([NODE], [placing.slurm_node()], placing.CLUSTER)
+    in_slurm = placing.slurm_node(cpus=8 * quantities.MILLI // defaults.milli_per_cpu)
+    pool = candidates.pool([NODE], [in_slurm], placing.CLUSTER)
     overrides = Overrides(
         milli_cpu_per_task=quantities.milli(quantities.parse(asked)) if asked else None
     )
