@@ -45,9 +45,10 @@ class Parameter:
 
 
 _NUMBERS: Final = """
-    AccountingStoragePort AcctGatherNodeFreq BatchStartTimeout CompleteWait DefMemPerCPU DefMemPerNode
-    EioTimeout EpilogMsgTime EpilogTimeout ExtSensorsFreq FairShareDampeningFactor FastSchedule FirstJobId
-    GetEnvTimeout GroupUpdateForce GroupUpdateTime HealthCheckInterval HealthCheckTimeout InactiveLimit
+    AccountingStoragePort AcctGatherNodeFreq BatchStartTimeout CompleteWait DefCPUPerGPU DefMemPerCPU DefMemPerGPU
+    DefMemPerNode
+    EioTimeout EpilogMsgTime EpilogTimeout FairShareDampeningFactor FastSchedule FirstJobId
+    GroupUpdateForce GroupUpdateTime HealthCheckInterval HealthCheckTimeout InactiveLimit
     JobCompPort JobFileAppend JobRequeue KeepAliveTime KillOnBadExit KillWait MaxArraySize MaxBatchRequeue
     MaxDBDMsgs MaxJobCount MaxJobId MaxMemPerCPU MaxMemPerNode MaxNodeCount MaxStepCount MaxTasksPerNode
     MessageTimeout MinJobAge OverTimeLimit PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare
@@ -68,7 +69,7 @@ _TEXTS: Final = """
     BurstBufferType CertgenParameters CertgenType CertmgrParameters CertmgrType CliFilterParameters
     CliFilterPlugins ClusterName CommunicationParameters ControlAddr ControlMachine CoreSpecPlugin CpuFreqDef
     CpuFreqGovernors CredType CryptoType DataParserParameters DebugFlags DependencyParameters
-    EnforcePartLimits ExtSensorsType FederationParameters GpuFreqDef GresTypes HashPlugin HealthCheckNodeState
+    EnforcePartLimits ExtSensorsFreq ExtSensorsType FederationParameters GetEnvTimeout GpuFreqDef GresTypes HashPlugin HealthCheckNodeState
     HealthCheckProgram HttpParserType InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams
     JobAcctGatherType JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompType
     JobCompUser JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate JobSubmitPlugins
