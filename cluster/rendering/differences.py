@@ -181,7 +181,7 @@ BODY_DIFFERENCES: Final = (
         file="login",
         where="`sshd_config` and `extraSshdConfig`",
         theirs="one after the other",
-        ours="ours without what the user says, then the user's",
-        reason="sshd takes the first of two values",
+        ours="the user's, then ours, then the user's `Match` blocks",
+        reason="sshd takes the first of two values, under whichever of a keyword's names",
     ),
 )
