@@ -339,3 +339,53 @@ def test_a_real_api_server_takes_every_object(
         "apply", "--server-side", "--dry-run=server", "-f", "-", stdin=template(helm, values)
     )
     assert len(objects(helm, values)) == len(said.splitlines())
+
+
+def test_scripts_of_one_name_for_workers_and_slurmctld_are_different_files(helm: Path) -> None:
+    lists = ("prologScripts", "epilogScripts", "prologSlurmctldScripts", "epilogSlurmctldScripts")
+    made = objects(helm, {each: {"00-empty.sh": "#!/bin/sh\n"} for each in lists})
+    files = [
+        file for (kind, _), each in made.items() if kind == "ConfigMap" for file in each["data"]
+    ]
+
+    assert sorted(files) == [
+        "epilog-00-empty.sh",
+        "epilog-slurmctld-00-empty.sh",
+        "prolog-00-empty.sh",
+        "prolog-slurmctld-00-empty.sh",
+    ]
+
+
+def test_whatever_the_definition_has_of_services_and_claims_is_a_value(helm: Path) -> None:
+    claim = {
+        "enabled": True,
+        "dataSource": {"kind": "VolumeSnapshot", "name": "a"},
+        "dataSourceRef": {"kind": "VolumeSnapshot", "name": "a"},
+        "volumeAttributesClassName": "fast",
+        "volumeMode": "Filesystem",
+        "volumeName": "pv-1",
+    }
+    ports = {"port": 6817, "nodePort": 30817}
+    values = {
+        "controller": {"persistence": claim, "service": ports},
+        "restapi": {"service": {"port": 6820}},
+    }
+    made = objects(helm, values)
+
+    spec = made["Controller", "slurm"]["spec"]
+    assert claim.items() <= spec["persistence"].items()
+    assert ports.items() <= spec["service"].items()
+    assert made["RestApi", "slurm"]["spec"]["service"]["port"] == 6820
+
+
+def test_null_and_zero_are_values(helm: Path) -> None:
+    values = {
+        "nodesets": {"a": {"partition": None, "ssh": None}},
+        "restapi": {"pdb": {"enabled": True, "maxUnavailable": 0}},
+    }
+    made = objects(helm, values)
+
+    assert made["NodeSet", "slurm-worker-a"]["spec"]["partition"] == {"enabled": False}
+    budget = made["PodDisruptionBudget", "slurm-restapi"]["spec"]
+    assert (0, False) == (budget["maxUnavailable"], "minAvailable" in budget)
+    template(helm, {"restapi": {"pdb": None}})

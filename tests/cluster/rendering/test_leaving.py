@@ -43,7 +43,7 @@ def run(tmp_path: Path, *, jobs: str, grace_s: int) -> list[str]:
         command.write_text(f"#!/bin/sh\n{script}")
         command.chmod(0o755)
     subprocess.run(
-        ["sh", "-c", leaving.script(grace_s)],  # noqa: S607  # whichever the machine has
+        ["sh", "-c", leaving.script(grace_s).replace("/proc/", f"{tmp_path}/proc/")],  # noqa: S607  # whichever the machine has
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLS": str(tmp_path), "JOBS": jobs},
         timeout=DEADLINE_S,
         check=jobs != "away",
@@ -87,10 +87,23 @@ def step(tmp_path: Path, title: str, script: str) -> Iterator[None]:
     )
     try:
         wait_until(ready.exists, DEADLINE_S)
+        # As in a pod, nothing else of the machine is seen.
+        seen = [path for path in Path("/proc").glob("[0-9]*") if group(path) == process.pid]
+        (tmp_path / "proc").mkdir()
+        for path in seen:
+            (tmp_path / "proc" / path.name).symlink_to(path)
         yield
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def group(process: Path) -> int:
+    """The process group of a process, in Linux' /proc."""
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[2])
+    except OSError:
+        return 0
 
 
 def fifo(tmp_path: Path) -> Path:
