@@ -24,7 +24,7 @@ from cluster.controlplane.key_rings import KeyRing, KeyRings
 from cluster.controlplane.part import PartObject, WatchedPart
 from cluster.controlplane.partition_readings import PartitionReadings
 from cluster.controlplane.rest_tls import GatheredTls, RestCertificates
-from cluster.controlplane.trials import Outcome, Trials, Verdict
+from cluster.controlplane.trials import TrialOutcome, Trials, TrialVerdict
 from cluster.keys import naming, token_policy, tokens
 from cluster.keys.naming import LEAST_BYTES, KeyUse, NamedKey
 from cluster.keys.token_policy import TokenPolicy
@@ -175,12 +175,12 @@ class PartGathering:
         else:
             files, kept = decided.files, decided.kept
         tried = await self._tried(part, files, in_force)
-        if tried.outcome is Outcome.REFUSED and inputs is not None and not configured:
+        if tried.outcome is TrialOutcome.REFUSED and inputs is not None and not configured:
             before = in_force.files.files if in_force and in_force.is_proven else None
             configured = refusals.explained(
                 tried.words, inputs, wanted=files.files, in_force=before
             )
-        served, is_proven = files, tried.outcome is Outcome.TAKEN
+        served, is_proven = files, tried.outcome is TrialOutcome.TAKEN
         if not is_proven and in_force is not None and in_force.is_proven:
             served, is_proven = in_force.files, True
         if isinstance(ring, Fault):
@@ -193,7 +193,7 @@ class PartGathering:
             made=made,
             keys=keys,
             configured=configured,
-            not_tried=tried.words if tried.outcome is Outcome.NOT_TRIED else "",
+            not_tried=tried.words if tried.outcome is TrialOutcome.NOT_TRIED else "",
             digest=served.digest if is_proven else "",
             kept=kept,
             tries=files.digest if tried.is_coming else "",
@@ -202,11 +202,11 @@ class PartGathering:
 
     async def _tried(
         self, part: ControllerObject, files: ConfigurationSet, in_force: _InForce | None
-    ) -> Verdict:
+    ) -> TrialVerdict:
         """Return what slurmctld makes of files; that of another program is not asked."""
         is_known = in_force is not None and in_force.is_proven
         if part.spec.external or (is_known and in_force and in_force.files.digest == files.digest):
-            return Verdict(outcome=Outcome.TAKEN)
+            return TrialVerdict(outcome=TrialOutcome.TAKEN)
         return await self.trials.of(part, files.digest)
 
     async def _of_accounting(self, part: AccountingObject) -> GatheredPart:

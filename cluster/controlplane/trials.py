@@ -40,7 +40,7 @@ LOOKS: Final = timedelta(seconds=1)
 """How often it is asked what has become of files."""
 
 
-class Outcome(enum.Enum):
+class TrialOutcome(enum.Enum):
     """What is known of a set."""
 
     TAKEN = "taken"
@@ -49,10 +49,10 @@ class Outcome(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class TrialVerdict:
     """What became of a set, in words."""
 
-    outcome: Outcome
+    outcome: TrialOutcome
     words: str = ""
     is_coming: bool = False
     """Whether it is about to be known."""
@@ -71,21 +71,21 @@ _pods = msgspec.json.Decoder(_Pods)
 _LINE: Final = re.compile(rf"{trying.TELLS} (taken|refused) ([0-9a-f]{{64}}) ?(.*)")
 
 
-def verdict(log: str, digest: str) -> Verdict:
+def verdict(log: str, digest: str) -> TrialVerdict:
     """Return what a side-car said last, if it is of this set."""
     found = next(filter(None, map(_LINE.fullmatch, reversed(log.splitlines()))), None)
     if found is None or found[2] != digest:
-        return Verdict(outcome=Outcome.NOT_TRIED, is_coming=True)
-    return Verdict(outcome=Outcome(found[1]), words=found[3])
+        return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, is_coming=True)
+    return TrialVerdict(outcome=TrialOutcome(found[1]), words=found[3])
 
 
-def of_all(found: Sequence[Verdict]) -> Verdict:
+def of_all(found: Sequence[TrialVerdict]) -> TrialVerdict:
     """Return what holds for all pods together: one that refuses, then one that has not said, counts more than those that take it."""
-    for outcome in (Outcome.REFUSED, Outcome.NOT_TRIED, Outcome.TAKEN):
+    for outcome in (TrialOutcome.REFUSED, TrialOutcome.NOT_TRIED, TrialOutcome.TAKEN):
         for each in found:
             if each.outcome is outcome:
                 return each
-    return Verdict(outcome=Outcome.NOT_TRIED, words="there is no pod of slurmctld yet")
+    return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words="there is no pod of slurmctld yet")
 
 
 def _tries(pod: _Pod) -> bool:
@@ -109,7 +109,7 @@ class Trials:
         self._clock = clock
         self._awaited: dict[str, _Awaited] = {}
 
-    async def of(self, part: ControllerObject, digest: str) -> Verdict:
+    async def of(self, part: ControllerObject, digest: str) -> TrialVerdict:
         """Return what became of a set.
 
         Raises:
@@ -118,7 +118,7 @@ class Trials:
         pods = await self._pods(part)
         found = of_all([await self._asked(each, digest) for each in pods])
         awaited = self._awaited.get(part.metadata.uid)
-        if found.outcome is not Outcome.NOT_TRIED:
+        if found.outcome is not TrialOutcome.NOT_TRIED:
             self._awaited.pop(part.metadata.uid, None)
         elif awaited is None or awaited.digest != digest:
             self._awaited[part.metadata.uid] = _Awaited(digest, self._clock.now())
@@ -158,11 +158,11 @@ class Trials:
         found = decode.decoded(_pods, "pods", await self._kube.request("GET", where, params=params))
         return tuple(each for each in found.items if each.metadata.deletion_timestamp is None)
 
-    async def _asked(self, pod: _Pod, digest: str) -> Verdict:
+    async def _asked(self, pod: _Pod, digest: str) -> TrialVerdict:
         name = pod.metadata.name
         if not _tries(pod):
             words = f"container {RECONFIGURE} of pod {name} does not run yet"
-            return Verdict(outcome=Outcome.NOT_TRIED, words=words, is_coming=True)
+            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=words, is_coming=True)
         where = paths.pod(pod.metadata.namespace, name) + "/log"
         params = {
             "container": RECONFIGURE,
@@ -174,10 +174,12 @@ class Trials:
                 log = await self._kube.request("GET", where, params=params, accept="*/*")
         except (PeerError, TimeoutError) as error:
             words = f"the log of container {RECONFIGURE} of pod {name} was not read: {error}"
-            return Verdict(outcome=Outcome.NOT_TRIED, words=words)
+            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=words)
         found = verdict(log.decode(errors="replace"), digest)
-        if found.outcome is Outcome.NOT_TRIED:
-            return Verdict(
-                outcome=Outcome.NOT_TRIED, words=f"pod {name} is about to try it", is_coming=True
+        if found.outcome is TrialOutcome.NOT_TRIED:
+            return TrialVerdict(
+                outcome=TrialOutcome.NOT_TRIED,
+                words=f"pod {name} is about to try it",
+                is_coming=True,
             )
         return found
