@@ -4,6 +4,9 @@ Names that users and administrators of SchedMD's slurm-bridge already know are k
 manifests work unchanged (facts: `docs/architecture.md`, "Keys").
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 SCHEDULER_NAME = "slurm-bridge-scheduler"
 """The kube-scheduler profile that asks our extender."""
 
@@ -229,6 +232,15 @@ WORLD_SIZE_ANNOTATION = "slurm-bridge.dev/world-size"
 NODELIST_ANNOTATION = "slurm-bridge.dev/nodelist"
 """Pod annotation, written when a gang's member is pinned: the Kubernetes nodes of all slots, each
 once, in the order of their ranks."""
+
+AUTOSCALERS: Mapping[str, str] = MappingProxyType(
+    {
+        "karpenter.sh/do-not-disrupt": "true",
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    }
+)
+"""Pod annotations that keep Karpenter and Cluster Autoscaler from ending a pod to save a node; what
+somebody has written there stays."""
 
 WRITTEN_AT_THE_PIN = (
     NODE_ANNOTATION,

@@ -79,6 +79,7 @@ def assign(
         names.GRANT_ANNOTATION: grant,
         **(_place(place) if place else {}),
         **({names.CPUS_ANNOTATION: cpus} if cpus else {}),
+        **{key: text for key, text in names.AUTOSCALERS.items() if key not in pod.annotations},
     }
     return JsonPatch(
         [

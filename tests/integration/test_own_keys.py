@@ -65,3 +65,16 @@ def test_what_has_no_effect_on_an_owner_is_told_by_an_event(worlds: Worlds) -> N
         return OLD in said and f"{OURS}colour" in said
 
     wait_until(is_told, 60, sandbox=worlds.sandbox)
+
+
+def test_placed_pods_are_kept_from_autoscalers_and_a_users_own_word_stays(worlds: Worlds) -> None:
+    key = "karpenter.sh/do-not-disrupt"
+    worlds.submit("plain")
+    worlds.submit("own", annotations={key: "false"})
+
+    plain, own = (
+        worlds.await_phase(name, "Running")["metadata"]["annotations"] for name in ("plain", "own")
+    )
+    assert names.AUTOSCALERS.items() <= plain.items()
+    assert "false" == own[key]
+    assert "false" == own["cluster-autoscaler.kubernetes.io/safe-to-evict"]

@@ -110,6 +110,21 @@ def test_a_companion_reads_as_the_jobs_user_and_is_told_of_the_end(namespace: Na
     assert "finalizers" not in made["metadata"]
 
 
+def test_a_companion_that_is_refused_is_told_on_its_job(namespace: Namespace) -> None:
+    """As in namespaces of which an administrator has set the least that a pod asks for."""
+    least = {"type": "Container", "min": {"cpu": "100m"}, "default": {"cpu": "1"}}
+    body = {"metadata": {"name": "least"}, "spec": {"limits": [least]}}
+    namespace.sandbox.admin.create(f"/api/v1/namespaces/{namespace.name}/limitranges", body)
+    folder = {"claimName": "scratch", "clusterPath": "/dev"}
+    namespace.create("limited", "sleep 20", output=folder)
+
+    wait_until(
+        lambda: "CompanionRefused" in namespace.events("limited"),
+        PATIENCE_S,
+        sandbox=namespace.sandbox,
+    )
+
+
 def test_it_succeeds_when_its_results_are_copied_and_a_try_that_failed_is_repeated(
     namespace: Namespace,
 ) -> None:

@@ -17,6 +17,7 @@ from sandbox.client import Sandbox
 from tests.kube import kube_nodes
 from tests.kube.conftest import CreatePod
 from tests.kube.manifests import Manifest, pod
+from tests.make import lives
 
 NODE = KubeNode("node-2")
 JOB = JobId(4711)
@@ -357,3 +358,22 @@ async def test_a_condition_stands_beside_the_kubelets(client: KubeClient) -> Non
     removal = patches.remove_node_condition(told, wanted.type)
     gone = await writes.patch_node_status(client, told, removal)
     assert (None, True) == (gone.condition(wanted.type), gone.is_ready)
+
+
+def test_a_placed_pod_is_kept_from_autoscalers_and_a_users_own_word_stays() -> None:
+    mine = {"karpenter.sh/do-not-disrupt": "false"}
+    plain, own = (
+        patches.assign(
+            replace(lives.gated(), annotations=annotations),
+            job_id=JOB,
+            kube_node=NODE,
+            sluid=None,
+            grant="",
+        )
+        for annotations in ({"a": "b"}, mine)
+    )
+
+    for key in names.AUTOSCALERS:
+        assert key.replace("/", "~1") in str(plain)
+    assert "do-not-disrupt" not in str(own)
+    assert "safe-to-evict" in str(own)

@@ -15,8 +15,9 @@ from structlog.contextvars import bind_contextvars
 from bridge.domain import names
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.batch import BatchJob
-from bridge.kube import errors, paths
+from bridge.kube import errors, events, paths
 from bridge.kube.client import JSON_PATCH
+from bridge.kube.events import Event, EventType
 from bridge.leading import worker
 from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
@@ -26,6 +27,7 @@ from jobs.companions.due import Account, LogFacts, LogStep
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
 from jobs.controller.companions.pods import CompanionPod, CompanionWatch, path_of
+from jobs.controller.telling import about
 from jobs.objects.slurmjob import SlurmJobObject
 
 _log = structlog.get_logger(__name__)
@@ -52,6 +54,8 @@ class LogCompanions:
         self._objects = objects
         self._batch_jobs = batch_jobs
         self._queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
+        self._refused: dict[str, str] = {}
+        """Why a SlurmJob's companion was refused, as its Event says."""
         account = program.settings.slurm_jobs.companion_account
         self._maker = program.kube.acting_as(account)
 
@@ -108,11 +112,31 @@ class LogCompanions:
             return _AGAIN
         except (errors.Forbidden, errors.Rejected) as error:
             _log.warning("companion.refused", error=str(error))
+            await self._tell_refused(job, error.message)
             return _AGAIN
         except errors.NotFound:
             return None  # the namespace is gone
         _log.info("companion.made", name=pod.name_of(job), uid=account.uid)
         return None
+
+    async def _tell_refused(self, job: SlurmJobObject, why: str) -> None:
+        """Tell who submitted the job why nothing prints its output, once for each cause."""
+        if self._refused.get(job.metadata.uid) == why:
+            return
+        self._refused[job.metadata.uid] = why
+        event = Event(
+            type=EventType.WARNING,
+            action="Companion",
+            reason="CompanionRefused",
+            note=f"its companion {pod.name_of(job)}, which would print its output, is refused: {why}",
+            at=self._program.clock.now(),
+        )
+        try:
+            await events.create_event(
+                self._program.kube, about(job), event, by=self._program.reporter
+            )
+        except errors.KubeError as error:
+            _log.warning("event.lost", error=str(error))
 
     async def _tell(self, found: CompanionPod, code: int) -> None:
         path = f"/metadata/annotations/{names.ENDED_ANNOTATION.replace('/', '~1')}"
@@ -137,6 +161,8 @@ class LogCompanions:
 
     def _job_changed(self, old: SlurmJobObject | None, new: SlurmJobObject | None) -> None:
         found = new or old
+        if new is None and old is not None:
+            self._refused.pop(old.metadata.uid, None)
         if found is not None and found.spec.output is not None:  # nearly none has one
             self._queue.add(WorkloadKey(found.metadata.uid))
 
