@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from bridge.slurm import errors
-from tests.controllers.nodes import test_interrupted as nodes
-from tests.controllers.pods import test_interrupted as pods
+from tests.controllers import nodes_situations, pods_situations
 from tests.make.situations import SETTLED_AFTER_S, Situation, lived_through
 from tests.make.trouble import Trouble
 
@@ -17,7 +16,7 @@ MOST_TRIES = 12
 
 IN_SLURM = ("/job/", "/node", "/new/node", "complete ")
 
-SITUATIONS = [*nodes.SITUATIONS, *pods.RESTORED, *pods.COLLECTED]
+SITUATIONS = [*nodes_situations.SITUATIONS, *pods_situations.RESTORED, *pods_situations.COLLECTED]
 
 REFUSALS: dict[str, Callable[[str], errors.SlurmError]] = {
     "rejected": lambda what: errors.Rejected(what, "no", status=422, error_number=9000),

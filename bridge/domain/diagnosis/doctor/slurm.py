@@ -7,10 +7,8 @@ from datetime import datetime, timedelta
 
 from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
 
-_NODES_SINCE = (25, 11)
-"""The first release whose slurmrestd creates nodes, and takes groups by name."""
-_SIZES_SINCE = (26, 5)
-"""The first release that takes a heterogeneous job without a script."""
+_NODES_SINCE, _SIZES_SINCE = (25, 11), (26, 5)
+"""Releases whose slurmrestd creates nodes, and takes a heterogeneous job without a script."""
 
 _TOKEN_SOON = timedelta(days=2)
 _SKEW_S = 5.0
@@ -182,16 +180,13 @@ def _release(facts: SlurmFacts) -> Said:
         return not_checked("Slurm did not answer")
     said = f"Slurm {facts.release[0]}.{facts.release[1]:02}"
     if facts.release < _NODES_SINCE:
+        said += " cannot create nodes through slurmrestd, and takes a job's group only as a number"
         return warning(
-            f"{said} cannot create nodes through slurmrestd, and takes a job's group only as a number",
-            "upgrade to 25.11 or newer; or run slurmd on the nodes, and set slurm.group, or the group"
-            " of the policy's rules, to a gid",
+            said, "upgrade to 25.11; or run slurmd on nodes, and set slurm.group to a gid"
         )
     if facts.release < _SIZES_SINCE:
-        return warning(
-            f"{said} refuses gangs with pods of several sizes",
-            "upgrade to 26.05 or newer, or give the pods of a gang the same requests",
-        )
+        step = "upgrade to 26.05 or newer, or give the pods of a gang the same requests"
+        return warning(f"{said} refuses gangs with pods of several sizes", step)
     return ok(f"{said} creates nodes and external jobs")
 
 
