@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from sandbox import identity, nss, probes, slurm_conf, slurm_rest
 from sandbox.assets import Asset
@@ -48,9 +49,8 @@ def prepare(
     token = slurm_rest.token(instance, identity.ROOT.name, now)
     write_private(slurm_rest.token_file(instance), token)
     nss.prepare(folder, real_slurmd.hosts(instance, network))
-    env = nss.environment(folder, libraries(asset))
     for name in COMMANDS:
-        _write_command(instance.bin / name, asset.bin / name, env)
+        write_command(instance.bin / name, asset, folder)
 
 
 def parts(instance: Instance, asset: Asset) -> tuple[Part, ...]:
@@ -178,9 +178,26 @@ def _rest_conf(instance: Instance) -> Path:
     return instance.slurm / "slurmrestd.conf"
 
 
-def _write_command(path: Path, program: Path, env: Mapping[str, str]) -> None:
-    # The preloaded library fits only the program's own C library: it must not reach the user's
-    # shell.
-    settings = "".join(f"{name}={shlex.quote(value)} " for name, value in env.items())
-    path.write_text(f'#!/bin/sh\n{settings}exec {shlex.quote(str(program))} "$@"\n')
+def write_command(
+    path: Path, asset: Asset, folder: Path, settings: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Write a command of Slurm's for people or scripts.
+
+    Its loader is told what to preload: that library fits only the program's own C library, and a variable would reach the
+    user's shell, and with sbatch and srun the jobs.
+
+    Args:
+        path: what is written; the program has its name.
+        asset: has the program.
+        folder: with the accounts that it sees.
+        settings: of its environment.
+    """
+    found = nss.environment(folder, libraries(asset))
+    program = shlex.quote(str(asset.bin / path.name))
+    if library := found.pop("LD_PRELOAD", ""):
+        program = f"{shlex.quote(str(loader(asset)))} --preload {shlex.quote(library)} {program}"
+    variables = "".join(
+        f"{key}={shlex.quote(value)} " for key, value in {**settings, **found}.items()
+    )
+    path.write_text(f'#!/bin/sh\n{variables}exec {program} "$@"\n')
     path.chmod(0o755)

@@ -72,7 +72,12 @@ def prepare(instance: Instance, asset: Asset) -> None:
     make_folder(_commands(instance), identity.ROOT)
     for name in COMMANDS:
         if (asset.bin / name).exists():
-            _write_command(instance, asset, name)
+            slurm.write_command(
+                _commands(instance) / name,
+                asset,
+                instance.slurm,
+                {"SLURM_CONF": str(_conf(instance))},
+            )
     for who in (nss.JOB_USER, *nss.PEOPLE):
         make_folder(instance.shared / who.name, who)
 
@@ -124,20 +129,3 @@ def _conf(instance: Instance) -> Path:
 
 def _commands(instance: Instance) -> Path:
     return instance.slurm / "slurmd" / "bin"
-
-
-def _write_command(instance: Instance, asset: Asset, name: str) -> None:
-    """Write a command for scripts.
-
-    Its loader is told what to preload: a variable would reach the tasks that srun and sbatch start, whose C library is another.
-    """
-    settings = {"SLURM_CONF": str(_conf(instance))}
-    program = shlex.quote(str(asset.bin / name))
-    found = nss.environment(instance.slurm, slurm.libraries(asset))
-    if library := found.pop("LD_PRELOAD", ""):
-        loader = slurm.loader(asset)
-        program = f"{shlex.quote(str(loader))} --preload {shlex.quote(library)} {program}"
-    variables = "".join(f"{key}={shlex.quote(value)} " for key, value in (settings | found).items())
-    path = _commands(instance) / name
-    path.write_text(f'#!/bin/sh\n{variables}exec {program} "$@"\n')
-    path.chmod(0o755)
