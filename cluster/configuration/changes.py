@@ -9,6 +9,7 @@ import msgspec
 from cluster.configuration import lines
 from cluster.configuration.parameters import (
     FILES,
+    PLAIN,
     REFUSED_LIVE,
     ChangeTakes,
     Parameter,
@@ -75,7 +76,8 @@ def _in_file(file: str, before: str, after: str) -> Iterator[ConfigurationChange
         return
     old, new = _items(before, known), _items(after, known)
     for key in sorted({*old, *new}):
-        if old.get(key) != new.get(key):
+        plain = PLAIN.get(key)
+        if old.get(key, plain) != new.get(key, plain):
             change = _of(file, known.get(key.partition("=")[0]), key)
             yield replace(change, is_in_both=key in old and key in new)
 

@@ -72,7 +72,21 @@ DIFFERENCES: Final = (
     ),
     Difference(
         file="slurm.conf",
-        where="lines of NodeSets with one prefix, partitions that are there twice, nodes that no NodeSet has",
+        where="NodeSets whose nodes would have the same names",
+        theirs="both; slurmctld ends",
+        ours="the older one; the younger one is told, and has no workers",
+        reason="who may create a NodeSet must not hold up all changes of a Slurm",
+    ),
+    Difference(
+        file="slurm.conf",
+        where="a partition that goes while jobs have it",
+        theirs="gone, with its jobs",
+        ours="`State=DOWN` until no live job has it",
+        reason="Slurm ends all jobs of a partition without a line",
+    ),
+    Difference(
+        file="slurm.conf",
+        where="partitions that are there twice, nodes that no NodeSet has",
         theirs="written; slurmctld ends",
         ours="refused, with the field",
         reason="a typing error must not reach a running slurmctld",

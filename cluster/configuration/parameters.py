@@ -128,6 +128,11 @@ REFUSED_LIVE: Final = {
 }
 """Why a parameter must not change while jobs run."""
 
+PLAIN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"selecttype": ("select/cons_tres",), "switchtype": ("switch/none",)}
+)
+"""What those of them are that nobody has said: to say it aloud changes nothing."""
+
 _RESTARTS_ALL: Final = frozenset(
     {
         "AuthAltTypes",

@@ -9,6 +9,7 @@ from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.lines import ConfLine, Setting
 from cluster.configuration.parameters import SLURM_CONF, ParameterKind
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.workers import is_on_nodes
 
 ETC: Final = "/etc/slurm"
 LOGS: Final = "/var/log/slurm"
@@ -82,7 +83,6 @@ def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
     yield from _twice(inputs)
     yield from unread("slurm.conf", _written(_base(inputs)) + "".join(_sets(inputs)))
     yield from _partition_faults(inputs)
-    yield from _name_faults(inputs.sorted_node_sets)
 
 
 def unread(file: str, written: str) -> Iterator[Fault]:
@@ -188,16 +188,23 @@ def _external(inputs: ConfigurationInputs) -> Iterator[Setting]:
 
 def _max_nodes(inputs: ConfigurationInputs) -> int:
     """Leave room for twice as many workers as there are: raising it restarts nothing, but a full table refuses them."""
-    wanted = sum(each.spec.replicas for each in inputs.node_sets)
+    wanted = sum(map(_workers, inputs.node_sets))
     found = LEAST_MAX_NODES
     while found < 2 * wanted:
         found *= 2
     return min(found, _MOST_NODES)
 
 
+def _workers(node_set: NodeSetObject) -> int:
+    """Return how many workers there are to be; where the Kubernetes nodes decide that, as it was last told."""
+    if is_on_nodes(node_set):
+        return max(node_set.status.desired, node_set.status.replicas)
+    return node_set.spec.replicas
+
+
 def _room_faults(inputs: ConfigurationInputs, setting: Setting, at: str) -> Iterator[Fault]:
     """A worker for which there is no room falls out of Slurm, with its jobs."""
-    wanted = sum(each.spec.replicas for each in inputs.node_sets)
+    wanted = sum(map(_workers, inputs.node_sets))
     if setting.value.isdecimal() and int(setting.value[:9]) < wanted:
         text = f"{setting.key}={setting.value[:80]}: expected room for the {wanted} workers of all NodeSets"
         yield Fault(at, text)
@@ -299,22 +306,3 @@ def _unknown_nodes(value: str, known: set[str], at: str) -> Iterator[Fault]:
 
 def _begins(line: ConfLine, key: str) -> bool:
     return bool(line.settings) and line.settings[0].key.lower() == key
-
-
-def _name_faults(node_sets: tuple[NodeSetObject, ...]) -> Iterator[Fault]:
-    """Two NodeSets must not make Slurm nodes of one name."""
-    for index, one in enumerate(node_sets):
-        for other in node_sets[index + 1 :]:
-            if _collide(one, other):
-                yield Fault(
-                    f"NodeSet {other.metadata.name} spec.template.spec.hostname",
-                    f"its nodes would have the names of those of NodeSet {one.metadata.name}:"
-                    " expected another prefix",
-                )
-
-
-def _collide(one: NodeSetObject, other: NodeSetObject) -> bool:
-    if one.slurm_name == other.slurm_name:
-        return True
-    short, long = sorted((one.node_prefix, other.node_prefix), key=len)
-    return long.startswith(short) and (long.removeprefix(short) or "0").isdigit()

@@ -37,6 +37,7 @@ from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.parts import KeyOfObject
 from cluster.objects.restapi import RestApiObject
 from cluster.objects.token import TokenObject
+from cluster.objects.workers import namesakes
 from cluster.rendering.body import PROVEN_ANNOTATION, digest
 from cluster.rendering.site import configuration_name
 from cluster.rendering.token import token_body, token_faults, token_place
@@ -331,10 +332,13 @@ class PartGathering:
         return found[0].whole if found else None
 
     def _node_sets(self, part: ControllerObject) -> Iterator[NodeSetObject]:
-        for each in self._sets_in.get(part.metadata.namespace):
-            found = each.whole
-            if found is not None and found.spec.controller_ref.name == part.metadata.name:
-                yield found
+        """Return its NodeSets but for those that came after another one of the same names: they are told, and cost only themselves."""
+        wholes = (each.whole for each in self._sets_in.get(part.metadata.namespace))
+        found = [
+            each for each in wholes if each and each.spec.controller_ref.name == part.metadata.name
+        ]
+        left_out = namesakes(found)
+        yield from (each for each in found if each.metadata.uid not in left_out)
 
     def _unreadable(self, namespace: str) -> Iterator[Fault]:
         """Find NodeSets whose nodes we would leave out although their jobs may run."""

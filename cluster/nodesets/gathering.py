@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Refused
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -22,7 +21,7 @@ from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.placing import PodPlacing
 from cluster.objects.placing import placing as read_placing
-from cluster.objects.workers import OnNode, WorkerKey, is_on_nodes
+from cluster.objects.workers import OnNode, WorkerKey, age, is_on_nodes, namesakes
 from cluster.rendering.node_sets.worker import worker_tolerations
 from cluster.workers import placing, pruning
 from cluster.workers.placing import NodePlan
@@ -54,7 +53,6 @@ class NodeSetGathering:
         self._templates = templates
         self._clock = clock
         self._by_owner = pods.index(lambda pod: [pod.metadata.controller_uid])
-        self._by_prefix = node_sets.index(_prefixes)
         self._by_mode = node_sets.index(
             lambda each: [each.whole.spec.scaling_mode] if each.whole else []
         )
@@ -68,12 +66,10 @@ class NodeSetGathering:
         return tuple(self._by_owner.get(uid))
 
     def same_names(self, found: WatchedNodeSet) -> list[str]:
-        """Return the uids of all NodeSets whose workers would have the same names."""
-        return [
-            other.metadata.uid
-            for prefix in _prefixes(found)
-            for other in self._by_prefix.get(prefix)
-        ]
+        """Return the uids of the NodeSets of its Slurm, whose workers may have the same names."""
+        whole = found.whole
+        others = self._by_controller.get(whole.controller) if whole else ()
+        return [other.metadata.uid for other in others]
 
     def situation(
         self,
@@ -179,17 +175,8 @@ class NodeSetGathering:
 
     def _namesake(self, node_set: NodeSetObject) -> str:
         """Return the NodeSet of the same cluster that had the same names first, or ""."""
-        mine = node_set.metadata
-        others = [
-            other.metadata
-            for prefix in _prefixes_of(node_set)
-            for other in self._by_prefix.get(prefix)
-            if other.metadata.uid != mine.uid
-        ]
-        return next(
-            (other.name for other in others if _age(other) < _age(mine)),
-            "",
-        )
+        found = (each.whole for each in self._by_controller.get(node_set.controller))
+        return namesakes(filter(None, found)).get(node_set.metadata.uid, "")
 
     def on_nodes(self) -> list[str]:
         """Return the uids of all NodeSets that have one worker on each Kubernetes node that fits."""
@@ -227,7 +214,7 @@ class NodeSetGathering:
         wanted = [
             (each.metadata.name, self._fitting_hosts(each))
             for each in others
-            if is_on_nodes(each) and _age(each.metadata) < _age(mine)
+            if is_on_nodes(each) and age(each.metadata) < age(mine)
         ]
         numbered = [each for each in others if not is_on_nodes(each)]
 
@@ -283,18 +270,3 @@ def _placing(node_set: NodeSetObject) -> PodPlacing | Refused:
     if isinstance(found, Refused) or isinstance(ours, Refused):
         return found
     return replace(found, tolerations=(*ours.tolerations, *found.tolerations))
-
-
-def _age(metadata: ObjectMetadata) -> tuple[str, str]:
-    """Return what sorts NodeSets, the oldest first."""
-    return str(metadata.creation_timestamp), metadata.uid
-
-
-def _prefixes(found: WatchedNodeSet) -> list[str]:
-    return _prefixes_of(found.whole) if found.whole else []
-
-
-def _prefixes_of(node_set: NodeSetObject) -> list[str]:
-    if is_on_nodes(node_set):
-        return []
-    return [f"{node_set.controller}/{node_set.node_prefix}"]

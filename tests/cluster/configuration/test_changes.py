@@ -82,3 +82,16 @@ def test_what_is_refused_says_why() -> None:
     (first, *_) = compare(made(), made(clusterName="other"))
 
     assert "does not start with the state" in first.reason
+
+
+@pytest.mark.parametrize("line", ["SelectType=select/cons_tres", "SwitchType=switch/none"])
+def test_a_default_that_is_said_aloud_is_no_change(line: str) -> None:
+    for before, after in (("", line), (line, "")):
+        found = compare(render_of(before), render_of(after))
+        assert () == found
+    other = compare(render_of(""), render_of(f"{line}_other"))
+    assert ChangeTakes.REFUSED == takes(other)
+
+
+def render_of(line: str) -> ConfigurationSet:
+    return ConfigurationSet(files={"slurm.conf": f"{line}\n"}, made=frozenset({"slurm.conf"}))

@@ -77,24 +77,6 @@ def test_all_faults_come_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "refused"),
-    [
-        ((("a", "gpu-"), ("b", "gpu-")), True),
-        ((("a", "gpu-"), ("b", "gpu-1")), True),
-        ((("a", "gpu-"), ("b", "gpu-1-")), False),
-        ((("a", ""), ("a-1", "")), False),
-        ((("a", ""), ("b", "")), False),
-    ],
-)
-def test_no_two_sets_make_nodes_of_one_name(
-    names: tuple[tuple[str, str], ...], refused: bool
-) -> None:
-    sets = [node_set(name, hostname=hostname) for name, hostname in names]
-
-    assert refused == ("expected another prefix" in said(inputs(*sets)))
-
-
-@pytest.mark.parametrize(
     ("spec", "maps", "fault"),
     [
         ({"configFileRefs": [{"name": "a"}]}, {}, "spec.configFileRefs[0].name: there is no"),

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from cluster.configuration import slurmdbd_conf
 from cluster.configuration.rendering import ConfigurationSet, render
+from cluster.objects.nodeset import NodeSetStatus
 from tests.cluster.configuration.given import accounting, files, inputs, node_set
 
 PLAIN = """
@@ -97,6 +99,14 @@ def test_there_is_room_for_twice_as_many_workers() -> None:
     made = files(inputs(node_set(replicas=1500)))
 
     assert ({"MaxNodeCount=4096"}, {"MaxNodeCount=1024"}) == differs(made["slurm.conf"], OURS)
+
+
+def test_there_is_room_for_a_worker_on_each_of_many_machines() -> None:
+    on_nodes = node_set(scalingMode="DaemonSet", replicas=1)
+    told = NodeSetStatus(desired=1500, replicas=1400)
+    made = files(inputs(msgspec.structs.replace(on_nodes, status=told)))
+
+    assert "MaxNodeCount=4096" in made["slurm.conf"]
 
 
 def test_clients_fail_over_by_themselves() -> None:

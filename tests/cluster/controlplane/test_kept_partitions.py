@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cluster.configuration import lines
-from tests.cluster.controlplane.peers import Leaders, controller
+from tests.cluster.controlplane.peers import Leaders, controller, part
 from tests.virtual_time import VirtualClock, run
 
 PARTITIONS = ("a", "b", "c")
@@ -45,28 +45,24 @@ class Slurm:
         self.jobs[self.submitted] = wanted
         return self.submitted
 
-    async def call(self, label: str, _operation: str, *, answer: Any, **_: Any) -> Any:
+    async def call(self, _label: str, _operation: str, *, answer: Any, **_: Any) -> Any:
         if self.is_away:
             raise OSError("away")
-        body: dict[str, Any]
-        if label == "partition.list":
-            listed = [
-                {"name": name, "partition": {"state": [state]}}
-                for name, state in self.states.items()
-            ]
-            body = {"partitions": listed}
-        else:
-            jobs = [
-                {"job_id": job, "job_state": ["PENDING" if job % 2 else "RUNNING"]}
-                | {"partition": ",".join(wanted)}
-                for job, wanted in self.jobs.items()
-            ]
-            body = {"jobs": [*jobs, {"job_id": 10**6, "job_state": ["COMPLETED"], "partition": ""}]}
-        return msgspec.convert(body, answer) if label != "job.list" else _jobs(body, answer)
+        listed = [
+            {"name": name, "partition": {"state": [state]}} for name, state in self.states.items()
+        ]
+        return msgspec.convert({"partitions": listed}, answer)
 
-
-def _jobs(body: Any, answer: Any) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(body), type=answer)
+    async def each_of(self, *_: Any, take: Callable[[bytes], None], answer: Any, **__: Any) -> Any:
+        """All jobs, of which one has ended."""
+        if self.is_away:
+            raise OSError("away")
+        states = {0: "RUNNING", 1: "PENDING"}
+        for job, wanted in self.jobs.items():
+            body = {"job_id": job, "job_state": [states[job % 2]], "partition": ",".join(wanted)}
+            take(msgspec.json.encode(body))
+        take(msgspec.json.encode({"job_id": 10**6, "job_state": ["COMPLETED"], "partition": ""}))
+        return msgspec.json.decode(b'{"jobs": []}', type=answer)
 
 
 def extra(*names: str) -> dict[str, str]:
@@ -112,6 +108,24 @@ def test_a_partition_with_a_job_stays_and_goes_after_it() -> None:
         assert "InForce" == leaders.api.condition("Controller", "Configured")[1]
         assert [] == slurm.killed
         assert job
+
+    run(main)
+
+
+def test_a_younger_node_set_of_the_same_names_is_left_out_and_blocks_nobody() -> None:
+    async def main(clock: VirtualClock) -> None:
+        leaders = Leaders(clock)
+        leaders.api.put(controller(**extra("a")))
+        for name, hostname, minute in (("first", "cpu-", 1), ("second", "cpu-1", 2)):
+            template = {"spec": {"hostname": hostname}}
+            made = part("NodeSet", name, template=template, ssh=..., extraConf=...)
+            made["metadata"]["creationTimestamp"] = f"2026-01-01T00:0{minute}:00Z"
+            leaders.api.put(made)
+        await leaders.lead()
+
+        assert "NodeSet=cpu Feature=cpu\n" in text_of(leaders)
+        assert "cpu-1" not in text_of(leaders)
+        assert "InForce" == leaders.api.condition("Controller", "Configured")[1]
 
     run(main)
 
