@@ -180,10 +180,8 @@ def _release(facts: SlurmFacts) -> Said:
         return not_checked("Slurm did not answer")
     said = f"Slurm {facts.release[0]}.{facts.release[1]:02}"
     if facts.release < _NODES_SINCE:
-        said += " cannot create nodes through slurmrestd, and takes a job's group only as a number"
-        return warning(
-            said, "upgrade to 25.11; or run slurmd on nodes, and set slurm.group to a gid"
-        )
+        lacks = f"{said} cannot create nodes, and takes a job's group only as a number"
+        return warning(lacks, "upgrade; or run slurmd on the nodes, and give slurm.group a gid")
     if facts.release < _SIZES_SINCE:
         step = "upgrade to 26.05 or newer, or give the pods of a gang the same requests"
         return warning(f"{said} refuses gangs with pods of several sizes", step)
