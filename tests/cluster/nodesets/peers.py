@@ -202,7 +202,9 @@ class Workers(Slurm):
 
     def register(self, name: str) -> None:
         if name not in self.nodes.by_name:
-            self.nodes.by_name[name] = Node(name=name, states={"IDLE", "DYNAMIC_NORM"})
+            self.nodes.by_name[name] = Node(
+                name=name, states={"IDLE", "DYNAMIC_NORM"}, gres="gpu:a100:4"
+            )
 
     @override
     def _read(self, operation: str, path: str) -> dict[str, Any]:
