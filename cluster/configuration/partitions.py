@@ -65,24 +65,25 @@ class KeptPartition:
 
 
 def kept(
-    wanted: Mapping[str, str], in_force: Mapping[str, str], seen: SeenPartitions
+    wanted: Mapping[str, str], in_force: Sequence[Mapping[str, str]], seen: SeenPartitions
 ) -> tuple[KeptPartition, ...]:
     """Return the partitions whose lines must stay for now.
 
     Args:
         wanted: The files as they are to be.
-        in_force: The files that the daemons have, with what was kept before.
+        in_force: The files that the daemons may have, with what was kept before: they may have taken a set of which nobody
+            has heard yet.
         seen: What slurmctld was seen to have after `in_force` was written.
     """
     stay = {each.value for each in _names(wanted.get("slurm.conf", ""))}
     return tuple(
         found
-        for name, settings in _partitions(in_force.get("slurm.conf", "")).items()
+        for name, settings in _of_all(in_force).items()
         if name not in stay and (found := _kept(name, settings, seen)) is not None
     )
 
 
-def leaving(wanted: Mapping[str, str], in_force: Mapping[str, str]) -> frozenset[str]:
+def leaving(wanted: Mapping[str, str], in_force: Sequence[Mapping[str, str]]) -> frozenset[str]:
     """Return the partitions that are to go, so that Slurm must be asked."""
     return frozenset(each.name for each in kept(wanted, in_force, NOT_READ))
 
@@ -95,7 +96,7 @@ def said(partitions: Sequence[KeptPartition]) -> str:
 
 
 def _kept(name: str, settings: Sequence[Setting], seen: SeenPartitions) -> KeptPartition | None:
-    state = next((each.value.upper() for each in settings if each.key.lower() == "state"), "UP")
+    state = _state(settings)
     jobs = (seen.jobs or {}).get(name, JobsOfPartition())
     is_free = not seen.trouble and not jobs.running and not jobs.waiting
     shown = (seen.states or {}).get(name, _CLOSED)
@@ -147,6 +148,29 @@ def _names(text: str) -> Iterator[Setting]:
     for line in lines.read(text):
         if line.settings and line.settings[0].key.lower() == "partitionname":
             yield line.settings[0]
+
+
+def _of_all(in_force: Sequence[Mapping[str, str]]) -> Mapping[str, Sequence[Setting]]:
+    """Return the settings of each partition, by the first files in which it is not closed.
+
+    One that is closed in all and has no line in the last files is left out: that its line goes was decided already.
+    """
+    found: dict[str, Sequence[Setting]] = {}
+    last: Mapping[str, Sequence[Setting]] = {}
+    for files in in_force:
+        last = _partitions(files.get("slurm.conf", ""))
+        for name, settings in last.items():
+            if name not in found or _state(found[name]) == _CLOSED:
+                found[name] = settings
+    return {
+        name: settings
+        for name, settings in found.items()
+        if name in last or _state(settings) != _CLOSED
+    }
+
+
+def _state(settings: Sequence[Setting]) -> str:
+    return next((each.value.upper() for each in settings if each.key.lower() == "state"), "UP")
 
 
 def _partitions(text: str) -> Mapping[str, Sequence[Setting]]:

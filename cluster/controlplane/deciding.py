@@ -95,6 +95,7 @@ def configuration(
     inputs: ConfigurationInputs,
     in_force: Mapping[str, str] | None,
     ask: Callable[[frozenset[str]], SeenPartitions],
+    coming: Mapping[str, str] | None = None,
 ) -> DecidedConfiguration | Refused:
     """Return the configuration that may come into force, or why what is in force stays.
 
@@ -102,6 +103,7 @@ def configuration(
         inputs: All that it is made from.
         in_force: The files that the daemons have; None if there are none yet.
         ask: Returns what slurmctld has of some partitions; called only if they are to go.
+        coming: The files that were wanted last: the daemons may have taken them already.
     """
     found = rendering.render(inputs)
     if isinstance(found, Refused):
@@ -109,9 +111,10 @@ def configuration(
     if in_force is None:
         return DecidedConfiguration(files=found)
     kept: tuple[KeptPartition, ...] = ()
-    leaving = partitions.leaving(found.files, in_force)
+    before = [in_force] if coming is None else [in_force, coming]
+    leaving = partitions.leaving(found.files, before)
     if leaving and not inputs.controller.spec.external:
-        kept = partitions.kept(found.files, in_force, ask(leaving))
+        kept = partitions.kept(found.files, before, ask(leaving))
         found = rendering.render(replace(inputs, kept_partitions=tuple(each.line for each in kept)))
     if isinstance(found, Refused):
         return found

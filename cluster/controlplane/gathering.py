@@ -39,7 +39,7 @@ from cluster.objects.restapi import RestApiObject
 from cluster.objects.token import TokenObject
 from cluster.objects.workers import namesakes
 from cluster.rendering.body import PROVEN_ANNOTATION, digest
-from cluster.rendering.site import configuration_name
+from cluster.rendering.site import configuration_name, wanted_configuration_name
 from cluster.rendering.token import token_body, token_faults, token_place
 
 
@@ -166,6 +166,7 @@ class PartGathering:
                 inputs,
                 in_force.files.files if in_force else None,
                 lambda names: self._partitions.latest(part.metadata, names),
+                await self._config_map(namespace, wanted_configuration_name(part.metadata.name)),
             )
         configured, kept = "", ""
         if isinstance(decided, Refused):

@@ -57,21 +57,21 @@ def line_of(text: str, name: str = "old") -> str:
 def test_a_partition_stays_until_slurmctld_takes_no_more_jobs_for_it_and_has_none(
     before: str, found: SeenPartitions, state: str, said: str
 ) -> None:
-    kept = partitions.kept({"slurm.conf": NEW}, {"slurm.conf": before}, found)
+    kept = partitions.kept({"slurm.conf": NEW}, [{"slurm.conf": before}], found)
 
     assert [f" State={state} " in each.line for each in kept] == [True] * bool(state)
     assert said in partitions.said(kept)
 
 
 def test_its_line_keeps_what_holds_for_jobs_that_run_and_nothing_that_may_have_gone() -> None:
-    (kept,) = partitions.kept({"slurm.conf": NEW}, {"slurm.conf": OLD}, seen(RUNS))
+    (kept,) = partitions.kept({"slurm.conf": NEW}, [{"slurm.conf": OLD}], seen(RUNS))
 
     assert kept.line == "PartitionName=old State=DOWN OverSubscribe=NO DefaultTime=5 MaxTime=60"
 
 
 def test_what_a_person_may_do_is_said_with_its_commands() -> None:
     said = partitions.said(
-        partitions.kept({"slurm.conf": NEW}, {"slurm.conf": OLD}, seen(WAITS)),
+        partitions.kept({"slurm.conf": NEW}, [{"slurm.conf": OLD}], seen(WAITS)),
     )
 
     assert "`scancel --partition=old --state=PENDING`" in said
@@ -80,7 +80,7 @@ def test_what_a_person_may_do_is_said_with_its_commands() -> None:
 
 def test_of_many_partitions_only_the_first_are_told() -> None:
     before = "".join(f"PartitionName=p{number}\n" for number in range(500))
-    kept = partitions.kept({"slurm.conf": ""}, {"slurm.conf": before}, NOT_READ)
+    kept = partitions.kept({"slurm.conf": ""}, [{"slurm.conf": before}], NOT_READ)
 
     assert 500 == len(kept)
     assert len(partitions.said(kept)) < 1000
@@ -138,3 +138,24 @@ def test_a_partition_that_comes_back_is_as_it_is_wanted() -> None:
 
     assert not isinstance(found, Refused)
     assert found.files.files == files(inputs(CPU, extraConf=OLD))
+
+
+@pytest.mark.parametrize(
+    ("before", "coming", "stays"),
+    [
+        (NEW, OLD, ["DOWN"]),  # slurmctld may have taken it, and nobody has heard of that
+        (OLD, CLOSED, ["DOWN"]),
+        (CLOSED, OLD, ["DOWN"]),
+        (CLOSED, CLOSED, ["INACTIVE"]),
+        (CLOSED, NEW, []),  # decided already
+        (OLD, NEW, ["DOWN"]),
+    ],
+)
+def test_what_slurmctld_may_have_taken_counts_as_what_it_has(
+    before: str, coming: str, stays: list[str]
+) -> None:
+    kept = partitions.kept(
+        {"slurm.conf": NEW}, [{"slurm.conf": before}, {"slurm.conf": coming}], NOT_READ
+    )
+
+    assert stays == [each.line.split("State=")[1].split()[0] for each in kept]

@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from cluster.configuration import lines
+from cluster.configuration.rendering import ConfigurationSet
+from cluster.rendering.trying import TELLS
 from tests.cluster.controlplane.peers import Leaders, controller, part
 from tests.virtual_time import VirtualClock, run
 
@@ -70,7 +72,21 @@ def extra(*names: str) -> dict[str, str]:
 
 
 def text_of(leaders: Leaders) -> str:
-    return str(leaders.api.of("ConfigMap")["site-config"]["data"]["slurm.conf"])
+    """What the kubelet has brought; slurmctld takes it, and its side-car says so."""
+    maps = leaders.api.of("ConfigMap")
+    data = maps["site-config-wanted" if "site-config-wanted" in maps else "site-config"]["data"]
+    digest = ConfigurationSet(files=data, made=frozenset(data)).digest
+    leaders.api.slurmctlds = {"site-controller-0": f"{TELLS} taken {digest} \n"}
+    return str(data["slurm.conf"])
+
+
+async def led(leaders: Leaders, slurm: Slurm) -> None:
+    """Lead while the kubelet brings files every ten seconds."""
+
+    def sync() -> None:
+        slurm.reconfigure(text_of(leaders))
+
+    await leaders.lead(then={10.0 * at: sync for at in range(1, 20)})
 
 
 def test_a_partition_with_a_job_stays_and_goes_after_it() -> None:
@@ -78,13 +94,11 @@ def test_a_partition_with_a_job_stays_and_goes_after_it() -> None:
         leaders, slurm = Leaders(clock), Slurm(random.Random(1))  # noqa: S311  # no secret
         leaders.slurm = slurm
         leaders.api.put(controller(**extra("a", "b")))
-        await leaders.lead(for_s=5)
-        slurm.reconfigure(text_of(leaders))
+        await led(leaders, slurm)
         job = slurm.submit("a")
 
         leaders.api.change("Controller", "site", **extra("b"))
-        await leaders.lead()
-        slurm.reconfigure(text_of(leaders))
+        await led(leaders, slurm)
         assert "DOWN" == slurm.states["a"]
         truth, reason, said = leaders.api.condition("Controller", "Configured")
         assert ("True", "PartitionsKept") == (truth, reason)
@@ -93,17 +107,12 @@ def test_a_partition_with_a_job_stays_and_goes_after_it() -> None:
 
         slurm.is_away = True
         slurm.jobs.clear()
-        await leaders.lead()
-        slurm.reconfigure(text_of(leaders))
+        await led(leaders, slurm)
         assert "DOWN" == slurm.states["a"]
         assert "not known" in leaders.api.condition("Controller", "Configured")[2]
 
         slurm.is_away = False
-        await leaders.lead()
-        slurm.reconfigure(text_of(leaders))
-        assert "INACTIVE" == slurm.states["a"]
-        await leaders.lead()
-        slurm.reconfigure(text_of(leaders))
+        await led(leaders, slurm)
         assert ["b"] == list(slurm.states)
         assert "InForce" == leaders.api.condition("Controller", "Configured")[1]
         assert [] == slurm.killed
@@ -121,7 +130,7 @@ def test_a_younger_node_set_of_the_same_names_is_left_out_and_blocks_nobody() ->
             made = part("NodeSet", name, template=template, ssh=..., extraConf=...)
             made["metadata"]["creationTimestamp"] = f"2026-01-01T00:0{minute}:00Z"
             leaders.api.put(made)
-        await leaders.lead()
+        await led(leaders, Slurm(random.Random(1)))  # noqa: S311  # no secret
 
         assert "NodeSet=cpu Feature=cpu\n" in text_of(leaders)
         assert "cpu-1" not in text_of(leaders)
@@ -132,16 +141,16 @@ def test_a_younger_node_set_of_the_same_names_is_left_out_and_blocks_nobody() ->
 
 def test_without_a_slurmrestd_it_stays_and_nothing_is_written_twice() -> None:
     async def main(clock: VirtualClock) -> None:
-        leaders = Leaders(clock)
+        leaders, slurm = Leaders(clock), Slurm(random.Random(1))  # noqa: S311  # no secret
         leaders.api.put(controller(**extra("a", "b")))
-        await leaders.lead(for_s=5)
+        await led(leaders, slurm)
         leaders.api.change("Controller", "site", **extra("b"))
-        await leaders.lead()
+        await led(leaders, slurm)
         assert "PartitionName=a State=DOWN" in text_of(leaders)
         assert "it has no RestApi" in leaders.api.condition("Controller", "Configured")[2]
 
         count = len(leaders.trouble.writes)
-        await leaders.lead()
+        await led(leaders, slurm)
         assert [] == [each for each in leaders.trouble.writes[count:] if "/status" not in each]
 
     run(main)
@@ -183,9 +192,7 @@ def test_no_job_ends_by_a_partition_that_goes(seed: int) -> None:
         slurm.is_away = False
         slurm.jobs.clear()
         leaders.api.change("Controller", "site", **extra("b"))
-        for _ in range(4):
-            await leaders.lead()
-            sync()
+        await led(leaders, slurm)
         assert ["b"] == list(slurm.states)
 
     run(main)
