@@ -111,10 +111,10 @@ def configuration(
     if in_force is None:
         return DecidedConfiguration(files=found)
     kept: tuple[KeptPartition, ...] = ()
-    before = [in_force] if coming is None else [in_force, coming]
-    leaving = partitions.leaving(found.files, before)
+    there = [in_force] if coming is None else [in_force, coming]
+    leaving = partitions.leaving(found.files, there)
     if leaving and not inputs.controller.spec.external:
-        kept = partitions.kept(found.files, before, ask(leaving))
+        kept = partitions.kept(found.files, there, ask(leaving))
         found = rendering.render(replace(inputs, kept_partitions=tuple(each.line for each in kept)))
     if isinstance(found, Refused):
         return found
