@@ -181,7 +181,7 @@ def _release(facts: SlurmFacts) -> Said:
     said = f"Slurm {facts.release[0]}.{facts.release[1]:02}"
     if facts.release < _NODES_SINCE:
         lacks = f"{said} cannot create nodes, and takes a job's group only as a number"
-        return warning(lacks, "upgrade; or run slurmd on the nodes, and give slurm.group a gid")
+        return warning(lacks, "upgrade to 25.11; or run slurmd there, and give slurm.group a gid")
     if facts.release < _SIZES_SINCE:
         step = "upgrade to 26.05 or newer, or give the pods of a gang the same requests"
         return warning(f"{said} refuses gangs with pods of several sizes", step)
