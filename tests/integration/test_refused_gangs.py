@@ -16,7 +16,7 @@ def test_a_refused_gang_that_is_edited_is_submitted_at_once(worlds: Worlds) -> N
         submit(worlds, f"rank-{rank}")
     wait_until(lambda: refusals(worlds) >= REFUSALS, 120, sandbox=worlds.sandbox)
     told = worlds.await_pod("rank-0", lambda pod: condition(pod).get("reason") == "SubmitRefused")
-    assert "Invalid partition name specified" in condition(told)["message"]
+    assert "is in partition nowhere" in condition(told)["message"]
 
     for rank in range(SIZE):
         change = {"metadata": {"annotations": {ASK: None}}}
