@@ -29,6 +29,7 @@ ALL: Mapping[str, Any] = {
         "log": {"level": "debug"},
     },
     "slurmToken": {"existingSecret": "its-token", "key": "jwt"},
+    "priorityClass": {"create": True, "name": "slurm-first", "value": 1000},
     "crds": {"enabled": False},
     "namespaces": [NAMESPACE, "default"],
     "policies": {
