@@ -1,12 +1,13 @@
 """How the state of a worker's Slurm node is told on its pod: a condition for each state, as SchedMD's slurm-operator writes them.
 
 Dashboards and health checkers of others read these. A condition that holds has the status "True" and Slurm's reason as its
-message; one that does not hold is not there.
+message; one that does not hold is not there. Annotations tell autoscalers whether the worker has jobs.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from bridge.domain.names import AUTOSCALERS
 from cluster.objects.pod_status import PodCondition
 
 STATE_PREFIX: Final = "SlurmNodeState"
@@ -29,6 +30,9 @@ STATES: Final[Mapping[str, str]] = {
 }
 """Slurm's states and flags that have a condition, and how its type ends. Slurm's other flags are told to nobody."""
 
+KEPT_ANNOTATION: Final = "slurm-bridge.dev/kept-from-autoscalers"
+"""On a worker's pod: which annotations for autoscalers are ours, with commas between them; nobody takes away what is not."""
+
 
 def wanted(states: Iterable[str], reason: str) -> dict[str, str]:
     """Return the types and messages of the conditions that a pod is to have."""
@@ -50,3 +54,22 @@ def states_of(conditions: Iterable[PodCondition]) -> tuple[frozenset[str], str]:
     holding = [each for each in conditions if each.status == "True" and each.type in by_type]
     reason = next((each.message for each in holding if each.message), "")
     return frozenset(by_type[each.type] for each in holding), reason
+
+
+def annotated(annotations: Mapping[str, str], *, has_jobs: bool | None) -> dict[str, str | None]:
+    """Return how a pod's annotations change, so that autoscalers spare it while it has jobs; None takes one away.
+
+    What somebody else has written there stays as it is.
+
+    Args:
+        annotations: that it has.
+        has_jobs: None if nobody knows: then nothing changes.
+    """
+    ours = {*annotations.get(KEPT_ANNOTATION, "").split(",")} & AUTOSCALERS.keys()
+    missing = {key: text for key, text in AUTOSCALERS.items() if key not in annotations}
+    if has_jobs and missing:
+        return {**missing, KEPT_ANNOTATION: ",".join(sorted({*ours, *missing}))}
+    if has_jobs is not False or KEPT_ANNOTATION not in annotations:
+        return {}
+    unchanged = [key for key in sorted(ours) if annotations.get(key) == AUTOSCALERS[key]]
+    return dict.fromkeys([*unchanged, KEPT_ANNOTATION])

@@ -139,7 +139,10 @@ class ApiServer:
                 if not _applied(found, operation):
                     raise self._conflict(method, path, 422, str(operation))
         else:
+            annotations = body["metadata"].pop("annotations", {})
             self._guard(method, path, found, body["metadata"])
+            if annotations:
+                _merge(found["metadata"].setdefault("annotations", {}), annotations)
             if content_type in (STRATEGIC_MERGE_PATCH, APPLY):
                 _merge_status(found.setdefault("status", {}), body["status"])
             else:

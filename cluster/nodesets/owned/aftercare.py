@@ -97,7 +97,12 @@ class Aftercare:
         listed = self._gathering.listed(situation.node_set)
         if listed is None:
             return CaredFor()  # the old word holds
-        telling = await self._told_states.tell(situation.pods, listed, situation.now)
+        telling = await self._told_states.tell(
+            situation.pods,
+            listed,
+            situation.now,
+            is_guarded=situation.node_set.spec.workload_disruption_protection,
+        )
         return CaredFor(failures=tuple(telling.failures), looks=_known(telling.look_again))
 
     async def _move(self, situation: NodeSetSituation) -> CaredFor:

@@ -1,11 +1,12 @@
 """Tell each worker's pod how its Slurm node stands, by the conditions that SchedMD's slurm-operator writes (`node_states`).
 
 No decision of ours depends on them. Dashboards and health checkers read them, so a drain is told at once; whether a worker has
-jobs changes with each short job, and is told no more often than `TELL_EVERY_S`.
+jobs changes with each short job, and is told no more often than `TELL_EVERY_S`: to autoscalers as well, by annotations in the
+same write.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -54,13 +55,16 @@ class ToldStates:
         pods: Iterable[WorkerPodObject],
         listed: Callable[[str], SlurmNodeFacts | None],
         now: datetime,
+        *,
+        is_guarded: bool,
     ) -> Telling:
-        """Tell those whose conditions are not what Slurm lists.
+        """Tell those whose conditions or annotations are not what Slurm lists.
 
         Args:
             pods: of one NodeSet.
             listed: a node by the last reading of Slurm; None if Slurm has no such node.
             now: for the conditions.
+            is_guarded: whoever has jobs is to be spared.
         """
         at_s = self._monotonic()
         self._told_s = {uid: s for uid, s in self._told_s.items() if s > at_s - TELL_EVERY_S}
@@ -71,13 +75,18 @@ class ToldStates:
             told = node_states.told(pod.status.conditions or ())
             # Until a pod is ready for the first time, Slurm's node is that of its predecessor.
             is_known = bool(told) or pod.facts.stage is PodStage.READY
-            if wanted == told or not is_known or pod.facts.stage is PodStage.OVER:
+            spared = node_states.annotated(
+                pod.metadata.annotations, has_jobs=_has_jobs(node, is_guarded=is_guarded)
+            )
+            is_right = wanted == told and not spared
+            if is_right or not is_known or pod.facts.stage is PodStage.OVER:
                 continue
             differ = {kind for kind in {*wanted, *told} if wanted.get(kind) != told.get(kind)}
             if pod.metadata.uid in self._told_s and not differ & _URGENT:
                 late = True
                 continue
-            due.append((pod, _patch(pod, wanted, told, now)))
+            patch = {"metadata": _meta(pod, spared), "status": _status(wanted, told, now)}
+            due.append((pod, patch))
         failures: list[PeerError] = []
         for start in range(0, len(due), _AT_ONCE):
             some = due[start : start + _AT_ONCE]
@@ -100,10 +109,8 @@ class ToldStates:
         return None
 
 
-def _patch(
-    pod: WorkerPodObject, wanted: dict[str, str], told: dict[str, str | None], now: datetime
-) -> dict[str, Any]:
-    """Return the patch of this pod's status: conditions of others stay, and those that hold on keep their time."""
+def _status(wanted: dict[str, str], told: dict[str, str | None], now: datetime) -> dict[str, Any]:
+    """Return the patch of a pod's status: conditions of others stay, and those that hold on keep their time."""
     moment = rfc3339(now.replace(microsecond=0))
     conditions: list[dict[str, str]] = []
     for kind, message in wanted.items():
@@ -112,4 +119,19 @@ def _patch(
         begins = {} if told.get(kind) is not None else {"lastTransitionTime": moment}
         conditions.append({"type": kind, "status": "True", "message": message, **begins})
     conditions += [{"type": kind, "$patch": "delete"} for kind in told if kind not in wanted]
-    return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": conditions}}
+    return {"conditions": conditions}
+
+
+def _meta(pod: WorkerPodObject, spared: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return which pod it is, and how its annotations change: in this very version, as a user may write there as well."""
+    uid = {"uid": pod.metadata.uid}
+    if not spared:
+        return uid
+    return {**uid, "resourceVersion": pod.metadata.resource_version, "annotations": spared}
+
+
+def _has_jobs(node: SlurmNodeFacts | None, *, is_guarded: bool) -> bool | None:
+    """Return whether a worker has jobs for which it is to be spared; None if nobody knows, as Slurm does not have it."""
+    if not is_guarded:
+        return False
+    return None if node is None else node.is_busy

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from bridge.domain.names import AUTOSCALERS
+from cluster.workers.node_states import KEPT_ANNOTATION
 from tests.cluster.nodesets.peers import SETTLED_S, Operator, node_set
 from tests.virtual_time import VirtualClock, run
 
@@ -14,6 +16,21 @@ def told(operator: Operator, name: str) -> dict[str, Any]:
     return {
         each["type"]: each.get("message", "") for each in conditions if each["status"] == "True"
     }
+
+
+KARPENTER, OTHER = AUTOSCALERS
+
+
+def said_to_autoscalers(operator: Operator, name: str) -> dict[str, str]:
+    """The annotations for them, and ours of which are ours."""
+    annotations = operator.api.pods[name]["metadata"].get("annotations", {})
+    return {key: annotations[key] for key in (*AUTOSCALERS, KEPT_ANNOTATION) if key in annotations}
+
+
+def set_busy(operator: Operator, name: str, *, is_busy: bool) -> None:
+    states = operator.slurm.nodes.by_name[name].states
+    states -= {"IDLE", "MIXED"}
+    states |= {"MIXED" if is_busy else "IDLE"}
 
 
 def test_a_pod_has_the_states_of_its_slurm_node_and_keeps_the_conditions_of_others() -> None:
@@ -92,6 +109,91 @@ def test_while_slurm_does_not_answer_the_old_word_holds() -> None:
         operator.slurm.is_away = True
         await operator.lead(for_s=SETTLED_S)
         assert f"{PREFIX}Idle" in told(operator, "gpu-0")
+
+    run(main)
+
+
+def test_autoscalers_are_to_spare_a_worker_while_it_has_jobs() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=2))
+        await operator.lead(for_s=SETTLED_S)
+        assert said_to_autoscalers(operator, "gpu-0") == {}
+
+        for _ in range(2):  # by another leader as well
+            before = len(operator.trouble.writes)
+            set_busy(operator, "gpu-0", is_busy=True)
+            await operator.lead(for_s=SETTLED_S)
+            assert AUTOSCALERS.items() <= said_to_autoscalers(operator, "gpu-0").items()
+            assert said_to_autoscalers(operator, "gpu-1") == {}
+            set_busy(operator, "gpu-0", is_busy=False)
+            await operator.lead(for_s=SETTLED_S)
+            assert said_to_autoscalers(operator, "gpu-0") == {}
+            writes = [each for each in operator.trouble.writes[before:] if "/pods/gpu-0" in each]
+            assert len(writes) == 2, writes  # those of the conditions
+
+    run(main)
+
+
+def test_a_users_own_word_to_autoscalers_stays() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=2))
+        await operator.lead(for_s=SETTLED_S)
+        operator.api.change("Pod", "gpu-0", metadata={"annotations": {KARPENTER: "true"}})
+        operator.api.change("Pod", "gpu-1", metadata={"annotations": {OTHER: "true"}})
+        for name in ("gpu-0", "gpu-1"):
+            set_busy(operator, name, is_busy=True)
+        await operator.lead(for_s=SETTLED_S)
+        assert said_to_autoscalers(operator, "gpu-0") == {**AUTOSCALERS, KEPT_ANNOTATION: OTHER}
+        one = {KARPENTER: "true", OTHER: "true"}
+        assert said_to_autoscalers(operator, "gpu-1") == {**one, KEPT_ANNOTATION: KARPENTER}
+
+        own = operator.api.pods["gpu-0"]["metadata"]["annotations"] | {OTHER: "true"}
+        operator.api.change("Pod", "gpu-0", metadata={"annotations": own})  # instead of ours
+        for name in ("gpu-0", "gpu-1"):
+            set_busy(operator, name, is_busy=False)
+        await operator.lead(for_s=SETTLED_S)
+        assert said_to_autoscalers(operator, "gpu-0") == one
+        assert said_to_autoscalers(operator, "gpu-1") == {OTHER: "true"}
+
+    run(main)
+
+
+def test_what_is_not_known_changes_nothing_for_autoscalers() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=2))
+        await operator.lead(for_s=SETTLED_S)
+        set_busy(operator, "gpu-0", is_busy=True)
+        await operator.lead(for_s=SETTLED_S)
+        operator.slurm.is_away = True
+        for name, is_busy in (("gpu-0", False), ("gpu-1", True)):
+            set_busy(operator, name, is_busy=is_busy)
+        await operator.lead(for_s=SETTLED_S)
+        assert AUTOSCALERS.items() <= said_to_autoscalers(operator, "gpu-0").items()
+        assert said_to_autoscalers(operator, "gpu-1") == {}
+
+        operator.slurm.is_away = False
+        del operator.slurm.nodes.by_name["gpu-0"]  # it may have jobs that Slurm does not know
+        await operator.lead(for_s=SETTLED_S)
+        assert AUTOSCALERS.items() <= said_to_autoscalers(operator, "gpu-0").items()
+        assert AUTOSCALERS.items() <= said_to_autoscalers(operator, "gpu-1").items()
+
+    run(main)
+
+
+def test_autoscalers_need_not_spare_whom_evictions_need_not_spare() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=1))
+        await operator.lead(for_s=SETTLED_S)
+        set_busy(operator, "gpu-0", is_busy=True)
+        await operator.lead(for_s=SETTLED_S)
+        assert AUTOSCALERS.items() <= said_to_autoscalers(operator, "gpu-0").items()
+        operator.api.change("NodeSet", "gpu", spec={"workloadDisruptionProtection": False})
+        await operator.lead(for_s=SETTLED_S)
+        assert said_to_autoscalers(operator, "gpu-0") == {}
 
     run(main)
 
