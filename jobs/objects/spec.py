@@ -110,8 +110,12 @@ JobOptions = dict[str, str | int | bool]
 
 SCRIPT_RULES: Final = (
     rule(
-        "self.startsWith('#!')",
+        r"self.startsWith('#!') || self.startsWith('\ufeff')",
         "line 1: the first line does not begin with #! and an interpreter, such as #!/bin/sh",
+    ),
+    rule(
+        r"!self.startsWith('\ufeff')",
+        "line 1: it begins with a byte-order mark: save it as UTF-8 text without one",
     ),
     rule(
         r"!self.contains('\r\n')",

@@ -9,6 +9,8 @@ from jobs.script.words import BLANKS
 
 LARGEST_SCRIPT_BYTES: Final = 4 * 1024 * 1024
 """Slurm's own default (`max_script_size` in SchedulerParameters); sbatch itself reads up to 512 MiB."""
+BYTE_ORDER_MARK: Final = "\ufeff"
+"""What some editors begin a text with; sbatch takes no such script."""
 
 
 def faults(script: str) -> Iterator[Fault]:
@@ -22,6 +24,8 @@ def faults(script: str) -> Iterator[Fault]:
         )
     if not script.strip(BLANKS):
         yield Fault("script", "it is empty")
+    elif script.startswith(BYTE_ORDER_MARK):
+        yield Fault(where(1), "it begins with a byte-order mark: save it as UTF-8 text without one")
     elif not script.startswith("#!"):
         yield Fault(
             where(1), "the first line does not begin with #! and an interpreter, such as #!/bin/sh"

@@ -33,6 +33,7 @@ def script(text: str, fields: Mapping[str, object] | None = None) -> ReadScript:
             case: `{"cpusPerTask": 4, "hold": True}`.
     """
     faults = list(body.faults(text))
+    text = text.removeprefix(body.BYTE_ORDER_MARK)  # the rest is read as its author meant it
     warnings: list[Fault] = []
     header = directives.header(text)
     chosen = list(_chosen(header, faults, warnings))

@@ -294,6 +294,7 @@ SCRIPTS: Sequence[bytes] = (
     b"   \n\n",
     b"echo no shebang\n",
     b"# comment\n#!/bin/sh\n",
+    b"\xef\xbb\xbf#!/bin/sh\n#SBATCH --time=5\nhostname\n",
     b"#!/bin/sh\r\n#SBATCH --time=5\r\n",
     b"#!/bin/sh\n\0\n",
     b"#!",

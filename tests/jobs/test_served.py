@@ -112,6 +112,7 @@ def test_an_object_is_served_as_the_types_read_it(
         ({"script": ""}, "spec.script"),
         ({"script": "#!/bin/sh\r\n"}, "DOS line break"),
         ({"script": "#!/bin/sh\0"}, "NUL character"),
+        ({"script": "\ufeff#!/bin/sh\n"}, "byte-order mark"),
         ({"script": "#!/bin/sh\n" + "x" * 2**20}, "spec.script: Too long"),
         ({"script": None}, "expected either script or scriptFrom"),
         ({"scriptFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}, "expected either script"),

@@ -72,7 +72,7 @@ def test_a_rest_api_that_cannot_be_read_costs_only_itself() -> None:
     found = asyncio.run(ControllerObjects(Api(listed)).servers(SITE))  # type: ignore[arg-type]  # all it calls
     assert KnownServers(("http://one-restapi.slurm.svc:6820",), "") == found
 
-    listed = {"/restapis": {"items": [odd]}}
+    listed = {"/restapis": {"items": [odd]}, "/controllers/site": {"spec": {}}}
     nowhere = asyncio.run(ControllerObjects(Api(listed)).servers(SITE))  # type: ignore[arg-type]  # all it calls
     assert isinstance(nowhere, Refused)
     assert "has no RestApi" in nowhere.text
@@ -133,10 +133,18 @@ def test_a_server_is_known_by_the_cas_that_stand_beside_it(
 @pytest.mark.parametrize("data", [None, {"data": None}, {"data": {"ca.crt": ""}}])
 def test_one_without_cas_is_not_asked_in_clear(data: Any) -> None:
     more = {"/configmaps/safe-restapi-tls": data} if data else {}
-    objects = ControllerObjects(Api({"/restapis": {"items": [WITH_TLS]}, **more}))  # type: ignore[arg-type]  # all it calls
+    listed = {"/restapis": {"items": [WITH_TLS]}, "/controllers/site": CONTROLLER, **more}
+    objects = ControllerObjects(Api(listed))  # type: ignore[arg-type]  # all it calls
     found = asyncio.run(objects.servers(SITE))
     assert isinstance(found, Refused)
     assert "there is no ca.crt in ConfigMap safe-restapi-tls" in found.text
+
+
+@pytest.mark.parametrize("rest_apis", [[], [WITH_TLS]])
+def test_a_controller_that_is_not_there_is_told_before_its_rest_apis(rest_apis: list[Any]) -> None:
+    objects = ControllerObjects(Api({"/restapis": {"items": rest_apis}}))  # type: ignore[arg-type]  # all it calls
+    found = asyncio.run(objects.servers(SITE))
+    assert Refused((Fault("Controller", "there is no slurm/site: create it"),)) == found
 
 
 CONTROLLER = {"spec": {"jwtKeyRef": {"name": "keys", "key": "jwt.key"}}}

@@ -61,7 +61,8 @@ class ControllerObjects:
                 odd.append(Fault("RestApi", error.message))
         servers = finding.servers(of, found)
         if isinstance(servers, Refused):
-            return Refused(bounded((*servers.faults, *odd)))
+            why = Refused(bounded((*servers.faults, *odd)))
+            return await self._missing(of) or why
         urls, trusted = [], []
         for each in servers:
             bundle = await self._trusted(of, each.trust) if each.trust else ""
@@ -74,7 +75,7 @@ class ControllerObjects:
                 f"Controller {of}: there is no {restapis.TRUSTED} in ConfigMap {missing}: see the conditions of its RestApi,"
                 f" and annotate one that speaks plain HTTP with {restapis.TLS_ANNOTATION}={restapis.TLS_OFF}"
             )
-            return Refused((Fault("RestApi", text),))
+            return await self._missing(of) or Refused((Fault("RestApi", text),))
         return KnownServers(urls=tuple(urls), trusted="".join(trusted))
 
     async def _trusted(self, of: ControllerName, config_map: str) -> str | None:
@@ -87,17 +88,27 @@ class ControllerObjects:
         data = decode.decoded(_data, f"ConfigMap {of.namespace}/{config_map}", answer).data or {}
         return data.get(restapis.TRUSTED) or None
 
+    async def _missing(self, of: ControllerName) -> Refused | None:
+        """Return that there is no such Controller: then nothing is wrong with its RestApis. None if there is one."""
+        read = await self._controller(of)
+        return read if isinstance(read, Refused) else None
+
+    async def _controller(self, of: ControllerName) -> bytes | Refused:
+        path = paths.collection(_GROUP, "controllers", of.namespace) + paths.of(of.name)
+        try:
+            return await self._kube.request("GET", path)
+        except errors.NotFound:
+            return Refused((Fault("Controller", f"there is no {of}: create it"),))
+
     async def signing_key(self, of: ControllerName) -> bytes | Refused:
         """Return the key that signs tokens of a Controller's Slurm, or why there is none.
 
         Raises:
             KubeError: it was not read.
         """
-        path = paths.collection(_GROUP, "controllers", of.namespace) + paths.of(of.name)
-        try:
-            answer = await self._kube.request("GET", path)
-        except errors.NotFound:
-            return Refused((Fault("Controller", f"there is no {of}: create it"),))
+        answer = await self._controller(of)
+        if isinstance(answer, Refused):
+            return answer
         controller = decode.decoded(_controller, f"Controller {of}", answer)
         named = finding.signing_key(of, controller)
         if isinstance(named, Refused):

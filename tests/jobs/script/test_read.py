@@ -170,3 +170,11 @@ def test_bytes_that_are_no_text_are_told_with_their_line() -> None:
 def test_a_line_that_cannot_be_split_says_why(line: str) -> None:
     with pytest.raises(UnreadableLine):
         list(words.split(line))
+
+
+def test_a_byte_order_mark_is_named_and_the_rest_is_read() -> None:
+    found = read.script("\ufeff#!/bin/sh\n#SBATCH --time=5\nhostname\n")
+    (fault,) = found.faults
+    assert "it begins with a byte-order mark" in fault.message
+    assert not found.warnings
+    assert ["time"] == [each.option.field for each in found.options.all]
