@@ -72,8 +72,11 @@ def test_a_rest_api_that_cannot_be_read_costs_only_itself() -> None:
     found = asyncio.run(ControllerObjects(Api(listed)).servers(SITE))  # type: ignore[arg-type]  # all it calls
     assert KnownServers(("http://one-restapi.slurm.svc:6820",), "") == found
 
-    listed = {"/restapis": {"items": [odd]}, "/controllers/site": {"spec": {}}}
-    nowhere = asyncio.run(ControllerObjects(Api(listed)).servers(SITE))  # type: ignore[arg-type]  # all it calls
+    bare: dict[str, dict[str, object]] = {
+        "/restapis": {"items": [odd]},
+        "/controllers/site": {"spec": {}},
+    }
+    nowhere = asyncio.run(ControllerObjects(Api(bare)).servers(SITE))  # type: ignore[arg-type]  # all it calls
     assert isinstance(nowhere, Refused)
     assert "has no RestApi" in nowhere.text
     assert "controllerRef" in nowhere.text

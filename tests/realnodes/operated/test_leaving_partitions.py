@@ -116,7 +116,7 @@ def test_it_stays_until_its_jobs_have_ended_and_then_goes(in_pods: InPods) -> No
     wait_until(
         lambda: not set(going) & partitions(in_pods).keys(), IN_FORCE_S + 300, sandbox=sandbox
     )
-    states = dict(in_pods.accounted())
+    states = {job: state for job, state, *_ in in_pods.accounted()}
     assert {"COMPLETED"} == {states[job] for job in runs}
     assert "PENDING" == in_pods.state(holds[0])
     assert "digest" in in_pods.condition("controllers", "site", "Configured")[1]
