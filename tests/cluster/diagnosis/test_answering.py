@@ -104,7 +104,7 @@ def test_slurm_itself_says_more_than_the_pod_was_told() -> None:
     assert "runs jobs (allocated)" == answering.of_worker(busy).state
     assert dict(answering.of_worker(busy).details)["jobs"].endswith("5 of alice and 2 more")
     assert "runs, and Slurm does not have it" == answering.of_worker(missing).state
-    assert "logs gpu-0 -c slurmd" in answering.of_worker(missing).next_step
+    assert "exec gpu-0 -c slurmd" in answering.of_worker(missing).next_step
 
 
 def test_an_object_says_what_it_waits_for_what_else_and_how_its_workers_stand() -> None:
