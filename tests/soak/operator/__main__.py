@@ -1,6 +1,6 @@
 """`python -m tests.soak.operator`: random histories of a Slurm of pods, on real kubelets and with real jobs.
 
-NodeSets are scaled and updated, Kubernetes nodes cordoned, workers evicted and deleted, daemons, workers, kubelets and the operator
+NodeSets are scaled and updated, partitions come, go and get new names, Kubernetes nodes cordoned, workers evicted and deleted, daemons, workers, kubelets and the operator
 killed, Slurm and the API server away. A job may end by itself, by a person, or with its worker if the history killed that.
 Writes its section of docs/reliability.md, and ends with 1 if a contract was broken.
 """

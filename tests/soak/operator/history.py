@@ -5,11 +5,12 @@ import math
 import random
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bridge.process.clock import SystemClock
 from sandbox.api import ApiError
 from sandbox.errors import SandboxError
+from sandbox.operator.serving import SLURM_CONF
 from tests.realnodes.in_pods import STARTS_S, InPods
 from tests.servers import wait_until
 from tests.soak.operator import lives
@@ -22,6 +23,8 @@ _STEPS = (6, 12)
 _PAUSE_S = (0.5, 4.0)
 _JOB_S = (1.0, 20.0)
 _AWAY_S = (1.0, 15.0)
+_PARTITIONS = ("first", "second", "third")
+"""Those that come and go, beside the workers' own."""
 _SETTLES_S = 300.0
 _LOOKS_S = 1.0
 """How often it is looked whether all is well: each look runs commands, which take the processor from those it waits for."""
@@ -50,6 +53,9 @@ class OperatorHistory:
         self._node_set = (
             f"/apis/slinky.slurm.net/v1beta1/namespaces/{in_pods.namespace}/nodesets/workers"
         )
+        self._controller = (
+            f"/apis/slinky.slurm.net/v1beta1/namespaces/{in_pods.namespace}/controllers/site"
+        )
         self._deaths: list[Death] = []
         self._forgets = False
         """Whether slurmctld was killed since it was last asked what it has forgotten."""
@@ -67,6 +73,7 @@ class OperatorHistory:
             self.cancel: 1,
             self.scale: 4,
             self.update: 2,
+            self.change_partitions: 8,
             self.evict: 3,
             self.delete_a_pod: 1,
             self.kill_a_daemon: 2,
@@ -97,7 +104,9 @@ class OperatorHistory:
     def submit(self) -> None:
         for _ in range(self._dice.randint(1, 3)):
             job = NativeJob("", self._dice.uniform(*_JOB_S), self._dice.choice((0, 0, 0, 7)))
-            command = ("--parsable", "--output=/dev/null", f"--wrap={job.script}")
+            where = self._dice.choice((None, *_PARTITIONS))
+            command = ["--parsable", "--output=/dev/null", f"--wrap={job.script}"]
+            command += [] if where is None else ["-p", where]  # if there is such a one now
             job.id = self._in_pods.run("sbatch", *command).strip()
             if job.id:
                 self.jobs.append(job)
@@ -117,6 +126,14 @@ class OperatorHistory:
     def update(self) -> None:
         template = {"metadata": {"annotations": {"soak": str(self._dice.randrange(10**6))}}}
         self._admin.patch(self._node_set, {"spec": {"template": template}})
+
+    def change_partitions(self) -> None:
+        """Some come, some go, and one that goes while another comes is what a new name is."""
+        self._set_partitions(self._dice.sample(_PARTITIONS, self._dice.randint(0, 3)))
+
+    def _set_partitions(self, names: Sequence[str]) -> None:
+        lines = "".join(f"PartitionName={each} Nodes=workers\n" for each in sorted(names))
+        self._admin.patch(self._controller, {"spec": {"extraConf": SLURM_CONF + lines}})
 
     def evict(self) -> None:
         """As `kubectl drain` asks for it, again and again; a refusal is what it should be for a worker with work."""
@@ -188,6 +205,7 @@ class OperatorHistory:
         try:
             self._world.uncordon_all()
             self._set_workers(_MOST_WORKERS)
+            self._set_partitions(_PARTITIONS)  # or jobs would wait for ever
         except _AWAY:
             return False
         return True
