@@ -5,15 +5,10 @@ feature expression wherever the features carry the same information as the label
 for taints. What no feature tells is told by the names of the nodes to leave out, not of those that
 suit, unless just one does: as soon as one required node leaves Slurm, slurmctld ends the job at its next restart,
 wherever it runs (measured with 26.05). A gone node among the excluded does no harm.
-
-Slurm evaluates an expression from left to right, `&` and `|` with equal precedence, with one level
-of parentheses (measured with 26.05). So only `a&(b|c)&(d|e)` and `(a&b)|(a&c)` are written, which
-mean the same under every precedence.
 """
 
 import itertools
 import math
-import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,10 +21,7 @@ from bridge.domain.model.devices.room import Lack, Shape, Task
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod, Requirement
 from bridge.domain.model.volumes import Reach
-from bridge.domain.request import fit, notation, selection
-
-MAX_PRODUCTS = 32
-"""More alternatives than this do not fit into an expression anyway."""
+from bridge.domain.request import expressions, fit, notation, selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +200,8 @@ def choose(
 def _exactly(pod: Pod, among: Pool, constraints: str) -> str | None:
     """Select exactly the nodes that suit the pod; None if features cannot tell them."""
     ours = expression(pod, among)
-    combined = conjunction(ours, constraints) if ours is not None else None
-    return combined if combined is not None and _is_short(combined) else None
+    combined = expressions.conjunction(ours, constraints) if ours is not None else None
+    return combined if combined is not None and expressions.is_short(combined) else None
 
 
 def _besides(
@@ -218,7 +210,7 @@ def _besides(
     """Exclude all nodes but these, and those that features leave out."""
     for all_of in _narrowings(pod, among):
         combined = _joined(all_of, constraints, is_gang=is_gang)
-        if combined is not None and _is_short(combined):
+        if combined is not None and expressions.is_short(combined):
             others = (
                 name
                 for name, node in among.nodes.items()
@@ -249,44 +241,14 @@ def _narrowings(pod: Pod, among: Pool) -> Iterator[list[frozenset[str]]]:
 
 def _joined(all_of: Sequence[frozenset[str]], constraints: str, *, is_gang: bool) -> str | None:
     """Join our conjunction with the user's expression; None if Slurm has no way to express that."""
-    ours = "&".join(_any(sorted(any_of)) for any_of in all_of)
-    combined = conjunction(ours, constraints)
+    ours = "&".join(expressions.any_of(sorted(any_of)) for any_of in all_of)
+    combined = expressions.conjunction(ours, constraints)
     if combined is not None or "*" in constraints or "|" in ours:
         return combined
-    products = None if is_gang and "[" in constraints else _products(constraints)
+    products = None if is_gang and "[" in constraints else expressions.products(constraints)
     if products is None:
         return None
     return "|".join(f"({ours}&{'&'.join(product)})" for product in products)
-
-
-Product = tuple[str, ...]
-"""Features of which a node needs all."""
-
-
-def _products(text: str) -> list[Product] | None:
-    """Multiply an expression out as Slurm evaluates it for a job of one node; None if that is long.
-
-    A matching OR in brackets is an ordinary one there.
-    """
-    found: list[Product] = [()]
-    operator = "&"
-    outer: list[tuple[list[Product], str]] = []
-    for token in re.findall(r"[&|()\[\]]|[^&|()\[\]]+", text):
-        if token in ("&", "|"):
-            operator = token
-            continue
-        if token in ("(", "["):
-            outer.append((found, operator))
-            found, operator = [()], "&"
-            continue
-        new: list[Product] = [(token,)]
-        if token in (")", "]"):
-            new = found
-            found, operator = outer.pop()
-        found = [a + b for a in found for b in new] if operator == "&" else found + new
-        if len(found) > MAX_PRODUCTS:
-            return None
-    return found
 
 
 def of_several(where: Candidates, among: Pool, key: str) -> Candidates:
@@ -308,7 +270,7 @@ def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
     values = {node.kube.labels[key] for node in among.nodes.values() if key in node.kube.labels}
     features = sorted(f"{key}={value}" for value in values)
     matching_or = features[0] if len(features) == 1 else f"[{'|'.join(features)}]"
-    combined = conjunction(where.constraints, matching_or)
+    combined = expressions.conjunction(where.constraints, matching_or)
     if combined is None or len(combined.encode()) > notation.MAX_TEXT_BYTES:
         return Candidates(problem=f"Slurm has no way to express that the pods share one {key}")
     return replace(where, constraints=combined)
@@ -391,24 +353,16 @@ def expression(pod: Pod, among: Pool) -> str | None:
     if not possible:
         return None
     if len(possible) == 1:
-        return "&".join(_any(any_of) for any_of in possible[0])
-    if sum(math.prod(len(any_of) for any_of in all_of) for all_of in possible) > MAX_PRODUCTS:
+        return "&".join(expressions.any_of(any_of) for any_of in possible[0])
+    if (
+        sum(math.prod(len(any_of) for any_of in all_of) for all_of in possible)
+        > expressions.MAX_PRODUCTS
+    ):
         return None
     # Parentheses do not nest, so each alternative is expanded.
     return "|".join(
         f"({'&'.join(choice)})" for all_of in possible for choice in itertools.product(*all_of)
     )
-
-
-def conjunction(ours: str, users: str) -> str | None:
-    """Join two expressions so that both hold; None if Slurm's grammar cannot express that."""
-    if not users:
-        return ours
-    if "|" in _outside_brackets(ours) or "*" in users:
-        return None
-    if "|" not in _outside_brackets(users):
-        return f"{ours}&{users}"
-    return None if re.search(r"[()\[\]]", users) else f"{ours}&({users})"
 
 
 def _published_keys(pairs: Iterable[BridgedNode]) -> frozenset[str]:
@@ -438,17 +392,5 @@ def _tolerated(pod: Pod, among: Pool) -> list[list[str]] | None:
     return [sorted(tolerated)] if among.has_taints_as_features else None
 
 
-def _is_short(text: str) -> bool:
-    return len(text.encode()) <= notation.MAX_TEXT_BYTES
-
-
 def _features(requirement: Requirement) -> list[str]:
     return [f"{requirement.key}={value}" for value in sorted(set(requirement.values))]
-
-
-def _any(features: Sequence[str]) -> str:
-    return features[0] if len(features) == 1 else f"({'|'.join(features)})"
-
-
-def _outside_brackets(text: str) -> str:
-    return re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", text)
