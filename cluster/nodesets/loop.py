@@ -22,7 +22,7 @@ from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from cluster.nodesets import names, planning, status
+from cluster.nodesets import names, planning, status, troubles
 from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
 from cluster.nodesets.gathering import KeySteps, NodeSetGathering, WorkerTemplates
 from cluster.nodesets.nodeset import NODE_SET, WatchedNodeSet
@@ -42,7 +42,7 @@ from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
 from cluster.objects.workers import WorkerKey
 from cluster.rendering.node_sets.worker import returning
 from cluster.rendering.site import ELSEWHERE, ServedNamespaces
-from cluster.workers import gres, table
+from cluster.workers import table
 from cluster.workers.placing import HOST_ANNOTATION
 from cluster.workers.situation import WorkerPolicy
 
@@ -287,7 +287,7 @@ class NodeSetLoop:
             desired=situation.wanted,
             workers=decided,
             states=self._gathering.states(node_set),
-            promised=gres.promised(node_set.spec.extra_conf),
+            promised=troubles.promised_devices(node_set.spec.extra_conf),
             registered=self._registered(node_set),
             trouble=self._gathering.trouble(node_set),
             refusal=refusal,

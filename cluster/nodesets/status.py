@@ -14,7 +14,6 @@ from cluster.nodesets import names, troubles
 from cluster.nodesets.planning import PlannedWorker, is_current
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetStatus
-from cluster.workers import gres
 from cluster.workers.actions import WorkerDecision
 from cluster.workers.choosing import REPLACED
 from cluster.workers.situation import PodStage
@@ -273,7 +272,7 @@ def _without_devices(facts: StatusFacts) -> list[str]:
         and is_current(each.pod, facts.digest)
         and troubles.is_late(each.pod, facts.now)
         and facts.states(each.node) is not None
-        and (few := list(gres.lacking(facts.promised, facts.registered(each.node))))
+        and (few := list(troubles.lacking_devices(facts.promised, facts.registered(each.node))))
     ]
 
 

@@ -1,9 +1,11 @@
 """Why a worker does not serve, in words for its NodeSet's conditions: pure."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
 from bridge.domain import faults
+from bridge.domain.model.devices import gres
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.pod_status import why_not_ready
 from cluster.workers.situation import REASON_PREFIX, PodStage, SeenWorker
@@ -57,3 +59,23 @@ def due(pod: WorkerPodObject, now: datetime) -> timedelta | None:
     if created is None or pod.facts.stage not in (PodStage.UNSTARTED, PodStage.STARTING):
         return None
     return created + _STARTS - now
+
+
+def promised_devices(extra_conf: str) -> dict[str, int]:
+    """Return how many devices of each kind a NodeSet's `extraConf` promises: `Gres=gpu:a100:2,shard:8`."""
+    said = (word.partition("=") for word in extra_conf.split())
+    listed = ",".join(value.strip("\"'") for key, _, value in said if key.lower() == "gres")
+    return gres.by_kind(gres.counted(listed))
+
+
+def lacking_devices(promised: dict[str, int], registered: str) -> Iterator[str]:
+    """Yield of which kinds a node has fewer than was promised, in words.
+
+    Args:
+        promised: by kind.
+        registered: the node's GRES, as Slurm has them.
+    """
+    has = gres.by_kind(gres.counted(registered))
+    for kind, count in sorted(promised.items()):
+        if has.get(kind, 0) < count:
+            yield f"{has.get(kind, 0)} of {count} {kind}"

@@ -19,7 +19,7 @@ from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes.actions import SetCondition
 from bridge.domain.nodes.decision import Node, NodeSettings
 from bridge.domain.nodes.spec import Publishing
-from bridge.domain.request import build, candidates
+from bridge.domain.request import build, candidates, selection
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.overrides import Overrides
@@ -173,7 +173,7 @@ async def test_slurm_reads_our_expressions_as_kubernetes_reads_the_labels(
     bridged: Bridged, pod: Pod
 ) -> None:
     spec = built(pod, bridged.pool)
-    expected = {node.name for node in candidates.matching(KUBE_NODES, pod)}
+    expected = {node.name for node in selection.matching(KUBE_NODES, pod)}
 
     assert spec.constraints
     assert expected == await bridged.accepted_on(spec)

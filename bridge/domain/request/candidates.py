@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
@@ -21,7 +20,7 @@ from bridge.domain.model.devices.room import Lack, Shape, Task
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod, Requirement
 from bridge.domain.model.volumes import Reach
-from bridge.domain.request import expressions, fit, notation, selection
+from bridge.domain.request import fit, notation, selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +160,7 @@ def choose(
     is_seen = not lacking and not unsafe and not unseen.reaches and not avoid
     if is_seen and _may_run(pod, among, small) and (exact := _exactly(pod, among, constraints)):
         return Candidates(constraints=exact)
-    matched = matching((node.kube for node in among.nodes.values()), pod)
+    matched = tuple(selection.matching((node.kube for node in among.nodes.values()), pod))
     if not matched:
         return Candidates(
             problem=f"none of the {len(among.nodes)} nodes in Slurm both matches the pod's node "
@@ -200,8 +199,8 @@ def choose(
 def _exactly(pod: Pod, among: Pool, constraints: str) -> str | None:
     """Select exactly the nodes that suit the pod; None if features cannot tell them."""
     ours = expression(pod, among)
-    combined = expressions.conjunction(ours, constraints) if ours is not None else None
-    return combined if combined is not None and expressions.is_short(combined) else None
+    combined = notation.conjunction(ours, constraints) if ours is not None else None
+    return combined if combined is not None and _is_short(combined) else None
 
 
 def _besides(
@@ -210,7 +209,7 @@ def _besides(
     """Exclude all nodes but these, and those that features leave out."""
     for all_of in _narrowings(pod, among):
         combined = _joined(all_of, constraints, is_gang=is_gang)
-        if combined is not None and expressions.is_short(combined):
+        if combined is not None and _is_short(combined):
             others = (
                 name
                 for name, node in among.nodes.items()
@@ -241,11 +240,11 @@ def _narrowings(pod: Pod, among: Pool) -> Iterator[list[frozenset[str]]]:
 
 def _joined(all_of: Sequence[frozenset[str]], constraints: str, *, is_gang: bool) -> str | None:
     """Join our conjunction with the user's expression; None if Slurm has no way to express that."""
-    ours = "&".join(expressions.any_of(sorted(any_of)) for any_of in all_of)
-    combined = expressions.conjunction(ours, constraints)
+    ours = "&".join(notation.any_of(sorted(any_of)) for any_of in all_of)
+    combined = notation.conjunction(ours, constraints)
     if combined is not None or "*" in constraints or "|" in ours:
         return combined
-    products = None if is_gang and "[" in constraints else expressions.products(constraints)
+    products = None if is_gang and "[" in constraints else notation.products(constraints)
     if products is None:
         return None
     return "|".join(f"({ours}&{'&'.join(product)})" for product in products)
@@ -270,7 +269,7 @@ def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
     values = {node.kube.labels[key] for node in among.nodes.values() if key in node.kube.labels}
     features = sorted(f"{key}={value}" for value in values)
     matching_or = features[0] if len(features) == 1 else f"[{'|'.join(features)}]"
-    combined = expressions.conjunction(where.constraints, matching_or)
+    combined = notation.conjunction(where.constraints, matching_or)
     if combined is None or len(combined.encode()) > notation.MAX_TEXT_BYTES:
         return Candidates(problem=f"Slurm has no way to express that the pods share one {key}")
     return replace(where, constraints=combined)
@@ -294,30 +293,8 @@ def _may_run(pod: Pod, among: Pool, small: Container[KubeNode]) -> bool:
     An expression may be one that no node satisfies: each of its features is some node's, all
     together nobody's.
     """
-    suiting = _matching((node.kube for node in among.nodes.values()), pod)
+    suiting = selection.matching((node.kube for node in among.nodes.values()), pod)
     return any(kube_node.name not in small for kube_node in suiting)
-
-
-def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> tuple[KubeNodeFacts, ...]:
-    """Return the nodes that suit the pod as long as nobody changes labels or taints.
-
-    Temporary conditions (a cordon, a node that is not ready or under pressure) do not count: the
-    job may wait longer than they last, Slurm drains such a node meanwhile, and the fit check looks
-    again.
-    """
-    return tuple(_matching(kube_nodes, pod))
-
-
-def _matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> Iterator[KubeNodeFacts]:
-    selector = selection.Selector(pod.node_terms, pod.node_selector)
-    bears = cache(lambda taints: selection.untolerated(taints, pod.tolerations) is None)
-    return (
-        kube_node
-        for kube_node in kube_nodes
-        if not kube_node.is_deleting
-        and selector.selects(kube_node)
-        and bears(nodes.lasting_taints(kube_node))
-    )
 
 
 def _within(
@@ -353,10 +330,10 @@ def expression(pod: Pod, among: Pool) -> str | None:
     if not possible:
         return None
     if len(possible) == 1:
-        return "&".join(expressions.any_of(any_of) for any_of in possible[0])
+        return "&".join(notation.any_of(any_of) for any_of in possible[0])
     if (
         sum(math.prod(len(any_of) for any_of in all_of) for all_of in possible)
-        > expressions.MAX_PRODUCTS
+        > notation.MAX_PRODUCTS
     ):
         return None
     # Parentheses do not nest, so each alternative is expanded.
@@ -390,6 +367,10 @@ def _tolerated(pod: Pod, among: Pool) -> list[list[str]] | None:
     if len(tolerated) == len(among.taints):
         return []
     return [sorted(tolerated)] if among.has_taints_as_features else None
+
+
+def _is_short(text: str) -> bool:
+    return len(text.encode()) <= notation.MAX_TEXT_BYTES
 
 
 def _features(requirement: Requirement) -> list[str]:

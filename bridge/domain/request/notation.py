@@ -2,6 +2,10 @@
 
 The errors carry no text: the caller knows the field and reports its accepted form
 (`bridge.domain.request.overrides`).
+
+Feature expressions are joined and multiplied out here too. Slurm evaluates them from left to right,
+`&` and `|` with equal precedence, with one level of parentheses (measured with 26.05). So only
+`a&(b|c)&(d|e)` and `(a&b)|(a&c)` are written, which mean the same under every precedence.
 """
 
 import re
@@ -13,6 +17,9 @@ from bridge.domain import quantities
 MAX_TEXT_BYTES = 1024
 """Slurm refuses longer names, comments and expressions (422, errno 2012)."""
 
+MAX_PRODUCTS = 32
+"""More alternatives than this do not fit into an expression anyway."""
+
 MAX_NUMBER = 2**31 - 1
 
 _GRES = re.compile(r"(?:gres/)?([A-Za-z][A-Za-z0-9_-]*(?::[A-Za-z][\w.-]*)?(?::[1-9][0-9]{0,6})?)")
@@ -21,6 +28,9 @@ _CLOCK = re.compile(r"(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{1,6})")
 _JOBS = r":[1-9][0-9]{0,9}(?:\+[0-9]{1,9})?"
 _DEPENDENCY = re.compile(rf"singleton|after(?:any|ok|notok)?(?:{_JOBS})+")
 _SWITCHES = re.compile(r"[1-9][0-9]{0,5}(?:@(\S+))?")
+
+Product = tuple[str, ...]
+"""Features of which a node needs all."""
 
 
 def text(value: str) -> str:
@@ -159,3 +169,51 @@ def switches(value: str) -> str:
 def _require(condition: object) -> None:
     if not condition:
         raise ValueError
+
+
+def products(text: str) -> list[Product] | None:
+    """Multiply an expression out as Slurm evaluates it for a job of one node.
+
+    A matching OR in brackets is an ordinary one there. None if it is long, or a bracket is missing.
+    """
+    found: list[Product] = [()]
+    operator = "&"
+    outer: list[tuple[list[Product], str]] = []
+    for token in re.findall(r"[&|()\[\]]|[^&|()\[\]]+", text):
+        if token in ("&", "|"):
+            operator = token
+            continue
+        if token in ("(", "["):
+            outer.append((found, operator))
+            found, operator = [()], "&"
+            continue
+        new: list[Product] = [(token,)]
+        if token in (")", "]"):
+            if not outer:
+                return None
+            new = found
+            found, operator = outer.pop()
+        found = [a + b for a in found for b in new] if operator == "&" else found + new
+        if len(found) > MAX_PRODUCTS:
+            return None
+    return None if outer else found
+
+
+def conjunction(ours: str, users: str) -> str | None:
+    """Join two expressions so that both hold; None if Slurm's grammar cannot express that."""
+    if not users:
+        return ours
+    if "|" in _outside_brackets(ours) or "*" in users:
+        return None
+    if "|" not in _outside_brackets(users):
+        return f"{ours}&{users}"
+    return None if re.search(r"[()\[\]]", users) else f"{ours}&({users})"
+
+
+def any_of(features: Sequence[str]) -> str:
+    """Write that a node needs one of these features."""
+    return features[0] if len(features) == 1 else f"({'|'.join(features)})"
+
+
+def _outside_brackets(text: str) -> str:
+    return re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", text)

@@ -5,9 +5,11 @@ Source: <https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 
+from bridge.domain.model import nodes
 from bridge.domain.model.nodes import HARD_EFFECTS, KubeNodeFacts, Taint
 from bridge.domain.model.pods import NodeTerm, Pod, Requirement, Toleration
 
@@ -86,6 +88,24 @@ def hard_taints(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
     taints = tuple(taint for taint in kube_node.taints if taint.effect in HARD_EFFECTS)
     is_tainted = any(taint.key == UNSCHEDULABLE.key for taint in taints)
     return (*taints, UNSCHEDULABLE) if kube_node.is_unschedulable and not is_tainted else taints
+
+
+def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> Iterator[KubeNodeFacts]:
+    """Yield the nodes that suit the pod as long as nobody changes labels or taints.
+
+    Temporary conditions (a cordon, a node that is not ready or under pressure) do not count: the
+    job may wait longer than they last, Slurm drains such a node meanwhile, and the fit check looks
+    again.
+    """
+    selector = Selector(pod.node_terms, pod.node_selector)
+    bears = cache(lambda taints: untolerated(taints, pod.tolerations) is None)
+    return (
+        kube_node
+        for kube_node in kube_nodes
+        if not kube_node.is_deleting
+        and selector.selects(kube_node)
+        and bears(nodes.lasting_taints(kube_node))
+    )
 
 
 class _Term:

@@ -12,7 +12,7 @@ from bridge.domain import names
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.nodes import SlurmNodeFacts, taints_feature
 from bridge.domain.model.pods import NodeTerm, Pod, Toleration
-from bridge.domain.request import candidates
+from bridge.domain.request import candidates, selection
 from bridge.domain.request.candidates import Candidates, Pool, Unseen
 from tests.make import placing as build
 from tests.make.placing import MARK, requirement, taint, term
@@ -402,7 +402,7 @@ def test_slurm_and_kubernetes_choose_the_same_nodes(
     bridged = candidates.pool(kube_nodes, slurm_nodes, build.CLUSTER)
     found = candidates.choose(pod, bridged, avoid=tuple(avoid))
 
-    suitable = {node.name for node in candidates.matching(kube_nodes, pod)}
+    suitable = {node.name for node in selection.matching(kube_nodes, pod)}
 
     assert (suitable - avoid or suitable) == _chosen(found, slurm_nodes)
 

@@ -4,9 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Final
 
 USUAL: Mapping[str, str] = MappingProxyType({"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"})
 """Extended resources and their GRES, unless the setting `gpu_resources` of the controllers says otherwise."""
+
+_NUMBER: Final = re.compile(r"([0-9]{1,18})([KMGTP]?)", re.IGNORECASE)
+_POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
 def plain(text: str) -> str:
@@ -18,12 +22,17 @@ def counted(text: str) -> dict[str, int]:
     """Return the count of each GRES: `gpu:a100:4` has 4 of `gpu:a100`, `gpu` has one."""
     counts = {}
     for each in filter(None, plain(text).split(",")):
-        name, _, count = each.rpartition(":")
-        if count.isdecimal():
-            counts[name] = int(count)
-        else:
-            counts[each] = 1
+        name, _, last = each.rpartition(":")
+        count = number(last)
+        counts[each if count is None else name] = 1 if count is None else count
+    counts.pop("", None)
     return counts
+
+
+def number(text: str) -> int | None:
+    """Read a count, `4` or `4K` (times 1024); None if it is none, or one of a type's name."""
+    found = _NUMBER.fullmatch(text)
+    return int(found[1]) << (10 * _POWERS[found[2].upper()]) if found else None
 
 
 def by_kind(counts: Mapping[str, int]) -> dict[str, int]:

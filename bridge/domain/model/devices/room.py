@@ -4,18 +4,15 @@ Slurm takes a job that none of its nodes could ever run, and ends it at its next
 node is looked at before one is submitted. What is in use does not matter: a job may wait for it.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bridge.domain import numbers, quantities
+from bridge.domain import quantities
 from bridge.domain.model.devices import gres
 from bridge.domain.model.nodes import SlurmNodeFacts
 
-_COUNT = re.compile(r"([0-9]{1,10})([kmgtKMGT]?)")
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _WITH_TYPE = 2
 
 
@@ -121,19 +118,13 @@ def _read(text: str) -> Mapping[str, _Devices | None]:
     for each in filter(None, gres.plain(text).split(",")):
         kind, *rest = each.split(":")
         before = read.get(kind, _Devices())
-        count = _count(rest.pop()) if rest and _COUNT.fullmatch(rest[-1]) else 1
+        count = gres.number(rest[-1]) if rest else None
+        rest = rest if count is None else rest[:-1]
         if before is None or len(rest) >= _WITH_TYPE:
             read[kind] = None
             continue
         more = Counter(before.typed)
         if rest:
-            more[rest[0]] += count
-        read[kind] = _Devices(before.count + count, more)
+            more[rest[0]] += 1 if count is None else count
+        read[kind] = _Devices(before.count + (1 if count is None else count), more)
     return read
-
-
-def _count(text: str) -> int:
-    found = _COUNT.fullmatch(text)
-    number = numbers.whole(found[1], most=10**10) if found else None
-    power = _POWERS[found[2].lower()] if found else 0
-    return (number or 0) << (10 * power)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cluster.workers import gres
+from bridge.domain.model.devices import gres
+from cluster.nodesets import troubles
 
 
 @pytest.mark.parametrize(
@@ -19,12 +20,12 @@ from cluster.workers import gres
     ],
 )
 def test_devices_are_counted_by_kind(text: str, counts: dict[str, int]) -> None:
-    assert counts == gres.counted(text)
+    assert counts == gres.by_kind(gres.counted(text))
 
 
 def test_what_a_nodeset_promises() -> None:
-    assert {"gpu": 4, "nic": 1} == gres.promised("CPUs=4 gres=gpu:a100:4,nic Weight=2")
-    assert {} == gres.promised("Features=gres Weight=2")
+    assert {"gpu": 4, "nic": 1} == troubles.promised_devices("CPUs=4 gres=gpu:a100:4,nic Weight=2")
+    assert {} == troubles.promised_devices("Features=gres Weight=2")
 
 
 @pytest.mark.parametrize(
@@ -37,4 +38,4 @@ def test_what_a_nodeset_promises() -> None:
     ],
 )
 def test_what_a_node_lacks(registered: str, said: list[str]) -> None:
-    assert said == list(gres.lacking({"gpu": 2}, registered))
+    assert said == list(troubles.lacking_devices({"gpu": 2}, registered))
