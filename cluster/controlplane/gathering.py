@@ -1,7 +1,5 @@
 """Read what an object of the control plane names, and have its bodies made."""
 
-import base64
-import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,7 +23,7 @@ from cluster.controlplane.part import PartObject, WatchedPart
 from cluster.controlplane.partition_readings import PartitionReadings
 from cluster.controlplane.rest_tls import GatheredTls, RestCertificates
 from cluster.controlplane.trials import TrialOutcome, Trials, TrialVerdict
-from cluster.keys import naming, token_policy, tokens
+from cluster.keys import naming, secrets, token_policy, tokens
 from cluster.keys.naming import LEAST_BYTES, KeyUse, NamedKey
 from cluster.keys.token_policy import TokenPolicy
 from cluster.keys.tokens import KeptToken, WantedToken
@@ -229,7 +227,7 @@ class PartGathering:
                 f"there is no Secret {reference.name}: create it with the password of the database"
             )
             return GatheredPart(made=Refused((Fault(f"{at}.name", text),)))
-        password = _text(secret, reference, at)
+        password = secrets.text(secret, reference, at)
         if isinstance(password, Fault):
             return GatheredPart(made=Refused((password,)))
         return GatheredPart(made=self._bodies.accounting(part, password, key_step=step), keys=keys)
@@ -270,7 +268,7 @@ class PartGathering:
             text = f"there is no Secret {reference.name}: create it with the configuration of sssd"
             conf: str | Fault = Fault(f"{at}.name", text)
         else:
-            conf = _text(secret, reference, at)
+            conf = secrets.text(secret, reference, at)
         if isinstance(conf, Fault):
             wrong.append(conf)
         if wrong or not isinstance(controller, ControllerObject):
@@ -299,7 +297,7 @@ class PartGathering:
         place = token_place(part)
         found = (await self._secret(namespace, place.name) or {}).get(place.key)
         wanted = WantedToken(user=spec.username, lifetime_s=lifetime_s, is_renewed=spec.refresh)
-        there = (_decoded(found or "") or b"").decode(errors="replace")
+        there = (secrets.decoded(found or "") or b"").decode(errors="replace")
         kept = tokens.kept_or_signed(wanted, there, key, now=self._clock.now())
         return GatheredPart(made=(token_body(part, kept.token).body,), token=kept)
 
@@ -316,7 +314,7 @@ class PartGathering:
             return Fault(f"{at}.name", text)
         if reference.key not in secret:
             return Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}")
-        key = _decoded(secret[reference.key]) or b""
+        key = secrets.decoded(secret[reference.key]) or b""
         least = LEAST_BYTES[KeyUse.TOKENS]
         if len(key) < least:
             text = f"expected at least {least} bytes in {reference.key} of Secret {reference.name}, found {len(key)}"
@@ -379,25 +377,6 @@ class PartGathering:
 def _step(ring: KeyRing | Fault | None) -> int:
     """Return the step that daemons are to have; that of the key itself while none is known."""
     return ring.step if isinstance(ring, KeyRing) else 0
-
-
-def _decoded(encoded: str) -> bytes | None:
-    try:
-        return base64.b64decode(encoded, validate=True)
-    except binascii.Error:
-        return None
-
-
-def _text(secret: Mapping[str, str], reference: KeyOfObject, at: str) -> str | Fault:
-    """Return the text that stands in a Secret, or what is wrong with it."""
-    if reference.key not in secret:
-        return Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}")
-    wrong = Fault(f"{at}.key", f"expected text in {reference.key} of Secret {reference.name}")
-    found = _decoded(secret[reference.key])
-    try:
-        return found.decode() if found is not None else wrong
-    except UnicodeDecodeError:
-        return wrong
 
 
 def _references(part: ControllerObject) -> Iterable[str]:

@@ -223,7 +223,7 @@ class ControlLoop:
         if gathered.tls and gathered.tls.authorities and isinstance(of, RestApiObject):
             await self._gathering.certificates.keep(of, gathered.tls.authorities)
         failure = await belongings.apply(self._kube, judged, possessor)
-        failure = failure or await self._hurry(of, gathered)
+        failure = failure or await self._gathering.trials.hurry(of.metadata, gathered.tries)
         # While a configuration is refused, it is not known what its change would take away.
         if failure is None and not gathered.configured:
             unwanted = leftovers(found.kind, found.metadata, gathered.made)
@@ -235,11 +235,6 @@ class ControlLoop:
         workloads = await self._workloads(gathered.made)
         facts = replace(facts, failures=failures, workloads=workloads, key=key.decision)
         return _Acted(found, facts, failure, gathered.due or key.due)
-
-    async def _hurry(self, of: PartObject, gathered: GatheredPart) -> PeerError | None:
-        if not gathered.tries or not isinstance(of, ControllerObject):
-            return None
-        return await self._gathering.trials.hurry(of, gathered.tries)
 
     async def _see_to_key(
         self, found: WatchedPart, ring: KeyRing

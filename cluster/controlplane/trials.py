@@ -115,7 +115,7 @@ class Trials:
         Raises:
             KubeError: its pods were not listed: look again.
         """
-        pods = await self._pods(part)
+        pods = await self._pods(part.metadata)
         found = of_all([await self._asked(each, digest) for each in pods])
         awaited = self._awaited.get(part.metadata.uid)
         if found.outcome is not TrialOutcome.NOT_TRIED:
@@ -126,16 +126,16 @@ class Trials:
             return replace(found, is_coming=False)
         return found
 
-    async def hurry(self, part: ControllerObject, digest: str) -> PeerError | None:
+    async def hurry(self, controller: ObjectMetadata, digest: str) -> PeerError | None:
         """Change the pods, so that their kubelets bring new files at once and not within two minutes; return what failed."""
-        awaited = self._awaited.get(part.metadata.uid)
+        awaited = self._awaited.get(controller.uid)
         if awaited is None or awaited.digest != digest or awaited.nudges >= len(_NUDGES):
             return None
         if self._clock.now() < awaited.since + _NUDGES[awaited.nudges]:
             return None
         annotations = {CONFIGURATION_ANNOTATION: f"{digest} {awaited.nudges + 1}"}
         try:
-            pods = [each for each in await self._pods(part) if _tries(each)]
+            pods = [each for each in await self._pods(controller) if _tries(each)]
             awaited.nudges += bool(pods)
             for pod in pods:
                 await self._kube.request(
@@ -150,10 +150,10 @@ class Trials:
             return error
         return None
 
-    async def _pods(self, part: ControllerObject) -> tuple[_Pod, ...]:
-        labels = selecting("slurmctld", part.metadata.name).items()
+    async def _pods(self, controller: ObjectMetadata) -> tuple[_Pod, ...]:
+        labels = selecting("slurmctld", controller.name).items()
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels))
-        where = paths.collection("v1", "pods", part.metadata.namespace)
+        where = paths.collection("v1", "pods", controller.namespace)
         params = {"labelSelector": selector, "limit": str(_MOST_PODS)}
         found = decode.decoded(_pods, "pods", await self._kube.request("GET", where, params=params))
         return tuple(each for each in found.items if each.metadata.deletion_timestamp is None)

@@ -1,6 +1,7 @@
 """Read and create the Secrets with keys; what stands there is never changed."""
 
 import base64
+import binascii
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from bridge.kube import decode, errors, paths
 from bridge.kube.client import KubeClient
 from cluster.keys import naming
 from cluster.keys.naming import NamedKey, SecretToMake, SeenSecret
+from cluster.objects.parts import KeyOfObject
 
 RandomBytes = Callable[[int], bytes]
 """Returns so many bytes that nobody can guess."""
@@ -130,3 +132,23 @@ def _collection(namespace: str) -> str:
 def _length(encoded: str) -> int:
     """Return how many bytes there are in base64 with padding."""
     return len(encoded) * 3 // 4 - encoded.count("=")
+
+
+def decoded(encoded: str) -> bytes | None:
+    """Return what base64 stands for; None if it is none."""
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        return None
+
+
+def text(secret: Mapping[str, str], reference: KeyOfObject, at: str) -> str | Fault:
+    """Return the text that stands in a Secret, or what is wrong with it."""
+    if reference.key not in secret:
+        return Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}")
+    wrong = Fault(f"{at}.key", f"expected text in {reference.key} of Secret {reference.name}")
+    found = decoded(secret[reference.key])
+    try:
+        return found.decode() if found is not None else wrong
+    except UnicodeDecodeError:
+        return wrong
