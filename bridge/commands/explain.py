@@ -9,7 +9,7 @@ something is refused.
 
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +25,8 @@ from bridge.commands.installation import Installation, excluded_namespaces
 from bridge.commands.line.options import FormatOption, Namespace, ReleaseNamespace, Way
 from bridge.commands.output import Format
 from bridge.domain import caps, names
-from bridge.domain.diagnosis import namespaces
+from bridge.domain.diagnosis import explained, namespaces
+from bridge.domain.diagnosis.explained import Explained
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid
 from bridge.domain.model.claims import asking, profiles
@@ -59,28 +60,6 @@ _HIDDEN = frozenset({"admin_comment", "flags", "current_working_directory", "ext
 """Fields of a submission that are the same for every job or not meant for people."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
-    """The explanation of one pod template of a manifest."""
-
-    where: str
-    """`Job/train spec.template in namespace research`."""
-    faults: tuple[str, ...] = ()
-    job: dict[str, object] | None = None
-    """What would be submitted for one such pod, or for its gang; None if that cannot be determined."""
-    components: tuple[dict[str, object], ...] = ()
-    """Further components of that job, if a gang's pods differ in size."""
-    pods: int = 1
-    """The number of pods the job is for."""
-    claims: tuple[str, ...] = ()
-    """What each request of the pod's resource claims becomes: `gpus/one: 1 of example = gpu:a100`."""
-    warnings: tuple[str, ...] = ()
-    """What has no effect."""
-    rule: str = ""
-    """The policy rule that applies to the caller."""
-    note: str = ""
-
-
 def command(
     file: Annotated[str, typer.Argument(help="Manifest to explain; - reads standard input.")],
     *,
@@ -92,15 +71,13 @@ def command(
     """Show what a manifest would become in Slurm and what is wrong with it. Creates nothing."""
     documents = _documents(file)
     where = namespace or way.namespace
-    explained = access.run(
-        way, lambda opened: _explain(opened, documents, where, release_namespace)
-    )
+    answers = access.run(way, lambda opened: _explain(opened, documents, where, release_namespace))
     if form in (Format.JSON, Format.YAML):
-        output.document([output.plain(one) for one in explained], form)
+        output.document([output.plain(one) for one in answers], form)
     else:
-        for one in explained:
+        for one in answers:
             _print(one)
-    raise typer.Exit(REFUSED if any(one.faults for one in explained) else 0)
+    raise typer.Exit(REFUSED if any(one.faults for one in answers) else 0)
 
 
 def _documents(file: str) -> Sequence[dict[str, Any]]:
@@ -398,14 +375,6 @@ def _print(one: Explained) -> None:
     about = {"policy rule": one.rule or None, "pods": one.pods if one.pods > 1 else None}
     lines = {name: value for name, value in about.items() if value is not None} | (one.job or {})
     width = max(map(len, lines), default=0)
-    for name, value in [*lines.items(), *_differences(one)]:
+    for name, value in [*lines.items(), *explained.differences(one)]:
         text = ",".join(map(str, value)) if isinstance(value, list) else output.number(value)
         screen.print(Text.assemble("  ", (name.ljust(width), "dim"), "  ", text))
-
-
-def _differences(one: Explained) -> Iterator[tuple[str, str]]:
-    """Describe each further component by its differences from the first."""
-    first = one.job or {}
-    for number, component in enumerate(one.components, 2):
-        other = (f"{name} {value}" for name, value in component.items() if first.get(name) != value)
-        yield f"component {number}", ", ".join(other)

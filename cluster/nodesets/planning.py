@@ -323,8 +323,7 @@ def stamped(
         "ownerReferences": [owner],
     }
     marks = {names.KUBE_NODE_ANNOTATION: key.kube_node} if isinstance(key, OnNode) else {}
-    if lost_jobs:
-        marks[LOST_JOBS_ANNOTATION] = lost_jobs
+    marks |= {LOST_JOBS_ANNOTATION: lost_jobs} if lost_jobs else {}
     if marks:
         metadata["annotations"] = {**(given.get("annotations") or {}), **marks}
     return {"apiVersion": "v1", "kind": "Pod", **body, "metadata": metadata}

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.commands import explain
-from bridge.domain.diagnosis import overview, queue, why
+from bridge.domain.diagnosis import explained, overview, queue, why
 from bridge.domain.diagnosis.doctor import findings
 from tests.architecture.machine_names import machine_names
 
@@ -26,7 +25,7 @@ JSON_FIELDS = {
     queue.QueueEntry: "namespace workload pods running job state user account partition priority gpus age start nodes reason",
     why.Diagnosis: "stage state why next_step details",
     findings.Finding: "check verdict found fix",
-    explain.Explained: "where job faults rule note",
+    explained.Explained: "where job faults rule note",
     overview.NodeRow: "kube_node slurm_node kubernetes slurm cpus slurm_cpus used_cpus memory_mib slurm_memory_mib"
     " gres reason mismatch",
 }

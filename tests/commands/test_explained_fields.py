@@ -8,9 +8,10 @@ import pytest
 from typing_extensions import override
 
 from bridge.commands.access import Access
-from bridge.commands.explain import Explained, _Explainer
+from bridge.commands.explain import _Explainer
 from bridge.commands.installation import Installation
 from bridge.domain import names
+from bridge.domain.diagnosis.explained import Explained
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.workloads.kinds import kueue
 from bridge.kube.client import KubeClient

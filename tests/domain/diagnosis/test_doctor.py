@@ -397,5 +397,4 @@ def test_every_check_has_a_name_of_its_own() -> None:
 def test_an_answer_that_took_long_is_no_clock_that_is_wrong(told_s: float, skew_s: float) -> None:
     asked, answered = (datetime.fromtimestamp(at_s, UTC) for at_s in (10.5, 30.0))
     told = datetime.fromtimestamp(told_s, UTC)
-
     assert skew_s == clocks.skew_s(told, asked=asked, answered=answered)
