@@ -10,6 +10,8 @@ USUAL: Mapping[str, str] = MappingProxyType({"nvidia.com/gpu": "gpu", "amd.com/g
 """Extended resources and their GRES, unless the setting `gpu_resources` of the controllers says otherwise."""
 
 _NUMBER: Final = re.compile(r"([0-9]{1,18})([KMGTP]?)", re.IGNORECASE)
+_MOST: Final = 2**63 - 1
+"""Slurm counts in 64 bits."""
 _POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
@@ -32,7 +34,9 @@ def counted(text: str) -> dict[str, int]:
 def number(text: str) -> int | None:
     """Read a count, `4` or `4K` (times 1024); None if it is none, or one of a type's name."""
     found = _NUMBER.fullmatch(text)
-    return int(found[1]) << (10 * _POWERS[found[2].upper()]) if found else None
+    if found is None:
+        return None
+    return min(int(found[1]) << (10 * _POWERS[found[2].upper()]), _MOST)
 
 
 def by_kind(counts: Mapping[str, int]) -> dict[str, int]:
