@@ -265,9 +265,13 @@ HANGS_UP = """\
 #!/bin/bash
 trap 'echo HUP >> "$0.signals"' HUP
 echo "$@" > "$0.called"
-for ((i = 0; i < 60; i++)); do sleep 0.1; done
+asked=${0%/*}/sinfo.called
+for ((i = 0; i < 300; i++)); do
+  [ ! -e "$asked" ] || [ "$(wc -l < "$asked")" -lt 4 ] || exit 0
+  sleep 0.1
+done
 """
-"""A slurmd that takes SIGHUP; six seconds long."""
+"""A slurmd that takes SIGHUP, and ends when it has been asked for four times."""
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ async def test_assign_leaves_other_gates_labels_and_annotations_alone(
         names.NODE_ANNOTATION: NODE,
         names.SLUID_ANNOTATION: SLUID,
         names.GRANT_ANNOTATION: "granted",
+        **names.AUTOSCALERS,
     } == assigned.annotations
 
 
