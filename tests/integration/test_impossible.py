@@ -75,6 +75,27 @@ def test_a_pod_that_slurm_finds_impossible_waits_until_nodes_change(
     wait_until(lambda: _is_tried_again(worlds, uid), PATIENCE_S, sandbox=worlds.sandbox)
 
 
+@pytest.fixture
+def roots_alone(worlds: Worlds) -> Iterator[str]:
+    """A partition that takes jobs of root's alone."""
+    name = "roots-alone"
+    worlds.scontrol("create", f"PartitionName={name}", "RootOnly=YES", "Nodes=ALL")
+    yield name
+    worlds.scontrol("delete", f"PartitionName={name}")
+
+
+def test_a_pod_in_a_partition_of_roots_alone_waits_and_says_so(
+    worlds: Worlds, roots_alone: str
+) -> None:
+    """Slurm takes the job, as root's token submits it, and ends it before it begins."""
+    worlds.submit("barred", annotations={f"{_ASK}/partition": roots_alone})
+
+    told = worlds.await_pod("barred", lambda pod: condition(pod).get("reason") == "NeverRunnable")
+
+    assert "RootOnly" in condition(told)["message"]
+    assert (is_gated(told), "Pending") == (True, told["status"]["phase"])
+
+
 def _is_tried_again(worlds: Worlds, uid: str) -> bool:
     """Meanwhile the controllers may have taken the features away: then Slurm refuses to take it."""
     told = worlds.pod("never") or {"status": {}}

@@ -46,7 +46,8 @@ EXPLANATIONS: Mapping[str, Explanation] = MappingProxyType(
         "JobArrayTaskLimit": Explanation("its array already runs as many tasks as it may at once"),
         "BadConstraints": Explanation(
             "no node can ever satisfy what it asks for",
-            "delete the pod, and ask for less or for other features: sinfo -o '%N %c %m %G %f'",
+            "delete the pod, and ask for less, for other features, or for a partition that is not"
+            " root's alone (RootOnly): sinfo -o '%N %c %m %G %f'; scontrol show partition",
         ),
         "Constraints": Explanation(
             "no node can satisfy its constraints", "ask for other features: sinfo -o '%N %f'"
