@@ -2,8 +2,8 @@
 
 kube-apiserver calls it when a pod or a SlurmJob is created: `POST /mutate` hands the pod over and
 refuses nothing, `POST /validate` says all that is wrong with what other webhooks have made of it in
-between. If the chart says so, `POST /admit` does both for pods in one call. All are answered from the request alone: no other server is asked,
-no state is kept.
+between. If the chart says so, `POST /admit` does both for pods in one call. `POST /keep` is called for an update of a pod that would take off it what it has
+from us. All are answered from the request alone: no other server is asked, no state is kept.
 """
 
 import time
@@ -93,6 +93,12 @@ class PodReviewer:
         verdict = admission.validate(pod, self._defaults, self._rules(pod), self._scheduler_name)
         return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
+    def keep(self, review: wire.Review) -> Reviewed:
+        """Leave on a changed pod what it has from us."""
+        pod = wire.draft(review)
+        verdict = admission.keep(pod, wire.before(review), self._scheduler_name)
+        return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
+
     def _rules(self, pod: Draft) -> Policy:
         is_test = self._self_test_namespace and pod.namespace == self._self_test_namespace
         return selftest.POLICY if is_test else self._policy()
@@ -104,10 +110,17 @@ def create(pods: PodReviewer, *others: Reviewer, metrics: Metrics) -> FastAPI:
     only_pods: dict[str, Reviewer] = {pods.created: pods}
     apart = ReviewsApart()
 
-    async def answer(request: Request, known: Mapping[str, Reviewer], step: Step) -> Response:
+    async def answer(
+        request: Request, known: Mapping[str, Reviewer], step: Step, *, updated: bool = False
+    ) -> Response:
         began = time.perf_counter()
         response, outcome = await _review(
-            request.headers.get("content-type", ""), await request.body(), known, step, apart
+            request.headers.get("content-type", ""),
+            await request.body(),
+            known,
+            step,
+            apart,
+            updated=updated,
         )
         metrics.webhook.review(outcome, time.perf_counter() - began)
         return response
@@ -121,11 +134,15 @@ def create(pods: PodReviewer, *others: Reviewer, metrics: Metrics) -> FastAPI:
     async def validate(request: Request) -> Response:
         return await answer(request, known, lambda reviewer: reviewer.validate)
 
+    async def keep(request: Request) -> Response:
+        return await answer(request, only_pods, lambda _: pods.keep, updated=True)
+
     app = FastAPI(title="slurm-bridge webhook", docs_url=None, redoc_url=None, openapi_url=None)
     # Plain routes: resolving dependencies and parsing the body took two fifths of a call's CPU.
     app.add_route("/mutate", mutate, methods=["POST"])
     app.add_route("/admit", admit, methods=["POST"])
     app.add_route("/validate", validate, methods=["POST"])
+    app.add_route("/keep", keep, methods=["POST"])
     return app
 
 
@@ -135,6 +152,8 @@ async def _review(
     known: Mapping[str, Reviewer],
     step: Step,
     apart: ReviewsApart,
+    *,
+    updated: bool,
 ) -> tuple[Response, str]:
     """Return the answer and its one-word result."""
     if content_type.partition(";")[0].strip().lower() != JSON:
@@ -147,7 +166,7 @@ async def _review(
         code = HTTPStatus.BAD_REQUEST
         _log.warning("admission.malformed", error=str(error))
         return Response(answers.status(code, str(error)), code, media_type=JSON), "malformed"
-    reviewer = known.get(review.created)
+    reviewer = known.get(review.updated if updated else review.created)
     if reviewer is None:
         return Response(answers.answer(review.uid, Verdict()), media_type=JSON), "passed"
     look = step(reviewer)
@@ -165,7 +184,7 @@ async def _review(
         _log.exception("admission.crashed", namespace=review.namespace, name=name)
         code = HTTPStatus.INTERNAL_SERVER_ERROR
         why = (
-            f"{reviewer.kind} {review.namespace}/{name} was not created: slurm-bridge failed to review it, which is a bug"
+            f"{reviewer.kind} {review.namespace}/{name} was not {'changed' if updated else 'created'}: slurm-bridge failed to review it, which is a bug"
             f" ({type(error).__name__}: {shortened(str(error), 256)}); report it, and leave out what is unusual in it"
         )
         return Response(answers.refusal(review.uid, why, code), media_type=JSON), "crashed"

@@ -4,7 +4,7 @@ Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admi
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -53,6 +53,7 @@ class _Request(_Struct):
     namespace: str = ""
     user_info: _User = msgspec.field(default_factory=_User)
     object: msgspec.Raw = msgspec.Raw()
+    old_object: msgspec.Raw = msgspec.Raw()
 
 
 class _Review(_Struct):
@@ -208,8 +209,12 @@ class Review:
     requester: Requester
     created: str
     """What is created: `Pod`, `SlurmJob.slurm-bridge.dev` …; "" for any other request."""
+    updated: str
+    """The same for an update of the object, not of a subresource."""
     document: bytes
     """The object as JSON."""
+    before: bytes
+    """As it was before an update; b"null" or b"" for none."""
 
 
 def read(body: bytes) -> Review:
@@ -229,15 +234,16 @@ def read(body: bytes) -> Review:
     request = review.request
     if request is None or not request.uid:
         raise NotAReviewError("the AdmissionReview has no request.uid to answer to")
-    kind = request.kind
+    kind = f"{request.kind.kind}.{request.kind.group}".removesuffix(".")
+    operation = "" if request.sub_resource else request.operation
     return Review(
         uid=request.uid,
         namespace=request.namespace,
         requester=Requester(user=request.user_info.username, groups=request.user_info.groups),
-        created=f"{kind.kind}.{kind.group}".removesuffix(".")
-        if (request.operation, request.sub_resource) == ("CREATE", "")
-        else "",
+        created=kind if operation == "CREATE" else "",
+        updated=kind if operation == "UPDATE" else "",
         document=bytes(request.object),
+        before=bytes(request.old_object),
     )
 
 
@@ -262,6 +268,15 @@ def draft(review: Review) -> Draft:
         return _draft(_pod.decode(review.document), review)
     except (ValueError, RecursionError) as error:
         raise MalformedObjectError(f"request.object is not a pod: {error}") from error
+
+
+def before(review: Review) -> Draft:
+    """Read the pod as it was before an update.
+
+    Raises:
+        MalformedObjectError: there is none.
+    """
+    return draft(replace(review, document=review.before))
 
 
 def _draft(pod: _Pod, review: Review) -> Draft:

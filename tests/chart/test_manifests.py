@@ -229,12 +229,7 @@ def test_scheduler_asks_us_and_nobody_else(chart: Rendered) -> None:
 @pytest.mark.parametrize("calls", ["one", "two"])
 def test_webhook_is_asked_at_create_in_selected_namespaces_only(render: Render, calls: str) -> None:
     chart = render({"admission": {"calls": calls}})
-    hooks = [
-        webhook
-        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-        for configuration in chart.of_kind(kind).values()
-        for webhook in configuration["webhooks"]
-    ]
+    hooks = [hook for hook in hooks_of(chart) if hook["name"] != "keep.slurm-bridge.dev"]
 
     asked = [
         (hook["clientConfig"]["service"]["path"], hook.get("reinvocationPolicy")) for hook in hooks
@@ -243,6 +238,34 @@ def test_webhook_is_asked_at_create_in_selected_namespaces_only(render: Render, 
     assert asked == ([("/admit", "IfNeeded")] if calls == "one" else in_two)
     for webhook in hooks:
         check_when_it_is_asked(webhook)
+
+
+@pytest.mark.parametrize("by", ["webhook", "policy"])
+def test_no_update_waits_for_the_webhook_but_those_that_would_be_refused(
+    render: Render, by: str
+) -> None:
+    chart = render({"admission": {"mutate": by}}, kube_version="1.36.0")
+    (keeps,) = [hook for hook in hooks_of(chart) if hook["rules"][0]["operations"] != ["CREATE"]]
+
+    assert ("/keep", "Ignore") == (
+        keeps["clientConfig"]["service"]["path"],
+        keeps["failurePolicy"],
+    )
+    assert [("UPDATE", "pods")] == [
+        (*rule["operations"], *rule["resources"]) for rule in keeps["rules"]
+    ]
+    assert {"matchLabels": {names.BRIDGED_LABEL: "true"}} == keeps["objectSelector"]
+    assert names.ENABLED_LABEL in keeps["namespaceSelector"]["matchLabels"]
+    assert 1 == len(keeps["matchConditions"])
+
+
+def hooks_of(chart: Rendered) -> list[Manifest]:
+    return [
+        webhook
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        for configuration in chart.of_kind(kind).values()
+        for webhook in configuration["webhooks"]
+    ]
 
 
 def check_when_it_is_asked(webhook: Manifest) -> None:

@@ -307,7 +307,8 @@ def test_a_groups_own_topology_is_taken_without_the_webhook_too(
 def test_a_policy_takes_the_webhooks_place(render: Render) -> None:
     chart = render(BY_POLICY)
 
-    assert {} == chart.of_kind("MutatingWebhookConfiguration")
+    (keeping,) = chart.of_kind("MutatingWebhookConfiguration")["slurm-bridge"]["webhooks"]
+    assert "keep.slurm-bridge.dev" == keeping["name"]
     (validating,) = chart.of_kind("ValidatingWebhookConfiguration")["slurm-bridge"]["webhooks"]
     assert ("validate.slurm-bridge.dev", "Ignore") == (
         validating["name"],
@@ -329,7 +330,7 @@ def test_a_policy_takes_the_webhooks_place(render: Render) -> None:
 def test_the_mutating_webhook_always_fails_closed(render: Render) -> None:
     chart = render({"webhook": {"failurePolicy": "Ignore"}})
 
-    (mutating,) = chart.of_kind("MutatingWebhookConfiguration")["slurm-bridge"]["webhooks"]
+    mutating, _ = chart.of_kind("MutatingWebhookConfiguration")["slurm-bridge"]["webhooks"]
     assert "Fail" == mutating["failurePolicy"]
     assert {} == chart.of_kind("MutatingAdmissionPolicy")
 

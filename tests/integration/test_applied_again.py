@@ -1,6 +1,7 @@
 """GitOps: the manifest of a pod is applied again while it runs, and there is nothing to change.
 
-What we write into a placed pod lies beside what its user wrote, never inside.
+What we write into a placed pod lies beside what its user wrote. Where it cannot, as the API server
+replaces the whole field, the webhook leaves ours there.
 """
 
 import json
@@ -21,7 +22,9 @@ _WRITTEN: Mapping[str, Mapping[str, Any]] = {
     "nothing": {},
     "selector": {"nodeSelector": {"kubernetes.io/os": "linux"}},
     "scheduler": {"schedulerName": names.SCHEDULER_NAME},
-    "tolerations": {
+    "default-scheduler": {"schedulerName": names.DEFAULT_SCHEDULER_NAME},
+    "tolerations": {"tolerations": [{"key": "example.com/dear", "operator": "Exists"}]},
+    "tolerations-and-ours": {
         "tolerations": [
             {"key": "example.com/dear", "operator": "Exists"},
             {"key": names.MANAGED_NODE_TAINT, "operator": "Exists"},
@@ -29,6 +32,10 @@ _WRITTEN: Mapping[str, Mapping[str, Any]] = {
     },
     "required": {"affinity": {"nodeAffinity": {}}},
     "alternatives": {"affinity": {"nodeAffinity": {}}},
+    "waiting": {
+        "schedulerName": names.DEFAULT_SCHEDULER_NAME,
+        "tolerations": [{"key": "example.com/dear", "operator": "Exists"}],
+    },
     "both": {"affinity": {"nodeAffinity": {}}, "nodeSelector": {"kubernetes.io/os": "linux"}},
     "preferred": {
         "affinity": {
@@ -40,6 +47,7 @@ _WRITTEN: Mapping[str, Mapping[str, Any]] = {
         }
     },
 }
+_NOTES = {"waiting": {f"{names.REQUEST_PREFIX}hold": "true"}}
 _TERMS = {
     "required": [{"matchExpressions": [_LINUX]}],
     "alternatives": [{"matchExpressions": [_LINUX]}, {"matchFields": [_BY_NAME]}],
@@ -58,7 +66,11 @@ def manifest(name: str) -> dict[str, Any]:
         "metadata": {
             "name": name,
             "labels": {"app": name},
-            "annotations": {"example.com/note": "of its user", **played(seconds=600)},
+            "annotations": {
+                "example.com/note": "of its user",
+                **_NOTES.get(name, {}),
+                **played(seconds=600),
+            },
         },
         "spec": {"containers": [container()], **spec},
     }
@@ -72,17 +84,25 @@ def test_an_unchanged_manifest_is_applied_again(
     pods = [manifest(name) for name in _WRITTEN]
     written.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
     kubectl(worlds, "apply", *how, "--filename", str(written))
-    for name in _WRITTEN:
+    worlds.await_pod("waiting", lambda pod: names.JOB_ID_LABEL in pod["metadata"]["labels"])
+    for name in _WRITTEN.keys() - {"waiting"}:
         pod = worlds.await_phase(name, "Running")
         assert manifest(name)["spec"].get("nodeSelector") == pod["spec"].get("nodeSelector")
         if terms := _TERMS.get(name):
             (of_nodes,) = pod["spec"]["affinity"].values()
             assert [terms] == [each["nodeSelectorTerms"] for each in of_nodes.values()]
 
+    before = versions(worlds)
     kubectl(worlds, "diff", *how, "--filename", str(written))  # fails if there is any
     again = kubectl(worlds, "apply", *how, "--filename", str(written))
 
     assert len(_WRITTEN) == len(again.splitlines())
+    assert before == versions(worlds)
+
+
+def versions(worlds: Worlds) -> dict[str, str]:
+    pods = worlds.sandbox.admin.get(f"{worlds.path}/pods")["items"]
+    return {pod["metadata"]["name"]: pod["metadata"]["resourceVersion"] for pod in pods}
 
 
 def kubectl(worlds: Worlds, verb: str, *arguments: str) -> str:

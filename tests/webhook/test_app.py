@@ -186,6 +186,24 @@ def test_whatever_is_no_new_pod_passes(webhook: Webhook, path: str, body: bytes)
     assert {"allowed", "uid"} == response.keys()
 
 
+def test_an_update_gets_back_what_a_pod_has_from_us(webhook: Webhook) -> None:
+    """And no new pod, no status and no other kind is looked at."""
+    pod = json.loads(recorded("update"))["request"]["object"]
+    before = {**pod, "spec": {**pod["spec"], "schedulerName": names.SCHEDULER_NAME}}
+    before["spec"]["tolerations"] = [TOLERATION]
+    after = {**pod, "spec": {**pod["spec"], "schedulerName": "default-scheduler"}}
+    after["spec"].pop("tolerations", None)
+    taken = {"object": after, "oldObject": before}
+
+    response = webhook.review("/keep", edited("update", **taken))
+    assert {
+        "/spec/schedulerName": names.SCHEDULER_NAME,
+        "/spec/tolerations": [TOLERATION],
+    } == patch_of(response)
+    for name in ("pod", "status-update", "delete", "binding"):
+        assert {"allowed", "uid"} == webhook.review("/keep", edited(name, **taken)).keys()
+
+
 @pytest.mark.parametrize("path", ["/admit", "/validate"])
 @pytest.mark.parametrize(
     ("pod", "complaint"),

@@ -178,6 +178,29 @@ def validate(
     return Verdict(faults=bounded(faults), warnings=_warned(pod) if is_ours else ())
 
 
+def keep(pod: Draft, before: Draft, scheduler_name: str = names.SCHEDULER_NAME) -> Verdict:
+    """Leave on a changed pod the schedulerName and the toleration that it has from us.
+
+    An apply of what its user wrote would take them off, as it replaces these fields whole, and the
+    API server would refuse that. A scheduler that is not ours stays written, and is refused.
+    """
+    ours = names.schedulers(scheduler_name)
+    if before.scheduler_name not in ours:
+        return Verdict()
+    return Verdict(patch=tuple(_kept(pod, before, ours)))
+
+
+def _kept(pod: Draft, before: Draft, ours: tuple[str, ...]) -> Iterator[Operation]:
+    if pod.scheduler_name != before.scheduler_name and pod.scheduler_name in (
+        "",
+        names.DEFAULT_SCHEDULER_NAME,
+        *ours,
+    ):
+        yield json_patch.add("/spec/schedulerName", before.scheduler_name)
+    if any(map(_tolerates_managed_nodes, before.tolerations or ())):
+        yield from _tolerating(pod)
+
+
 def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
     """Check whether this is an ordinary pod.
 
@@ -241,6 +264,10 @@ def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Ope
         yield _append("/spec/schedulingGates", {"name": names.GATE}, pod.gates)
     if names.FINALIZER not in (pod.finalizers or ()):
         yield _append("/metadata/finalizers", names.FINALIZER, pod.finalizers)
+    yield from _tolerating(pod)
+
+
+def _tolerating(pod: Draft) -> Iterator[Operation]:
     if not any(map(_tolerates_managed_nodes, pod.tolerations or ())):
         toleration = {"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}
         yield _append("/spec/tolerations", toleration, pod.tolerations)

@@ -78,6 +78,13 @@ t.?key.orValue('') in ['', '{{ include "slurm-bridge.managedNodeTaint" .root }}'
 t.?effect.orValue('') in ['', '{{ .root.Values.config.controllers.taint_effect }}'])
 {{- end }}
 
+{{/* The pod carries our toleration, or one that covers it. (dict "root" $ "pod" "object") */}}
+{{- define "slurm-bridge.cel.hasToleration" -}}
+{{ .pod }}.spec.?tolerations.orValue([]).exists(t,
+t.?operator.orValue('') == 'Exists' && t.?effect.orValue('') == '' &&
+t.?key.orValue('') in ['', '{{ include "slurm-bridge.managedNodeTaint" .root }}'])
+{{- end }}
+
 {{/* The pod does not tolerate that taint, or did before. Its own definition, as no policy's condition may have variables. (dict "old" pod "new" pod) */}}
 {{- define "slurm-bridge.cel.keepsFromTaint" -}}
 !{{ include "slurm-bridge.cel.toleratesTaint" .new }} ||
