@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sandbox.image.slurm import SlurmImage
-from sandbox.operator.serving import SLURM_CONF
+from sandbox.operator.serving import CGROUP_CONF, SLURM_CONF
 from tests.realnodes.in_pods import NAMESPACE, STARTS_S, InPods, slurm_in_pods
 from tests.servers import wait_until
 
@@ -16,6 +17,17 @@ pytestmark = pytest.mark.real_all
 IN_FORCE_S = 240.0
 """Three configurations one after the other, each some time after the kubelet's last look."""
 OLD = "PartitionName=old Nodes=workers\n"
+WHOLE: dict[str, Any] = {
+    "apiVersion": "slurm-bridge.dev/v1alpha1",
+    "kind": "SlurmCluster",
+    "metadata": {"name": "site"},
+    "spec": {
+        "nodes": [{"name": "cpu", "replicas": 1}],
+        "config": dict(line.split("=", 1) for line in SLURM_CONF.splitlines()),
+        "configFiles": {"cgroup.conf": CGROUP_CONF},
+        "state": {"persistent": False},
+    },
+}
 
 
 def extra(name: str, replicas: int, hostname: str = "") -> dict[str, Any]:
@@ -120,3 +132,51 @@ def test_it_stays_until_its_jobs_have_ended_and_then_goes(in_pods: InPods) -> No
     assert {"COMPLETED"} == {states[job] for job in runs}
     assert "PENDING" == in_pods.state(holds[0])
     assert "digest" in in_pods.condition("controllers", "site", "Configured")[1]
+
+
+def test_a_cluster_that_gets_its_first_partitions_keeps_its_jobs_and_those_that_are_suspended(
+    in_pods: InPods,
+) -> None:
+    sandbox = in_pods.sandbox
+    for name in ("workers", "renamed"):
+        in_pods.scale(name, 0)  # for room
+    whole = replace(in_pods, namespace="whole")
+    sandbox.kubectl("create", "namespace", whole.namespace)
+    sandbox.kubectl("-n", whole.namespace, "apply", "-f", "-", stdin=json.dumps(WHOLE))
+    wait_until(lambda: has_room(whole, "all"), IN_FORCE_S, sandbox=sandbox)
+    flags = ("--parsable", "--output=/dev/null", "--mem=10", "-n1")
+    runs, stops = (
+        whole.run("sbatch", *flags, "--wrap", "sleep 40; srun true; sleep 40").strip()
+        for _ in range(2)
+    )
+    holds = whole.run("sbatch", *flags, "--hold", "--wrap", "true").strip()
+    assert all((runs, stops, holds))
+    wait_until(
+        lambda: ["RUNNING"] * 2 == [whole.state(job) for job in (runs, stops)],
+        STARTS_S,
+        sandbox=sandbox,
+    )
+    whole.run("scontrol", "suspend", stops)
+    assert "SUSPENDED" == whole.state(stops)
+
+    patch = json.dumps({"spec": {"partitions": [{"name": "first"}]}})
+    where = ("-n", whole.namespace, "patch", "slurmcluster/site", "--type=merge")
+    sandbox.kubectl(*where, f"-p={patch}")
+    wait_until(
+        lambda: ("down", "0") == partitions(whole).get("all") and has_room(whole, "first"),
+        IN_FORCE_S,
+        sandbox=sandbox,
+    )
+    assert ["RUNNING", "SUSPENDED", "PENDING"] == [whole.state(job) for job in (runs, stops, holds)]
+    truth, said = whole.condition("controllers", "site", "Configured")
+    assert "True" == truth
+    assert "partition all is to go, and stays as State=DOWN until no job has it: 2 run" in said
+    new = whole.run("sbatch", *flags, "--wrap", "true").strip()
+    wait_until(lambda: "COMPLETED" == whole.state(new), STARTS_S, sandbox=sandbox)
+
+    wait_until(lambda: "COMPLETED" == whole.state(runs), IN_FORCE_S, sandbox=sandbox)
+    whole.run("scancel", "--partition=all", "--state=PENDING")
+    assert ("SUSPENDED", "down") == (whole.state(stops), partitions(whole)["all"][0])
+    whole.run("scontrol", "resume", stops)
+    wait_until(lambda: "COMPLETED" == whole.state(stops), IN_FORCE_S, sandbox=sandbox)
+    wait_until(lambda: {"first"} == partitions(whole).keys(), IN_FORCE_S, sandbox=sandbox)
