@@ -143,9 +143,10 @@ async def test_certificates_are_kept_over_upgrades(
     def certificates() -> list[object]:
         secrets = control_plane.admin.get(f"/api/v1/namespaces/{namespace}/secrets")["items"]
         admission = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-        (webhook,) = control_plane.admin.get(f"{admission}/slurm-bridge")["webhooks"]
+        webhooks = control_plane.admin.get(f"{admission}/slurm-bridge")["webhooks"]
+        assert len({webhook["clientConfig"]["caBundle"] for webhook in webhooks}) == 1
         return [
-            webhook["clientConfig"]["caBundle"],
+            webhooks[0]["clientConfig"]["caBundle"],
             *(s["data"] for s in secrets if s["metadata"]["name"].startswith("slurm-bridge-")),
         ]
 

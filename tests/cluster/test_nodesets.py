@@ -14,6 +14,7 @@ import pytest
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import SlurmNodeSpec
+from bridge.domain.names import AUTOSCALERS
 from bridge.settings.schema import Settings
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
@@ -119,6 +120,13 @@ def workers(kube: Sandbox, namespace: str) -> list[str]:
     )
 
 
+def spared(kube: Sandbox, namespace: str) -> list[str]:
+    """The names of the pods that autoscalers are to leave alone."""
+    found = kube.admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+    notes = {each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in found}
+    return sorted(name for name, has in notes.items() if AUTOSCALERS.items() <= has.items())
+
+
 async def test_idle_workers_go_at_once_and_a_busy_one_when_its_job_has_ended(
     control_plane: Sandbox, slurm: Sandbox, namespace: str, nodesets: str
 ) -> None:
@@ -170,10 +178,14 @@ async def test_idle_workers_go_at_once_and_a_busy_one_when_its_job_has_ended(
         for job in busy:
             await in_phase(client, job, JobPhase.RUNNING)
         assert ["gpu-1", "gpu-3", "gpu-4"] == workers(kube, namespace)
+        everybody = ["gpu-1", "gpu-3", "gpu-4"]
+        await until(lambda: everybody == spared(kube, namespace), DEADLINE_S, sandbox=kube)
 
-        await jobs.cancel(client, busy[2])
+        for job in (busy[0], busy[2]):
+            await jobs.cancel(client, job)
         await until_ready(2)
         assert ["gpu-1", "gpu-3"] == workers(kube, namespace)
+        await until(lambda: ["gpu-3"] == spared(kube, namespace), DEADLINE_S, sandbox=kube)
 
         for job in busy:
             await jobs.cancel(client, job)
