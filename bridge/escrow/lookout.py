@@ -8,7 +8,7 @@ from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.domain.nodes import lingering
+from bridge.domain.observation import lingering
 from bridge.escrow import shares
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock, pause

@@ -6,6 +6,7 @@ Only this module knows how Slurm represents a job or a node.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from bridge.domain import hostlist
@@ -149,6 +150,12 @@ def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
     return frozenset(states) if not offset else frozenset(f"{offset}:{each}" for each in states)
 
 
+@lru_cache(maxsize=64)
+def _expanded(text: str) -> tuple[SlurmNode, ...]:
+    """Expand a hostlist once for all jobs that have it: ten thousand jobs may exclude the same thousands."""
+    return tuple(SlurmNode(name) for name in hostlist.expand(text))
+
+
 def _job(read: Decoded[wire.Job]) -> SlurmJob | Stranger:
     wired = read.value
     id_ = JobId(wired.job_id)
@@ -173,8 +180,7 @@ def _job(read: Decoded[wire.Job]) -> SlurmJob | Stranger:
     try:
         phase = phase_of(states)
         nodes, required, excluded = (
-            tuple(SlurmNode(name) for name in hostlist.expand(text))
-            for text in (wired.nodes, wired.required_nodes, wired.excluded_nodes)
+            _expanded(text) for text in (wired.nodes, wired.required_nodes, wired.excluded_nodes)
         )
     except ValueError as error:
         return replace(set_aside, unreadable=str(error))

@@ -26,7 +26,7 @@ from bridge.slurm.errors import (
     Rejected,
 )
 from bridge.slurm.records import JobRecord
-from slurmclient.wire.reading import Answer
+from bridge.slurm.updating import update
 
 
 class Ending(enum.Enum):
@@ -206,20 +206,15 @@ async def amend_identity(
 
     Raises:
         NotFound: the id is not (any more) this workload's placeholder.
-        Rejected: it has ended (2084), or one of its excluded nodes was deleted (2018).
+        Rejected: it has ended (2084), or names a node that is gone and none can stand in (2018).
         SlurmError: it was not written.
     """
     held = await _held(client, job_id, known, sluid, operation="job.set_identity")
     identity = amend(held.identity)
     if identity == held.identity:
         return
-    await client.call(
-        "job.set_identity",
-        "slurm_post_job",
-        {"job_id": job_id},
-        body={"admin_comment": identities.encode(identity)},
-        answer=Answer,
-    )
+    body = {"admin_comment": identities.encode(identity)}
+    await update(client, "job.set_identity", job_id, body, cluster=identity.cluster)
 
 
 async def set_time_limit(
@@ -232,7 +227,7 @@ async def set_time_limit(
 
     Raises:
         NotFound: the id is not (any more) this workload's placeholder.
-        Rejected: it has ended (2084), or one of its excluded nodes was deleted (2018).
+        Rejected: it has ended (2084), or names a node that is gone and none can stand in (2018).
         SlurmError: it was not changed.
     """
     operation = "job.set_time_limit"
@@ -252,7 +247,7 @@ async def set_time_limit(
         "time_limit": {"set": True, "infinite": False, "number": minutes},
     }
     for id_ in reversed(held.ids):  # leader last: its record implies all others are done
-        await client.call(operation, "slurm_post_job", {"job_id": id_}, body=body, answer=Answer)
+        await update(client, operation, id_, body, cluster=identity.cluster)
     return True
 
 
@@ -271,16 +266,15 @@ async def set_node_lists(
         Rejected: it is no longer pending (2073), or a node is unknown (2018).
         SlurmError: it was not written.
     """
-    if await verified(client, job_id, None, sluid=sluid) is None:
+    held = await verified(client, job_id, None, sluid=sluid)
+    if held is None:
         raise NotFound("job.set_node_lists", f"job {job_id} is gone, or is another job by now")
     # An empty list would change nothing; the empty name clears the list.
     body: dict[str, Sequence[str]] = {
         "required_nodes": required or [""],
         "excluded_nodes": encode.compressed(excluded) or [""],
     }
-    await client.call(
-        "job.set_node_lists", "slurm_post_job", {"job_id": job_id}, body=body, answer=Answer
-    )
+    await update(client, "job.set_node_lists", job_id, body, cluster=held.identity.cluster)
 
 
 async def update_as_user(
@@ -308,12 +302,12 @@ async def update_as_user(
     held = await _held(client, placeholder_.id, whose, placeholder_.sluid, operation=operation)
     if held.identity.frozen is None:
         raise Rejected(operation, f"job {held.id} does not record its user: it cannot be changed")
-    await client.call(
+    await update(
+        client,
         operation,
-        "slurm_post_job",
-        {"job_id": component or held.id},
-        body=encode.changes(changes),
-        answer=Answer,
+        component or held.id,
+        encode.changes(changes),
+        cluster=whose.cluster,
         user=held.identity.frozen.user,
     )
 

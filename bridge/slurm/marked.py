@@ -9,8 +9,9 @@ from bridge.slurm import decode, jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import EXTERNAL_JOB
 from bridge.slurm.errors import Malformed, NotFound
+from bridge.slurm.updating import update
 from slurmclient.wire import reading
-from slurmclient.wire.reading import Answer, Unreadable
+from slurmclient.wire.reading import Unreadable
 
 
 async def read(client: SlurmClient, id_: JobId) -> MarkedJob | None:
@@ -59,13 +60,8 @@ async def take_over(client: SlurmClient, id_: JobId, *, comment: str, identity: 
     written = identities.encode(identity)
     held = await _unchanged(client, id_, comment)
     if held.admin_comment != written:
-        await client.call(
-            "job.take_over",
-            "slurm_post_job",
-            {"job_id": id_},
-            body={"admin_comment": written},
-            answer=Answer,
-        )
+        body = {"admin_comment": written}
+        await update(client, "job.take_over", id_, body, cluster=identity.cluster)
 
 
 async def cancel(client: SlurmClient, id_: JobId, *, comment: str) -> None:

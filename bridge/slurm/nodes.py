@@ -2,7 +2,7 @@
 
 External nodes have no slurmd: Slurm never pings them and never takes them down by itself. A node
 becomes NOT_RESPONDING when something tries to reach its slurmd (a signal, suspend, preemption with
-grace time); `delete` and `create` clear that, and a registration (`bridge.slurm.respond`). The state FUTURE is never set: the node
+grace time); `delete` and `create` clear that, and a registration (`bridge.slurm.respond`). A node is never set to FUTURE: it
 would permanently lose EXTERNAL.
 """
 
@@ -171,8 +171,8 @@ async def create(client: SlurmClient, spec: SlurmNodeSpec) -> Creation:
 async def delete(client: SlurmClient, name: SlurmNode) -> Deletion:
     """Delete a node.
 
-    First remove it from the node lists of pending jobs: a pending job that names a deleted node can
-    never be updated again.
+    First remove it from the node lists of pending jobs: an update of a job that names a deleted
+    node needs a stand-in (`bridge.slurm.updating`).
     """
     try:
         await client.call(

@@ -18,6 +18,7 @@ from bridge.domain.nodes.actions import (
     Delete,
     Down,
     Drain,
+    Forget,
     NodeAction,
     RemoveCondition,
     RemoveTaint,
@@ -41,9 +42,9 @@ from bridge.kube.client import KubeClient
 from bridge.kube.events import Event, EventType, Reporter
 from bridge.kube.patches import Patch
 from bridge.process.clock import Clock
-from bridge.slurm import jobs, nodes
+from bridge.slurm import jobs, nodes, updating
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import NotFound, SlurmError
+from bridge.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING, NotFound, Rejected, SlurmError
 from bridge.slurm.nodes import Creation, Deletion
 from bridge.slurm.respond import Responder
 from controllers.nodes.slurm import SlurmNodes
@@ -99,6 +100,10 @@ class NodeHands:
                 await self._undrain(names)
             case Rename() | Withdraw():
                 await self._on_job(action)
+            case Forget(slurm_node=name, cluster=cluster, changes=changes):
+                async with updating.standing_in(self._slurm, [name], cluster):
+                    for change in changes:
+                        await self._on_job(change)
             case (
                 SetTaint()
                 | RemoveTaint()
@@ -210,6 +215,9 @@ class NodeHands:
                     assert_never(unreachable)
         except NotFound:
             return
+        except Rejected as refusal:
+            if refusal.error_number not in (JOB_NOT_PENDING, JOB_FINISHED):
+                raise
 
     # -- Kubernetes -------------------------------------------------------------------------------
 

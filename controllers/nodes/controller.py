@@ -21,7 +21,7 @@ from bridge.domain.model import demand, nodes, others
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
-from bridge.domain.nodes import registration
+from bridge.domain.nodes import named, registration
 from bridge.domain.nodes.actions import Create, SetCondition, SetTaint
 from bridge.domain.nodes.book import Unknown
 from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
@@ -133,7 +133,12 @@ class NodeController:
         self._holdings = holdings
         self._metrics = metrics
         self._slurm_nodes = SlurmNodes(
-            slurm, interval_s=interval_s, clock=clock, wake=queue.remind, on_read=self._count
+            slurm,
+            cluster=settings.publishing.cluster,
+            interval_s=interval_s,
+            clock=clock,
+            wake=queue.remind,
+            on_read=self._on_read,
         )
         self._hands = NodeHands(
             kube=kube,
@@ -156,6 +161,9 @@ class NodeController:
         self._refusals: dict[SlurmNode, tuple[NodeRefusal, float]] = {}
         self._said: dict[SlurmNode, str] = {}
         self._leaving_since: dict[SlurmNode, float] = {}
+        self._placeholders = placeholders
+        self._gone: frozenset[SlurmNode] = frozenset()
+        """What waiting placeholders name and Slurm's last list lacks."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keep nodes in step until told to stop; conclude nothing before the caches are complete."""
@@ -224,6 +232,7 @@ class NodeController:
         unsettled = [pod for pod in ours if pod.has_our_finalizer]
         ours = [pod for pod in ours if not pod.is_terminal]
         is_leaving = slurm_node is not None and not nodes.is_wanted(kube_node)
+        is_leaving = is_leaving or (slurm_node is None and name in self._gone)
         if not is_leaving:
             self._leaving_since.pop(name, None)
         hold = self._holdings.hold(kube_node, slurm_node)
@@ -233,6 +242,7 @@ class NodeController:
         return Node(
             kube_node=self._slices.counted(kube_node) if kube_node else None,
             slurm_node=slurm_node,
+            name=name if is_leaving else None,
             daemons=demand.total(pod.demand for pod in daemons if not pod.is_terminal),
             is_given_up=bool(ours) and all(pod.is_deleting for pod in ours),
             is_crashed=bool(unsettled) and all(map(outcome.lost_with_node, unsettled)),
@@ -311,6 +321,14 @@ class NodeController:
         pod = new or old
         if pod is not None and pod.is_of_the_node:
             self.look_at(pod.kube_node)
+
+    def _on_read(self) -> None:
+        self._count()
+        snapshot = self._placeholders.snapshot
+        mentioned = named.by_waiting(snapshot.jobs.values()) if snapshot else ()
+        self._gone = frozenset(name for name in mentioned if self._slurm_nodes.get(name) is None)
+        for name in self._gone:
+            self._queue.add(name)
 
     def _count(self) -> None:
         """Count wanted nodes by their state in Slurm."""

@@ -5,6 +5,7 @@ Such jobs cannot be updated once the node is deleted.
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.nodes.named import MOST_AT_ONCE
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
@@ -13,7 +14,7 @@ from bridge.slurm.client import SlurmClient
 async def naming(
     slurm: SlurmClient, placeholders: Placeholders, slurm_node: SlurmNode, since: float
 ) -> tuple[SlurmJob, ...] | None:
-    """Find the live placeholders that name a node.
+    """Find the live placeholders that name a node, waiting ones first, and no more than are rewritten at once.
 
     Those in the last reading are read again, as their node lists may have been rewritten.
 
@@ -26,15 +27,18 @@ async def naming(
     snapshot = placeholders.whole_snapshot(since=since)
     if snapshot is None:
         return None
+    read = [job for job in snapshot.jobs.values() if _names(job, slurm_node)]
+    read.sort(key=lambda job: job.phase is not JobPhase.WAITING)
     found: list[SlurmJob] = []
-    for job in snapshot.jobs.values():
-        if job.phase is JobPhase.ENDED or not _names(job, slurm_node):
-            continue
+    for job in read[:MOST_AT_ONCE]:
         fresh = await jobs.verified(slurm, job.id, job.identity.key)
-        if fresh and fresh.phase is not JobPhase.ENDED and _names(fresh, slurm_node):
+        if fresh and _names(fresh, slurm_node):
             found.append(fresh)
-    return tuple(found)
+        else:
+            placeholders.changed(job.id)
+    return tuple(found) if found or len(read) <= MOST_AT_ONCE else None
 
 
 def _names(job: SlurmJob, slurm_node: SlurmNode) -> bool:
-    return slurm_node in job.required_nodes or slurm_node in job.excluded_nodes
+    is_named = slurm_node in job.required_nodes or slurm_node in job.excluded_nodes
+    return is_named and job.phase is not JobPhase.ENDED

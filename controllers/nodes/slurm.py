@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import structlog
 
-from bridge.domain.ids import SlurmNode
+from bridge.domain.ids import ClusterId, SlurmNode
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.nodes.book import NodeBook, Unknown
 from bridge.process import liveness
 from bridge.process.clock import Clock, pause
-from bridge.slurm import nodes
+from bridge.slurm import nodes, updating
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound, SlurmError
 
@@ -27,6 +27,9 @@ _SHORTEST_PAUSE_S = 0.5
 _WHOLE_AFTER_S = 60.0
 """How long "nothing has changed" is believed: slurmctld's clock may have been set back."""
 
+_SWEPT_EVERY_S = 300.0
+"""How often records are looked for that stood in for nodes, and were left behind."""
+
 
 class SlurmNodes:
     """The view of Slurm's nodes during one term of leadership."""
@@ -35,6 +38,7 @@ class SlurmNodes:
         self,
         slurm: SlurmClient,
         *,
+        cluster: ClusterId,
         interval_s: float,
         clock: Clock,
         wake: Callable[[SlurmNode], None],
@@ -45,6 +49,8 @@ class SlurmNodes:
         on_read: called after each list.
         """
         self._slurm = slurm
+        self._cluster = cluster
+        self._sweep_at = 0.0
         self._interval_s = interval_s
         self._clock = clock
         self._wake = wake
@@ -104,6 +110,9 @@ class SlurmNodes:
         before = self._listing if is_good else None
         try:
             listed = await nodes.renewed(self._slurm, before)
+            if began >= self._sweep_at:
+                await updating.remove_stand_ins(self._slurm, self._cluster)
+                self._sweep_at = began + _SWEPT_EVERY_S
         except SlurmError as error:
             if str(error) != self._trouble:
                 _log.warning("nodes.unread", error=str(error))

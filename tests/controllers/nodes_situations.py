@@ -167,6 +167,18 @@ SITUATIONS = [
             jobs=[job(1, "one", required=["k1"])],
         ),
     ),
+    Situation(
+        "somebody has deleted its record, and jobs that wait name it",
+        lambda: outset(
+            [kube_node("s9"), *(pod(name, GATED) for name in ("one", "two", "three"))],
+            [slurm_node("s9", "DRAIN")],
+            jobs=[
+                job(1, "one", excluded=["k1"]),
+                job(2, "two", required=["s9", "k1"]),
+                job(3, "three", required=["k1"]),
+            ],
+        ),
+    ),
     Situation("it is gone from Kubernetes", lambda: outset([], [slurm_node()])),
     Situation(
         "somebody drains it in Slurm",

@@ -13,7 +13,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.integration import gang_pods
 from tests.integration.machines import PATIENCE_S, Machine, a_machine
-from tests.integration.worlds import Worlds
+from tests.integration.worlds import Worlds, condition, is_gated
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 _OTHERS = ("other-a", "other-b")
@@ -112,6 +112,41 @@ def test_pods_and_waiting_jobs_outlive_a_node_that_they_do_not_use(
             pod["metadata"]["uid"],
             "deletionTimestamp" in pod["metadata"],
         )
+
+
+def test_what_waits_forgets_a_node_that_somebody_has_deleted(
+    worlds: Worlds, others: list[Machine]
+) -> None:
+    """Slurm takes no update of a job that names one: not even what would strike it off its lists."""
+    sandbox = worlds.sandbox
+    for machine in others:
+        sandbox.run("scontrol", "update", f"nodename={machine.name}", "state=drain", "reason=test")
+    excludes = worlds.submit("excludes", affinity=among("node-0", "node-1"), annotations=_HELD)
+    requires = worlds.submit("requires", affinity=among(_OTHERS[1]))
+    runs = worlds.submit("runs", affinity=among("node-0", "node-1"))
+    worlds.await_phase("runs", "Running")
+    jobs = {uid: worlds.await_live(uid).id for uid in (excludes, requires, runs)}
+    submitted_at = spec_of(worlds, jobs[excludes])["SubmitTime"]
+    assert ",".join(_OTHERS) == spec_of(worlds, jobs[excludes])["ExcNodeList"]
+    assert _OTHERS[1] == spec_of(worlds, jobs[requires])["ReqNodeList"]
+
+    go(others[1])
+
+    wait_until(
+        lambda: _OTHERS[0] == spec_of(worlds, jobs[excludes])["ExcNodeList"],
+        PATIENCE_S,
+        sandbox=sandbox,
+    )
+    assert submitted_at == spec_of(worlds, jobs[excludes])["SubmitTime"]
+    worlds.scontrol("update", f"jobid={jobs[excludes]}", "comment=can be updated again")
+    worlds.await_pod(
+        "requires",
+        lambda pod: "matches the pod's node selector" in condition(pod).get("message", ""),
+    )
+    assert [] == worlds.live(requires)
+    assert is_gated(worlds.await_pod("requires", bool))
+    assert "RUNNING" == spec_of(worlds, jobs[runs])["JobState"]
+    assert _OTHERS[1] not in sandbox.run("scontrol", "--future", "--oneliner", "show", "nodes")
 
 
 def test_a_new_node_with_a_taint_is_not_for_jobs_that_wait(worlds: Worlds) -> None:

@@ -182,13 +182,18 @@ class Slurm:
             }
         if operation == "accounting.job":
             return {"jobs": []}
+        shown = {
+            name: node
+            for name, node in self.nodes.by_name.items()
+            if "FUTURE" not in node.states or operation == "node.list_all"
+        }
         if path == "/nodes/":
-            return {"nodes": [self._wired(node) for node in self.nodes.by_name.values()]}
+            return {"nodes": [self._wired(node) for node in shown.values()]}
         if operation == "node.get":
             name = path.rsplit("/", 1)[-1]
-            if name not in self.nodes.by_name:
+            if name not in shown:
                 raise errors.Rejected(operation, "", error_number=0)
-            return {"nodes": [self._wired(self.nodes.by_name[name])]}
+            return {"nodes": [self._wired(shown[name])]}
         if path == "/jobs/state/":
             listed = [
                 {"job_id": str(job.id), "state": job.state.split()} for job in self.jobs.values()
@@ -217,7 +222,7 @@ class Slurm:
         return answer
 
     def _change_node(self, operation: str, method: str, name: str, body: Any) -> None:
-        if operation == "node.create":
+        if operation in ("node.create", "node.stand_in"):
             self.nodes.create(operation, body["node_conf"])
         elif method == "DELETE":
             self.nodes.delete(operation, name, is_busy=bool(self._running_on(name)))

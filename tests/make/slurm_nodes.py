@@ -26,7 +26,7 @@ class Node:
     @property
     def takes_jobs(self) -> bool:
         """Whether a job may start there."""
-        return not self.states & {"DRAIN", "DOWN", "FAIL"}
+        return not self.states & {"DRAIN", "DOWN", "FAIL", "FUTURE"}
 
     def wired(self, *, alloc_cpus: int) -> dict[str, Any]:
         return {
@@ -72,6 +72,7 @@ class Nodes:
             raise errors.Rejected(operation, "exists", error_number=errors.NODE_EXISTS)
         self.by_name[said["NodeName"]] = Node(
             name=said["NodeName"],
+            states={"FUTURE"} if said["State"] == "FUTURE" else {"IDLE", "EXTERNAL"},
             cpus=int(said["CPUs"]),
             memory_mib=int(said["RealMemory"]),
             features=said.get("Feature", "").split(","),

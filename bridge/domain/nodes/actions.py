@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bridge.domain import names
-from bridge.domain.ids import JobId, KubeNode, Sluid, SlurmNode
+from bridge.domain.ids import ClusterId, JobId, KubeNode, Sluid, SlurmNode
 from bridge.domain.model.nodes import NodeCondition, SlurmNodeFacts, SlurmNodeSpec, Taint
 
 
@@ -137,6 +137,19 @@ class Withdraw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """Remove a node that Slurm has not from the lists of placeholders.
+
+    Slurm takes no update of a job that names it, so a record of that name stands in meanwhile.
+    """
+
+    slurm_node: SlurmNode
+    cluster: ClusterId
+    """Whose mark that record has."""
+    changes: tuple[Rename | Withdraw, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetTaint:
     """Put our taint on the Kubernetes node, or replace the one with the same key."""
 
@@ -198,6 +211,7 @@ NodeAction = (
     | SetWeight
     | Rename
     | Withdraw
+    | Forget
     | SetTaint
     | RemoveTaint
     | Cordon

@@ -43,6 +43,8 @@ class Node:
     """None if no Kubernetes node stands behind this Slurm node."""
     slurm_node: SlurmNodeFacts | None
     """None if Slurm has no node of that name."""
+    name: SlurmNode | None = None
+    """That name, if `named_by` was looked up."""
     daemons: Demand = field(default_factory=lambda: demand.total([]))
     """The total demand of the pods that belong to the node (DaemonSets', static ones;
     `demand.total`)."""

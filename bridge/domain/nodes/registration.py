@@ -6,17 +6,15 @@ cluster's mark are ever touched. The mark is a feature, because a feature is cre
 and survives a restart of slurmctld. `bridge.domain.nodes.state` decides whether a node takes work.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
 from bridge.domain import names
 from bridge.domain.faults import told
-from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.ids import KubeNode
 from bridge.domain.model import nodes
-from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
-from bridge.domain.nodes import drift, parking, signs
+from bridge.domain.nodes import drift, named, parking, signs
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
@@ -24,18 +22,15 @@ from bridge.domain.nodes.actions import (
     Delete,
     Drain,
     NodeAction,
-    Rename,
     Respond,
     SetAddress,
     SetFeatures,
-    Withdraw,
 )
 from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.hold import Hold
 from bridge.domain.nodes.release import RESTORING, Companion, release
 from bridge.domain.nodes.state import REASON_PREFIX
 
-SOON = timedelta(seconds=1)
 LATER = timedelta(seconds=30)
 
 _LOST = "pods run here whose jobs Slurm has lost"
@@ -43,6 +38,13 @@ _LOST = "pods run here whose jobs Slurm has lost"
 
 def decide(node: Node, settings: NodeSettings) -> NodeDecision:
     """Decide what to do for one node."""
+    decision = _decide(node, settings)
+    if node.slurm_node is not None or node.name is None:
+        return decision
+    return named.after(decision, node.name, node.named_by, settings.publishing.cluster)
+
+
+def _decide(node: Node, settings: NodeSettings) -> NodeDecision:
     kube_node, slurm_node = node.kube_node, node.slurm_node
     if slurm_node is not None and _is_strange(slurm_node, kube_node, settings):
         return _leave_alone(kube_node, slurm_node)
@@ -247,7 +249,7 @@ def _keep_for_pods(
         )
         if all(isinstance(action, Drain) for action in state.actions):
             actions = state.actions
-    return NodeDecision(actions=actions, reason=reason, again=SOON)
+    return NodeDecision(actions=actions, reason=reason, again=named.SOON)
 
 
 def _unheld(hold: Hold) -> str:
@@ -292,12 +294,12 @@ def _take_out(node: Node, settings: NodeSettings) -> NodeDecision:
     drain = tuple(action for action in decision.actions if isinstance(action, Drain))
     if node.named_by is None:
         text = f"{why}, looking for jobs that name it"
-        return NodeDecision(actions=drain, reason=text, again=SOON)
+        return NodeDecision(actions=drain, reason=text, again=named.SOON)
     # Slurm refuses any update of a job that names a deleted node (2018), and a running job keeps
     # its lists.
-    if rewritten := tuple(_without(slurm_node.name, node.named_by)):
+    if rewritten := tuple(named.without(slurm_node.name, node.named_by)):
         text = f"{why}, waiting jobs name it"
-        return NodeDecision(actions=(*drain, *rewritten), reason=text, again=SOON)
+        return NodeDecision(actions=(*drain, *rewritten), reason=text, again=named.SOON)
     if node.named_by:
         jobs = ", ".join(str(job.id) for job in node.named_by[:5])
         text = f"{why}, running jobs exclude it: {jobs}"
@@ -334,23 +336,6 @@ def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
         return NodeDecision(actions=drain, reason=f"{why}, its jobs finish first")
     delete = Delete(slurm_node=slurm_node.name)
     return NodeDecision(actions=(*drain, delete), reason=why, again=timedelta())
-
-
-def _without(name: SlurmNode, jobs: tuple[SlurmJob, ...]) -> Iterator[Rename | Withdraw]:
-    """Yield what removes a node from the lists of waiting placeholders."""
-    for job in jobs:
-        if job.phase is not JobPhase.WAITING:
-            continue
-        required = tuple(node for node in job.required_nodes if node != name)
-        if job.required_nodes and not required:
-            yield Withdraw(job_id=job.id, sluid=job.sluid)
-        else:
-            yield Rename(
-                job_id=job.id,
-                sluid=job.sluid,
-                required_nodes=required,
-                excluded_nodes=tuple(node for node in job.excluded_nodes if node != name),
-            )
 
 
 def _with_kube_side(

@@ -2,7 +2,7 @@
 
 from bridge.domain import hostlist
 from bridge.domain.ids import JobId, SlurmNode
-from bridge.domain.nodes.lingering import Launch
+from bridge.domain.observation.lingering import Launch
 from bridge.slurm import decode, records
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed, NotFound

@@ -8,11 +8,13 @@ from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.domain.nodes import registration
+from bridge.domain.nodes import named, registration
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
+    Create,
     Delete,
     Drain,
+    Forget,
     RemoveCondition,
     RemoveTaint,
     Rename,
@@ -72,7 +74,7 @@ class TestJobsThatNameANodeThatLeaves:
         decision = look(unlabelled(), build.slurm_node(), named_by=None)
 
         assert [Drain] == [type(action) for action in decision.actions]
-        assert registration.SOON == decision.again
+        assert named.SOON == decision.again
 
     def test_one_that_has_no_other_is_submitted_again(self) -> None:
         job = replace(build_job(), required_nodes=(NAME,))
@@ -93,6 +95,58 @@ class TestJobsThatNameANodeThatLeaves:
         assert Delete(slurm_node=NAME) in decided(
             build.kube_node(**TAINTED), build.slurm_node(cpus=9), named_by=(job,)
         )
+
+
+class TestJobsThatNameANodeThatHasGone:
+    """Somebody else deleted its record: a slurmd's, say."""
+
+    def test_waiting_ones_forget_it(self) -> None:
+        (forget,) = decided(None, None, name=NAME, named_by=(names_it(), needs_it()))
+
+        assert isinstance(forget, Forget)
+        assert (NAME, [Rename, Withdraw]) == (
+            forget.slurm_node,
+            [type(change) for change in forget.changes],
+        )
+
+    @pytest.mark.parametrize(
+        "job",
+        [
+            pytest.param(replace(lives.job(), excluded_nodes=(NAME,)), id="it runs"),
+            pytest.param(
+                replace(
+                    lives.waiting(),
+                    required_nodes=(NAME, NAME),
+                    identity=replace(lives.waiting().identity, restores="7"),
+                ),
+                id="it replaces a lost one",
+            ),
+        ],
+    )
+    def test_others_keep_their_lists(self, job: SlurmJob) -> None:
+        assert [] == decided(None, None, name=NAME, named_by=(job,))
+
+    def test_a_node_that_is_about_to_be_created_is_not_forgotten(self) -> None:
+        kube_node = build.kube_node(**TAINTED)
+        actions = decided(kube_node, None, name=NAME, named_by=(names_it(),))
+        assert [Create] == [type(action) for action in actions]
+
+    def test_all_are_looked_for_until_none_is_left(self) -> None:
+        for jobs in (None, (names_it(),)):
+            assert named.SOON == look(None, None, name=NAME, named_by=jobs).again
+        assert None is look(None, None, name=NAME, named_by=()).again
+
+    def test_what_waits_is_what_matters(self) -> None:
+        running = replace(lives.job(), excluded_nodes=(SlurmNode("k9"),))
+        assert {NAME} == named.by_waiting([names_it(), needs_it(), running])
+
+
+def names_it() -> SlurmJob:
+    return replace(build_job(), excluded_nodes=(NAME,))
+
+
+def needs_it() -> SlurmJob:
+    return replace(build_job(), required_nodes=(NAME,))
 
 
 def build_job() -> SlurmJob:

@@ -8,8 +8,8 @@ from bridge.domain import names
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Phase, Pod
-from bridge.domain.nodes import lingering
-from bridge.domain.nodes.lingering import Launch
+from bridge.domain.observation import lingering
+from bridge.domain.observation.lingering import Launch
 from tests.make import placing as build
 from tests.make.lives import MAIN_RUNNING, exited
 

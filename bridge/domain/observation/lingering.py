@@ -1,7 +1,7 @@
 """Check whether containers of ended jobs must be gone before Slurm launches a job on their node.
 
 Slurm gives a job's cores and devices away as soon as it has ended; its containers use their grace
-period. Pods wait for that at their gate (`vacating`). A native job would not wait: slurmctld launches
+period. Pods wait for that at their gate (`bridge.domain.nodes.vacating`). A native job would not wait: slurmctld launches
 it at once, unless its PrologSlurmctld holds it (docs/escrow.md).
 """
 

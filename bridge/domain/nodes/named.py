@@ -1,0 +1,72 @@
+"""Have waiting placeholders forget a node that leaves Slurm, or has left it without our doing.
+
+A job that requires a node which is gone never starts, and ends when slurmctld reads its configuration anew; one
+that excludes it cannot be updated without a stand-in (`bridge.slurm.updating`). What runs keeps its lists. A
+placeholder that replaces a lost one keeps them, too: it may go nowhere else.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from bridge.domain.ids import ClusterId, SlurmNode
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.nodes.actions import Create, Forget, Rename, Withdraw
+from bridge.domain.nodes.decision import NodeDecision
+
+SOON = timedelta(seconds=1)
+
+MOST_AT_ONCE = 50
+"""Placeholders that are read and rewritten in one look at a node: ten thousand take some minutes."""
+
+
+def by_waiting(jobs: Iterable[SlurmJob]) -> frozenset[SlurmNode]:
+    """Return every node that a waiting placeholder names.
+
+    Most jobs have one of a few lists, of which each may have thousands of names: equal ones are one
+    object (`bridge.slurm.decode`).
+    """
+    lists = {
+        id(names): names
+        for job in jobs
+        if job.phase is JobPhase.WAITING
+        for names in (job.required_nodes, job.excluded_nodes)
+    }
+    return frozenset[SlurmNode]().union(*lists.values())
+
+
+def without(name: SlurmNode, jobs: Iterable[SlurmJob]) -> Iterator[Rename | Withdraw]:
+    """Yield what removes a node from the lists of waiting placeholders."""
+    for job in jobs:
+        if job.phase is not JobPhase.WAITING or job.identity.restores:
+            continue
+        required = tuple(node for node in job.required_nodes if node != name)
+        if job.required_nodes and not required:
+            yield Withdraw(job_id=job.id, sluid=job.sluid)
+        else:
+            yield Rename(
+                job_id=job.id,
+                sluid=job.sluid,
+                required_nodes=required,
+                excluded_nodes=tuple(node for node in job.excluded_nodes if node != name),
+            )
+
+
+def after(
+    decision: NodeDecision,
+    name: SlurmNode,
+    jobs: tuple[SlurmJob, ...] | None,
+    cluster: ClusterId,
+) -> NodeDecision:
+    """Add what removes a node that Slurm has not from these jobs, unless it is about to come back.
+
+    jobs: live placeholders that name it; None if not certain yet.
+    """
+    if any(isinstance(action, Create) for action in decision.actions):
+        return decision
+    changes = tuple(without(name, jobs or ()))
+    if changes:
+        forget = Forget(slurm_node=name, cluster=cluster, changes=changes)
+        text = f"{decision.reason}; waiting jobs name it"
+        decision = replace(decision, actions=(*decision.actions, forget), reason=text)
+    return decision if jobs == () else replace(decision, again=SOON)

@@ -1,0 +1,173 @@
+"""Update jobs, also those that name a node which Slurm no longer has.
+
+Before any update slurmctld looks up the nodes that a job requires or excludes. If one is gone, it refuses the
+update (2018) whatever is to be changed, these lists included, and whether the job waits or runs; a
+waiting one may start anywhere from then on, until an update succeeds (measured with 26.05). So a
+record of that name stands in for the node while the job is updated. It is FUTURE: it can be looked
+up, but no job starts there and nobody is shown it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import structlog
+from msgspec import Struct
+
+from bridge.domain import hostlist, names
+from bridge.domain.ids import ClusterId, JobId, SlurmNode
+from bridge.domain.model import nodes as marks
+from bridge.slurm import nodes, records
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import INVALID_NODE_NAME, NODE_EXISTS, Rejected, SlurmError, TooOld
+from slurmclient.wire.reading import Answer
+
+_log = structlog.get_logger(__name__)
+
+_FUTURE: Final = "FUTURE"
+_TRIES: Final = 2
+
+
+class _Record(Struct, frozen=True):
+    name: str
+    state: Sequence[str] = ()
+    features: Sequence[str] = ()
+
+
+class _Records(Answer, frozen=True):
+    nodes: Sequence[_Record] | None = None
+
+
+async def update(
+    client: SlurmClient,
+    operation: str,
+    job_id: JobId,
+    body: object,
+    *,
+    cluster: ClusterId,
+    user: str = "",
+) -> None:
+    """Update a job.
+
+    Args:
+        client: slurmrestd.
+        operation: for metrics and messages.
+        job_id: of the job, or of one component of a heterogeneous job.
+        body: what to change.
+        cluster: whose mark a stand-in has.
+        user: whom to impersonate; "": nobody.
+
+    Raises:
+        Rejected: Slurm refuses the change; or (2018) none can stand in, or another process removed
+            its own a moment ago: try again later.
+        SlurmError: it was not changed.
+    """
+
+    async def send() -> None:
+        await client.call(
+            operation, "slurm_post_job", {"job_id": job_id}, body=body, answer=Answer, user=user
+        )
+
+    try:
+        await send()
+    except Rejected as refusal:
+        if refusal.error_number != INVALID_NODE_NAME:
+            raise
+        gone = await _gone(client, job_id)
+        async with standing_in(client, gone, cluster, instead=refusal):
+            await send()
+
+
+@asynccontextmanager
+async def standing_in(
+    client: SlurmClient,
+    gone: Sequence[SlurmNode],
+    cluster: ClusterId,
+    *,
+    instead: Rejected | None = None,
+) -> AsyncIterator[None]:
+    """Let jobs that name these nodes be updated meanwhile.
+
+    Args:
+        client: slurmrestd.
+        gone: nodes that Slurm has not; another process's stand-ins may be there already.
+        cluster: whose mark the records have.
+        instead: what to raise if they are refused.
+
+    Raises:
+        Rejected: Slurm's table of nodes is full (MaxNodeCount).
+        TooOld: the server cannot create nodes.
+        SlurmError: they were not created.
+    """
+    is_ours = bool(gone)
+    try:
+        try:
+            if gone:
+                await _create(client, gone, cluster)
+        except (Rejected, TooOld) as error:
+            is_ours = False
+            if error.error_number != NODE_EXISTS:
+                _log.warning("node.no_stand_in", error=str(error))
+                raise instead or error from error
+        yield
+    finally:
+        if is_ours:
+            await asyncio.shield(_delete(client, gone))
+
+
+async def remove_stand_ins(client: SlurmClient, cluster: ClusterId) -> None:
+    """Remove those that a process of ours has left behind: a node of that name could not register.
+
+    Raises:
+        SlurmError: some may be left.
+    """
+    marked = {names.PARKED_FEATURE, marks.cluster_feature(cluster)}
+    left = [
+        SlurmNode(each.name)
+        for each in await _all(client)
+        if _FUTURE in each.state and marked <= set(each.features)
+    ]
+    if left:
+        await nodes.delete(client, SlurmNode(hostlist.compress(left)))
+
+
+async def _create(client: SlurmClient, gone: Sequence[SlurmNode], cluster: ClusterId) -> None:
+    """Create all or none."""
+    features = f"{marks.cluster_feature(cluster)},{names.PARKED_FEATURE}"
+    size = "NodeAddr=127.0.0.1 CPUs=1 RealMemory=1"
+    line = f"NodeName={hostlist.compress(gone)} State={_FUTURE} {size} Feature={features}"
+    await client.call(
+        "node.stand_in", "slurm_post_new_node", body={"node_conf": line}, answer=Answer
+    )
+
+
+async def _delete(client: SlurmClient, gone: Sequence[SlurmNode]) -> None:
+    """Delete them, also if we are told to stop; what stays, the controllers' leader removes."""
+    for left in reversed(range(_TRIES)):
+        try:
+            await nodes.delete(client, SlurmNode(hostlist.compress(gone)))
+        except SlurmError as error:
+            if not left:
+                _log.warning("node.stand_in_left", error=str(error))
+        else:
+            return
+
+
+async def _gone(client: SlurmClient, job_id: JobId) -> list[SlurmNode]:
+    """Return the nodes that a job names and Slurm has not."""
+    there = {each.name for each in await _all(client)}
+    named = {
+        name
+        for each in await records.read(client, job_id)
+        for text in (each.decoded.value.required_nodes, each.decoded.value.excluded_nodes)
+        for name in hostlist.expand(text)
+    }
+    return sorted(map(SlurmNode, named - there))
+
+
+async def _all(client: SlurmClient) -> Sequence[_Record]:
+    answer = await client.call(
+        "node.list_all", "slurm_get_nodes", query={"flags": _FUTURE}, answer=_Records
+    )
+    return answer.nodes or ()
