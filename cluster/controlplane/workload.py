@@ -1,7 +1,6 @@
 """How the pods of a StatefulSet or Deployment stand, and what they wait for, in words."""
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -13,13 +12,13 @@ from bridge.kube import decode, errors, paths
 from bridge.kube.applying import writes
 from bridge.kube.client import KubeClient
 from bridge.kube.decode import ResourceKind
+from cluster.nodesets.owned import deleted_claims
 from cluster.objects.pod_status import PodStatus, why_not_ready
 
 WORKLOADS: Final = frozenset({"StatefulSet", "Deployment"})
 _MOST_PODS: Final = 20
 _MOST_SAID: Final = 3
 _LONGEST_SAID: Final = 300
-_MOST_CLAIMS: Final = 16
 
 
 class _Spec(ObjectStruct, frozen=True):
@@ -114,7 +113,7 @@ async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | Non
         is_updated=status.observed_generation >= found.metadata.generation
         and status.updated_replicas >= found.spec.replicas,
     )
-    leaving = await _leaving(kube, found.metadata.namespace, body)
+    leaving = await deleted_claims.deleted(kube, found.metadata.namespace, claims(body))
     state = msgspec.structs.replace(state, leaving=leaving)
     if state.is_ready:
         return state
@@ -130,24 +129,6 @@ async def _waits(kube: KubeClient, namespace: str, labels: Mapping[str, str]) ->
     found = decode.decoded(_pods, "pods", answer).items
     said = [f"pod {pod.metadata.name}: {why}" for pod in found for why in why_not_ready(pod.status)]
     return tuple(faults.shortened(each, _LONGEST_SAID) for each in said[:_MOST_SAID])
-
-
-async def _leaving(kube: KubeClient, namespace: str, body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return which claims of its pods are being deleted: Kubernetes waits for the end of the pod, and then the data is gone."""
-    said = []
-    for name in islice(claims(body), _MOST_CLAIMS):
-        where = paths.collection("v1", "persistentvolumeclaims", namespace) + paths.of(name)
-        try:
-            found = decode.decoded(
-                _workload, "PersistentVolumeClaim", await kube.request("GET", where)
-            )
-        except errors.NotFound:
-            continue  # its pod waits for it, which is said
-        if found.metadata.deletion_timestamp is not None:
-            said.append(
-                f"claim {name} is being deleted, and its data goes when the pod that uses it ends: copy what you need before"
-            )
-    return tuple(said)
 
 
 def claims(body: Mapping[str, Any]) -> Iterator[str]:

@@ -35,6 +35,7 @@ _NEXT: Final[Mapping[str, str]] = {
     "Stuck": "correct the template, or change it back",
     "NotRead": "kubectl -n {namespace} get restapis: one must be ready",
     "NotRegistered": "wait 30 s: slurmd asks slurmctld and registers again; if that lasts: kubectl -n {namespace} exec POD -c slurmd -- pkill -HUP -x slurmd",
+    "InvalidRegistration": "kubectl -n {namespace} exec POD -c slurmd -- slurmd -C: correct what the NodeSet says of its workers, or what they lack",
     "VolumeDeleted": "copy its data: it is lost when the pod ends, and nothing takes the deletion of a claim back",
     "Rotating": "nothing: the key of the daemons is replaced when all have this step",
     "Elsewhere": "take the annotation that asks for another key off again",

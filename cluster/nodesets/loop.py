@@ -29,6 +29,7 @@ from cluster.nodesets.nodeset import NODE_SET, WatchedNodeSet
 from cluster.nodesets.owned.aftercare import Aftercare
 from cluster.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
+from cluster.nodesets.owned.deleted_claims import DeletedClaims
 from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
 from cluster.nodesets.owned.told_states import ToldStates
 from cluster.nodesets.owned.topology import WorkerTopology
@@ -113,6 +114,7 @@ class NodeSetLoop:
             gathering=self._gathering,
             views=views,
             claims=claims,
+            deleted_claims=DeletedClaims(kube),
             told_states=ToldStates(kube, pods, clock.monotonic),
             topology=WorkerTopology(clock.monotonic),
             windows=UpdateWindows(clock.monotonic),
@@ -221,6 +223,7 @@ class NodeSetLoop:
             facts,
             collisions=kept_revisions.collisions,
             unserved=unserved,
+            deleted_claims=care.deleted_claims,
             reservation=care.reservation,
             is_reservation_known=care.is_reservation_known,
         )
@@ -289,6 +292,7 @@ class NodeSetLoop:
             states=self._gathering.states(node_set),
             promised=troubles.promised_devices(node_set.spec.extra_conf),
             registered=self._registered(node_set),
+            invalid=self._invalid(node_set),
             trouble=self._gathering.trouble(node_set),
             refusal=refusal,
             failures=tuple(_to_be_told(situation, acted)),
@@ -310,6 +314,18 @@ class NodeSetLoop:
             return found.gres if found is not None else ""
 
         return registered
+
+    def _invalid(self, node_set: NodeSetObject) -> Callable[[str], str]:
+        """Return what tells why a node has registered with less than it should; "" if it has not."""
+        listed = self._gathering.listed(node_set)
+
+        def invalid(node: str) -> str:
+            found = listed(node) if listed is not None else None
+            if found is None or "INVALID_REG" not in found.states:
+                return ""
+            return found.reason or "it has registered with less than its worker says of it"
+
+        return invalid
 
     def _refused(self, found: WatchedNodeSet, refusal: Refusal) -> NodeSetStatus:
         generation = found.metadata.generation

@@ -58,6 +58,8 @@ class StatusFacts:
     """How many devices of each kind a worker is to have."""
     registered: Callable[[str], str] = lambda _: ""
     """The devices that a node has in Slurm."""
+    invalid: Callable[[str], str] = lambda _: ""
+    """Why Slurm gives a node no jobs that has registered with less than its worker says of it."""
     trouble: str | None
     """Why Slurm is not known; "" if it is, None if nobody has tried yet: then the old word holds."""
     refusal: Refusal | None
@@ -67,6 +69,8 @@ class StatusFacts:
     """The hash of its template."""
     pins: dict[str, str] | None = None
     """To which Kubernetes node each worker returns."""
+    deleted_claims: tuple[str, ...] = ()
+    """Which claims of workers are being deleted, in words."""
     unserved: tuple[str, ...] = ()
     """Fields that are accepted and not acted on."""
     reservation: ToldReservation | None = None
@@ -185,10 +189,17 @@ def _ready(facts: StatusFacts, there: int, ready: int) -> ObjectCondition:
         if without := _without_devices(facts):
             hint = "slurmd finds devices by gres.conf or AutoDetect: its log says what it found"
             return _about(facts, "Ready", "False", "DevicesMissing", (message, *without, hint))
+        if invalid := _invalid(facts):
+            return _about(facts, "Ready", "False", "InvalidRegistration", (message, *invalid))
+        if facts.deleted_claims:
+            said = (message, *facts.deleted_claims)
+            return _about(facts, "Ready", "False", "VolumeDeleted", said)
         return _about(facts, "Ready", "True", "AllReady", (message,))
     pods = [each.pod for each, _ in facts.workers if each.pod is not None]
     waits = (why for pod in pods if (why := troubles.not_ready(pod, facts.now)))
-    return _about(facts, "Ready", "False", "NotReady", (message, *waits, *missing))
+    return _about(
+        facts, "Ready", "False", "NotReady", (message, *waits, *missing, *facts.deleted_claims)
+    )
 
 
 def _counted(wanted: int, there: int, ready: int) -> str:
@@ -273,6 +284,20 @@ def _without_devices(facts: StatusFacts) -> list[str]:
         and troubles.is_late(each.pod, facts.now)
         and facts.states(each.node) is not None
         and (few := list(troubles.lacking_devices(facts.promised, facts.registered(each.node))))
+    ]
+
+
+def _invalid(facts: StatusFacts) -> list[str]:
+    """Return which ready workers have registered with less than they say of themselves."""
+    if facts.trouble != "":
+        return []
+    return [
+        f"Slurm gives {each.node} no jobs: {why}"
+        for each, _ in facts.workers
+        if each.pod is not None
+        and is_current(each.pod, facts.digest)
+        and troubles.is_late(each.pod, facts.now)
+        and (why := facts.invalid(each.node))
     ]
 
 

@@ -23,9 +23,18 @@ _CANNOT_START: Final = frozenset(
 _WAITS_FOR_INIT_CONTAINERS: Final = "PodInitializing"
 
 
+class _ClaimOfVolume(ObjectStruct, frozen=True):
+    claim_name: str = ""
+
+
+class _Volume(ObjectStruct, frozen=True):
+    persistent_volume_claim: _ClaimOfVolume | None = None
+
+
 class _PodSpec(ObjectStruct, frozen=True):
     hostname: str = ""
     node_name: str = ""
+    volumes: tuple[_Volume, ...] | None = None
 
 
 class WorkerPodObject(ObjectStruct, frozen=True):
@@ -44,6 +53,12 @@ class WorkerPodObject(ObjectStruct, frozen=True):
     def kube_node(self) -> str:
         """The Kubernetes node that it is bound to, or ""."""
         return self.spec.node_name
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The names of the claims that it uses."""
+        found = (each.persistent_volume_claim for each in self.spec.volumes or ())
+        return tuple(each.claim_name for each in found if each is not None)
 
     @property
     def ready_since(self) -> Moment | None:

@@ -42,6 +42,16 @@ def answers(admin: Api, where: str) -> bool:
         return False
 
 
+def secret(served: Sandbox, namespace: str, name: str, **data: str) -> None:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name},
+        "stringData": {key.replace("_", "."): each for key, each in data.items()},
+    }
+    served.admin.create(f"/api/v1/namespaces/{namespace}/secrets", body)
+
+
 @asynccontextmanager
 async def _no_slurm(controller: str) -> AsyncIterator[SlurmClient]:
     raise Unavailable("GET", controller, message="it has no RestApi")

@@ -7,17 +7,7 @@ from typing import Any
 from cluster.rendering.ssh import HOST_KEY_FILES
 from sandbox.client import Sandbox
 from slurmclient.transport import jwt
-from tests.cluster.served import APPS, PLAIN, world
-
-
-def secret(served: Sandbox, namespace: str, name: str, **data: str) -> None:
-    body = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": name},
-        "stringData": {key.replace("_", "."): each for key, each in data.items()},
-    }
-    served.admin.create(f"/api/v1/namespaces/{namespace}/secrets", body)
+from tests.cluster.served import APPS, PLAIN, secret, world
 
 
 async def test_a_login_set_gets_its_host_keys_once_and_is_scaled(

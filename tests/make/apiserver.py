@@ -27,6 +27,7 @@ WATCH_LAGS_S = 0.05
 
 _COLLECTIONS = {
     "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
     "Secret": "/api/v1/namespaces/{namespace}/secrets",
     "Node": "/api/v1/nodes",
     "Namespace": "/api/v1/namespaces",

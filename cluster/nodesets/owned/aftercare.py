@@ -10,6 +10,7 @@ from cluster.nodesets import planning
 from cluster.nodesets.gathering import NodeSetGathering
 from cluster.nodesets.owned import records, topology
 from cluster.nodesets.owned.claims import WorkerClaims
+from cluster.nodesets.owned.deleted_claims import DeletedClaims
 from cluster.nodesets.owned.told_states import ToldStates
 from cluster.nodesets.owned.topology import WorkerTopology
 from cluster.nodesets.owned.windows import UpdateWindows
@@ -26,6 +27,8 @@ class CaredFor:
     failures: tuple[PeerError, ...] = ()
     notes: tuple[str, ...] = ()
     """What Slurm refuses, in words."""
+    deleted_claims: tuple[str, ...] = ()
+    """Which claims of workers are being deleted, in words."""
     looks: tuple[timedelta, ...] = ()
     """When there is more to do although nothing happens."""
     reservation: ToldReservation | None = None
@@ -41,6 +44,7 @@ class Aftercare:
         gathering: NodeSetGathering,
         views: WorkerViews,
         claims: WorkerClaims,
+        deleted_claims: DeletedClaims,
         told_states: ToldStates,
         topology: WorkerTopology,
         windows: UpdateWindows,
@@ -48,6 +52,7 @@ class Aftercare:
         self._gathering = gathering
         self._views = views
         self._claims = claims
+        self._deleted_claims = deleted_claims
         self._told_states = told_states
         self._topology = topology
         self._windows = windows
@@ -55,6 +60,7 @@ class Aftercare:
     def forget(self, uid: str) -> None:
         """Forget a NodeSet."""
         self._claims.forget(uid)
+        self._deleted_claims.forget(uid)
         self._windows.forget(uid)
 
     async def see_to(
@@ -67,7 +73,11 @@ class Aftercare:
             planned: the workers that are there or are to be.
             is_sure: it is not in doubt who is wanted: nothing is deleted otherwise.
         """
-        parts = [await self._tell_pods(situation), await self._move(situation)]
+        parts = [
+            await self._tell_pods(situation),
+            await self._move(situation),
+            await self._look_at_volumes(situation),
+        ]
         window = CaredFor()
         if is_sure or situation.is_leaving:
             window = await self._keep_window(situation)
@@ -78,6 +88,7 @@ class Aftercare:
         return CaredFor(
             failures=tuple(each for part in parts for each in part.failures),
             notes=tuple(each for part in parts for each in part.notes),
+            deleted_claims=tuple(each for part in parts for each in part.deleted_claims),
             looks=tuple(each for part in parts for each in part.looks),
             reservation=window.reservation,
             is_reservation_known=window.is_reservation_known,
@@ -129,6 +140,15 @@ class Aftercare:
         return CaredFor(
             looks=_known(kept.look_again), reservation=kept.told, is_reservation_known=True
         )
+
+    async def _look_at_volumes(self, situation: NodeSetSituation) -> CaredFor:
+        try:
+            deleted, look_again = await self._deleted_claims.of(
+                situation.node_set, situation.pods, situation.now
+            )
+        except PeerError as failure:
+            return CaredFor(failures=(failure,))
+        return CaredFor(deleted_claims=deleted, looks=_known(look_again))
 
     async def _delete_volumes(
         self, situation: NodeSetSituation, planned: Collection[PlannedWorker]

@@ -86,12 +86,17 @@ def read(body: decode.Json) -> _ClaimObject:
     return decode.decoded(_decoder, "PersistentVolumeClaim", body)
 
 
-_CLAIMS: Final = ResourceKind(
+CLAIMS: Final = ResourceKind(
     path=paths.collection("v1", _PLURAL),
     read=read,
     key=lambda found: found.metadata.uid,
     version=lambda found: found.metadata.resource_version,
 )
+
+
+def path(namespace: str, name: str) -> str:
+    """Return where a claim is."""
+    return paths.collection("v1", _PLURAL, namespace) + paths.of(name)
 
 
 class WorkerClaims:
@@ -225,7 +230,7 @@ class WorkerClaims:
         """Return those that we made for this very NodeSet, and that nobody has deleted yet, as they are now."""
         meta = node_set.metadata
         params = {"labelSelector": f"{names.selector(meta.name)},{MADE_BY_US}"}
-        listed = await lists.listing(self._kube, _CLAIMS, namespace=meta.namespace, params=params)
+        listed = await lists.listing(self._kube, CLAIMS, namespace=meta.namespace, params=params)
         return [
             each
             for each in listed

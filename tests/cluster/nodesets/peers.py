@@ -35,6 +35,7 @@ from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.parts import KeyOfObject
 from cluster.objects.workers import WorkerKey, host_name
 from cluster.rendering import pods
+from cluster.rendering.node_sets.claims import with_claims
 from cluster.rendering.site import ServedNamespaces
 from tests.cluster.examples import manifest
 from tests.make.apiserver import Manifest
@@ -77,6 +78,8 @@ def worker_pod(of: NodeSetObject, key: WorkerKey, key_step: int) -> dict[str, An
         return Refused((Fault("spec.slurmd.image", "expected an image"),))
     image = of.spec.slurmd["image"] if of.spec.slurmd else ""
     spec: dict[str, Any] = {"hostname": host_name(of, key), "containers": [{"image": image}]}
+    if of.spec.volume_claim_templates:
+        spec = with_claims(of, key, spec)
     if key_step:
         spec["volumes"] = [pods.projected(pods.ETC_VOLUME, 0o600, [pods.slurm_key(KEY, key_step)])]
     return {"spec": spec}
@@ -110,7 +113,8 @@ class Cluster(ApplyingServer):
         if path.endswith("/controllerrevisions"):
             return self._page(list(self.of("ControllerRevision").values()))
         if path.endswith("/persistentvolumeclaims"):
-            return self._page(list(self.of("PersistentVolumeClaim").values()))
+            found = self.of("PersistentVolumeClaim").values()  # they are listed by labels
+            return self._page([each for each in found if each["metadata"].get("labels")])
         if path.endswith("/nodesets"):
             return self._page(list(self.of("NodeSet").values()))
         return super()._read(method, path)

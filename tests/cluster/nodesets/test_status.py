@@ -48,8 +48,10 @@ def told(wanted: int, workers: list[Told], **known: Any) -> dict[str, tuple[str,
         desired=wanted,
         workers=workers,
         states=known.get("states", lambda _: None),
+        deleted_claims=known.get("deleted_claims", ()),
         promised=known.get("promised", {}),
         registered=known.get("registered", lambda _: ""),
+        invalid=known.get("invalid", lambda _: ""),
         trouble=known.get("trouble"),
         refusal=None,
         failures=(),
@@ -107,6 +109,18 @@ def test_a_worker_that_slurm_surely_lacks_is_not_ready(
     assert (found["SlurmKnown"][0] == "False") is (found["Ready"][0] == "False")
 
 
+def test_a_claim_that_is_deleted_under_a_worker_is_told_unless_something_else_is_worse() -> None:
+    deleted = {"deleted_claims": ("claim data-gpu-0 is being deleted",)}
+    known = {"states": lambda _: frozenset({"IDLE"}), "trouble": ""}
+
+    found = told(1, [worker(0, is_ready=True, goes="")], **known, **deleted)["Ready"]
+    late = told(2, [worker(0, is_ready=True, goes="")], **known, **deleted)["Ready"]
+
+    said = "workers are ready; claim data-gpu-0 is being deleted"
+    assert found == ("False", "VolumeDeleted", f"1 of 1 {said}")
+    assert late == ("False", "NotReady", f"1 of 2 {said}")
+
+
 HINT = "slurmd finds devices by gres.conf or AutoDetect: its log says what it found"
 
 
@@ -134,6 +148,37 @@ def test_a_worker_without_the_devices_that_its_nodeset_promises_is_not_ready(
         trouble="",
         promised={"gpu": 1},
         registered=lambda _: registered,
+    )
+
+    assert expected == found["Ready"]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "expected"),
+    [
+        (
+            "",
+            (
+                "False",
+                "InvalidRegistration",
+                "1 of 1 workers are ready; Slurm gives gpu-0 no jobs: (0 < 1)",
+            ),
+        ),
+        ("slurmctld is away", ("True", "AllReady", "1 of 1 workers are ready")),
+    ],
+)
+def test_a_worker_that_has_registered_with_less_than_it_says_is_not_ready(
+    trouble: str, expected: tuple[str, str, str]
+) -> None:
+    """Slurm keeps what the worker says of itself as the node's devices."""
+    found = told(
+        1,
+        [worker(0, is_ready=True, goes="")],
+        states=lambda _: frozenset({"IDLE", "DRAIN", "INVALID_REG"}),
+        trouble=trouble,
+        promised={"gpu": 1},
+        registered=lambda _: "gpu:1",
+        invalid=lambda _: "(0 < 1)",
     )
 
     assert expected == found["Ready"]

@@ -271,3 +271,35 @@ def test_whatever_write_fails_there_is_one_claim_for_each_worker_and_none_is_lef
         assert len(operator.trouble.writes) >= 16, "there are writes at which none failed"
 
     run(main)
+
+
+@pytest.mark.parametrize("claim", ["data-gpu-0", "shared"])
+def test_a_claim_that_is_deleted_under_a_worker_is_told(claim: str) -> None:
+    """One of the worker's own, and one that somebody else has made."""
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        shared = {"name": "shared", "namespace": "slurm", "annotations": {}}
+        operator.api.put({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": shared})
+        operator.api.put(with_volumes(replicas=1))
+        await operator.lead(for_s=SETTLED_S)
+        used = {"name": "home", "persistentVolumeClaim": {"claimName": "shared"}}
+        spec = operator.api.pods["gpu-0"]["spec"]
+        operator.api.change("Pod", "gpu-0", spec={"volumes": [*spec["volumes"], used]})
+        await operator.lead(for_s=SETTLED_S)
+        assert operator.api.condition("gpu", "Ready")["status"] == "True"
+
+        meta = operator.api.of("PersistentVolumeClaim")[claim]["metadata"]
+        gone = {
+            **meta,
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "finalizers": ["kubernetes.io/pvc-protection"],
+        }
+        operator.api.change("PersistentVolumeClaim", claim, metadata=gone)
+        await operator.lead(for_s=SETTLED_S)
+
+        told = operator.api.condition("gpu", "Ready")
+        assert (told["status"], told["reason"]) == ("False", "VolumeDeleted")
+        assert f"claim {claim} is being deleted" in told["message"]
+
+    run(main)
