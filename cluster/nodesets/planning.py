@@ -269,20 +269,20 @@ def may_have_lost_jobs(
 ) -> str:
     """Return why a worker that is made now may come after one that has ended under its jobs; "" if it surely does not.
 
-    A pod that ends as it should waits for its jobs first. One that was evicted, or deleted by force, has a successor at once,
-    and then Slurm would take a job for alive that has just begun.
+    A pod that ends as it should drains its node and waits for its jobs first. One that was evicted, or deleted by force, has a
+    successor at once, and then Slurm would take a job for alive that has just begun: also one that is younger than the last reading.
 
-    Args:
-        node_set: whose worker.
-        key: which one.
-        listed: gives a node by the last reading; None while nothing is known of its Slurm.
+    listed: gives a node by the last reading; None while nothing is known of its Slurm.
     """
     name = host_name(node_set, key)
     if listed is None:
         some = node_set.status.slurm_allocated
         return "workers had jobs when Slurm was read last" if some else ""
     found = listed(name)
-    return f"Slurm has jobs on {name}" if found is not None and found.is_busy else ""
+    if found is not None and found.is_busy:
+        return f"Slurm has jobs on {name}"
+    is_closed = found is None or found.states & {"DRAIN", "DOWN"}
+    return "" if is_closed else f"{name} was not drained: a job may just have begun there"
 
 
 def stamped(

@@ -68,9 +68,16 @@ def test_of_too_many_the_idle_go_first_and_the_busy_one_stays_until_its_job_has_
     run(main)
 
 
-@pytest.mark.parametrize("has_job", [False, True])
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("MIXED", "Slurm has jobs on gpu-0"),
+        ("IDLE", "gpu-0 was not drained: a job may just have begun there"),
+        ("DRAIN", None),
+    ],
+)
 def test_the_successor_of_a_worker_that_ended_under_its_job_gives_slurm_time_to_miss_it(
-    *, has_job: bool
+    state: str, expected: str | None
 ) -> None:
     mark = "slurm-bridge.dev/may-have-lost-jobs"
 
@@ -82,19 +89,17 @@ def test_the_successor_of_a_worker_that_ended_under_its_job_gives_slurm_time_to_
         assert mark not in (first["metadata"].get("annotations") or {})
 
         def begin() -> None:
-            operator.slurm.jobs[1] = job(1, "gpu-0")
-            operator.slurm.nodes.by_name["gpu-0"].states = {"MIXED"}
+            operator.slurm.nodes.by_name["gpu-0"].states = {state}
 
         def evict() -> None:
             operator.api.change("Pod", "gpu-0", status={"phase": "Failed", "reason": "Evicted"})
 
-        then = {SETTLED_S: begin, SETTLED_S + 10: evict} if has_job else {SETTLED_S + 10: evict}
-        await operator.lead(for_s=2 * SETTLED_S, then=then)
+        await operator.lead(for_s=2 * SETTLED_S, then={SETTLED_S: begin, SETTLED_S + 10: evict})
 
         (second,) = operator.api.pods.values()
         assert second["metadata"]["uid"] != first["metadata"]["uid"]
         annotations = second["metadata"].get("annotations") or {}
-        assert ("Slurm has jobs on gpu-0" if has_job else None) == annotations.get(mark)
+        assert expected == annotations.get(mark)
 
     run(main)
 
