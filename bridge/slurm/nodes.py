@@ -7,7 +7,7 @@ would permanently lose EXTERNAL.
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -313,6 +313,19 @@ async def reserve(client: SlurmClient, wanted: NodeReservation) -> None:
         },
     }
     await client.call("reservation.save", "slurm_post_reservation", body=body, answer=Answer)
+
+
+async def extend_reservation(
+    client: SlurmClient, name: str, reserved: Collection[SlurmNode]
+) -> None:
+    """Replace the nodes of a reservation, which may have begun; Slurm leaves out those it does not know.
+
+    Raises:
+        Rejected: another reservation is in the way; this one stays as it was.
+        SlurmError: it may have been done.
+    """
+    body = {"name": name, "node_list": sorted(reserved)}
+    await client.call("reservation.extend", "slurm_post_reservation", body=body, answer=Answer)
 
 
 async def unreserve(client: SlurmClient, name: str) -> None:

@@ -47,6 +47,8 @@ class ReservationStep(enum.Enum):
 
     NOTHING = "nothing"
     SAVE = "save"
+    EXTEND = "extend"
+    """Give it more nodes: those that it has stay reserved meanwhile, and if Slurm refuses."""
     DELETE = "delete"
 
 
@@ -94,13 +96,17 @@ def wanted(
 
 
 def step(found: NodeReservation | None, needed: NodeReservation | None) -> ReservationStep:
-    """Return what brings Slurm's reservation to what is needed; one that has begun cannot be moved, so it is made anew."""
+    """Return what brings Slurm's reservation to what is needed; one that has begun cannot be moved, so it is made anew.
+
+    Nodes that need it no more keep it: nobody knows whether they have gone, or are not listed for a moment.
+    """
     if found is None:
         return ReservationStep.SAVE if needed is not None else ReservationStep.NOTHING
-    if needed is None or found.end != needed.end or not needed.nodes <= found.nodes:
+    if needed is None or found.end != needed.end:
         return ReservationStep.DELETE
-    differ = (found.flags ^ needed.flags) & _EVERY.keys()
-    return ReservationStep.DELETE if differ else ReservationStep.NOTHING
+    if (found.flags ^ needed.flags) & _EVERY.keys():
+        return ReservationStep.DELETE
+    return ReservationStep.NOTHING if needed.nodes <= found.nodes else ReservationStep.EXTEND
 
 
 def _is_day(moment: datetime, flags: frozenset[str]) -> bool:

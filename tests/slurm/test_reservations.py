@@ -12,6 +12,7 @@ from bridge.process.clock import SystemClock
 from bridge.slurm import nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
+from bridge.slurm.nodes import Deletion
 
 NAME = "SlurmOperatorMaint-made"
 FLAGS = frozenset({"MAINT", "IGNORE_JOBS"})
@@ -71,6 +72,42 @@ async def test_a_node_says_in_which_reservation_it_is_now(
     assert start + HALF_AN_HOUR == found.end
     await nodes.unreserve(client, NAME)
     await told(client, node, "")
+
+
+@pytest.fixture
+async def other(client: SlurmClient) -> AsyncIterator[SlurmNode]:
+    """Another node of our own, which leaves."""
+    name = SlurmNode("reserved-2")
+    await nodes.create(
+        client, SlurmNodeSpec(name=name, address="127.0.0.1", cpus=1, memory_mib=100)
+    )
+    yield name
+    await nodes.unreserve(client, NAME)
+    await nodes.delete(client, name)
+
+
+async def test_a_reservation_that_has_begun_keeps_its_nodes_and_gets_more(
+    client: SlurmClient, node: SlurmNode, other: SlurmNode
+) -> None:
+    """Slurm lets no node go that a reservation has, and leaves one out that it does not know."""
+    start = SystemClock().now().replace(microsecond=0) - timedelta(seconds=59)
+    await nodes.reserve(client, reservation(node, start))
+    await told(client, node, NAME)
+
+    await nodes.extend_reservation(client, NAME, {node, other})
+
+    await told(client, other, NAME)
+    await nodes.extend_reservation(client, NAME, {node, other, SlurmNode("nope")})
+    assert Deletion.BUSY is await nodes.delete(client, other)
+    found = await nodes.reservation(client, NAME)
+    assert found is not None
+    assert frozenset({node, other}) == found.nodes
+    assert start + HALF_AN_HOUR == found.end
+    assert found.flags >= FLAGS
+    await nodes.extend_reservation(client, NAME, {node})
+    await told(client, other, "")
+    assert Deletion.DELETED is await nodes.delete(client, other)
+    await told(client, node, NAME)
 
 
 async def told(client: SlurmClient, node: SlurmNode, expected: str) -> SlurmNodeFacts:

@@ -112,6 +112,11 @@ class UpdateWindows:
                 await nodes.reserve(slurm, needed)
                 _log.info("window.reserved", reservation=name, start=str(needed.start))
                 return needed
+            case ReservationStep.EXTEND if needed is not None and found is not None:
+                whole = found.nodes | needed.nodes
+                await nodes.extend_reservation(slurm, name, whole)
+                _log.info("window.extended", reservation=name, nodes=len(whole))
+                return found
             case ReservationStep.DELETE:
                 await nodes.unreserve(slurm, name)
                 _log.info("window.unreserved", reservation=name)

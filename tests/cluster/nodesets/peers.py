@@ -227,6 +227,9 @@ class Workers(Slurm):
                 raise Rejected(operation, "no such reservation", error_number=2053)
         elif self.refused_reservations:
             raise Rejected(operation, self.refused_reservations, error_number=2016)
+        elif operation == "reservation.extend":  # what it does not have, it leaves out
+            known = [name for name in body["node_list"] if name in self.nodes.by_name]
+            self.reservations[body["name"]]["node_list"] = known
         elif {*body["node_list"]} - {*self.nodes.by_name}:
             raise Rejected(operation, "Invalid node name specified", error_number=2018)
         else:

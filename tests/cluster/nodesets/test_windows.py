@@ -102,6 +102,33 @@ def test_a_window_that_comes_again_is_reserved_again() -> None:
     run(main)
 
 
+def test_another_worker_that_comes_or_goes_costs_nobody_the_reservation() -> None:
+    """While it is made anew, jobs may start on all of its nodes."""
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        await outdated(operator)
+        operator.slurm.jobs[1] = job(1, "gpu-1")
+        await until(operator, BEGINS_S + 2 * SETTLED_S)
+        assert ["gpu-0"] == current(operator)
+        assert ["gpu-0", "gpu-1"] == operator.slurm.reservations[NAME]["node_list"]
+
+        update(operator, "slurmd:3")
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 3})
+        await operator.lead(for_s=SETTLED_S)
+        update(operator, "slurmd:4")
+        await operator.lead(for_s=SETTLED_S / 2)
+        assert {"gpu-1", "gpu-2"} <= {*operator.slurm.reservations[NAME]["node_list"]}
+        del operator.slurm.nodes.by_name["gpu-0"]
+        await operator.lead(for_s=SETTLED_S)
+
+        assert "RUNNING" == operator.slurm.jobs[1].state
+        assert ("True", "Reserved") == told(operator)
+        assert not [each for each in operator.trouble.writes if each.startswith("DELETE /reserv")]
+
+    run(main)
+
+
 @pytest.mark.parametrize("change", ["RollingUpdate", "OnDelete", "back", "deleted"])
 def test_a_reservation_that_is_not_needed_any_more_goes(change: str) -> None:
     async def main(clock: VirtualClock) -> None:

@@ -84,7 +84,7 @@ def reservation(*nodes: str, end: datetime = THURSDAY + HOUR, flags: str = "") -
         (reservation("a"), reservation("a"), ReservationStep.NOTHING),
         (reservation("a", flags="SPEC_NODES"), reservation("a"), ReservationStep.NOTHING),
         (reservation("a", "b"), reservation("a"), ReservationStep.NOTHING),  # one is replaced
-        (reservation("a"), reservation("a", "b"), ReservationStep.DELETE),
+        (reservation("a"), reservation("a", "b"), ReservationStep.EXTEND),
         (reservation("a"), reservation("a", end=THURSDAY + DAY), ReservationStep.DELETE),
         (reservation("a"), reservation("a", flags="DAILY"), ReservationStep.DELETE),
     ],
