@@ -315,9 +315,7 @@ async def reserve(client: SlurmClient, wanted: NodeReservation) -> None:
     await client.call("reservation.save", "slurm_post_reservation", body=body, answer=Answer)
 
 
-async def extend_reservation(
-    client: SlurmClient, name: str, reserved: Collection[SlurmNode]
-) -> None:
+async def extend_reservation(client: SlurmClient, name: str, reserved: Collection[str]) -> None:
     """Replace the nodes of a reservation, which may have begun; Slurm leaves out those it does not know.
 
     Raises:
