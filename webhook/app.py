@@ -96,7 +96,9 @@ class PodReviewer:
     def keep(self, review: wire.Review) -> Reviewed:
         """Leave on a changed pod what it has from us."""
         pod = wire.draft(review)
-        verdict = admission.keep(pod, wire.before(review), self._scheduler_name)
+        verdict = admission.keep(
+            pod, wire.before(review), self._scheduler_name, devices=self._defaults.devices
+        )
         return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
     def _rules(self, pod: Draft) -> Policy:

@@ -82,10 +82,15 @@ class _Metadata(_Struct):
     managed_fields: msgspec.Raw = msgspec.Raw()
 
 
+class _Claim(_Struct):
+    name: str = ""
+    resource_claim_template_name: str = ""
+
+
 class _Resources(_Struct):
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
-    claims: list[msgspec.Raw] = []
+    claims: list[_Claim] = []
 
 
 class _Port(_Struct):
@@ -148,10 +153,6 @@ class _PodTerm(_Struct):
 class _PodTerms(_Struct):
     required_during_scheduling_ignored_during_execution: list[_PodTerm] | None = None
     preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
-
-
-class _Claim(_Struct):
-    name: str = ""
 
 
 class _Affinity(_Struct):
@@ -313,6 +314,11 @@ def _draft(pod: _Pod, review: Review) -> Draft:
             has_terms=required is not None,
         ),
         resource_claims=tuple(each.name for each in spec.resource_claims),
+        claim_templates={
+            each.name: template
+            for each in spec.resource_claims
+            if (template := each.resource_claim_template_name)
+        },
         class_askers=by_class.askers(
             containers=_claiming(spec.containers), initContainers=_claiming(spec.init_containers)
         ),
@@ -375,8 +381,8 @@ def _resources(container: _Container) -> demand.Resources:
     )
 
 
-def _claiming(containers: Sequence[_Container]) -> list[tuple[demand.Resources, bool]]:
-    return [(_resources(each), bool(each.resources.claims)) for each in containers]
+def _claiming(containers: Sequence[_Container]) -> list[tuple[demand.Resources, list[str]]]:
+    return [(_resources(each), [one.name for one in each.resources.claims]) for each in containers]
 
 
 def _pod_terms(kind: str, terms: _PodTerms) -> Iterator[PodAffinityTerm]:

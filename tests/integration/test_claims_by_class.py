@@ -92,14 +92,28 @@ def test_a_pod_has_devices_of_several_profiles_of_one_node(devices: Devices) -> 
     assert {"nic-0", "nic-1"} == devices.in_slurm("both", gres="nic", device="nic")
 
 
-def test_a_pod_that_asks_by_a_class_cannot_be_applied_twice(devices: Devices) -> None:
-    """As docs/claims.md says: what is stored has a claim, and no limit of that name."""
+@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
+def test_a_pod_that_asks_by_a_class_is_applied_again(
+    devices: Devices, how: tuple[str, ...]
+) -> None:
+    """What is stored has a claim, and no limit of that name. Another number of devices is refused."""
     body = {"apiVersion": "v1", "kind": "Pod", **claiming("applied", CLASS_AS_RESOURCE)}
-    apply = ("-n", devices.namespace, "apply", "-f", "-")
-    devices.sandbox.kubectl(*apply, stdin=yaml.safe_dump(body))
+    where = ("-n", devices.namespace)
+    devices.sandbox.kubectl(*where, "apply", *how, "-f", "-", stdin=yaml.safe_dump(body))
+    wait_until(
+        lambda: devices.get("applied")["status"]["phase"] == "Running",
+        PATIENCE_S,
+        sandbox=devices.sandbox,
+    )
+    before = devices.get("applied")["spec"]
 
+    for verb in ("diff", "apply"):
+        devices.sandbox.kubectl(*where, verb, *how, "-f", "-", stdin=yaml.safe_dump(body))
+    assert before == devices.get("applied")["spec"]
+
+    body["spec"]["containers"][0]["resources"]["limits"][CLASS_AS_RESOURCE] = "2"
     with pytest.raises(SandboxError, match="pod updates may not change fields"):
-        devices.sandbox.kubectl(*apply, stdin=yaml.safe_dump(body))
+        devices.sandbox.kubectl(*where, "apply", *how, "-f", "-", stdin=yaml.safe_dump(body))
 
 
 def test_a_resource_name_of_a_class_that_the_bridge_was_not_told_of_gets_nothing(

@@ -6,7 +6,7 @@ Each container's request becomes a claim of its own, from a template that the ex
 Kubernetes never sees such a request, so what it would refuse is refused here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -49,8 +49,8 @@ class Asker:
     """Where it stands in the pod's spec: `containers`, `initContainers`."""
     index: int
     resources: Resources
-    has_claims: bool = False
-    """It uses claims of the pod besides."""
+    claims: Sequence[str] = ()
+    """Of the pod, that it uses besides, by their names there."""
 
     def wants(self, ways: Ways) -> tuple[ClassRequest, ...]:
         """Return what it asks for by a class, each class in the order of its resource's name."""
@@ -67,21 +67,32 @@ class Asker:
         )
         return tuple(each for each in found if quantities.parse(each.amount))
 
+    @property
+    def where(self) -> str:
+        """Return where its resources are, for a patch."""
+        return f"/spec/{self.field}/{self.index}/resources"
+
+    def without(self, wanted: ClassRequest) -> Iterator[Operation]:
+        """Yield the patch that takes such a request off."""
+        for of, amount in (("limits", wanted.limit), ("requests", wanted.request)):
+            if amount:
+                yield json_patch.remove(f"{self.where}/{of}/{json_patch.escape(wanted.resource)}")
+
     def path(self, resource: str) -> str:
         """Return where it asks for a resource, for people."""
         return f"spec.{self.field}[{self.index}].resources[{resource}]"
 
 
-def askers(**containers: Sequence[tuple[Resources, bool]]) -> tuple[Asker, ...]:
+def askers(**containers: Sequence[tuple[Resources, Sequence[str]]]) -> tuple[Asker, ...]:
     """Return the containers that may ask by a class, by the field in which they stand.
 
     Args:
-        containers: what each asks for, and whether it uses claims of the pod.
+        containers: what each asks for, and which claims of the pod it uses.
     """
     return tuple(
-        Asker(field=field, index=index, resources=resources, has_claims=has_claims)
+        Asker(field=field, index=index, resources=resources, claims=claims)
         for field, listed in containers.items()
-        for index, (resources, has_claims) in enumerate(listed)
+        for index, (resources, claims) in enumerate(listed)
         if any("/" in name for names in resources[:2] for name in names)
     )
 
@@ -109,23 +120,31 @@ def operations(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Ite
     names = _names(found, ways, claims)
     has_some = bool(claims)
     for asker in found:
-        resources = f"/spec/{asker.field}/{asker.index}/resources"
-        has_claims = asker.has_claims
+        has_claims = bool(asker.claims)
         for wanted in asker.wants(ways):
-            for of, amount in (("limits", wanted.limit), ("requests", wanted.request)):
-                if amount:
-                    yield json_patch.remove(
-                        f"{resources}/{of}/{json_patch.escape(wanted.resource)}"
-                    )
+            yield from asker.without(wanted)
             entry = {"name": next(names)}
             template = by_class.template(wanted.device_class, wanted.count)
-            yield _append(f"{resources}/claims", entry, has_some=has_claims)
+            yield _append(f"{asker.where}/claims", entry, has_some=has_claims)
             yield _append(
                 "/spec/resourceClaims",
                 {**entry, "resourceClaimTemplateName": template},
                 has_some=has_some,
             )
             has_claims = has_some = True
+
+
+def met(found: Sequence[Asker], ways: Ways, templates: Mapping[str, str]) -> Iterator[Operation]:
+    """Yield the patch that takes off requests whose very claims a container has: its manifest is applied again.
+
+    templates: by the names of the pod's claims.
+    """
+    for asker in found:
+        wants = asker.wants(ways)
+        has = (templates.get(name, "") for name in asker.claims if name.startswith(_OURS))
+        if [by_class.template(each.device_class, each.count) for each in wants] == [*has]:
+            for wanted in wants:
+                yield from asker.without(wanted)
 
 
 def claimed(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> tuple[str, ...]:
@@ -141,6 +160,8 @@ def without(demand: Demand, ways: Ways) -> Demand:
     return replace(demand, extended=extended)
 
 
+_OURS = "slurm-bridge-"
+"""How the names of our claims begin."""
 _WITHOUT_PROFILES = (
     "kube-scheduler would choose the devices, not Slurm; request extended resources such as "
     "nvidia.com/gpu (an administrator can map device classes to GRES: setting "
@@ -173,7 +194,7 @@ def _unusable(asker: Asker, wanted: ClassRequest) -> str:
 
 def _names(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[str]:
     """Yield a name for each new claim that none of the pod's claims has."""
-    free = (name for number in count() if (name := f"slurm-bridge-{number}") not in claims)
+    free = (name for number in count() if (name := f"{_OURS}{number}") not in claims)
     wanted = (each for asker in found for each in asker.wants(ways))
     return (name for _, name in zip(wanted, free, strict=False))
 

@@ -73,6 +73,8 @@ class Draft:
     node_choices: tuple[str, ...] = ()
     """Paths in the spec that choose nodes."""
     resource_claims: tuple[str, ...] = ()
+    claim_templates: Mapping[str, str] = field(default_factory=dict)
+    """Of those claims that have one."""
     """The names of its entries."""
     class_askers: tuple[Asker, ...] = ()
     """The containers that may ask for devices by their classes."""
@@ -178,8 +180,14 @@ def validate(
     return Verdict(faults=bounded(faults), warnings=_warned(pod) if is_ours else ())
 
 
-def keep(pod: Draft, before: Draft, scheduler_name: str = names.SCHEDULER_NAME) -> Verdict:
-    """Leave on a changed pod the schedulerName and the toleration that it has from us.
+def keep(
+    pod: Draft,
+    before: Draft,
+    scheduler_name: str = names.SCHEDULER_NAME,
+    *,
+    devices: Ways | None = None,
+) -> Verdict:
+    """Leave on a changed pod schedulerName, toleration and claims that it has from us.
 
     An apply of what its user wrote would take them off, as it replaces these fields whole, and the
     API server would refuse that. A scheduler that is not ours stays written, and is refused.
@@ -187,7 +195,8 @@ def keep(pod: Draft, before: Draft, scheduler_name: str = names.SCHEDULER_NAME) 
     ours = names.schedulers(scheduler_name)
     if before.scheduler_name not in ours:
         return Verdict()
-    return Verdict(patch=tuple(_kept(pod, before, ours)))
+    met = by_class.met(pod.class_askers, devices or Ways(), before.claim_templates)
+    return Verdict(patch=(*_kept(pod, before, ours), *met))
 
 
 def _kept(pod: Draft, before: Draft, ours: tuple[str, ...]) -> Iterator[Operation]:

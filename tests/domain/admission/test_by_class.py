@@ -1,5 +1,6 @@
 """Requests for devices by their class become claims at CREATE."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,14 +31,18 @@ WAYS = Ways(takes_claims=True, resources={"example.com/nic": "nic"})
 TAKES_CLAIMS = Defaults(cluster=ClusterId("c-1"), devices=WAYS)
 
 
-def asks(*, has_claims: bool = False, **amounts: str) -> tuple[Resources, bool]:
+Asks = tuple[Resources, Sequence[str]]
+"""A container's: its resources, and the claims that it uses."""
+
+
+def asks(*, has_claims: bool = False, **amounts: str) -> Asks:
     """A container's resources as the API server completes them: a limit is a request, too."""
     by_name = {"gpu": GPU, "nic": NIC}
     named = {by_name.get(name, name): amount for name, amount in amounts.items()}
-    return Resources(named, dict(named)), has_claims
+    return Resources(named, dict(named)), ("theirs",) * has_claims
 
 
-def draft(*containers: tuple[Resources, bool]) -> Draft:
+def draft(*containers: Asks) -> Draft:
     every = {name: amount for each, _ in containers for name, amount in each.limits.items()}
     return Draft(
         name="one",
@@ -48,7 +53,7 @@ def draft(*containers: tuple[Resources, bool]) -> Draft:
     )
 
 
-def pod_of(*containers: tuple[Resources, bool], claims: Sequence[str] = ()) -> dict[str, Any]:
+def pod_of(*containers: Asks, claims: Sequence[str] = ()) -> dict[str, Any]:
     """The same pod as JSON."""
     spec: dict[str, Any] = {
         "containers": [
@@ -56,10 +61,10 @@ def pod_of(*containers: tuple[Resources, bool], claims: Sequence[str] = ()) -> d
                 "resources": {
                     "requests": dict(each.requests),
                     "limits": dict(each.limits),
-                    **({"claims": [{"name": "theirs"}]} if has_claims else {}),
+                    **({"claims": [{"name": name} for name in used]} if used else {}),
                 }
             }
-            for each, has_claims in containers
+            for each, used in containers
         ]
     }
     if claims:
@@ -67,10 +72,43 @@ def pod_of(*containers: tuple[Resources, bool], claims: Sequence[str] = ()) -> d
     return {"spec": spec}
 
 
-def patched(*containers: tuple[Resources, bool], claims: Sequence[str] = ()) -> dict[str, Any]:
+def patched(*containers: Asks, claims: Sequence[str] = ()) -> dict[str, Any]:
     operations = tuple(admission.operations(admission.askers(containers=containers), WAYS, claims))
     spec: dict[str, Any] = patches.patched(pod_of(*containers, claims=claims), operations)["spec"]
     return spec
+
+
+def applied(spec: dict[str, Any], *containers: Asks) -> dict[str, Any]:
+    """What is stored if somebody applies requests to containers that may have claims for them."""
+    given = copy.deepcopy(spec)
+    found: list[Asks] = []
+    for (asked, _), container in zip(containers, given["containers"], strict=True):
+        resources = container["resources"]
+        resources["requests"] |= asked.requests
+        resources["limits"] |= asked.limits
+        used = [each["name"] for each in resources.get("claims", ())]
+        found.append((Resources(resources["requests"], resources["limits"]), used))
+    templates = {
+        each["name"]: each.get("resourceClaimTemplateName", "")
+        for each in given.get("resourceClaims", ())
+    }
+    operations = tuple(admission.met(admission.askers(containers=found), WAYS, templates))
+    stored: dict[str, Any] = patches.patched({"spec": given}, operations)["spec"]
+    return stored
+
+
+def test_only_what_is_claimed_already_is_taken_off() -> None:
+    """The API server refuses the rest: nobody gets other devices than the manifest says without a word."""
+    spec = patched(asks(gpu="2"), asks(gpu="1"))
+
+    assert spec == applied(spec, asks(gpu="2"), asks(gpu="1"))
+    for others in (
+        (asks(gpu="1"), asks(gpu="1")),
+        (asks(gpu="2"), asks(nic="1")),
+        (asks(gpu="2", nic="1"), asks(gpu="1")),
+        (asks(gpu="1"), asks(gpu="2")),
+    ):
+        assert spec != applied(spec, *others)
 
 
 def test_each_containers_request_becomes_a_claim_of_its_own() -> None:
@@ -112,7 +150,7 @@ def test_claims_that_are_there_stay() -> None:
 
 def test_a_resource_name_that_stands_for_a_class_is_one_way_to_ask() -> None:
     amounts = {"memory": "1Gi", GPU: "1", "example.com/nic": "2", "example.com/foo": "1"}
-    spec = patched((Resources(amounts, dict(amounts)), False))
+    spec = patched((Resources(amounts, dict(amounts)), ()))
 
     templates = [each["resourceClaimTemplateName"] for each in spec["resourceClaims"]]
     assert ["slurm-bridge-1-of-gpu.example.com", "slurm-bridge-2-of-nic"] == templates
@@ -135,8 +173,12 @@ theirs = st.lists(st.sampled_from([f"slurm-bridge-{n}" for n in range(4)]), uniq
 def test_as_many_devices_are_claimed_as_were_asked_for(
     found: list[tuple[dict[str, str], bool]], claims: list[str]
 ) -> None:
-    asked = [(Resources(amounts, dict(amounts)), has_claims) for amounts, has_claims in found]
+    asked = [
+        (Resources(amounts, dict(amounts)), ("theirs",) * has_claims)
+        for amounts, has_claims in found
+    ]
     spec = patched(*asked, claims=claims)
+    assert spec == applied(spec, *asked)
 
     entries = {each["name"]: each for each in spec.get("resourceClaims", ())}
     assert len(entries) == len(spec.get("resourceClaims", ()))
@@ -187,7 +229,7 @@ def test_a_second_call_finds_nothing_to_do() -> None:
             "expected at most 32 devices, found 33",
         ),
         (
-            admission.askers(containers=[(Resources({f"{PREFIX}GPU": "1"}), False)]),
+            admission.askers(containers=[(Resources({f"{PREFIX}GPU": "1"}), ())]),
             f"spec.containers[0].resources[{PREFIX}GPU]",
             "expected a lowercase DNS subdomain",
         ),
@@ -197,17 +239,17 @@ def test_a_second_call_finds_nothing_to_do() -> None:
             "expected a whole number of devices, found '500m'",
         ),
         (
-            admission.askers(containers=[(Resources({GPU: "1"}, {GPU: "2"}), False)]),
+            admission.askers(containers=[(Resources({GPU: "1"}, {GPU: "2"}), ())]),
             f"spec.containers[0].resources[{GPU}]",
             "expected a limit that equals the request '1', found '2'",
         ),
         (
-            admission.askers(containers=[(Resources({GPU: "1"}), False)]),
+            admission.askers(containers=[(Resources({GPU: "1"}), ())]),
             f"spec.containers[0].resources[{GPU}]",
             "expected a limit that equals the request '1', found none",
         ),
         (
-            admission.askers(containers=[(Resources({}, {"example.com/nic": "1.5"}), False)]),
+            admission.askers(containers=[(Resources({}, {"example.com/nic": "1.5"}), ())]),
             "spec.containers[0].resources[example.com/nic]",
             "expected a whole number of devices, found '1.5'",
         ),
@@ -230,7 +272,7 @@ def test_what_cannot_become_a_claim_is_refused_and_left_as_it_is(
 
 def test_a_sidecar_may_ask_by_a_class() -> None:
     resources, _ = asks(gpu="1")
-    found = admission.askers(initContainers=[(resources._replace(sidecar=True), False)])
+    found = admission.askers(initContainers=[(resources._replace(sidecar=True), ())])
 
     assert not list(admission.faults(found, WAYS))
     removed, *_ = admission.operations(found, WAYS, ())
@@ -238,7 +280,7 @@ def test_a_sidecar_may_ask_by_a_class() -> None:
 
 
 def test_two_ways_of_writing_one_number_are_equal() -> None:
-    found = admission.askers(containers=[(Resources({GPU: "2"}, {GPU: "2000m"}), False)])
+    found = admission.askers(containers=[(Resources({GPU: "2"}, {GPU: "2000m"}), ())])
 
     assert not list(admission.faults(found, WAYS))
 

@@ -311,7 +311,7 @@ def test_what_keeps_groups_in_racks_of_their_own_is_their_controllers(
                     containers=[
                         (
                             Resources({"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "1"}),
-                            False,
+                            (),
                         )
                     ]
                 ),
