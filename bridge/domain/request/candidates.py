@@ -46,7 +46,7 @@ class Pool:
     published_keys: frozenset[str] = frozenset()
     """Label keys for which every node's features carry exactly what its labels do."""
     taints: Mapping[str, tuple[Taint, ...]] = field(default_factory=dict)
-    """Feature → the lasting taints that it stands for; empty if no node has any."""
+    """Feature → the lasting taints that it stands for."""
     has_taints_as_features: bool = True
     """Whether every node's feature says what its taints do."""
     shapes: frozenset[Shape] = frozenset()
@@ -115,7 +115,7 @@ def pool(
         features=frozenset(f for node in pairs.values() for f in node.slurm.features),
         published_keys=_published_keys(pairs.values()),
         shapes=frozenset(room.shape(node.slurm) for node in pairs.values()),
-        taints=classes if any(classes.values()) else {},
+        taints=classes,
         has_taints_as_features=all(
             nodes.taints_feature(node.kube) in node.slurm.features for node in pairs.values()
         ),
@@ -357,16 +357,18 @@ def _published_keys(pairs: Iterable[BridgedNode]) -> frozenset[str]:
 def _tolerated(pod: Pod, among: Pool) -> list[list[str]] | None:
     """Return the features of nodes whose taints the pod tolerates, as a list of alternatives.
 
-    Empty if it tolerates all there are; None if features do not tell.
+    Empty if it tolerates all there are, and might tolerate others; None if features do not tell.
+    Most pods tolerate none whatever: no node may get theirs that is tainted while they wait.
     """
     tolerated = [
         feature
         for feature, taints in among.taints.items()
         if selection.untolerated(taints, pod.tolerations) is None
     ]
-    if len(tolerated) == len(among.taints):
-        return []
-    return [sorted(tolerated)] if among.has_taints_as_features else None
+    if not among.has_taints_as_features:
+        return [] if len(tolerated) == len(among.taints) else None
+    may_more = len(tolerated) == len(among.taints) and selection.may_tolerate(pod.tolerations)
+    return [] if may_more else [sorted(tolerated)]
 
 
 def _is_short(text: str) -> bool:

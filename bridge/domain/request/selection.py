@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 
+from bridge.domain import names
 from bridge.domain.model import nodes
-from bridge.domain.model.nodes import HARD_EFFECTS, KubeNodeFacts, Taint
+from bridge.domain.model.nodes import HARD_EFFECTS, TRANSIENT_TAINTS, KubeNodeFacts, Taint
 from bridge.domain.model.pods import NodeTerm, Pod, Requirement, Toleration
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -68,6 +69,15 @@ def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> T
             and not any(tolerates(toleration, taint) for toleration in tolerated_by)
         ),
         None,
+    )
+
+
+def may_tolerate(tolerations: Iterable[Toleration]) -> bool:
+    """Check whether any of them might tolerate a taint that keeps pods off for good, and is not ours."""
+    return any(
+        not each.key.startswith(TRANSIENT_TAINTS) and each.key != names.MANAGED_NODE_TAINT
+        for each in tolerations
+        if each.effect in ("", *HARD_EFFECTS)
     )
 
 

@@ -88,7 +88,7 @@ def test_an_ordinary_pod_becomes_a_job_of_the_configured_user() -> None:
         memory_mib_per_node=1024,
         gres_per_node="gres/gpu:2",
         time_limit_min=60,
-        constraints=MARK,
+        constraints=f"{MARK}&{make.NO_TAINTS}",
     )
 
     assert expected == built(pod)
@@ -130,7 +130,7 @@ def test_annotations_outweigh_everything() -> None:
         "name": "job",
         "gres_per_node": "gres/gpu:a100:4",
         "cpus_per_task": 4,
-        "constraints": f"{MARK}&a100",
+        "constraints": f"{MARK}&{make.NO_TAINTS}&a100",
     }
     expected |= granted
     assert expected == {name: getattr(spec, name) for name in expected}

@@ -13,6 +13,9 @@ from bridge.domain.request.candidates import Candidates, Pool, Unseen
 from tests.make import placing as build
 from tests.make.placing import MARK, requirement, taint, term
 
+OURS = f"{MARK}&{build.NO_TAINTS}"
+"""Nodes of the cluster that have no taint, nor get one while the job waits."""
+
 ZONES = {"k1": "a", "k2": "b", "k3": "c"}
 
 
@@ -52,12 +55,12 @@ def only(name: str) -> Candidates:
     return Candidates(required_nodes=(SlurmNode(name),))
 
 
-def all_but(*names: str, constraints: str = MARK) -> Candidates:
+def all_but(*names: str, constraints: str = OURS) -> Candidates:
     return Candidates(constraints=constraints, excluded_nodes=tuple(map(SlurmNode, names)))
 
 
 def test_any_pod_is_limited_to_the_nodes_of_this_cluster() -> None:
-    assert constraints(MARK) == candidates.choose(build.pod(), pool())
+    assert constraints(OURS) == candidates.choose(build.pod(), pool())
 
 
 def test_a_node_that_is_to_leave_slurm_is_no_candidate() -> None:
@@ -89,12 +92,12 @@ def test_of_two_nodes_with_one_slurm_name_every_process_takes_the_same() -> None
     [
         pytest.param(
             build.pod(node_selector={"zone": "a", "disk": "ssd"}),
-            f"{MARK}&disk=ssd&zone=a",
+            f"{OURS}&disk=ssd&zone=a",
             id="a node selector",
         ),
         pytest.param(
             build.pod(node_terms=(term(("zone", "In", "b,a"), ("disk", "In", "ssd")),)),
-            f"{MARK}&(zone=a|zone=b)&disk=ssd",
+            f"{OURS}&(zone=a|zone=b)&disk=ssd",
             id="one affinity term",
         ),
         pytest.param(
@@ -102,17 +105,17 @@ def test_of_two_nodes_with_one_slurm_name_every_process_takes_the_same() -> None
                 node_selector={"disk": "ssd"},
                 node_terms=(term(("zone", "In", "a,b")), term(("zone", "In", "c"))),
             ),
-            f"({MARK}&disk=ssd&zone=a)|({MARK}&disk=ssd&zone=b)|({MARK}&disk=ssd&zone=c)",
+            f"({OURS}&disk=ssd&zone=a)|({OURS}&disk=ssd&zone=b)|({OURS}&disk=ssd&zone=c)",
             id="alternatives are multiplied out, as parentheses do not nest",
         ),
         pytest.param(
             build.pod(node_terms=(term(("zone", "In", "a,nowhere")),)),
-            f"{MARK}&zone=a",
+            f"{OURS}&zone=a",
             id="values that no node has are left out: Slurm refuses unknown features",
         ),
         pytest.param(
             build.pod(node_terms=(term(("zone", "In", "nowhere")), term(("zone", "In", "a")))),
-            f"{MARK}&zone=a",
+            f"{OURS}&zone=a",
             id="so are terms that no node can match",
         ),
     ],
@@ -132,7 +135,7 @@ def test_labels_that_are_features_become_an_expression(pod: Pod, expected: str) 
                 node_selector={"disk": "ssd"},
                 node_terms=(term(("zone", "In", "a,b,c"), ("zone", "NotIn", "c")),),
             ),
-            all_but(constraints=f"{MARK}&disk=ssd&(zone=a|zone=b|zone=c)"),
+            all_but(constraints=f"{OURS}&disk=ssd&(zone=a|zone=b|zone=c)"),
             id="features leave out all that have to be",
         ),
         pytest.param(
@@ -168,7 +171,7 @@ def test_a_label_that_all_nodes_have_leaves_none_out() -> None:
         build.CLUSTER,
     )
 
-    assert constraints(MARK) == candidates.choose(build.pod(node_selector=labels), alike)
+    assert constraints(OURS) == candidates.choose(build.pod(node_selector=labels), alike)
 
 
 def test_unpublished_labels_are_looked_up_by_us() -> None:
@@ -200,7 +203,24 @@ def test_nodes_with_a_taint_the_pod_does_not_tolerate_are_left_out() -> None:
 
     assert constraints(f"{MARK}&{build.NO_TAINTS}") == candidates.choose(build.pod(), tainted)
     assert constraints(MARK) == candidates.choose(tolerant, tainted)
-    assert all_but("k1") == candidates.choose(build.pod(), pool(taints=taints, published=False))
+    unpublished = pool(taints=taints, published=False)
+    assert all_but("k1", constraints=MARK) == candidates.choose(build.pod(), unpublished)
+
+
+def test_a_pod_that_may_tolerate_more_may_get_nodes_with_other_taints_later() -> None:
+    """Only one that tolerates nothing is limited to nodes without taints while no node has any."""
+    tolerations = (
+        Toleration(key="gpu", operator="Exists"),
+        Toleration(operator="Exists"),
+        Toleration(key="gpu", operator="Exists", effect="NoExecute"),
+    )
+    for toleration in tolerations:
+        pod = build.pod(tolerations=(build.OUR_TOLERATION, toleration))
+        assert constraints(MARK) == candidates.choose(pod, pool())
+    soft = Toleration(key="gpu", operator="Exists", effect="PreferNoSchedule")
+    passing = Toleration(key="node.kubernetes.io/not-ready", operator="Exists", effect="NoExecute")
+    pod = build.pod(tolerations=(build.OUR_TOLERATION, soft, passing))
+    assert constraints(OURS) == candidates.choose(pod, pool())
 
 
 def test_taints_of_several_kinds_are_alternatives() -> None:
@@ -227,7 +247,7 @@ def test_taints_of_several_kinds_are_alternatives() -> None:
 )
 def test_what_passes_by_itself_leaves_no_node_out(passing: str) -> None:
     """The job may wait longer than that; Slurm drains the node meanwhile, and the fit check looks again."""
-    assert constraints(MARK) == candidates.choose(build.pod(), pool(taints={"k1": passing}))
+    assert constraints(OURS) == candidates.choose(build.pod(), pool(taints={"k1": passing}))
 
 
 def test_no_node_at_all_is_a_problem_and_no_submit() -> None:
@@ -249,11 +269,11 @@ def test_nodes_to_avoid_are_left_out_unless_nothing_else_is_left() -> None:
 @pytest.mark.parametrize(
     ("users", "expected"),
     [
-        pytest.param("a100", f"{MARK}&zone=a&a100", id="one feature"),
-        pytest.param("a100&nvlink", f"{MARK}&zone=a&a100&nvlink", id="and"),
-        pytest.param("a100|h100", f"{MARK}&zone=a&(a100|h100)", id="or"),
-        pytest.param("nvlink&(a100|h100)", f"{MARK}&zone=a&nvlink&(a100|h100)", id="both"),
-        pytest.param("[rack1|rack2]", f"{MARK}&zone=a&[rack1|rack2]", id="matching or"),
+        pytest.param("a100", f"{OURS}&zone=a&a100", id="one feature"),
+        pytest.param("a100&nvlink", f"{OURS}&zone=a&a100&nvlink", id="and"),
+        pytest.param("a100|h100", f"{OURS}&zone=a&(a100|h100)", id="or"),
+        pytest.param("nvlink&(a100|h100)", f"{OURS}&zone=a&nvlink&(a100|h100)", id="both"),
+        pytest.param("[rack1|rack2]", f"{OURS}&zone=a&[rack1|rack2]", id="matching or"),
     ],
 )
 def test_the_users_own_constraints_hold_besides(users: str, expected: str) -> None:
@@ -265,11 +285,11 @@ def test_the_users_own_constraints_hold_besides(users: str, expected: str) -> No
 @pytest.mark.parametrize(
     ("users", "expected"),
     [
-        ("(a100&ib)|h100", f"({MARK}&disk=ssd&a100&ib)|({MARK}&disk=ssd&h100)"),
-        ("a100|(h100&ib)", f"({MARK}&disk=ssd&a100)|({MARK}&disk=ssd&h100&ib)"),
+        ("(a100&ib)|h100", f"({OURS}&disk=ssd&a100&ib)|({OURS}&disk=ssd&h100)"),
+        ("a100|(h100&ib)", f"({OURS}&disk=ssd&a100)|({OURS}&disk=ssd&h100&ib)"),
         (
             "[r1|r2]|r3&r4",
-            f"({MARK}&disk=ssd&r1&r4)|({MARK}&disk=ssd&r2&r4)|({MARK}&disk=ssd&r3&r4)",
+            f"({OURS}&disk=ssd&r1&r4)|({OURS}&disk=ssd&r2&r4)|({OURS}&disk=ssd&r3&r4)",
         ),
     ],
 )
@@ -294,7 +314,7 @@ ONE_ZONE = "[zone=a|zone=b|zone=c]"
 
 @pytest.mark.parametrize(
     ("selector", "expected"),
-    [({}, f"{MARK}&{ONE_ZONE}"), ({"zone": "a"}, f"{MARK}&zone=a&{ONE_ZONE}")],
+    [({}, f"{OURS}&{ONE_ZONE}"), ({"zone": "a"}, f"{OURS}&zone=a&{ONE_ZONE}")],
 )
 def test_nodes_that_share_a_label_are_asked_for_as_matching_or(
     selector: dict[str, str], expected: str
@@ -332,7 +352,7 @@ def test_alternatives_that_multiply_without_end_become_names() -> None:
         node_terms=tuple(term(("zone", "In", values), ("zone", "In", values)) for _ in range(1000))
     )
 
-    assert constraints(MARK) == candidates.choose(pod, pool())
+    assert constraints(OURS) == candidates.choose(pod, pool())
 
 
 def test_nodes_without_what_slurm_does_not_count_are_left_out() -> None:
@@ -357,7 +377,7 @@ def test_nodes_without_what_slurm_does_not_count_are_left_out() -> None:
         return candidates.choose(wanting, replace(around, nodes=with_some), unseen=counted)
 
     assert only("k2") == found(k1=1, k2=2)
-    assert constraints(MARK) == found(k1=2, k2=2, k3=4)
+    assert constraints(OURS) == found(k1=2, k2=2, k3=4)
     assert "none of the 3 nodes that suit the pod has 2 rdma/hca" == found(k1=1).problem
 
 
