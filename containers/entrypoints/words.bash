@@ -17,6 +17,6 @@ keep() {
   while :; do
     "$@" && code=0 || code=$?
     echo "entrypoint: $1 ended with exit code $code, and starts again" >&2
-    sleep 2
+    ((code == 143)) || sleep 2 # SIGTERM: somebody wants it anew
   done &
 }

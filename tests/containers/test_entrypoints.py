@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.containers.entrypoint import CONF, MACHINE, NOTES, Entrypoint
+from tests.containers.entrypoint import CONF, ENDS_S, MACHINE, NOTES, Entrypoint
+from tests.servers import wait_until
 
 
 @pytest.fixture
@@ -259,6 +260,33 @@ def test_what_is_kept_starts_again(entrypoint: Make) -> None:
 
     assert ["-D"] == it.is_kept("sackd")
     assert "sackd ended with exit code 0, and starts again" in it.errors
+
+
+SACKD = """\
+#!/bin/bash
+echo started >> "$0.starts"
+while sleep 0.1; do :; done
+"""
+
+
+def test_sackd_fetches_a_configuration_that_is_not_its_own(entrypoint: Make) -> None:
+    it = entrypoint("login")
+    it.write("sackd", SACKD)
+    it.write("sshd", "#!/bin/sh\nexec sleep 60\n")
+    hash_val, starts = it.bin / "hash_val", it.bin / "sackd.starts"
+    it.write("scontrol", f'#!/bin/sh\necho asked >> "$0.called"\ncat {hash_val}\n')
+    hash_val.write_text("HASH_VAL                = Match\n")
+    it.start(ASK_EVERY_S="1")
+    wait_until(lambda: len(it.called("scontrol") or ()) > 1, ENDS_S)
+    assert len(starts.read_text().split()) == 1
+
+    hash_val.write_text("HASH_VAL                = Different Ours=0xb0be477e Slurmctld=0x1\n")
+    wait_until(lambda: len(starts.read_text().split()) == 3, ENDS_S)
+    assert "sackd fetches it" in it.errors
+    hash_val.write_text("HASH_VAL                = Match\n")
+    asked = len(it.called("scontrol") or ())
+    wait_until(lambda: len(it.called("scontrol") or ()) > asked + 1, ENDS_S)
+    assert len(starts.read_text().split()) == 3
 
 
 HANGS_UP = """\
