@@ -122,11 +122,14 @@ REFUSED_LIVE: Final = {
     "SlurmUser": "slurmctld could not read its own state",
     "AuthType": "running steps could not report any more (slurm.conf(5))",
     "CredType": "running steps could not report any more",
-    "SelectType": "the state of running jobs does not fit another plugin",
+    "SelectType": "only select/cons_tres has nodes that come and go, as workers do",
     "SwitchType": "records of all jobs may be lost (slurm.conf(5))",
     "SlurmdSpoolDir": "a slurmd would not find the steps that run on its node",
 }
 """Why a parameter must not change while jobs run."""
+
+COSTS_ONLY_JOBS: Final = frozenset({"SwitchType"})
+"""Those of them that may change while Slurm has no jobs, and nothing to run any on."""
 
 PLAIN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"selecttype": ("select/cons_tres",), "switchtype": ("switch/none",)}

@@ -46,6 +46,10 @@ class SeenPartitions:
     """It was read after all that is in force was written: only then may a line go."""
     states: Mapping[str, str] | None = None
     jobs: Mapping[str, JobsOfPartition] | None = None
+    live: int = 0
+    """Jobs that run or wait, of all partitions."""
+    open_nodes: int = 0
+    """On which a job could begin; counted only while there are no live jobs."""
 
     def unsure(self) -> "SeenPartitions":
         """Return the same as it is when somebody may have written something since."""

@@ -1,18 +1,21 @@
 """What there is to be for an object, and whether a new configuration may come into force: pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
+from bridge.domain import faults
 from bridge.domain.faults import Fault, Refused, bounded
 from cluster.configuration import changes, partitions, rendering
+from cluster.configuration.changes import ConfigurationChange
 from cluster.configuration.inputs import ConfigurationInputs
-from cluster.configuration.parameters import ChangeTakes
-from cluster.configuration.partitions import KeptPartition, SeenPartitions
+from cluster.configuration.parameters import COSTS_ONLY_JOBS, ChangeTakes
+from cluster.configuration.partitions import NOT_READ, KeptPartition, SeenPartitions
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject
+from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.restapi import RestApiObject
 from cluster.rendering.access.tls import RestTls
 from cluster.rendering.accounting import accounting_bodies
@@ -25,6 +28,9 @@ from cluster.rendering.site import ControlSite
 Bodies = Sequence[Mapping[str, Any]]
 """What Kubernetes is to have, each as server-side apply takes it."""
 Made = Bodies | Refused
+
+_MOST_NAMED: Final = 3
+"""NodeSets in one message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ def configuration(
     Args:
         inputs: All that it is made from.
         in_force: The files that the daemons have; None if there are none yet.
-        ask: Returns what slurmctld has of some partitions; called only if they are to go.
+        ask: Returns what slurmctld has of some partitions; called only if some are to go, or if it matters whether there are jobs.
         coming: The files that were wanted last: the daemons may have taken them already.
     """
     found = rendering.render(inputs)
@@ -110,26 +116,78 @@ def configuration(
         return found
     if in_force is None:
         return DecidedConfiguration(files=found)
-    kept: tuple[KeptPartition, ...] = ()
     there = [in_force] if coming is None else [in_force, coming]
     leaving = partitions.leaving(found.files, there)
+    grave = _grave(in_force, found)
+    seen = NOT_READ
+    if not inputs.controller.spec.external and (
+        leaving or any(each.item in COSTS_ONLY_JOBS for each in grave)
+    ):
+        seen = ask(leaving)
+    if refused := bounded(_refused(inputs, grave, seen, _grave(there[-1], found))):
+        return Refused(refused)
+    kept: tuple[KeptPartition, ...] = ()
     if leaving and not inputs.controller.spec.external:
-        kept = partitions.kept(found.files, there, ask(leaving))
+        kept = partitions.kept(found.files, there, seen)
         found = rendering.render(replace(inputs, kept_partitions=tuple(each.line for each in kept)))
     if isinstance(found, Refused):
         return found
-    before = ConfigurationSet(files=in_force, made=frozenset(in_force))
+    return DecidedConfiguration(files=found, kept=partitions.said(kept))
+
+
+def _grave(files: Mapping[str, str], after: ConfigurationSet) -> tuple[ConfigurationChange, ...]:
+    """Return the changes that would cost jobs, or the cluster."""
+    before = ConfigurationSet(files=files, made=frozenset(files))
     # A slurmctld that moves here or away takes with it what is said for its own sake.
-    moves = changes.runs_here(before) != changes.runs_here(found)
-    refused = bounded(
-        Fault(
-            f"{each.file} {each.item}", f"this cannot change while the cluster lives: {each.reason}"
-        )
-        for each in changes.compare(before, found)
+    moves = changes.runs_here(before) != changes.runs_here(after)
+    return tuple(
+        each
+        for each in changes.compare(before, after)
         if each.takes is ChangeTakes.REFUSED and (each.is_in_both or not moves)
     )
-    return (
-        Refused(refused)
-        if refused
-        else DecidedConfiguration(files=found, kept=partitions.said(kept))
-    )
+
+
+def _refused(
+    inputs: ConfigurationInputs,
+    grave: Iterable[ConfigurationChange],
+    seen: SeenPartitions,
+    to_come: Iterable[ConfigurationChange],
+) -> Iterator[Fault]:
+    """Yield why changes may not come into force now.
+
+    Args:
+        inputs: What the configuration is made from.
+        grave: The changes.
+        seen: What slurmctld has.
+        to_come: Those of them that were not decided before: for these it must have been seen just now.
+    """
+    fresh = {each.item for each in to_come}
+    for each in grave:
+        text = f"this cannot change while the cluster lives: {each.reason}"
+        if each.item in COSTS_ONLY_JOBS and not inputs.controller.spec.external:
+            stands = _stands(inputs.node_sets, seen)
+            if not stands and not seen.is_sure and each.item in fresh:
+                stands = "Slurm is asked once more"
+            if not stands:
+                continue
+            text += f"; it can while no NodeSet wants workers and Slurm has neither jobs nor nodes for them: {stands}"
+        yield Fault(f"{each.file} {each.item}", text)
+
+
+def _stands(node_sets: Sequence[NodeSetObject], seen: SeenPartitions) -> str:
+    """Return why there may be jobs, or may be soon; "" if there are none, and nothing to run one on."""
+    wants = [
+        each.metadata.name
+        for each in node_sets
+        if each.spec.replicas or each.spec.scaling_mode == "DaemonSet"
+    ]
+    if wants:
+        more = ", …" if len(wants) > _MOST_NAMED else ""
+        return f"workers are wanted by {', '.join(wants[:_MOST_NAMED])}{more}"
+    if seen.trouble:
+        return f"it is not known what it has: {faults.shortened(seen.trouble, 200)}"
+    if seen.live:
+        return f"it has {seen.live} jobs that run or wait"
+    if seen.open_nodes:
+        return f"{seen.open_nodes} nodes wait for jobs: drain them, or stop their slurmd"
+    return ""

@@ -9,7 +9,7 @@ from bridge.crd.metadata import ObjectMetadata
 from bridge.domain import faults
 from bridge.domain.errors import PeerError
 from bridge.process.clock import Clock
-from bridge.slurm import inspection, queue
+from bridge.slurm import inspection, nodes, queue
 from bridge.slurm.client import SlurmClient
 from cluster.configuration.partitions import (
     MOST_JOBS,
@@ -24,7 +24,11 @@ _SOONEST_S: Final = 5.0
 """Between two readings of one Slurm: long enough for what was decided by the first one to be written."""
 _LATEST_S: Final = 30.0
 """Between two readings that show the same: each is a list of all jobs."""
+_FRESH_S: Final = 10.0
+"""How old a reading may be by which something is decided that must not be wrong."""
 _LONGEST_REASON: Final = 200
+_CLOSED: Final = frozenset({"DOWN", "DRAIN", "FAIL", "NOT_RESPONDING"})
+"""States of nodes on which no job begins: Slurm remembers workers that have gone."""
 
 
 @dataclass(slots=True)
@@ -37,6 +41,7 @@ class _Followed:
     """Before the next reading."""
     is_new: bool = False
     """Nobody has decided by it yet."""
+    read_at_s: float = 0.0
     is_awaited: bool = False
 
 
@@ -70,9 +75,10 @@ class PartitionReadings:
         if not found.is_awaited:
             found.is_awaited = True
             self._asked.put_nowait(controller)
-        seen = found.seen.unsure() if not found.is_new else found.seen
+        # Who was woken by it may not have wanted it any more.
+        is_fresh = found.is_new and self._clock.monotonic() - found.read_at_s <= _FRESH_S
         found.is_new = False
-        return seen
+        return found.seen if is_fresh else found.seen.unsure()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Read what is asked for until told to stop."""
@@ -96,6 +102,7 @@ class PartitionReadings:
         await self._clock.sleep(found.pause_s)
         names = found.names
         async with self._slots:
+            began_s = self._clock.monotonic()
             try:
                 async with self._opens(controller.full_name) as slurm:
                     seen = await _seen(slurm, names)
@@ -108,13 +115,13 @@ class PartitionReadings:
             found.pause_s = min(max(2 * found.pause_s, _SOONEST_S), _LATEST_S)
             if not is_same:
                 found.pause_s = _SOONEST_S
-            found.seen, found.is_new = seen, True
+            found.seen, found.is_new, found.read_at_s = seen, True, began_s
         self._wake(controller.uid)
 
 
 async def _seen(slurm: SlurmClient, names: frozenset[str]) -> SeenPartitions:
     """Read the partitions before the jobs: one that is closed then takes no more."""
-    states = {each.name: each.state for each in await inspection.partitions(slurm)}
+    shown = await inspection.partitions(slurm)
     jobs = await queue.live(slurm)
     if jobs.unreadable:
         return SeenPartitions(trouble=jobs.unreadable)
@@ -130,5 +137,13 @@ async def _seen(slurm: SlurmClient, names: frozenset[str]) -> SeenPartitions:
             first_waiting=tuple(waiting[:MOST_JOBS]),
         )
     return SeenPartitions(
-        states={name: state for name, state in states.items() if name in names}, jobs=found
+        states={each.name: each.state for each in shown if each.name in names},
+        jobs=found,
+        live=len(jobs.live),
+        open_nodes=0 if jobs.live else await _open_nodes(slurm),
     )
+
+
+async def _open_nodes(slurm: SlurmClient) -> int:
+    listed = await nodes.renewed_in_slices(slurm, None)
+    return sum(not each.states & _CLOSED for each in listed.nodes)

@@ -4,7 +4,12 @@ import sys
 from collections.abc import Iterable
 
 from cluster.configuration.differences import DIFFERENCES, Difference
-from cluster.configuration.parameters import REFUSED_LIVE, SLURM_CONF, ChangeTakes
+from cluster.configuration.parameters import (
+    COSTS_ONLY_JOBS,
+    REFUSED_LIVE,
+    SLURM_CONF,
+    ChangeTakes,
+)
 from cluster.rendering.differences import BODY_DIFFERENCES
 from docs.generate import markdown
 
@@ -15,6 +20,7 @@ _TAKES = {
     ChangeTakes.RESTART_SLURMCTLD: "a restart of slurmctld",
     ChangeTakes.RESTART_ALL: "a restart of all daemons, slurmctld first",
 }
+_WHILE_IN_USE = " while a NodeSet wants workers, or Slurm has jobs, or nodes that wait for them"
 
 
 def render(page: str) -> str:
@@ -36,7 +42,10 @@ def _generated() -> str:
         for each in sorted(SLURM_CONF.values(), key=lambda each: (each.takes, each.name))
         if each.takes in _TAKES
     ]
-    takes += [[f"`{name}`", f"refused: {why}"] for name, why in sorted(REFUSED_LIVE.items())]
+    takes += [
+        [f"`{name}`", f"refused{_WHILE_IN_USE if name in COSTS_ONLY_JOBS else ''}: {why}"]
+        for name, why in sorted(REFUSED_LIVE.items())
+    ]
     return (
         markdown.table(["parameter of slurm.conf", "a change takes"], takes)
         + "\nThe files differ from those of SchedMD's operator only here:\n\n"

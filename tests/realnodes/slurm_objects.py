@@ -44,6 +44,18 @@ OBJECTS: tuple[dict[str, Any], ...] = (
     },
 )
 
+CLUSTER: dict[str, Any] = {
+    "apiVersion": "slurm-bridge.dev/v1alpha1",
+    "kind": "SlurmCluster",
+    "metadata": {"name": "site"},
+    "spec": {
+        "nodes": [{"name": "cpu", "replicas": 1}],
+        "config": dict(line.split("=", 1) for line in SLURM_CONF.splitlines()),
+        "configFiles": {"cgroup.conf": CGROUP_CONF},
+        "state": {"persistent": False},
+    },
+}
+"""A whole Slurm in one object."""
 
 USERS_OF_FILES = """\
 [sssd]

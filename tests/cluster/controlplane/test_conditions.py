@@ -10,14 +10,14 @@ import pytest
 from bridge.crd.conditions import ObjectCondition
 from bridge.domain.faults import Refused
 from cluster.configuration.inputs import ConfigurationInputs
-from cluster.configuration.partitions import NOT_READ
+from cluster.configuration.partitions import NOT_READ, SeenPartitions
 from cluster.configuration.rendering import ConfigurationSet, render
 from cluster.controlplane import conditions, deciding
 from cluster.controlplane.conditions import PartFacts
 from cluster.controlplane.workload import WorkloadState
 from cluster.keys.rotation import RotationDecision
 from cluster.objects.controller import ControllerStatus
-from tests.cluster.configuration.given import inputs
+from tests.cluster.configuration.given import files, inputs, node_set
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 READY = WorkloadState(name="StatefulSet a", wanted=1, ready=1, there=1, is_updated=True)
@@ -166,6 +166,61 @@ def test_a_change_that_would_cost_jobs_does_not_come_into_force() -> None:
     assert isinstance(found, Refused)
     assert "slurm.conf SelectType: this cannot change while the cluster lives" in found.text
     assert isinstance(configuration(after, None), ConfigurationSet)
+
+
+PLAIN = files(inputs())
+IMEX = "SwitchType=switch/nvidia_imex"
+
+
+@pytest.mark.parametrize(
+    ("seen", "replicas", "scaling", "said"),
+    [
+        (SeenPartitions(), 0, "StatefulSet", ""),
+        (SeenPartitions(), 1, "StatefulSet", "workers are wanted by cpu"),
+        (SeenPartitions(), 0, "DaemonSet", "workers are wanted by cpu"),
+        (SeenPartitions(live=2), 0, "StatefulSet", "2 jobs that run or wait"),
+        (SeenPartitions(open_nodes=3), 0, "StatefulSet", "3 nodes wait for jobs"),
+        (SeenPartitions(is_sure=False), 0, "StatefulSet", "Slurm is asked once more"),
+        (NOT_READ, 0, "StatefulSet", "it is not known what it has: Slurm was not asked yet"),
+    ],
+)
+def test_what_costs_only_jobs_may_change_while_there_are_none_and_nothing_to_run_one_on(
+    seen: SeenPartitions, replicas: int, scaling: str, said: str
+) -> None:
+    workers = node_set(replicas=replicas, scalingMode=scaling)
+
+    found = deciding.configuration(inputs(workers, extraConf=IMEX), PLAIN, lambda _: seen)
+
+    if not said:
+        assert not isinstance(found, Refused)
+        assert IMEX in found.files.files["slurm.conf"]
+        return
+    assert isinstance(found, Refused)
+    assert "while no NodeSet wants workers and Slurm has neither jobs nor nodes" in found.text
+    assert said in found.text
+
+
+def test_what_was_decided_while_slurm_was_empty_stays_so_until_it_is_not() -> None:
+    after = inputs(extraConf=IMEX)
+    decided = files(after)
+
+    def again(seen: SeenPartitions) -> bool:
+        found = deciding.configuration(after, PLAIN, lambda _: seen, decided)
+        return not isinstance(found, Refused)
+
+    assert again(SeenPartitions(is_sure=False))
+    assert not again(SeenPartitions(is_sure=False, live=1))
+    assert not again(NOT_READ)
+
+
+def test_what_costs_more_than_jobs_may_not_change_in_an_empty_slurm_either() -> None:
+    found = deciding.configuration(
+        inputs(extraConf="SelectType=select/linear"), PLAIN, lambda _: SeenPartitions()
+    )
+
+    assert isinstance(found, Refused)
+    assert "slurm.conf SelectType: this cannot change while the cluster lives" in found.text
+    assert "it can while" not in found.text
 
 
 def test_a_change_that_slurm_takes_while_it_runs_comes_into_force() -> None:

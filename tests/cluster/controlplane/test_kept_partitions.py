@@ -1,14 +1,18 @@
 """Partitions come and go while people submit jobs to them, and slurmctld gets each configuration some time later."""
 
+import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import pytest
 
+from bridge.crd.metadata import ObjectMetadata
 from cluster.configuration import lines
 from cluster.configuration.rendering import ConfigurationSet
+from cluster.controlplane.partition_readings import PartitionReadings
 from cluster.rendering.trying import TELLS
 from tests.cluster.controlplane.peers import Leaders, controller, part
 from tests.virtual_time import VirtualClock, run
@@ -55,10 +59,22 @@ class Slurm:
         ]
         return msgspec.convert({"partitions": listed}, answer)
 
-    async def each_of(self, *_: Any, take: Callable[[bytes], None], answer: Any, **__: Any) -> Any:
-        """All jobs, of which one has ended."""
+    async def each_of(
+        self,
+        _label: str,
+        operation: str,
+        *_: Any,
+        take: Callable[[bytes], None],
+        answer: Any,
+        **__: Any,
+    ) -> Any:
+        """All jobs, of which one has ended; or all nodes, of which one worker has gone."""
         if self.is_away:
             raise OSError("away")
+        if operation == "slurm_get_nodes":
+            take(b'{"name": "a", "state": ["IDLE"]}')
+            take(b'{"name": "b", "state": ["IDLE", "DRAIN"]}')
+            return msgspec.json.decode(b'{"nodes": []}', type=answer)
         states = {0: "RUNNING", 1: "PENDING"}
         for job, wanted in self.jobs.items():
             body = {"job_id": job, "job_state": [states[job % 2]], "partition": ",".join(wanted)}
@@ -152,6 +168,31 @@ def test_without_a_slurmrestd_it_stays_and_nothing_is_written_twice() -> None:
         count = len(leaders.trouble.writes)
         await led(leaders, slurm)
         assert [] == [each for each in leaders.trouble.writes[count:] if "/status" not in each]
+
+    run(main)
+
+
+def test_a_reading_that_nobody_has_used_in_time_is_not_sure() -> None:
+    async def main(clock: VirtualClock) -> None:
+        stop, slurm = asyncio.Event(), Slurm(random.Random(1))  # noqa: S311  # no secret
+
+        @asynccontextmanager
+        async def opens(_: str) -> AsyncIterator[Any]:
+            yield slurm
+
+        readings = PartitionReadings(opens, clock=clock, wake=lambda _: None)
+        site, nothing = ObjectMetadata(name="site", namespace="slurm", uid="1"), frozenset[str]()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(readings.run(stop))
+            assert readings.latest(site, nothing).trouble
+            await clock.sleep(1)
+            seen = readings.latest(site, nothing)
+            assert (True, 0, 1) == (seen.is_sure, seen.live, seen.open_nodes), seen
+            await clock.sleep(60)
+            assert not readings.latest(site, nothing).is_sure
+            await clock.sleep(12)
+            assert readings.latest(site, nothing).is_sure
+            stop.set()
 
     run(main)
 

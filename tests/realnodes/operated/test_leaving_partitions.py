@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from sandbox.image.slurm import SlurmImage
-from sandbox.operator.serving import CGROUP_CONF, SLURM_CONF
+from sandbox.operator.serving import SLURM_CONF
+from tests.realnodes import slurm_objects
 from tests.realnodes.in_pods import NAMESPACE, STARTS_S, InPods, slurm_in_pods
 from tests.servers import wait_until
 
@@ -17,17 +18,6 @@ pytestmark = pytest.mark.real_all
 IN_FORCE_S = 240.0
 """Three configurations one after the other, each some time after the kubelet's last look."""
 OLD = "PartitionName=old Nodes=workers\n"
-WHOLE: dict[str, Any] = {
-    "apiVersion": "slurm-bridge.dev/v1alpha1",
-    "kind": "SlurmCluster",
-    "metadata": {"name": "site"},
-    "spec": {
-        "nodes": [{"name": "cpu", "replicas": 1}],
-        "config": dict(line.split("=", 1) for line in SLURM_CONF.splitlines()),
-        "configFiles": {"cgroup.conf": CGROUP_CONF},
-        "state": {"persistent": False},
-    },
-}
 
 
 def extra(name: str, replicas: int, hostname: str = "") -> dict[str, Any]:
@@ -142,7 +132,9 @@ def test_a_cluster_that_gets_its_first_partitions_keeps_its_jobs_and_those_that_
         in_pods.scale(name, 0)  # for room
     whole = replace(in_pods, namespace="whole")
     sandbox.kubectl("create", "namespace", whole.namespace)
-    sandbox.kubectl("-n", whole.namespace, "apply", "-f", "-", stdin=json.dumps(WHOLE))
+    sandbox.kubectl(
+        "-n", whole.namespace, "apply", "-f", "-", stdin=json.dumps(slurm_objects.CLUSTER)
+    )
     wait_until(lambda: has_room(whole, "all"), IN_FORCE_S, sandbox=sandbox)
     flags = ("--parsable", "--output=/dev/null", "--mem=10", "-n1")
     runs, stops = (
