@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from bridge.domain import hostlist
@@ -72,7 +73,13 @@ def _description(spec: PlaceholderSpec) -> dict[str, object]:
 
 def compressed(nodes: Sequence[SlurmNode]) -> list[str]:
     """Write a list of different nodes, of which there may be ten thousand, in Slurm's short form."""
-    return [hostlist.compress(nodes)] if nodes else []
+    return [_compressed(tuple(nodes))] if nodes else []
+
+
+@lru_cache(maxsize=64)
+def _compressed(nodes: tuple[SlurmNode, ...]) -> str:
+    """Compress what many jobs exclude once."""
+    return hostlist.compress(nodes)
 
 
 def changes(changed: Changes) -> dict[str, object]:

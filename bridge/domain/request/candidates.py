@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from bridge.domain import hostlist
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.devices import exactness, room
@@ -51,6 +52,10 @@ class Pool:
     """Whether every node's feature says what its taints do."""
     shapes: frozenset[Shape] = frozenset()
     """What their nodes have in Slurm."""
+    chosen: dict[bytes, "Candidates"] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """What was chosen for whom (`bridge.domain.request.build`)."""
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """Return the Kubernetes name of a Slurm node; None if it is not bridged."""
@@ -84,6 +89,9 @@ class Candidates:
 
 
 _NOTHING_UNSEEN = Unseen()
+
+MOST_NAMED_BYTES = 256 * 1024
+"""Of the nodes that one job excludes: slurmctld keeps as much for each job."""
 
 
 def pool(
@@ -216,8 +224,21 @@ def _besides(
                 if name not in unnamed
                 and not any(any_of.isdisjoint(node.slurm.features) for any_of in all_of)
             )
-            return Candidates(constraints=combined, excluded_nodes=tuple(sorted(others)))
+            named = tuple(sorted(others))
+            if (length := len(hostlist.compress(named))) > MOST_NAMED_BYTES:
+                return Candidates(problem=_too_many(pod, among, len(named), length))
+            return Candidates(constraints=combined, excluded_nodes=named)
     return Candidates(problem=f"constraints {constraints!r} cannot be combined with ours")
+
+
+def _too_many(pod: Pod, among: Pool, names: int, length: int) -> str:
+    keys = {*pod.node_selector, *(e.key for term in pod.node_terms for e in term.match_labels)}
+    unpublished = ", ".join(sorted(keys - among.published_keys)) or "that its nodes share"
+    return (
+        f"only a list of {names} other nodes tells Slurm which ones suit the pod: {length >> 10} KiB for "
+        f"each job, at most {MOST_NAMED_BYTES >> 10} are sent; have the administrator publish labels"
+        f" ({unpublished}) in controllers.node_features"
+    )
 
 
 def _narrowings(pod: Pod, among: Pool) -> Iterator[list[frozenset[str]]]:

@@ -207,22 +207,6 @@ def test_nodes_with_a_taint_the_pod_does_not_tolerate_are_left_out() -> None:
     assert all_but("k1", constraints=MARK) == candidates.choose(build.pod(), unpublished)
 
 
-def test_a_pod_that_may_tolerate_more_may_get_nodes_with_other_taints_later() -> None:
-    """Only one that tolerates nothing is limited to nodes without taints while no node has any."""
-    tolerations = (
-        Toleration(key="gpu", operator="Exists"),
-        Toleration(operator="Exists"),
-        Toleration(key="gpu", operator="Exists", effect="NoExecute"),
-    )
-    for toleration in tolerations:
-        pod = build.pod(tolerations=(build.OUR_TOLERATION, toleration))
-        assert constraints(MARK) == candidates.choose(pod, pool())
-    soft = Toleration(key="gpu", operator="Exists", effect="PreferNoSchedule")
-    passing = Toleration(key="node.kubernetes.io/not-ready", operator="Exists", effect="NoExecute")
-    pod = build.pod(tolerations=(build.OUR_TOLERATION, soft, passing))
-    assert constraints(OURS) == candidates.choose(pod, pool())
-
-
 def test_taints_of_several_kinds_are_alternatives() -> None:
     tainted = pool(taints={"k1": "a=b:NoSchedule", "k2": "c:NoExecute"})
     pod = build.pod(tolerations=(build.OUR_TOLERATION, Toleration(key="c", operator="Exists")))
