@@ -58,6 +58,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
             make_host_keys=host_keys.generated,
             tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
             served=ServedNamespaces(frozenset(operator.namespaces)),
+            tried=node_sets.tried,
         )
 
         clusters = SlurmClusters(program, control_plane.watched, node_sets.watched)

@@ -61,7 +61,19 @@ def text(inputs: ConfigurationInputs) -> str:
     rest = "".join(f"{kept}\n" for line in extra if (kept := _kept(line, ours)))
     # Before the user's lines: a partition DEFAULT among them holds for what follows.
     kept = "".join(f"{each}\n" for each in inputs.kept_partitions)
-    return _written(base) + "".join(_sets(inputs)) + kept + rest
+    nodes = "".join(
+        f"#{node_line(each)}\n" for each in inputs.sorted_node_sets if each.spec.extra_conf.strip()
+    )
+    return _written(base) + "".join(_sets(inputs)) + nodes + kept + rest
+
+
+def node_line(node_set: NodeSetObject) -> str:
+    """Return a line with a node such as its workers register: a comment in the file, and no comment where the file is tried.
+
+    No worker can have this name, nor can it be one of Kubernetes.
+    """
+    conf = node_set.node_conf.replace("\\", r"\\").replace("#", r"\#")
+    return f"NodeName={node_set.slurm_name}_any State=FUTURE {conf}"
 
 
 def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:

@@ -16,6 +16,7 @@ from cluster.keys.host_keys import HostKeys
 from cluster.keys.secrets import RandomBytes
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.nodesets.owned.tried import TriedConfs
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import MADE_BY_US
 from cluster.rendering.site import ServedNamespaces
@@ -36,6 +37,7 @@ class ControlPlane:
         make_host_keys: HostKeys,
         tokens: TokenPolicy,
         served: ServedNamespaces,
+        tried: TriedConfs,
     ) -> None:
         """Prepare the caches.
 
@@ -47,6 +49,7 @@ class ControlPlane:
             make_host_keys: makes those of login pods.
             tokens: who may have one for which Slurm user.
             served: whose objects are seen to.
+            tried: is told what slurmctld makes of the nodes that workers are to register.
         """
         self._program = program
         self._node_sets = node_sets
@@ -55,6 +58,7 @@ class ControlPlane:
         self._make_host_keys = make_host_keys
         self._tokens = tokens
         self._served = served
+        self._tried = tried
         self._parts: dict[str, Cache[WatchedPart]] = {
             kind: Cache(watched, program.set_aside) for kind, watched in PARTS.items()
         }
@@ -118,5 +122,6 @@ class ControlPlane:
             tokens=self._tokens,
             served=self._served,
             slurms=program.slurm_of,
+            tried=self._tried,
         )
         await loop.run(stop, workers=_WORKERS)

@@ -28,6 +28,7 @@ from cluster.keys.naming import LEAST_BYTES, KeyUse, NamedKey
 from cluster.keys.token_policy import TokenPolicy
 from cluster.keys.tokens import KeptToken, WantedToken
 from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.nodesets.owned.tried import TriedConfs
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject
@@ -57,6 +58,8 @@ class GatheredPart:
     """Which partitions stay in it although nobody wants them any more, and why."""
     tries: str = ""
     """The digest of a configuration that slurmctld has not judged yet."""
+    tries_nodes: bool = False
+    """Whether it is about to judge the nodes that workers are to register."""
     host_keys: LoginSetObject | None = None
     """Whose pods need host keys."""
     token: KeptToken | None = None
@@ -69,7 +72,7 @@ class GatheredPart:
     @property
     def due(self) -> timedelta | None:
         """When there is something to do although nothing happens; None if it is not known."""
-        if self.tries:
+        if self.tries or self.tries_nodes:
             return trials.LOOKS
         expiring = self.token or self.tls
         return expiring.due if expiring else None
@@ -106,6 +109,7 @@ class PartGathering:
         tokens: TokenPolicy,
         clock: Clock,
         partitions: PartitionReadings,
+        tried: TriedConfs,
     ) -> None:
         self._kube = kube
         self._key_rings = key_rings
@@ -114,7 +118,7 @@ class PartGathering:
         self._partitions = partitions
         self._parts = parts
         self._bodies = make
-        self.trials = Trials(kube, clock)
+        self.trials = Trials(kube, clock, tried)
         self.certificates = RestCertificates(kube, make.site, clock)
         self._by_name = {
             kind: cache.index(lambda each: [each.metadata.full_name])
@@ -197,6 +201,7 @@ class PartGathering:
             digest=served.digest if is_proven else "",
             kept=kept,
             tries=files.digest if tried.is_coming else "",
+            tries_nodes=await self.trials.try_nodes(part, files, self._node_sets(part)),
             ring=None if isinstance(ring, Fault) else ring,
         )
 

@@ -39,6 +39,7 @@ from cluster.keys.host_keys import HostKeys
 from cluster.keys.secrets import RandomBytes
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.nodesets.owned.tried import TriedConfs
 from cluster.nodesets.views import OpensSlurm
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
@@ -91,6 +92,7 @@ class ControlLoop:
         tokens: TokenPolicy,
         served: ServedNamespaces,
         slurms: OpensSlurm,
+        tried: TriedConfs,
     ) -> None:
         """Prepare the loop.
 
@@ -109,6 +111,7 @@ class ControlLoop:
             tokens: who may have one for which Slurm user.
             served: whose objects are seen to; of others it is only told that they are not.
             slurms: opens the Slurm of a Controller, to be asked which partitions have jobs.
+            tried: is told what slurmctld makes of the nodes that workers are to register.
         """
         self._kube = kube
         self._parts = parts
@@ -125,6 +128,7 @@ class ControlLoop:
             tokens=tokens,
             clock=clock,
             partitions=self._partitions,
+            tried=tried,
         )
         self._rotation = KeyRotation(kube, key_rings, parts, node_sets)
         self._queue = queue

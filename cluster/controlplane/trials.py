@@ -5,8 +5,10 @@ They have no rights in Kubernetes and no port; whoever may read a pod's log can 
 
 import asyncio
 import enum
+import hashlib
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -20,15 +22,20 @@ from bridge.kube import decode, paths
 from bridge.kube.client import MERGE_PATCH, KubeClient
 from bridge.kube.errors import NotFound
 from bridge.process.clock import Clock
+from cluster.configuration.rendering import ConfigurationSet
+from cluster.configuration.slurm_conf import node_line
+from cluster.nodesets.owned.tried import TriedConf, TriedConfs
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import selecting
+from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.pod_status import PodStatus
 from cluster.rendering import trying
 from cluster.rendering.body import CONFIGURATION_ANNOTATION
 from cluster.rendering.controller import RECONFIGURE
 
 _MOST_PODS: Final = 5
-_MOST_LINES: Final = 20
+_MOST_LINES: Final = 3 * trying.MOST_UNFIT
+_NO_POD: Final = "there is no pod of slurmctld yet"
 _MOST_BYTES: Final = 64 * 1024
 _LONGEST: Final = timedelta(seconds=5)
 """For one log: a kubelet that does not answer must not hold up others."""
@@ -58,6 +65,26 @@ class TrialVerdict:
     """Whether it is about to be known."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NodeVerdicts:
+    """What became of the nodes that workers are to register."""
+
+    refused: Mapping[str, str] | None = None
+    """By the digest of a node's line: slurmctld's words; None if that is not known."""
+    words: str = ""
+    """Why it is not known."""
+    is_coming: bool = False
+    """Whether it is about to be known."""
+
+    def of(self, node_set: NodeSetObject) -> TriedConf:
+        """Return what is known of one."""
+        words = self.words
+        if self.refused is not None:
+            words = self.refused.get(node_digest(node_set), "")
+        is_known = self.refused is not None
+        return TriedConf(extra_conf=node_set.spec.extra_conf, is_known=is_known, words=words)
+
+
 class _Pod(ObjectStruct, frozen=True):
     metadata: ObjectMetadata
     status: PodStatus = PodStatus()
@@ -68,15 +95,41 @@ class _Pods(ObjectStruct, frozen=True):
 
 
 _pods = msgspec.json.Decoder(_Pods)
-_LINE: Final = re.compile(rf"{trying.TELLS} (taken|refused) ([0-9a-f]{{64}}) ?(.*)")
+_LINE: Final = re.compile(rf"{trying.TELLS} (taken|refused|unfit|judged) ([0-9a-f]{{64}}) ?(.*)")
 
 
 def verdict(log: str, digest: str) -> TrialVerdict:
     """Return what a side-car said last, if it is of this set."""
-    found = next(filter(None, map(_LINE.fullmatch, reversed(log.splitlines()))), None)
+    said = (each for each in _lines(log) if each[1] in ("taken", "refused"))
+    found = next(said, None)
     if found is None or found[2] != digest:
         return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, is_coming=True)
     return TrialVerdict(outcome=TrialOutcome(found[1]), words=found[3])
+
+
+def unfit(log: str, digest: str) -> Mapping[str, str] | None:
+    """Return which nodes of workers slurmctld would refuse: its words, by the digest of a node's line; None if this set's were not judged."""
+    said = [each for each in _lines(log) if each[1] in ("unfit", "judged")]
+    if not said or (said[0][1], said[0][2]) != ("judged", digest):
+        return None
+    refused = itertools.takewhile(lambda each: each[1] == "unfit", said[1:])
+    return {each[2]: each[3] for each in refused}
+
+
+def _is_asked(node_set: NodeSetObject) -> bool:
+    """Check whether there is something to try."""
+    asked = node_set.spec.extra_conf
+    return bool(asked.strip()) and asked != node_set.status.accepted_conf
+
+
+def node_digest(node_set: NodeSetObject) -> str:
+    """Return by what a node of its workers is told apart."""
+    return hashlib.sha256(node_line(node_set).encode()).hexdigest()
+
+
+def _lines(log: str) -> Iterator[re.Match[str]]:
+    """Yield what a side-car said, the last first."""
+    return filter(None, map(_LINE.fullmatch, reversed(log.splitlines())))
 
 
 def of_all(found: Sequence[TrialVerdict]) -> TrialVerdict:
@@ -85,7 +138,7 @@ def of_all(found: Sequence[TrialVerdict]) -> TrialVerdict:
         for each in found:
             if each.outcome is outcome:
                 return each
-    return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words="there is no pod of slurmctld yet")
+    return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=_NO_POD)
 
 
 def _tries(pod: _Pod) -> bool:
@@ -104,9 +157,10 @@ class _Awaited:
 class Trials:
     """Asks the pods of Controllers."""
 
-    def __init__(self, kube: KubeClient, clock: Clock) -> None:
+    def __init__(self, kube: KubeClient, clock: Clock, tried: TriedConfs) -> None:
         self._kube = kube
         self._clock = clock
+        self._tried = tried
         self._awaited: dict[str, _Awaited] = {}
 
     async def of(self, part: ControllerObject, digest: str) -> TrialVerdict:
@@ -117,14 +171,60 @@ class Trials:
         """
         pods = await self._pods(part.metadata)
         found = of_all([await self._asked(each, digest) for each in pods])
-        awaited = self._awaited.get(part.metadata.uid)
         if found.outcome is not TrialOutcome.NOT_TRIED:
             self._awaited.pop(part.metadata.uid, None)
-        elif awaited is None or awaited.digest != digest:
-            self._awaited[part.metadata.uid] = _Awaited(digest, self._clock.now())
-        elif self._clock.now() > awaited.since + _SOON:
+        elif not self._is_new(part.metadata.uid, digest):
             return replace(found, is_coming=False)
         return found
+
+    async def try_nodes(
+        self, part: ControllerObject, files: ConfigurationSet, node_sets: Iterable[NodeSetObject]
+    ) -> bool:
+        """Tell what slurmctld makes of the nodes that workers are to register; return whether more is about to be known.
+
+        Raises:
+            KubeError: its pods were not listed: look again.
+        """
+        asked = [each for each in node_sets if _is_asked(each)]
+        if not asked:
+            return False
+        found = _NodeVerdicts(refused={})
+        lines = frozenset(files.files["slurm.conf"].split("\n"))
+        if not part.spec.external:
+            found = await self._nodes(part, files.digest)
+        for each in asked:
+            known = found.of(each)
+            if not part.spec.external and f"#{node_line(each)}" not in lines:
+                words = f"Controller {part.metadata.name} does not take it in: see its conditions"
+                known = replace(known, is_known=False, words=words)
+            self._tried.put(each.metadata.uid, known)
+        return found.is_coming
+
+    async def _nodes(self, part: ControllerObject, digest: str) -> _NodeVerdicts:
+        refused: dict[str, str] = {}
+        pods = await self._pods(part.metadata)
+        words = "" if pods else _NO_POD
+        for pod in pods:
+            log = await self._log(pod)
+            found = unfit(log, digest) if isinstance(log, str) else None
+            if isinstance(log, TrialVerdict):
+                words = log.words
+            elif found is None:
+                words = f"pod {pod.metadata.name} is about to try it"
+            refused |= found or {}
+        key = f"{part.metadata.uid} nodes"
+        if words:
+            return _NodeVerdicts(words=words, is_coming=self._is_new(key, digest))
+        self._awaited.pop(key, None)
+        return _NodeVerdicts(refused=refused)
+
+    def _is_new(self, key: str, digest: str) -> bool:
+        """Check whether it has just been asked of a set what slurmctld makes of it."""
+        awaited = self._awaited.get(key)
+        if awaited is None or awaited.digest != digest:
+            self._awaited[key] = _Awaited(digest, self._clock.now())
+            return True
+        return self._clock.now() <= awaited.since + _SOON
 
     async def hurry(self, controller: ObjectMetadata, digest: str) -> PeerError | None:
         """Change the pods, so that their kubelets bring new files at once and not within two minutes; return what failed."""
@@ -159,6 +259,17 @@ class Trials:
         return tuple(each for each in found.items if each.metadata.deletion_timestamp is None)
 
     async def _asked(self, pod: _Pod, digest: str) -> TrialVerdict:
+        log = await self._log(pod)
+        if isinstance(log, TrialVerdict):
+            return log
+        found = verdict(log, digest)
+        if found.outcome is TrialOutcome.NOT_TRIED:
+            words = f"pod {pod.metadata.name} is about to try it"
+            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=words, is_coming=True)
+        return found
+
+    async def _log(self, pod: _Pod) -> str | TrialVerdict:
+        """Return what a side-car has said, or why that is not known."""
         name = pod.metadata.name
         if not _tries(pod):
             words = f"container {RECONFIGURE} of pod {name} does not run yet"
@@ -175,11 +286,4 @@ class Trials:
         except (PeerError, TimeoutError) as error:
             words = f"the log of container {RECONFIGURE} of pod {name} was not read: {error}"
             return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=words)
-        found = verdict(log.decode(errors="replace"), digest)
-        if found.outcome is TrialOutcome.NOT_TRIED:
-            return TrialVerdict(
-                outcome=TrialOutcome.NOT_TRIED,
-                words=f"pod {name} is about to try it",
-                is_coming=True,
-            )
-        return found
+        return log.decode(errors="replace")

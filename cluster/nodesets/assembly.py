@@ -18,6 +18,7 @@ from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.nodesets.owned.belongings import NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import NodeSetRevisions
+from cluster.nodesets.owned.tried import TriedConfs
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
@@ -33,6 +34,8 @@ class NodeSets:
         self._program = program
         self._templates = templates
         self._key_step = key_step
+        self.tried = TriedConfs()
+        """What slurmctld makes of the nodes that workers are to register; for whoever has it tried."""
         self._node_sets: Cache[WatchedNodeSet] = Cache(NODE_SETS, program.set_aside)
         self._pods: Cache[WorkerPodObject] = Cache(WORKER_PODS, program.set_aside)
         self._kube_nodes: Cache[KubeNodeFacts] = Cache(NODES, program.set_aside)
@@ -84,6 +87,7 @@ class NodeSets:
             revisions=NodeSetRevisions(program.kube, program.clock.monotonic),
             templates=self._templates,
             key_step=self._key_step,
+            tried=self.tried,
             served=ServedNamespaces(frozenset(program.settings.operator.namespaces)),
             queue=queue,
             clock=program.clock,

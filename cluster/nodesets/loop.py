@@ -33,6 +33,7 @@ from cluster.nodesets.owned.deleted_claims import DeletedClaims
 from cluster.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
 from cluster.nodesets.owned.told_states import ToldStates
 from cluster.nodesets.owned.topology import WorkerTopology
+from cluster.nodesets.owned.tried import TriedConfs, in_force
 from cluster.nodesets.owned.windows import UpdateWindows
 from cluster.nodesets.planning import NodeSetSituation
 from cluster.nodesets.recent_writes import PATIENCE_S
@@ -67,6 +68,7 @@ class NodeSetLoop:
         revisions: NodeSetRevisions,
         templates: WorkerTemplates,
         key_step: KeySteps,
+        tried: TriedConfs,
         served: ServedNamespaces,
         queue: WorkQueue[str],
         clock: Clock,
@@ -87,6 +89,7 @@ class NodeSetLoop:
             revisions: keeps the templates that a NodeSet has had.
             templates: makes pods.
             key_step: which step of the daemons' key they get.
+            tried: what slurmctld makes of the nodes that they are to register.
             served: whose NodeSets are seen to; of others it is only told that they are not.
             queue: of NodeSets' uids.
             clock: of the process.
@@ -122,6 +125,7 @@ class NodeSetLoop:
         self._revisions = revisions
         self._templates = templates
         self._key_step = key_step
+        self._tried = tried
         self._queue = queue
         self._clock = clock
         self._metrics = metrics
@@ -135,6 +139,7 @@ class NodeSetLoop:
         self._node_sets.subscribe(self._changed)
         self._pods.subscribe(self._pod_changed)
         self._kube_nodes.subscribe(self._node_changed)
+        self._tried.follow(self._queue.add)
         await worker.run(
             self._queue,
             self.reconcile,
@@ -159,6 +164,7 @@ class NodeSetLoop:
             self._belongings.forget(key)
             self._aftercare.forget(key)
             self._revisions.forget(key)
+            self._tried.forget(key)
             return None
         bind_contextvars(node_set=found.metadata.full_name)
         try:
@@ -181,7 +187,9 @@ class NodeSetLoop:
             return
         await self._tell(found, self._refused(found, refusal))
 
-    async def _see_to(self, found: WatchedNodeSet, node_set: NodeSetObject) -> timedelta | None:
+    async def _see_to(self, found: WatchedNodeSet, asked: NodeSetObject) -> timedelta | None:
+        conf = in_force(asked, self._tried.of(asked))
+        node_set = conf.node_set
         is_leaving = node_set.metadata.deletion_timestamp is not None
         pods = self._gathering.pods(node_set.metadata.uid)
         if is_leaving and (found.is_orphaning or not NODE_SET.holds(found)):
@@ -199,6 +207,8 @@ class NodeSetLoop:
             found = await NODE_SET.hold(self._kube, self._node_sets, found)
         kept = KeptBelongings() if is_leaving else await self._belongings.keep(node_set)
         refusal = refusal or kept.refusal
+        if conf.refused and not is_leaving:
+            refusal = refusal or Refusal(reason="BadInput", text=conf.refused)
         key_step = self._key_step(node_set)  # once: a revision and its pods have the same
         kept_revisions = await self._revisions_of(node_set, pods, key_step)
         situation = self._gathering.situation(
@@ -208,7 +218,9 @@ class NodeSetLoop:
             key_step=key_step,
             may_replace=refusal is None and kept_revisions.failure is None,
         )
-        decided = self._decide(situation)
+        decided: Decided = [
+            (each, table.decide(each.facts, self._policy)) for each in planning.workers(situation)
+        ]
         acted = await self._act(situation, decided, refusal)
         planned = [each for each, _ in decided]
         care = await self._aftercare.see_to(situation, planned, is_sure=refusal is None)
@@ -218,11 +230,11 @@ class NodeSetLoop:
         if acted.refused is not None:
             refusal = Refusal(reason="BadInput", text=acted.refused.text)
         facts = self._facts(found, situation, decided, refusal, acted)
-        unserved = (*planning.unserved(node_set), *care.notes)
         facts = replace(
             facts,
+            conf=conf,
             collisions=kept_revisions.collisions,
-            unserved=unserved,
+            unserved=(*planning.unserved(node_set), *care.notes),
             deleted_claims=care.deleted_claims,
             reservation=care.reservation,
             is_reservation_known=care.is_reservation_known,
@@ -230,8 +242,7 @@ class NodeSetLoop:
         await self._tell(found, status.told(facts))
         _raise_first(acted)
         looks = [each.retry_after for _, each in decided if each.retry_after is not None]
-        looks.append(timedelta(seconds=LOOK_AGAIN_S))
-        looks += care.looks
+        looks += [timedelta(seconds=LOOK_AGAIN_S), *care.looks]
         if acted.is_waiting:
             looks.append(timedelta(seconds=PATIENCE_S))
         if (due := status.due(facts)) is not None:
@@ -246,11 +257,6 @@ class NodeSetLoop:
             return await self._revisions.keep(node_set, in_use, key_step)
         status = node_set.status  # Kubernetes deletes them after it
         return KeptRevisions(hash=status.node_set_hash, collisions=status.collision_count)
-
-    def _decide(self, situation: NodeSetSituation) -> Decided:
-        return [
-            (each, table.decide(each.facts, self._policy)) for each in planning.workers(situation)
-        ]
 
     # -- act and tell -----------------------------------------------------------------------------
 

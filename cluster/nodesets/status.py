@@ -11,6 +11,7 @@ import msgspec
 from bridge.crd.conditions import ObjectCondition
 from bridge.domain import faults
 from cluster.nodesets import names, troubles
+from cluster.nodesets.owned.tried import ConfInForce
 from cluster.nodesets.planning import PlannedWorker, is_current
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetStatus
@@ -81,6 +82,8 @@ class StatusFacts:
     may_replace: bool
     """See `NodeSetSituation`."""
     collisions: int = 0
+    conf: ConfInForce | None = None
+    """What workers are to register; None if that is not looked at."""
     selector: str
     min_ready: timedelta
     now: datetime
@@ -99,6 +102,7 @@ def told(facts: StatusFacts) -> NodeSetStatus:
             _kept_time(before.conditions, each, now)
             for each in (
                 _accepted(facts),
+                *_configured(facts),
                 _ready(facts, len(there), len(ready)),
                 _updated(facts),
                 _known(facts),
@@ -120,6 +124,7 @@ def told(facts: StatusFacts) -> NodeSetStatus:
         collision_count=facts.collisions,
         ordinal_to_node=facts.pins,
         selector=facts.selector,
+        accepted_conf=facts.conf.accepted if facts.conf else before.accepted_conf,
     )
 
 
@@ -173,6 +178,11 @@ def _accepted(facts: StatusFacts) -> ObjectCondition:
     if facts.unserved:
         return _about(facts, "Accepted", "True", "PartlyServed", facts.unserved)
     return _condition("Accepted", "True", "Accepted", "", facts.generation)
+
+
+def _configured(facts: StatusFacts) -> Iterable[ObjectCondition]:
+    if (conf := facts.conf) is not None:
+        yield _condition("Configured", conf.truth, conf.reason, conf.text, facts.generation)
 
 
 def _ready(facts: StatusFacts, there: int, ready: int) -> ObjectCondition:

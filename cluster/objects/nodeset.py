@@ -233,6 +233,12 @@ class NodeSetStatus(ConditionsOnly, frozen=True):
         Meta(extra_json_schema=NULLABLE),
     ] = None
     selector: str = ""
+    accepted_conf: Annotated[
+        Annotated[str, Meta(max_length=4096)] | None,
+        Meta(
+            description="The extraConf that slurmctld would take, as it was seen last: what new workers get.",
+        ),
+    ] = None
 
 
 class NodeSetObject(ObjectStruct, frozen=True):
@@ -256,6 +262,14 @@ class NodeSetObject(ObjectStruct, frozen=True):
     def node_prefix(self) -> str:
         """What the names of its Slurm nodes begin with, if they have numbers."""
         return self._hostname or f"{self.metadata.name}-"
+
+    @property
+    def node_conf(self) -> str:
+        """What slurmd says of its node, on one line; the feature puts it into the NodeSet's partitions."""
+        said = self.spec.extra_conf.split()
+        own = [each for each in said if not each.lower().startswith(("feature=", "features="))]
+        features = [each.partition("=")[2] for each in said if each not in own]
+        return " ".join([f"Features={','.join([self.slurm_name, *features])}", *own])
 
     def numbered(self, number: int) -> str:
         """Return a worker's number as it stands in names."""

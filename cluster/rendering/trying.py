@@ -13,6 +13,10 @@ TRIAL_S: Final = 80
 """Longer than the minute for which Slurm waits for a file that is not there."""
 STARTS_S: Final = 60
 """How long slurmctld may take to serve; as long as its startup probe waits."""
+MOST_NODES: Final = 1000
+"""Lines of nodes that are tried; a set of files has 1 MB at most."""
+MOST_UNFIT: Final = 20
+"""Lines of nodes that are told to be refused; those after them count as good until these are mended."""
 AGAIN_S: Final = 60
 """Between two tries of files that were refused: some refusals end by themselves, such as that of a slurmdbd that is not there yet."""
 
@@ -25,14 +29,15 @@ ENVIRONMENT: Final = {
 }
 """Where all is; `ETC` is what slurmctld and the commands beside it read."""
 TELLS: Final = "configuration"
-"""How a line of its log begins that tells what became of the files: this, `taken` or `refused`, their digest, and Slurm's words."""
+"""How a line of its log begins: this; `taken` or `refused`, the files' digest, Slurm's words; or of the nodes that workers are to register,
+for each that slurmctld refuses `unfit`, the digest of its line, Slurm's words, and at last `judged` and the files' digest."""
 
 SCRIPT: Final = rf"""
 set -u
 export LC_ALL=C
 shopt -s nullglob
 trap 'exit 0' TERM
-trial=$RUN/trial SERVES="Running as primary controller"
+trial=$RUN/trial SERVES="Running as primary controller" NOBODY="NodeAddr=localhost Port=1"
 mkdir -p "$RUN"
 
 # files SET: the names of its files, one a line. What begins with two dots is the kubelet's.
@@ -73,13 +78,14 @@ at_nobody() {{
   while IFS= read -r line || [ -n "$line" ]; do
     case ${{line,,}} in
       nodename=default*) printf '%s\n' "$line" ;;
-      nodename=*) printf '%s NodeAddr=localhost Port=1\n' "$(without 'NodeAddr|NodeHostname|BcastAddr|Port' <<< "$line")" ;;
+      nodename=*) printf "%s $NOBODY\n" "$(without 'NodeAddr|NodeHostname|BcastAddr|Port' <<< "$line")" ;;
       *) printf '%s\n' "$line" ;;
     esac
   done
 }}
 
-# start SET: have slurmctld start with these files. 0: it would serve; 1: it does not; 2: it could not be run. `words` is what it said.
+# start SET [NODES]: have slurmctld start with these files, and with these lines of nodes. 0: it would serve; 1: it does not; 2: it could not be
+# run. `words` is what it said.
 start() {{
   local attempt pid code late deadline
   for attempt in 1 2 3; do
@@ -88,7 +94,8 @@ start() {{
     ln -s "$1"/[!.]* "$trial/etc/"
     link_keys "$trial/etc"
     rm -f "$trial/etc/slurm.conf"
-    neutral "$1/slurm.conf" $((20000 + RANDOM % 12000)) > "$trial/etc/slurm.conf"
+    cat "$1/slurm.conf" ${{2:+"$2"}} > "$trial/conf"
+    neutral "$trial/conf" $((20000 + RANDOM % 12000)) > "$trial/etc/slurm.conf"
     : > "$trial/out"
     SLURM_CONF=$trial/etc/slurm.conf slurmctld -D -v -f "$trial/etc/slurm.conf" > "$trial/out" 2>&1 < /dev/null &
     pid=$! late= deadline=$(($(now) + {TRIAL_S}))
@@ -114,7 +121,7 @@ start() {{
 # complaint: what slurmctld said last of what is wrong, on one line.
 complaint() {{
   sed -nE 's/^.*\b(error|fatal): /\1: /p' "$trial/out" | grep -vE 'specified more than once|default partition not set' |
-    awk '!seen[$0]++' | tail -n 5 | sed "s|$trial/etc/|$ETC/|g" | tr -c '[:print:]\n' ' ' | paste -s -d '~' - |
+    awk '!seen[$0]++' | tail -n 5 | sed "s|$trial/etc/|$ETC/|g; s/ $NOBODY//" | tr -c '[:print:]\n' ' ' | paste -s -d '~' - |
     sed -E 's/~/; /g; s/; fatal: Unable to process configuration file$//' | cut -c 1-1000
 }}
 
@@ -207,7 +214,40 @@ change() {{
   fi
 }}
 
-again=0 words= looked=- wanted=
+# sift FIRST LAST: tell which of these lines of nodes slurmctld refuses.
+sift() {{
+  local middle=$((($1 + $2) / 2))
+  [ "$unfit" -lt {MOST_UNFIT} ] || return 0
+  sed -n "$1,$2p" "$RUN/nodes" > "$RUN/some"
+  start "$ETC" "$RUN/some"
+  [ $? = 1 ] || return 0
+  if [ "$1" = "$2" ]; then
+    unfit=$((unfit + 1))
+    tell unfit "$(tr -d '\n' < "$RUN/some" | sha256sum | cut -c 1-64)" "$(cut -c 1-500 <<< "$words")"
+  else
+    sift "$1" "$middle"
+    sift $((middle + 1)) "$2"
+  fi
+}}
+
+# judge: would slurmctld take the nodes that workers are to register? It reads what they say of themselves as it reads its file. One that it
+# refuses costs no other one, and not the configuration.
+judge() {{
+  [ "$judged" != "$wanted" ] && [ -n "$(noted put)" ] || return 0
+  [ "$(noted served)" = "$wanted" ] || [ "$(noted refused)" = "$wanted" ] || return 0
+  judged=$wanted
+  sed -n 's/^#NodeName=/NodeName=/p' "$WANTED/slurm.conf" | head -n {MOST_NODES} > "$RUN/nodes"
+  unfit=0
+  if [ -s "$RUN/nodes" ]; then
+    start "$ETC" "$RUN/nodes"
+    # What is refused without them, too, is not about them.
+    if [ $? = 1 ] && start "$ETC"; then sift 1 "$(wc -l < "$RUN/nodes")"; fi
+  fi
+  rm -rf "$trial"
+  tell judged "$wanted"
+}}
+
+again=0 words= looked=- wanted= judged=
 while :; do
   read_wanted
   if [ "$(noted put)" = "$wanted" ]; then
@@ -215,6 +255,7 @@ while :; do
   elif [ "$(noted refused)" != "$wanted" ] || [ "$(now)" -ge "$again" ]; then
     change
   fi
+  judge
   sleep 1 & wait $!
 done
 """

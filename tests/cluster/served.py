@@ -21,6 +21,7 @@ from cluster.controlplane.part import PARTS, WatchedPart
 from cluster.keys import host_keys
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
+from cluster.nodesets.owned.tried import TriedConfs
 from cluster.rendering.site import ControlSite, ServedNamespaces, SlurmImages
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
@@ -86,6 +87,7 @@ class World:
             tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
             served=ServedNamespaces(),
             slurms=_no_slurm,
+            tried=TriedConfs(),
         )
 
     def create(self, kind: str, **spec: Any) -> None:

@@ -284,3 +284,40 @@ def test_a_file_that_slurmctld_refuses_costs_nothing(in_pods: InPods) -> None:
     wait_until(lambda: configured()[0] == "True", IN_FORCE_S, sandbox=sandbox)
     assert has("MaxArraySize = 77")
     assert before == daemons()
+
+
+def test_a_node_that_slurmctld_refuses_costs_no_worker(in_pods: InPods) -> None:
+    """What slurmd would end at, again and again."""
+    sandbox = in_pods.sandbox
+    (worker, *_) = workers = wait_until(in_pods.workers, STARTS_S, sandbox=sandbox)
+    path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/nodesets/workers"
+    conf = sandbox.admin.get(path)["spec"].get("extraConf", "")
+    where = f"/api/v1/namespaces/{NAMESPACE}/pods/{worker}"
+    uid = sandbox.admin.get(where)["metadata"]["uid"]
+
+    def configured() -> tuple[str, str]:
+        return in_pods.condition("nodesets", "workers", "Configured")
+
+    def arguments() -> str:
+        found = sandbox.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
+        pods = (each["spec"]["containers"] for each in found if each["metadata"]["name"] == worker)
+        return next((" ".join(each[0]["args"]) for each in pods), "")
+
+    def is_updated() -> bool:
+        of_all = ("Updated", "Ready", "Configured")
+        return {"True"} == {in_pods.condition("nodesets", "workers", each)[0] for each in of_all}
+
+    wait_until(is_updated, STARTS_S, sandbox=sandbox)
+    job = in_pods.submit(worker)
+    sandbox.admin.patch(path, {"spec": {"extraConf": f"{conf} Weight=abc"}})
+    wait_until(lambda: configured()[0] == "False", IN_FORCE_S, sandbox=sandbox)
+    assert "Weight=abc: slurmctld says: error: Weight value (abc) is not" in configured()[1]
+    wait_until(lambda: in_pods.state(job) == "COMPLETED", LEAVES_S, sandbox=sandbox)
+    assert workers == in_pods.workers()
+    assert not {*workers} & {*in_pods.drained()}
+    assert uid == sandbox.admin.get(where)["metadata"]["uid"]
+    assert "True" == in_pods.condition("controllers", "site", "Configured")[0]
+
+    sandbox.admin.patch(path, {"spec": {"extraConf": f"{conf} Features=mended"}})
+    wait_until(lambda: "mended" in arguments() and is_updated(), LEAVES_S, sandbox=sandbox)
+    assert uid != sandbox.admin.get(where)["metadata"]["uid"]

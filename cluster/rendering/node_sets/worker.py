@@ -263,7 +263,7 @@ def _slurmd(
             "--conf-server",
             configuration_servers(controller),
             "--conf",
-            _quoted(_conf(node_set)),
+            _quoted(node_set.node_conf),
         ],
         "env": [
             {"name": "POD_CPUS", "valueFrom": _limit("limits.cpu", "1")},
@@ -289,14 +289,6 @@ def _grace_s(node_set: NodeSetObject) -> int:
     template = node_set.spec.template
     given = (template.spec or {}).get("terminationGracePeriodSeconds") if template else None
     return given if isinstance(given, int) and given >= 0 else leaving.GRACE_S
-
-
-def _conf(node_set: NodeSetObject) -> str:
-    """Return what slurmd says of its node; the feature puts it into the NodeSet's partitions."""
-    said = node_set.spec.extra_conf.split()
-    own = [each for each in said if not each.lower().startswith(("feature=", "features="))]
-    features = [each.partition("=")[2] for each in said if each not in own]
-    return " ".join([f"Features={','.join([node_set.slurm_name, *features])}", *own])
 
 
 def _quoted(conf: str) -> str:

@@ -152,6 +152,7 @@ def test_devices_have_their_kinds_and_are_found() -> None:
 
     ours, _ = differs(made["slurm.conf"], OURS)
     assert ours == {
+        "#NodeName=gpu_any State=FUTURE Features=gpu Gres=gpu:a100:4,shard:8",
         "GresTypes=gpu,shard",
         "NodeSet=gpu Feature=gpu",
         "PartitionName=gpu Nodes=gpu MaxTime=60",

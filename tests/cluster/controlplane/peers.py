@@ -25,6 +25,7 @@ from cluster.controlplane.part import PARTS
 from cluster.controlplane.workload import WATCHED_WORKLOADS
 from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import NODE_SETS
+from cluster.nodesets.owned.tried import TriedConfs
 from cluster.objects.parts import API_VERSION
 from cluster.rendering.site import ServedNamespaces
 from cluster.rendering.ssh import HOST_KEY_FILES
@@ -200,6 +201,7 @@ class Leaders:
         self.metrics = Metrics("operator")
         self.token_users = {"slurm": "alice"}
         self.served = ServedNamespaces()
+        self.tried = TriedConfs()
         self.slurm: Any = None
         """What answers for the Slurm of every Controller; None if nothing does."""
         self._rng = random.Random(1)  # noqa: S311  # stands for true randomness
@@ -242,6 +244,7 @@ class Leaders:
             tokens=TokenPolicy(users=self.token_users, longest_s=86_400),
             served=self.served,
             slurms=self._slurm_of,
+            tried=self.tried,
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:

@@ -1,8 +1,11 @@
 """A configuration is told as in force once a slurmctld was seen to serve with it, and is never lost to one that it refuses."""
 
+import msgspec
 import pytest
 
-from tests.cluster.controlplane.peers import Leaders, changed, controller
+from cluster.controlplane.trials import node_digest
+from cluster.objects.nodeset import NodeSetObject
+from tests.cluster.controlplane.peers import Leaders, changed, controller, part
 from tests.virtual_time import VirtualClock, run
 
 REFUSAL = "error: DefMemPerNode value (4G) is not a valid number"
@@ -120,5 +123,47 @@ def test_a_pod_is_touched_a_few_times_only_however_long_its_kubelet_takes() -> N
         changed(leaders.api, "Controller", extraConf="MinJobAge=61\n")()
         await leaders.lead(for_s=600)
         assert 3 == len(leaders.api.nudges)
+
+    run(main)
+
+
+def test_what_slurmctld_makes_of_the_nodes_of_workers_is_known_when_it_has_judged_this_set() -> (
+    None
+):
+    async def main(clock: VirtualClock) -> None:
+        leaders = await in_force(clock)
+        sets = [
+            part("NodeSet", "good", template=..., extraConf="Weight=3"),
+            part("NodeSet", "bad", template=..., extraConf="Weight=abc"),
+        ]
+        for each in sets:
+            leaders.api.put(each)
+        good, bad = (msgspec.convert(each, NodeSetObject) for each in sets)
+
+        def known() -> list[tuple[bool, str]]:
+            found = [leaders.tried.of(each) for each in (good, bad)]
+            return [(each.is_known, each.words) for each in found if each is not None]
+
+        await leaders.lead()
+        waits = "pod site-controller-0 is about to try it"
+        assert [(False, waits), (False, waits)] == known()
+        wanted = digest(leaders, "site-config-wanted")
+        unfit = ("unfit", node_digest(bad), "error: Weight value (abc) is not a valid number")
+        says(leaders, ("taken", wanted, ""), unfit)
+        await leaders.lead()
+        assert [(False, waits), (False, waits)] == known()
+
+        says(leaders, ("taken", wanted, ""), unfit, ("judged", wanted, ""))
+        await leaders.lead()
+        assert [(True, ""), (True, unfit[2])] == known()
+        assert ("True", "InForce") == leaders.api.condition("Controller", "Configured")[:2]
+
+        leaders.api.slurmctlds = {}
+        changed(leaders.api, "Controller", extraConf="Nonsense=1\n")()
+        leaders.api.change("NodeSet", "bad", extraConf="Weight=5")
+        bad = msgspec.convert(leaders.api.of("NodeSet")["bad"], NodeSetObject)
+        await leaders.lead()
+        assert not known()[1][0]
+        assert "Controller site" in known()[1][1]
 
     run(main)

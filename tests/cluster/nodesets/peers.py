@@ -28,6 +28,7 @@ from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.nodesets.owned.belongings import NodeSetBelongings
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.revisions import NodeSetRevisions
+from cluster.nodesets.owned.tried import TriedConfs
 from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
@@ -298,6 +299,7 @@ class Operator:
         self.opened: list[str] = []
         self.served = ServedNamespaces()
         self.key_step = 0
+        self.tried = TriedConfs()
 
     def caches(self) -> tuple[Cache[WatchedNodeSet], Cache[WorkerPodObject], Cache[KubeNodeFacts]]:
         """Caches as a new process fills them."""
@@ -348,6 +350,7 @@ class Operator:
             revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,
             key_step=lambda _: self.key_step,
+            tried=self.tried,
             served=self.served,
             queue=queue,
             clock=self.clock,

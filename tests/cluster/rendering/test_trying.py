@@ -1,9 +1,14 @@
 """Files are in force once the image's own slurmctld has taken them; what it refuses costs nothing."""
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from cluster.controlplane import trials
+from tests.cluster.configuration.given import files, inputs, node_set
 from tests.cluster.rendering import trying
 from tests.cluster.rendering.trying import ENDS_S, Pod, made
 from tests.servers import wait_until
@@ -34,6 +39,27 @@ REFUSED = {
     "MaxJobCount=0": "MaxJobCount=0, No jobs permitted",
 }
 """Lines that end a slurmctld at its start, and its words."""
+
+NODES = {
+    "Weight=abc": "Weight value (abc) is not a valid number",
+    "Weight=-1": "Weight value (-1) is less than zero",
+    "RealMemory=x": "RealMemory value (x) is not a valid number",
+    "CPUs=zwei": 'CPUs value "zwei" is not a valid number',
+    "TmpDisk=-5": "TmpDisk value (-5) is less than zero",
+    "State=nonsense": "invalid state nonsense",
+    "Nonsense=1": "Parsing error at unrecognized key: Nonsense",
+    "NodeName=other": "unrecognized key: NodeName",
+    "Topology=nosuch:x": "Invalid node topology specified nosuch:x",
+}
+"""What a slurmd ends at, or is drained for, if it is told so of its node, and slurmctld's words."""
+GOOD_NODES = (
+    "Weight=2",
+    "Weight=3 RealMemory=1000 CPUs=2",
+    "Gres=nic:fast:2,foo:2G",
+    "Features=a&b,c|d,[e]",
+    r"Reason=a#b\\c Weight=2",
+    "State=DRAIN Reason=new",
+)
 
 
 @pytest.fixture
@@ -138,3 +164,54 @@ def test_a_trial_reaches_nobody_and_leaves_nothing(pod: Pod) -> None:
         assert ("taken", "") == pod.waits_for(1)
     assert not (pod.folder / "touched").exists()
     assert not (pod.folder / "run" / "trial").exists()
+
+
+def test_nodes_that_slurmctld_would_refuse_are_told_and_cost_nobody_else(pod: Pod) -> None:
+    said = (*NODES, *GOOD_NODES)
+    sets = {conf: node_set(f"n{at}", extraConf=conf) for at, conf in enumerate(said)}
+    by_digest = {trials.node_digest(each): conf for conf, each in sets.items()}
+    good = [sets[each] for each in GOOD_NODES]
+    (pod.folder / "up").touch()
+    with pod.running():
+        pod.bring("wanted", dict(files(inputs(*good))))
+        assert ("taken", "") == pod.waits_for(1)
+        assert {} == pod.unfit(1)
+        pod.bring("wanted", dict(files(inputs(*sets.values(), extraConf="MaxArraySize=77"))))
+        assert ("taken", "") == pod.waits_for(2)
+        found = {by_digest[digest]: words for digest, words in pod.unfit(2).items()}
+    assert NODES.keys() == found.keys(), found
+    for conf, words in NODES.items():
+        assert words in found[conf]
+        assert "localhost" not in found[conf]
+    assert pod.has("MaxArraySize=77")
+
+
+def listens(group: int) -> set[str]:
+    """Return the addresses, in hexadecimal digits, at which programs of a process group can be reached."""
+    inodes = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.getpgid(int(process.name)) == group:
+                inodes |= {str(each.readlink()) for each in (process / "fd").iterdir()}
+    found = set()
+    for kind, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == state and f"socket:[{words[9]}]" in inodes:
+                found.add(words[1].partition(":")[0])
+    return found
+
+
+def test_while_it_is_tried_nothing_listens_where_others_reach_it(pod: Pod) -> None:
+    (pod.folder / "up").touch()
+    seen: set[str] = set()
+    with pod.running() as process:
+        for number in range(1, 7):
+            lines = f"CommunicationParameters=EnableIPv6\nMaxArraySize={number}00\n"
+            pod.bring("wanted", with_lines(lines + "SlurmctldPort=6817-6820\n"))
+            while len(pod.told()) < number:
+                seen |= listens(process.pid)
+            assert ("taken", "") == pod.told()[-1]
+    assert seen, "no trial was seen"
+    loopback = {"0100007F", "00000000000000000000000001000000"}
+    assert seen <= loopback

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from cluster.controlplane import trials
 from cluster.rendering import trying
 from sandbox import assets, identity, nss, slurm
 from sandbox.assets import AssetName
@@ -121,7 +122,17 @@ class Pod:
         for line in self.printed.read_text().splitlines():
             words = line.split(" ", 3)
             assert words[0] == trying.TELLS, line
-            found.append((words[1], words[3]))
+            if words[1] in ("taken", "refused"):
+                found.append((words[1], words[3]))
+        return found
+
+    def unfit(self, number: int) -> Mapping[str, str]:
+        """Return which nodes of workers are refused by so many judgements' last one, by the digests of their lines."""
+        wait_until(lambda: self.printed.read_text().count(" judged ") >= number, ENDS_S)
+        log = self.printed.read_text()
+        digest = log.splitlines()[-1].split(" ")[2]
+        found = trials.unfit(log, digest)
+        assert found is not None, log
         return found
 
     def waits_for(self, number: int) -> tuple[str, str]:
