@@ -110,9 +110,6 @@ class SlurmNodes:
         before = self._listing if is_good else None
         try:
             listed = await nodes.renewed(self._slurm, before)
-            if began >= self._sweep_at:
-                await updating.remove_stand_ins(self._slurm, self._cluster)
-                self._sweep_at = began + _SWEPT_EVERY_S
         except SlurmError as error:
             if str(error) != self._trouble:
                 _log.warning("nodes.unread", error=str(error))
@@ -124,3 +121,12 @@ class SlurmNodes:
             for name in self._book.read(listed.nodes, began=began):
                 self._wake(name)
         self._on_read()
+        if began >= self._sweep_at:
+            self._sweep_at = began + _SWEPT_EVERY_S
+            await self._sweep()
+
+    async def _sweep(self) -> None:
+        try:
+            await updating.remove_stand_ins(self._slurm, self._cluster)
+        except SlurmError as error:
+            _log.warning("nodes.unswept", error=str(error))
