@@ -120,7 +120,7 @@ start() {{
 
 # complaint: what slurmctld said last of what is wrong, on one line.
 complaint() {{
-  sed -nE 's/^.*\b(error|fatal): /\1: /p' "$trial/out" | grep -vE 'specified more than once|default partition not set' |
+  sed -nE 's/^.*\b(error|fatal): /\1: /p' "$trial/out" | grep -vE 'specified more than once|default partition not set|High latency for 1000 calls' |
     awk '!seen[$0]++' | tail -n 5 | sed "s|$trial/etc/|$ETC/|g; s/ $NOBODY//" | tr -c '[:print:]\n' ' ' | paste -s -d '~' - |
     sed -E 's/~/; /g; s/; fatal: Unable to process configuration file$//' | cut -c 1-1000
 }}

@@ -61,6 +61,22 @@ GOOD_NODES = (
     "State=DRAIN Reason=new",
 )
 
+OTHER_FILES = (
+    ("cgroup.conf", "", "Nonsense=1\n", "Parsing error at unrecognized key: Nonsense"),
+    ("cgroup.conf", "", "ConstrainCores=maybe\n", '"maybe" is not a valid option'),
+    ("topology.yaml", "", "nonsense: 1\n", "Failed to initialize topology plugin"),
+    ("topology.yaml", "", "][", "Failed to load topology.yaml"),
+    (
+        "topology.conf",
+        "TopologyPlugin=topology/tree\n",
+        "SwitchName=s1 Nodes=n[1-\n",
+        "Invalid node name (n[1-)",
+    ),
+    ("resources.yaml", "", "nonsense: [\n", "Something wrong with reading resources.yaml"),
+    ("job_submit.lua", "JobSubmitPlugins=lua\n", "syntax error", "job_submit.lua:1: "),
+)
+"""Files beside slurm.conf, lines with which they are read, a text that ends a slurmctld at its start, and its words."""
+
 
 @pytest.fixture
 def pod() -> Iterator[Pod]:
@@ -93,6 +109,21 @@ def test_what_slurmctld_refuses_is_told_in_its_words_and_never_put_in_force(pod:
         assert ("taken", "") == pod.waits_for(len(REFUSED) + 2)
     assert pod.has("MaxArraySize=77")
     assert 1 == len((pod.folder / "reconfigured").read_text().splitlines())
+
+
+def test_the_files_beside_slurm_conf_are_tried_too(pod: Pod) -> None:
+    (pod.folder / "up").touch()
+    pod.bring("wanted", made())
+    with pod.running():
+        assert ("taken", "") == pod.waits_for(1)
+        for number, (name, lines, text, words) in enumerate(OTHER_FILES, start=2):
+            pod.bring("wanted", {**with_lines(lines), name: text})
+            verdict, said = pod.waits_for(number)
+            assert verdict == "refused", (name, text, said)
+            assert words in said, (name, text, said)
+        there = pod.folder / "etc"
+        assert not (there / "topology.yaml").exists()
+        assert "Nonsense" not in (there / "cgroup.conf").read_text()
 
 
 def test_a_pod_that_starts_afresh_has_the_last_files_that_slurmctld_took(pod: Pod) -> None:
