@@ -20,7 +20,14 @@ from bridge.domain.ids import ClusterId, JobId, SlurmNode
 from bridge.domain.model import nodes as marks
 from bridge.slurm import nodes, records
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import INVALID_NODE_NAME, NODE_EXISTS, Rejected, SlurmError, TooOld
+from bridge.slurm.errors import (
+    INVALID_NODE_NAME,
+    NODE_EXISTS,
+    Rejected,
+    SlurmError,
+    TooOld,
+    Unavailable,
+)
 from slurmclient.wire.reading import Answer
 
 _log = structlog.get_logger(__name__)
@@ -148,10 +155,10 @@ async def _delete(client: SlurmClient, gone: Sequence[SlurmNode]) -> None:
         try:
             await nodes.delete(client, SlurmNode(hostlist.compress(gone)))
         except SlurmError as error:
-            if not left:
-                _log.warning("node.stand_in_left", error=str(error))
-        else:
-            return
+            if left and isinstance(error, Unavailable):
+                continue
+            _log.warning("node.stand_in_left", error=str(error))
+        return
 
 
 async def _gone(client: SlurmClient, job_id: JobId) -> list[SlurmNode]:
