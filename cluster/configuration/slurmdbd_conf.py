@@ -5,8 +5,11 @@ from typing import Final
 
 from bridge.domain.faults import Fault
 from cluster.configuration import checking, lines, slurm_conf
+from cluster.configuration.refusals import WrittenLine
+from cluster.configuration.rendering import ConfigurationSet
 from cluster.objects.accounting import AccountingObject
 
+FILE: Final = "slurmdbd.conf"
 _OURS_ALONE: Final = {
     "dbdhost": "it names the pod that runs slurmdbd",
     "dbdport": "the Service and the probe use it",
@@ -59,15 +62,28 @@ def text(accounting: AccountingObject, password: str) -> str:
     return "".join(f"{key}={value}\n" for key, value in base.items() if value) + rest
 
 
+def file(accounting: AccountingObject, password: str) -> ConfigurationSet:
+    """Return the file as slurmdbd is to try it."""
+    return ConfigurationSet(files={FILE: text(accounting, password)}, made=frozenset({FILE}))
+
+
+def written(accounting: AccountingObject) -> Iterator[WrittenLine]:
+    """Yield what a user has written, as it stands in the file."""
+    for line in lines.read(accounting.spec.extra_conf):
+        for each in line.settings:
+            text = f"{each.key}={_escaped(each.value)}"
+            yield WrittenLine(f"spec.extraConf line {line.number}", text, (each,))
+
+
 def faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
     """Find what is wrong in `extraConf`, and a password that the file cannot hold."""
-    yield from checking.check("slurmdbd.conf", accounting.spec.extra_conf, "spec.extraConf")
+    yield from checking.check(FILE, accounting.spec.extra_conf, "spec.extraConf")
     for line in lines.read(accounting.spec.extra_conf):
         for each in line.settings:
             if why := _OURS_ALONE.get(each.key.lower()):
                 at = f"spec.extraConf line {line.number}"
                 yield Fault(at, f"{each.key} is not yours to set: {why}")
-    yield from slurm_conf.unread("slurmdbd.conf", text(accounting, ""))
+    yield from slurm_conf.unread(FILE, text(accounting, ""))
     if any(each in password for each in '"\n\r\0'):
         yield Fault(
             "spec.storageConfig.passwordKeyRef",

@@ -35,7 +35,7 @@ class PartFacts:
     configured: str | None = None
     """What is wrong with the configuration; "" if nothing is, None if the object has none."""
     not_tried: str = ""
-    """Why it is not known whether slurmctld takes the configuration; "" if it is."""
+    """Why it is not known whether the daemon takes the configuration; "" if it is."""
     digest: str = ""
     """Of the configuration in force; "" if none was ever seen so."""
     kept: str = ""

@@ -6,12 +6,14 @@ from typing import Any, Final
 
 from bridge.domain import faults
 from bridge.domain.faults import Fault, Refused, bounded
-from cluster.configuration import changes, partitions, rendering
+from cluster.configuration import changes, partitions, refusals, rendering, slurmdbd_conf
 from cluster.configuration.changes import ConfigurationChange
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.parameters import COSTS_ONLY_JOBS, ChangeTakes
 from cluster.configuration.partitions import NOT_READ, KeptPartition, SeenPartitions
+from cluster.configuration.refusals import WrittenLine
 from cluster.configuration.rendering import ConfigurationSet
+from cluster.controlplane.trials import TrialOutcome, TrialVerdict
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject
@@ -19,7 +21,7 @@ from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.restapi import RestApiObject
 from cluster.rendering.access.tls import RestTls
 from cluster.rendering.accounting import accounting_bodies
-from cluster.rendering.body import Body
+from cluster.rendering.body import PROVEN_ANNOTATION, Body
 from cluster.rendering.controller import controller_bodies
 from cluster.rendering.loginset import login_set_bodies
 from cluster.rendering.restapi import restapi_bodies
@@ -34,6 +36,25 @@ _MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
+class FilesInForce:
+    """The files that daemons have."""
+
+    files: ConfigurationSet
+    is_proven: bool
+    """Whether the daemon was seen to serve with them."""
+
+    @classmethod
+    def kept(cls, files: Mapping[str, str], annotations: Mapping[str, str]) -> "FilesInForce":
+        """Return what an object of Kubernetes keeps, with its annotations."""
+        found = ConfigurationSet(files=files, made=frozenset(files))
+        return cls(found, is_proven=annotations.get(PROVEN_ANNOTATION) == found.digest)
+
+    def is_proven_to_be(self, files: ConfigurationSet) -> bool:
+        """Check whether these are in force."""
+        return self.is_proven and self.files.digest == files.digest
+
+
+@dataclass(frozen=True, slots=True)
 class BodyMakers:
     """How objects turn into what Kubernetes is to have."""
 
@@ -42,22 +63,42 @@ class BodyMakers:
     def controller(
         self,
         part: ControllerObject,
-        files: ConfigurationSet,
+        served: FilesInForce,
         *,
         wanted: ConfigurationSet,
-        is_proven: bool,
         key_step: int,
     ) -> Made:
         """Return all that belongs to a Controller with these files, these others to try, and this step of its key."""
         return _plain(
             controller_bodies(
-                part, files, self.site, wanted=wanted, is_proven=is_proven, key_step=key_step
+                part,
+                served.files,
+                self.site,
+                wanted=wanted,
+                is_proven=served.is_proven,
+                key_step=key_step,
             )
         )
 
-    def accounting(self, part: AccountingObject, password: str, *, key_step: int) -> Made:
-        """Return all that belongs to an Accounting whose database has this password."""
-        return _plain(accounting_bodies(part, password, self.site, key_step=key_step))
+    def accounting(
+        self,
+        part: AccountingObject,
+        password: str,
+        *,
+        served: FilesInForce | None = None,
+        key_step: int,
+    ) -> Made:
+        """Return all that belongs to an Accounting whose database has this password, and whose slurmdbd this file."""
+        return _plain(
+            accounting_bodies(
+                part,
+                password,
+                self.site,
+                in_force=served.files if served else None,
+                is_proven=served is not None and served.is_proven,
+                key_step=key_step,
+            )
+        )
 
     def rest_api(
         self,
@@ -95,6 +136,72 @@ class DecidedConfiguration:
     files: ConfigurationSet
     kept: str = ""
     """Which partitions stay although nobody wants them any more, and why; "" for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingDaemon:
+    """Who judges files."""
+
+    name: str
+    file: str
+    """The one of them that users write in."""
+
+
+SLURMCTLD: Final = JudgingDaemon("slurmctld", "slurm.conf")
+SLURMDBD: Final = JudgingDaemon("slurmdbd", slurmdbd_conf.FILE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedFiles:
+    """What a daemon makes of the files that are wanted; see `gathering.GatheredPart`."""
+
+    served: FilesInForce
+    """Those that daemons are to have until they have taken others."""
+    refused: str
+    not_tried: str
+    digest: str
+    tries: str
+
+
+def judge(
+    wanted: ConfigurationSet,
+    tried: TrialVerdict,
+    in_force: FilesInForce | None,
+    daemon: JudgingDaemon,
+    written: Iterable[WrittenLine],
+) -> JudgedFiles:
+    """Return what a daemon makes of files, in words, and which ones it has meanwhile.
+
+    Args:
+        wanted: the files.
+        tried: what became of them.
+        in_force: those that it has; None if there are none yet.
+        daemon: whose they are.
+        written: what users wrote in them.
+    """
+    # What is in force is tried again at a start, perhaps by another version; until then it counts.
+    if tried.outcome is TrialOutcome.NOT_TRIED and in_force and in_force.is_proven_to_be(wanted):
+        tried = TrialVerdict(outcome=TrialOutcome.TAKEN)
+    is_taken = tried.outcome is TrialOutcome.TAKEN
+    before = in_force if in_force is not None and in_force.is_proven else None
+    served = before if before and not is_taken else FilesInForce(wanted, is_proven=is_taken)
+    refused = ""
+    if tried.outcome is TrialOutcome.REFUSED:
+        refused = refusals.explained(
+            tried.words,
+            daemon.name,
+            written,
+            wanted=wanted.files.get(daemon.file, ""),
+            in_force=before.files.files.get(daemon.file, "") if before else "",
+        )
+    is_kept = served.is_proven and not (refused and served.is_proven_to_be(wanted))
+    return JudgedFiles(
+        served=served,
+        refused=refused,
+        not_tried=tried.words if tried.outcome is TrialOutcome.NOT_TRIED else "",
+        digest=served.files.digest if is_kept else "",
+        tries=wanted.digest if tried.is_coming else "",
+    )
 
 
 def configuration(

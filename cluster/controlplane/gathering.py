@@ -13,11 +13,11 @@ from bridge.kube import decode, errors, paths
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
-from cluster.configuration import refusals
+from cluster.configuration import refusals, slurmdbd_conf
 from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.controlplane import deciding, trials
-from cluster.controlplane.deciding import BodyMakers, DecidedConfiguration, Made
+from cluster.controlplane.deciding import BodyMakers, DecidedConfiguration, FilesInForce, Made
 from cluster.controlplane.key_rings import KeyRing, KeyRings
 from cluster.controlplane.part import PartObject, WatchedPart
 from cluster.controlplane.partition_readings import PartitionReadings
@@ -37,8 +37,12 @@ from cluster.objects.parts import KeyOfObject
 from cluster.objects.restapi import RestApiObject
 from cluster.objects.token import TokenObject
 from cluster.objects.workers import namesakes
-from cluster.rendering.body import PROVEN_ANNOTATION, digest
-from cluster.rendering.site import configuration_name, wanted_configuration_name
+from cluster.rendering.body import digest
+from cluster.rendering.site import (
+    configuration_name,
+    slurmdbd_conf_name,
+    wanted_configuration_name,
+)
 from cluster.rendering.token import token_body, token_faults, token_place
 
 
@@ -51,13 +55,13 @@ class GatheredPart:
     configured: str | None = None
     """What is wrong with its configuration; "" if nothing is, None if it has none."""
     not_tried: str = ""
-    """Why it is not known whether slurmctld takes its configuration; "" if it is."""
+    """Why it is not known whether its daemon takes its configuration; "" if it is."""
     digest: str = ""
     """Of the configuration that is in force; "" if none was ever seen so."""
     kept: str = ""
     """Which partitions stay in it although nobody wants them any more, and why."""
     tries: str = ""
-    """The digest of a configuration that slurmctld has not judged yet."""
+    """The digest of a configuration that its daemon has not judged yet."""
     tries_nodes: bool = False
     """Whether it is about to judge the nodes that workers are to register."""
     host_keys: LoginSetObject | None = None
@@ -81,15 +85,6 @@ class GatheredPart:
 class _Data(ObjectStruct, frozen=True):
     metadata: ObjectMetadata
     data: dict[str, str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _InForce:
-    """The files that daemons have."""
-
-    files: ConfigurationSet
-    is_proven: bool
-    """Whether a slurmctld was seen to serve with them."""
 
 
 _data = msgspec.json.Decoder(_Data)
@@ -179,38 +174,29 @@ class PartGathering:
         else:
             files, kept = decided.files, decided.kept
         tried = await self._tried(part, files, in_force)
-        if tried.outcome is TrialOutcome.REFUSED and inputs is not None and not configured:
-            before = in_force.files.files if in_force and in_force.is_proven else None
-            configured = refusals.explained(
-                tried.words, inputs, wanted=files.files, in_force=before
-            )
-        served, is_proven = files, tried.outcome is TrialOutcome.TAKEN
-        if not is_proven and in_force is not None and in_force.is_proven:
-            served, is_proven = in_force.files, True
+        written = refusals.of_controller(inputs) if inputs is not None else ()
+        judged = deciding.judge(files, tried, in_force, deciding.SLURMCTLD, written)
         if isinstance(ring, Fault):
             made: Made = Refused((ring,))
         else:
-            made = self._bodies.controller(
-                part, served, wanted=files, is_proven=is_proven, key_step=_step(ring)
-            )
+            made = self._bodies.controller(part, judged.served, wanted=files, key_step=_step(ring))
         return GatheredPart(
             made=made,
             keys=keys,
-            configured=configured,
-            not_tried=tried.words if tried.outcome is TrialOutcome.NOT_TRIED else "",
-            digest=served.digest if is_proven else "",
+            configured=configured or judged.refused,
+            not_tried=judged.not_tried,
+            digest=judged.digest,
             kept=kept,
-            tries=files.digest if tried.is_coming else "",
+            tries=judged.tries,
             tries_nodes=await self.trials.try_nodes(part, files, self._node_sets(part)),
             ring=None if isinstance(ring, Fault) else ring,
         )
 
     async def _tried(
-        self, part: ControllerObject, files: ConfigurationSet, in_force: _InForce | None
+        self, part: ControllerObject, files: ConfigurationSet, in_force: FilesInForce | None
     ) -> TrialVerdict:
         """Return what slurmctld makes of files; that of another program is not asked."""
-        is_known = in_force is not None and in_force.is_proven
-        if part.spec.external or (is_known and in_force and in_force.files.digest == files.digest):
+        if part.spec.external or (in_force is not None and in_force.is_proven_to_be(files)):
             return TrialVerdict(outcome=TrialOutcome.TAKEN)
         return await self.trials.of(part, files.digest)
 
@@ -235,7 +221,21 @@ class PartGathering:
         password = secrets.text(secret, reference, at)
         if isinstance(password, Fault):
             return GatheredPart(made=Refused((password,)))
-        return GatheredPart(made=self._bodies.accounting(part, password, key_step=step), keys=keys)
+        made = self._bodies.accounting(part, password, key_step=step)
+        if isinstance(made, Refused):
+            return GatheredPart(made=made)
+        wanted, written = slurmdbd_conf.file(part, password), slurmdbd_conf.written(part)
+        in_force = await self._slurmdbd_conf(part)
+        tried = await self.trials.at_start(part, wanted.digest)
+        judged = deciding.judge(wanted, tried, in_force, deciding.SLURMDBD, written)
+        return GatheredPart(
+            made=self._bodies.accounting(part, password, served=judged.served, key_step=step),
+            keys=keys,
+            configured=judged.refused,
+            not_tried=judged.not_tried,
+            digest=judged.digest,
+            tries=judged.tries,
+        )
 
     async def _of_rest_api(self, part: RestApiObject) -> GatheredPart:
         """A RestApi has the configuration that is in force, not one that may come."""
@@ -350,14 +350,20 @@ class PartGathering:
             if each.whole is None:
                 yield Fault(f"NodeSet {each.metadata.name}", each.fault)
 
-    async def _in_force(self, part: ControllerObject) -> _InForce | None:
+    async def _in_force(self, part: ControllerObject) -> FilesInForce | None:
         name = configuration_name(part.metadata.name)
         found = await self._found(part.metadata.namespace, "configmaps", name)
         if found is None or found.data is None or "slurm.conf" not in found.data:
             return None
-        files = ConfigurationSet(files=found.data, made=frozenset(found.data))
-        proven = found.metadata.annotations.get(PROVEN_ANNOTATION)
-        return _InForce(files, is_proven=proven == files.digest)
+        return FilesInForce.kept(found.data, found.metadata.annotations)
+
+    async def _slurmdbd_conf(self, part: AccountingObject) -> FilesInForce | None:
+        name, file = slurmdbd_conf_name(part.metadata.name), slurmdbd_conf.FILE
+        found = await self._found(part.metadata.namespace, "secrets", name)
+        kept = secrets.decoded((found.data or {}).get(file, "")) if found else None
+        if found is None or not kept:
+            return None
+        return FilesInForce.kept({file: kept.decode(errors="replace")}, found.metadata.annotations)
 
     async def _config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
         return await self._read(namespace, "configmaps", name)

@@ -1,6 +1,7 @@
-"""What slurmctld makes of a new configuration: read from the logs of the side-cars that try it, and told in words.
+"""What daemons make of a new configuration: read from the containers that try it, and told in words.
 
-They have no rights in Kubernetes and no port; whoever may read a pod's log can ask them.
+They have no rights in Kubernetes and no port. What tries slurm.conf beside a slurmctld says it in its log; what tries slurmdbd.conf
+before slurmdbd starts says it in its last words.
 """
 
 import asyncio
@@ -24,12 +25,14 @@ from bridge.kube.errors import NotFound
 from bridge.process.clock import Clock
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.configuration.slurm_conf import node_line
+from cluster.controlplane.part import PartObject
 from cluster.nodesets.owned.tried import TriedConf, TriedConfs
+from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import selecting
 from cluster.objects.nodeset import NodeSetObject
-from cluster.objects.pod_status import PodStatus
-from cluster.rendering import trying
+from cluster.objects.pod_status import ContainerStatus, PodStatus
+from cluster.rendering import accounting, trying
 from cluster.rendering.body import CONFIGURATION_ANNOTATION
 from cluster.rendering.controller import RECONFIGURE
 
@@ -99,7 +102,7 @@ _LINE: Final = re.compile(rf"{trying.TELLS} (taken|refused|unfit|judged) ([0-9a-
 
 
 def verdict(log: str, digest: str) -> TrialVerdict:
-    """Return what a side-car said last, if it is of this set."""
+    """Return what was said last, if it is of this set."""
     said = (each for each in _lines(log) if each[1] in ("taken", "refused"))
     found = next(said, None)
     if found is None or found[2] != digest:
@@ -132,22 +135,37 @@ def _lines(log: str) -> Iterator[re.Match[str]]:
     return filter(None, map(_LINE.fullmatch, reversed(log.splitlines())))
 
 
-def of_all(found: Sequence[TrialVerdict]) -> TrialVerdict:
+def of_all(found: Sequence[TrialVerdict], daemon: str) -> TrialVerdict:
     """Return what holds for all pods together: one that refuses, then one that has not said, counts more than those that take it."""
     for outcome in (TrialOutcome.REFUSED, TrialOutcome.NOT_TRIED, TrialOutcome.TAKEN):
         for each in found:
             if each.outcome is outcome:
                 return each
-    return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=_NO_POD)
+    return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=f"there is no pod of {daemon} yet")
 
 
 def _tries(pod: _Pod) -> bool:
     return any(each.name == RECONFIGURE and each.runs for each in pod.status.containers)
 
 
+def at_start(status: PodStatus, name: str, digest: str) -> TrialVerdict:
+    """Return what a slurmdbd makes of a file: it has taken one only when it serves with it."""
+    tries, daemon = (
+        next((each for each in status.containers if each.name == wanted), ContainerStatus())
+        for wanted in (accounting.CONFIGURATION, accounting.SLURMDBD)
+    )
+    found = verdict(tries.last_words, digest)
+    if found.outcome is TrialOutcome.NOT_TRIED:
+        return replace(found, words=f"pod {name} is about to try it")
+    if found.outcome is TrialOutcome.TAKEN and not daemon.ready:
+        words = f"slurmdbd of pod {name} can read it, and does not serve yet"
+        return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=words, is_coming=True)
+    return found
+
+
 @dataclass(slots=True)
 class _Awaited:
-    """A set that slurmctld has not judged."""
+    """A set that its daemon has not judged."""
 
     digest: str
     since: datetime
@@ -155,7 +173,7 @@ class _Awaited:
 
 
 class Trials:
-    """Asks the pods of Controllers."""
+    """Asks the pods of Controllers and Accountings."""
 
     def __init__(self, kube: KubeClient, clock: Clock, tried: TriedConfs) -> None:
         self._kube = kube
@@ -169,11 +187,25 @@ class Trials:
         Raises:
             KubeError: its pods were not listed: look again.
         """
-        pods = await self._pods(part.metadata)
-        found = of_all([await self._asked(each, digest) for each in pods])
+        pods = await self._pods(part.metadata, "slurmctld")
+        asked = [await self._asked(each, digest) for each in pods]
+        return self._awaiting(part.metadata.uid, digest, of_all(asked, "slurmctld"))
+
+    async def at_start(self, part: AccountingObject, digest: str) -> TrialVerdict:
+        """Return what became of a slurmdbd.conf.
+
+        Raises:
+            KubeError: its pods were not listed: look again.
+        """
+        pods = await self._pods(part.metadata, accounting.SLURMDBD)
+        asked = [at_start(each.status, each.metadata.name, digest) for each in pods]
+        return self._awaiting(part.metadata.uid, digest, of_all(asked, accounting.SLURMDBD))
+
+    def _awaiting(self, uid: str, digest: str, found: TrialVerdict) -> TrialVerdict:
+        """Remember since when a verdict is waited for: what takes very long is not looked for every second."""
         if found.outcome is not TrialOutcome.NOT_TRIED:
-            self._awaited.pop(part.metadata.uid, None)
-        elif not self._is_new(part.metadata.uid, digest):
+            self._awaited.pop(uid, None)
+        elif not self._is_new(uid, digest):
             return replace(found, is_coming=False)
         return found
 
@@ -202,7 +234,7 @@ class Trials:
 
     async def _nodes(self, part: ControllerObject, digest: str) -> _NodeVerdicts:
         refused: dict[str, str] = {}
-        pods = await self._pods(part.metadata)
+        pods = await self._pods(part.metadata, "slurmctld")
         words = "" if pods else _NO_POD
         for pod in pods:
             log = await self._log(pod)
@@ -226,16 +258,18 @@ class Trials:
             return True
         return self._clock.now() <= awaited.since + _SOON
 
-    async def hurry(self, controller: ObjectMetadata, digest: str) -> PeerError | None:
-        """Change the pods, so that their kubelets bring new files at once and not within two minutes; return what failed."""
-        awaited = self._awaited.get(controller.uid)
-        if awaited is None or awaited.digest != digest or awaited.nudges >= len(_NUDGES):
+    async def hurry(self, part: PartObject, digest: str) -> PeerError | None:
+        """Change the pods of a Controller, so that their kubelets bring new files at once and not within two minutes; return what failed."""
+        awaited = self._awaited.get(part.metadata.uid)
+        if not isinstance(part, ControllerObject) or awaited is None or awaited.digest != digest:
+            return None
+        if awaited.nudges >= len(_NUDGES):
             return None
         if self._clock.now() < awaited.since + _NUDGES[awaited.nudges]:
             return None
         annotations = {CONFIGURATION_ANNOTATION: f"{digest} {awaited.nudges + 1}"}
         try:
-            pods = [each for each in await self._pods(controller) if _tries(each)]
+            pods = [each for each in await self._pods(part.metadata, "slurmctld") if _tries(each)]
             awaited.nudges += bool(pods)
             for pod in pods:
                 await self._kube.request(
@@ -250,10 +284,10 @@ class Trials:
             return error
         return None
 
-    async def _pods(self, controller: ObjectMetadata) -> tuple[_Pod, ...]:
-        labels = selecting("slurmctld", controller.name).items()
+    async def _pods(self, owner: ObjectMetadata, app: str) -> tuple[_Pod, ...]:
+        labels = selecting(app, owner.name).items()
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels))
-        where = paths.collection("v1", "pods", controller.namespace)
+        where = paths.collection("v1", "pods", owner.namespace)
         params = {"labelSelector": selector, "limit": str(_MOST_PODS)}
         found = decode.decoded(_pods, "pods", await self._kube.request("GET", where, params=params))
         return tuple(each for each in found.items if each.metadata.deletion_timestamp is None)

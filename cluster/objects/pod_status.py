@@ -32,6 +32,13 @@ class ContainerStatus(ObjectStruct, frozen=True):
     state: ToldContainerState = ToldContainerState()
     last_state: ToldContainerState = ToldContainerState()
     restart_count: int = 0
+    ready: bool = False
+
+    @property
+    def last_words(self) -> str:
+        """Return what it said when it ended last."""
+        ended = self.state.terminated or self.last_state.terminated
+        return ended.message if ended else ""
 
     @property
     def runs(self) -> bool:

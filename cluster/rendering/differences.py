@@ -86,6 +86,13 @@ BODY_DIFFERENCES: Final = (
         reason="files that slurmctld refuses would end it at its next start",
     ),
     Difference(
+        file="slurmdbd",
+        where="`/etc/slurm`",
+        theirs="the Secret with slurmdbd.conf, and the keys",
+        ours="an empty volume; the init container `configuration` puts there what slurmdbd takes of the Secret `NAME-accounting-wanted`, or what it served with last (`NAME-accounting`), and links to the keys in `/etc/slurm-keys`",
+        reason="a file that slurmdbd refuses would end it",
+    ),
+    Difference(
         file="slurmctld",
         where="its first start with an Accounting",
         theirs="fails, ever later, until slurmdbd answers",

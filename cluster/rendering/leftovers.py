@@ -14,7 +14,9 @@ from cluster.rendering.node_sets.nodeset import budget_name
 from cluster.rendering.node_sets.worker import ssh_config_map
 from cluster.rendering.site import (
     configuration_name,
+    slurmdbd_conf_name,
     wanted_configuration_name,
+    wanted_slurmdbd_conf_name,
     workers_service,
 )
 
@@ -59,7 +61,8 @@ def ever_made(kind: str, name: str) -> Iterator[tuple[str, str, str]]:
         case "Accounting":
             yield "apps/v1", "StatefulSet", f"{name}-accounting"
             yield "v1", "Service", f"{name}-accounting"
-            yield "v1", "Secret", f"{name}-accounting"
+            yield "v1", "Secret", wanted_slurmdbd_conf_name(name)
+            yield "v1", "Secret", slurmdbd_conf_name(name)
             yield *_POLICY, f"{name}-accounting"
         case "RestApi":
             yield "apps/v1", "Deployment", f"{name}-restapi"

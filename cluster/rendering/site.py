@@ -85,6 +85,16 @@ def wanted_configuration_name(controller: str) -> str:
     return f"{controller}-config-wanted"
 
 
+def slurmdbd_conf_name(accounting: str) -> str:
+    """Return the name of the Secret with slurmdbd's file that is in force."""
+    return f"{accounting}-accounting"
+
+
+def wanted_slurmdbd_conf_name(accounting: str) -> str:
+    """Return the name of the Secret with the one that slurmdbd is to try."""
+    return f"{accounting}-accounting-wanted"
+
+
 def workers_service(controller: str) -> str:
     """Return the name of the headless Service under which a Controller's workers have names."""
     return f"slurm-workers-{controller}"

@@ -321,3 +321,42 @@ def test_a_node_that_slurmctld_refuses_costs_no_worker(in_pods: InPods) -> None:
     sandbox.admin.patch(path, {"spec": {"extraConf": f"{conf} Features=mended"}})
     wait_until(lambda: "mended" in arguments() and is_updated(), LEAVES_S, sandbox=sandbox)
     assert uid != sandbox.admin.get(where)["metadata"]["uid"]
+
+
+def test_a_file_that_slurmdbd_refuses_costs_nothing(in_pods: InPods) -> None:
+    """slurm-operator does not know which folders a pod has, so only slurmdbd can refuse this one."""
+    sandbox = in_pods.sandbox
+    path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/accountings/site"
+
+    def set_extra(extra: str) -> None:
+        sandbox.admin.patch(path, {"spec": {"extraConf": extra}})
+
+    def configured() -> tuple[str, str]:
+        return in_pods.condition("accountings", "site", "Configured")
+
+    def has(setting: str) -> bool:
+        where = ("-n", NAMESPACE, "exec", "site-accounting-0", "-c", "slurmdbd")
+        return setting in sandbox.kubectl(*where, "--", "cat", "/etc/slurm/slurmdbd.conf").split()
+
+    def serves() -> bool:
+        return bool(in_pods.run("sacctmgr", "-n", "-P", "show", "cluster"))
+
+    def is_ready() -> bool:
+        return in_pods.condition("accountings", "site", "Ready")[0] == "True"
+
+    wait_until(lambda: configured()[0] == "True", STARTS_S, sandbox=sandbox)
+    set_extra("CommitDelay=3\nArchiveDir=/nosuch\n")
+    wait_until(lambda: configured()[0] == "False", STARTS_S, sandbox=sandbox)
+    told = configured()[1]
+    says = "spec.extraConf line 2, ArchiveDir=/nosuch: slurmdbd says: "
+    assert told.startswith(f"{says}fatal: Failed to stat the archive directory /nosuch"), told
+    assert "what is in force stays" in told
+    wait_until(is_ready, STARTS_S, sandbox=sandbox)
+    wait_until(serves, STARTS_S, sandbox=sandbox)
+    assert not has("CommitDelay=3")
+    assert ("False", told) == configured()
+
+    set_extra("CommitDelay=4\n")
+    wait_until(lambda: configured()[0] == "True", STARTS_S, sandbox=sandbox)
+    assert has("CommitDelay=4")
+    wait_until(serves, STARTS_S, sandbox=sandbox)

@@ -1,11 +1,22 @@
 """Where the line stands that slurmctld refuses."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from cluster.configuration import refusals
+from cluster.configuration.inputs import ConfigurationInputs
 from tests.cluster.configuration.given import files, inputs, node_set
 
 BEFORE = "MinJobAge=60\n"
+
+
+def explained(
+    words: str, given: ConfigurationInputs, *, wanted: Mapping[str, str], in_force: str
+) -> str:
+    written = refusals.of_controller(given)
+    made = wanted["slurm.conf"]
+    return refusals.explained(words, "slurmctld", written, wanted=made, in_force=in_force)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +38,7 @@ BEFORE = "MinJobAge=60\n"
 )
 def test_the_line_is_the_one_that_slurm_speaks_of(extra: str, words: str, at: str) -> None:
     given, before = inputs(node_set(), extraConf=extra), inputs(node_set(), extraConf=BEFORE)
-    found = refusals.explained(words, given, wanted=files(given), in_force=files(before))
+    found = explained(words, given, wanted=files(given), in_force=files(before)["slurm.conf"])
 
     assert at in found
     assert found.endswith(f"slurmctld says: {words}")
@@ -39,7 +50,7 @@ def test_a_number_is_that_of_the_file_that_we_make() -> None:
     number = made["slurm.conf"].splitlines().index("PartitionName=a Nodes=ALL DefMemPerCPU=4G") + 1
     words = f'error: Parse error in file /etc/slurm/slurm.conf line {number}: " DefMemPerCPU=4G"'
 
-    found = refusals.explained(words, given, wanted=made, in_force=None)
+    found = explained(words, given, wanted=made, in_force="")
     assert found.startswith("spec.extraConf line 2, PartitionName=a Nodes=ALL DefMemPerCPU=4G: ")
 
 
@@ -47,12 +58,12 @@ def test_the_partition_of_a_node_set_is_its_own() -> None:
     given = inputs(node_set(partition={"enabled": True, "config": "MaxTime=2days"}))
     words = 'error: Bad value "2days" for MaxTime'
 
-    found = refusals.explained(words, given, wanted=files(given), in_force=None)
+    found = explained(words, given, wanted=files(given), in_force="")
     assert found.startswith("NodeSet cpu spec.partition.config, PartitionName=cpu Nodes=cpu MaxT")
 
 
 def test_what_nobody_wrote_is_told_in_slurms_words_only() -> None:
     given = inputs(node_set(), extraConf=BEFORE)
 
-    found = refusals.explained("fatal: no", given, wanted=files(given), in_force=files(given))
+    found = explained("fatal: no", given, wanted=files(given), in_force=files(given)["slurm.conf"])
     assert found == "slurmctld says: fatal: no"

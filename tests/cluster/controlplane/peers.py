@@ -74,6 +74,8 @@ class AppliedTo(ApplyingServer):
 
     slurmctlds: Mapping[str, str] = MappingProxyType({})
     """What the side-car of each pod of slurmctld has said, by the pod's name."""
+    slurmdbd: tuple[str, bool] | None = None
+    """The last words of what comes before slurmdbd, and whether that serves; None while it has no pod."""
 
     @override
     async def request(self, method: str, path: str, **sent: Any) -> bytes:
@@ -81,6 +83,9 @@ class AppliedTo(ApplyingServer):
             return self.slurmctlds[path.split("/")[-2]].encode()
         if "=slurmctld" in (sent.get("params") or {}).get("labelSelector", ""):
             return msgspec.json.encode(self._page(list(map(_slurmctld, self.slurmctlds))))
+        if "=slurmdbd" in (sent.get("params") or {}).get("labelSelector", ""):
+            pods = [] if self.slurmdbd is None else [_slurmdbd(*self.slurmdbd)]
+            return msgspec.json.encode(self._page(pods))
         if path.rpartition("/")[2] in self.slurmctlds:
             self.nudges.append(sent["body"]["metadata"]["annotations"])
             return b"{}"
@@ -183,6 +188,18 @@ def _slurmctld(name: str) -> Manifest:
     status = {"name": "reconfigure", "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
     meta = {"name": name, "namespace": "slurm", "uid": f"uid-of-{name}"}
     return {"metadata": meta, "status": {"initContainerStatuses": [status]}}
+
+
+def _slurmdbd(last_words: str, serves: bool) -> Manifest:
+    """A pod whose init container has ended, or waits to be started again."""
+    ended = {"exitCode": 0, "reason": "Completed", "message": last_words}
+    tries = {"name": "configuration", "lastState": {"terminated": ended}, "state": {}}
+    status = {
+        "initContainerStatuses": [tries],
+        "containerStatuses": [{"name": "slurmdbd", "ready": serves}],
+    }
+    meta = {"name": "site-accounting-0", "namespace": "slurm", "uid": "uid-of-slurmdbd"}
+    return {"metadata": meta, "status": status}
 
 
 class Leaders:

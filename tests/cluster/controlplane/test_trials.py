@@ -1,11 +1,13 @@
 """A configuration is told as in force once a slurmctld was seen to serve with it, and is never lost to one that it refuses."""
 
+import base64
+
 import msgspec
 import pytest
 
 from cluster.controlplane.trials import node_digest
 from cluster.objects.nodeset import NodeSetObject
-from tests.cluster.controlplane.peers import Leaders, changed, controller, part
+from tests.cluster.controlplane.peers import PASSWORD, Leaders, changed, controller, part
 from tests.virtual_time import VirtualClock, run
 
 REFUSAL = "error: DefMemPerNode value (4G) is not a valid number"
@@ -165,5 +167,88 @@ def test_what_slurmctld_makes_of_the_nodes_of_workers_is_known_when_it_has_judge
         await leaders.lead()
         assert not known()[1][0]
         assert "Controller site" in known()[1][1]
+
+
+def slurmdbd_conf(leaders: Leaders, name: str) -> str:
+    return base64.b64decode(leaders.api.of("Secret")[name]["data"]["slurmdbd.conf"]).decode()
+
+
+def digest_of_secret(leaders: Leaders, name: str = "site-accounting-wanted") -> str:
+    found = leaders.api.of("Secret")[name]["metadata"]["annotations"]
+    return str(found["slurm-bridge.dev/configuration"])
+
+
+def slurmdbd_says(leaders: Leaders, verdict: str, words: str = "", *, serves: bool = True) -> None:
+    """Have the pod of what is wanted now start."""
+    last_words = f"configuration {verdict} {digest_of_secret(leaders)} {words}\n"
+    leaders.api.slurmdbd = (last_words, serves)
+
+
+async def accounting_in_force(clock: VirtualClock) -> Leaders:
+    """A slurmdbd serves with its first file."""
+    leaders = Leaders(clock)
+    leaders.api.put(PASSWORD)
+    leaders.api.put(part("Accounting", extraConf="CommitDelay=3\n"))
+    await leaders.lead()
+    told = leaders.api.condition("Accounting", "Configured")
+    assert ("Unknown", "NotTried", "there is no pod of slurmdbd yet") == told
+
+    slurmdbd_says(leaders, "taken", serves=False)
+    await leaders.lead()
+    words = "slurmdbd of pod site-accounting-0 can read it, and does not serve yet"
+    assert ("Unknown", "NotTried", words) == leaders.api.condition("Accounting", "Configured")
+
+    slurmdbd_says(leaders, "taken")
+    await leaders.lead()
+    assert ("True", "InForce") == leaders.api.condition("Accounting", "Configured")[:2]
+    return leaders
+
+
+def test_what_slurmdbd_refuses_is_told_with_the_line_and_the_last_file_is_kept_beside_it() -> None:
+    async def main(clock: VirtualClock) -> None:
+        leaders = await accounting_in_force(clock)
+        good = digest_of_secret(leaders)
+
+        changed(leaders.api, "Accounting", extraConf="CommitDelay=3\nCommitDelay=ten\n")()
+        await leaders.lead()  # our own check sees this one
+        assert "BadInput" == leaders.api.condition("Accounting", "Accepted")[1]
+        extra = "CommitDelay=4\nArchiveDir=/nosuch\n"
+        changed(leaders.api, "Accounting", extraConf=extra)()
+        await leaders.lead()  # the pod is still the one before
+        told = leaders.api.condition("Accounting", "Configured")
+        assert ("Unknown", "NotTried", "pod site-accounting-0 is about to try it") == told
+
+        refusal = "fatal: Failed to stat the archive directory /nosuch: No such file or directory"
+        slurmdbd_says(leaders, "refused", refusal)
+        await leaders.lead()
+        line = "spec.extraConf line 2, ArchiveDir=/nosuch: slurmdbd says: "
+        words = f"{line}{refusal}; what is in force stays (digest {good[:12]})"
+        assert ("False", "Refused", words) == leaders.api.condition("Accounting", "Configured")
+        assert "CommitDelay=4" in slurmdbd_conf(leaders, "site-accounting-wanted")
+        assert "CommitDelay=3" in slurmdbd_conf(leaders, "site-accounting")
+        assert good == digest_of_secret(leaders, "site-accounting")
+
+        changed(leaders.api, "Accounting", extraConf="CommitDelay=5\n")()
+        await leaders.lead()
+        slurmdbd_says(leaders, "taken")
+        await leaders.lead()
+        assert ("True", "InForce") == leaders.api.condition("Accounting", "Configured")[:2]
+        assert "CommitDelay=5" in slurmdbd_conf(leaders, "site-accounting")
+        assert not leaders.api.nudges
+
+    run(main)
+
+
+def test_a_file_that_another_slurmdbd_refuses_is_no_longer_in_force() -> None:
+    async def main(clock: VirtualClock) -> None:
+        leaders = await accounting_in_force(clock)
+        leaders.api.slurmdbd = None  # a pod that is replaced takes nothing back
+        await leaders.lead()
+        assert ("True", "InForce") == leaders.api.condition("Accounting", "Configured")[:2]
+
+        slurmdbd_says(leaders, "refused", "fatal: no", serves=False)
+        await leaders.lead()
+        told = leaders.api.condition("Accounting", "Configured")
+        assert ("False", "Refused", "slurmdbd says: fatal: no") == told
 
     run(main)

@@ -225,7 +225,9 @@ def test_a_monitor_reads_all_pages_unless_it_is_told_which() -> None:
 
 def test_slurmdbd_has_its_file_in_a_secret_and_restarts_for_another() -> None:
     bodies = rendered(given("Accounting"))
-    conf = base64.b64decode(one(bodies, "Secret")["data"]["slurmdbd.conf"]).decode()
+    conf = base64.b64decode(
+        one(bodies, "Secret", "site-accounting-wanted")["data"]["slurmdbd.conf"]
+    ).decode()
 
     assert "StoragePass=p\\#w\n" in conf
     other = rendered(given("Accounting", extraConf="ArchiveEvents=no"))

@@ -39,6 +39,7 @@ THEIR_OBJECTS = {
 }
 EXPLAINED_OBJECTS = {
     ("ConfigMap", "site-config-wanted"): "NAME-config-wanted",
+    ("Secret", "site-accounting-wanted"): "NAME-accounting-wanted",
     ("PodDisruptionBudget", "site-workers"): "NODESET-workers",
     ("ConfigMap", "site-workers-ssh-config"): "NAME-workers-ssh-config",
     ("ConfigMap", "site-ssh-config"): "NAME-ssh-config",
@@ -80,7 +81,11 @@ THEIR_MOUNTS = {
         "/run/slurmctld": ("slurm-authsocket", None),
         "/var/log/slurm": ("slurm-logfile", None),
     },
-    "Accounting": {"/etc/slurm": ("slurm-etc", 0o600), "/run": ("run", None)},
+    "Accounting": {
+        "/etc/slurm": ("slurm-etc", None),
+        "/etc/slurm-keys": ("slurm-keys", 0o600),  # explained with NAME-accounting-wanted
+        "/run": ("run", None),
+    },
     "RestApi": {"/etc/slurm": ("slurm-etc", 0o600)},
     "LoginSet": {
         "/etc/slurm": ("slurm-etc", None),
@@ -100,7 +105,7 @@ THEIR_MOUNTS = {
 }
 THEIR_FILES = {
     "Controller": {"slurm.key", "jwt.key"},
-    "Accounting": {"slurmdbd.conf", "slurm.key", "jwt.key"},
+    "Accounting": {"slurm.key", "jwt.key"},
     "RestApi": {"slurm.conf", "slurm.key"},
     "NodeSet": {"slurm.key"},
 }
@@ -112,6 +117,7 @@ THEIR_SIDECARS = {
 EXPLAINED_SIDECARS = {
     "reconfigure": "container `reconfigure`",
     "slurmdbd": "init container `slurmdbd`",
+    "configuration": "init container `configuration`",
     "tls": "side-car `tls`",
 }
 
@@ -168,7 +174,7 @@ def test_pods_have_their_ports_users_and_mounts(kind: str) -> None:
         each["mountPath"]: (each["name"], modes.get(each["name"]))
         for each in container["volumeMounts"]
     }
-    volume = "slurm-keys" if kind == "Controller" else "slurm-etc"
+    volume = "slurm-keys" if kind in ("Controller", "Accounting") else "slurm-etc"
     assert THEIR_FILES.get(kind, set()) == set(files(spec, volume))
     beside = {each["name"] for each in spec.get("initContainers", ())}
     assert all(

@@ -1,14 +1,16 @@
-"""The script that tries Slurm's files, in a folder that stands for a pod's volumes, with the real slurmctld of the cache."""
+"""The scripts that try Slurm's files, in a folder that stands for a pod's volumes, with the real daemons of the cache."""
 
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from cluster.configuration.rendering import ConfigurationSet
 from cluster.controlplane import trials
 from cluster.rendering import trying
 from sandbox import assets, identity, nss, slurm
@@ -18,12 +20,13 @@ from tests.cluster.configuration.given import files, inputs, node_set
 from tests.servers import wait_until
 
 ENDS_S = 120
-SLURMCTLD = """\
+DAEMON = """\
 #!/bin/bash
-grep -q PluginDir "$4" || printf '%s\\n' {settings} >> "$4"
-{variables} exec {slurmctld} "$@"
+conf=${{SLURM_CONF%/*}}/{file}
+grep -q PluginDir "$conf" || printf '%s\\n' {settings} >> "$conf"
+{variables} exec {program} "$@"
 """
-"""The cache's programs are unpacked, not installed: it has to be told where its plugins are."""
+"""The cache's programs are unpacked, not installed: they have to be told where their plugins are."""
 SCONTROL = """\
 #!/bin/bash
 [ -e "{folder}/up" ] || exit 1
@@ -57,12 +60,14 @@ class Pod:
             accounts.write(f"slurm:x:{self.user.uid}:{self.user.gid}::/:/bin/sh\n")
         variables = nss.environment(folder, slurm.libraries(asset))
         settings = slurm.unpacked(asset).splitlines()[:1]
-        text = SLURMCTLD.format(
-            settings=" ".join(f"'{each}'" for each in settings),
-            variables=" ".join(f"{key}={value}" for key, value in variables.items()),
-            slurmctld=asset.bin / "slurmctld",
-        )
-        self.program("slurmctld", text)
+        for name, file in (("slurmctld", "slurm.conf"), ("slurmdbd", "slurmdbd.conf")):
+            text = DAEMON.format(
+                file=file,
+                settings=" ".join(f"'{each}'" for each in settings),
+                variables=" ".join(f"{key}={value}" for key, value in variables.items()),
+                program=asset.bin / name,
+            )
+            self.program(name, text)
         self.program("scontrol", SCONTROL.format(folder=folder))
         self._times = 0
 
@@ -90,18 +95,67 @@ class Pod:
             if not each.name.startswith("..") and not each.exists():
                 each.unlink()
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Where the scripts find all."""
+        found = {
+            key: str(self.folder / value.rpartition("/")[2].removeprefix("slurm-"))
+            for key, value in {**trying.ENVIRONMENT, **trying.LAST_WORDS}.items()
+        }
+        found |= {"ETC": str(self.folder / "etc"), "RUN": str(self.folder / "run")}
+        return {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", **found}
+
+    def starts_slurmdbd(self, digest: str = "") -> tuple[str, str, bool]:
+        """Run what comes before slurmdbd; return what it said of the file, Slurm's words, and whether slurmdbd starts."""
+        done = subprocess.run(
+            ["/bin/bash", "-c", trying.SLURMDBD_SCRIPT],
+            env={**self.environment, "DIGEST": digest or self.digest("wanted")},
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=ENDS_S,
+            cwd=self.folder,
+            user=self.user.uid,
+            group=self.user.gid,
+            extra_groups=(),
+        )
+        last_words = (self.folder / "termination-log").read_text()
+        assert (last_words, "") == (done.stdout, done.stderr)
+        tells, verdict, told_of, words = last_words.rstrip("\n").split(" ", 3)
+        assert (tells, told_of) == (trying.TELLS, self.digest("wanted"))
+        return verdict, words, done.returncode == 0
+
+    def told_anywhere(self) -> str:
+        """All that was said, or lies about after a trial."""
+        found = [self.folder / "termination-log", *(self.folder / "run").rglob("*")]
+        return "".join(each.read_text() for each in found if each.is_file())
+
+    @contextmanager
+    def later(self, after_s: float, do: Callable[[], None]) -> Iterator[None]:
+        """Have something happen meanwhile."""
+        timer = threading.Timer(after_s, do)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.join()
+
+    def digest(self, volume: str) -> str:
+        """The digest of what was brought last."""
+        files = {
+            each.name: each.read_text()
+            for each in (self.folder / volume).iterdir()
+            if not each.name.startswith("..")
+        }
+        return ConfigurationSet(files=files, made=frozenset(files)).digest
+
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
         """Run the side-car."""
-        environment = {
-            key: str(self.folder / value.rpartition("/")[2].removeprefix("slurm-"))
-            for key, value in trying.ENVIRONMENT.items()
-        }
-        environment |= {"ETC": str(self.folder / "etc"), "RUN": str(self.folder / "run")}
         with self.printed.open("a") as printed:
             process = subprocess.Popen(
                 ["/bin/bash", "-c", trying.SCRIPT.replace("sleep 1 &", "sleep 0.1 &")],
-                env={"PATH": f"{self.folder}/bin:{os.environ['PATH']}", **environment},
+                env=self.environment,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
