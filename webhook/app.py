@@ -13,8 +13,8 @@ from http import HTTPStatus
 import structlog
 from fastapi import FastAPI, Request, Response
 
+from bridge.domain.admission import keeping, selftest
 from bridge.domain.admission import review as admission
-from bridge.domain.admission import selftest
 from bridge.domain.admission.review import Draft, Verdict
 from bridge.domain.faults import shortened
 from bridge.domain.request.build import Defaults
@@ -96,7 +96,7 @@ class PodReviewer:
     def keep(self, review: wire.Review) -> Reviewed:
         """Leave on a changed pod what it has from us."""
         pod = wire.draft(review)
-        verdict = admission.keep(
+        verdict = keeping.keep(
             pod, wire.before(review), self._scheduler_name, devices=self._defaults.devices
         )
         return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)

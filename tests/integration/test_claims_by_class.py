@@ -96,24 +96,31 @@ def test_a_pod_has_devices_of_several_profiles_of_one_node(devices: Devices) -> 
 def test_a_pod_that_asks_by_a_class_is_applied_again(
     devices: Devices, how: tuple[str, ...]
 ) -> None:
-    """What is stored has a claim, and no limit of that name. Another number of devices is refused."""
+    """What is stored has a claim, and no limit of that name. Another number of devices is refused.
+
+    A claim of a user's own has our allocation and finalizer, as it has kube-scheduler's elsewhere.
+    """
     body = {"apiVersion": "v1", "kind": "Pod", **claiming("applied", CLASS_AS_RESOURCE)}
+    asked = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER, "count": 1}}]}
+    claim: dict[str, Any] = {"metadata": {"name": "own"}, "spec": {"devices": asked}}
+    claim |= {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    using = claimed_devices.pod("using", resourceClaimName="own")
+    using |= {"apiVersion": "v1", "kind": "Pod"}
     where = ("-n", devices.namespace)
-    devices.sandbox.kubectl(*where, "apply", *how, "-f", "-", stdin=yaml.safe_dump(body))
-    wait_until(
-        lambda: devices.get("applied")["status"]["phase"] == "Running",
-        PATIENCE_S,
-        sandbox=devices.sandbox,
-    )
-    before = devices.get("applied")["spec"]
+    written = yaml.safe_dump_all([body, claim, using])
+    devices.sandbox.kubectl(*where, "apply", *how, "-f", "-", stdin=written)
+    devices.runs("using")
+    before = devices.runs("applied")["spec"]
 
     for verb in ("diff", "apply"):
-        devices.sandbox.kubectl(*where, verb, *how, "-f", "-", stdin=yaml.safe_dump(body))
+        devices.sandbox.kubectl(*where, verb, *how, "-f", "-", stdin=written)
     assert before == devices.get("applied")["spec"]
 
     body["spec"]["containers"][0]["resources"]["limits"][CLASS_AS_RESOURCE] = "2"
     with pytest.raises(SandboxError, match="pod updates may not change fields"):
         devices.sandbox.kubectl(*where, "apply", *how, "-f", "-", stdin=yaml.safe_dump(body))
+    gone = ("delete", "--grace-period=1", "--wait=false", "-f", "-")
+    devices.sandbox.kubectl(*where, *gone, stdin=written)
 
 
 def test_a_resource_name_of_a_class_that_the_bridge_was_not_told_of_gets_nothing(

@@ -180,36 +180,6 @@ def validate(
     return Verdict(faults=bounded(faults), warnings=_warned(pod) if is_ours else ())
 
 
-def keep(
-    pod: Draft,
-    before: Draft,
-    scheduler_name: str = names.SCHEDULER_NAME,
-    *,
-    devices: Ways | None = None,
-) -> Verdict:
-    """Leave on a changed pod schedulerName, toleration and claims that it has from us.
-
-    An apply of what its user wrote would take them off, as it replaces these fields whole, and the
-    API server would refuse that. A scheduler that is not ours stays written, and is refused.
-    """
-    ours = names.schedulers(scheduler_name)
-    if before.scheduler_name not in ours:
-        return Verdict()
-    met = by_class.met(pod.class_askers, devices or Ways(), before.claim_templates)
-    return Verdict(patch=(*_kept(pod, before, ours), *met))
-
-
-def _kept(pod: Draft, before: Draft, ours: tuple[str, ...]) -> Iterator[Operation]:
-    if pod.scheduler_name != before.scheduler_name and pod.scheduler_name in (
-        "",
-        names.DEFAULT_SCHEDULER_NAME,
-        *ours,
-    ):
-        yield json_patch.add("/spec/schedulerName", before.scheduler_name)
-    if any(map(_tolerates_managed_nodes, before.tolerations or ())):
-        yield from _tolerating(pod)
-
-
 def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
     """Check whether this is an ordinary pod.
 
@@ -273,11 +243,12 @@ def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Ope
         yield _append("/spec/schedulingGates", {"name": names.GATE}, pod.gates)
     if names.FINALIZER not in (pod.finalizers or ()):
         yield _append("/metadata/finalizers", names.FINALIZER, pod.finalizers)
-    yield from _tolerating(pod)
+    yield from tolerating(pod)
 
 
-def _tolerating(pod: Draft) -> Iterator[Operation]:
-    if not any(map(_tolerates_managed_nodes, pod.tolerations or ())):
+def tolerating(pod: Draft) -> Iterator[Operation]:
+    """Yield the patch that gives a pod our toleration, unless one of its own covers it."""
+    if not any(map(tolerates_managed_nodes, pod.tolerations or ())):
         toleration = {"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}
         yield _append("/spec/tolerations", toleration, pod.tolerations)
 
@@ -314,7 +285,7 @@ def _append(path: str, value: object, there: tuple[object, ...] | None) -> Opera
     return json_patch.add(f"{path}/-", value)
 
 
-def _tolerates_managed_nodes(toleration: Toleration) -> bool:
+def tolerates_managed_nodes(toleration: Toleration) -> bool:
     """Check whether the toleration covers our taint with any value and any effect."""
     return (
         toleration.operator == "Exists"
