@@ -19,6 +19,9 @@ MOST_NODES: Final = 1000
 """Lines of nodes that are tried; a set of files has 1 MB at most."""
 MOST_UNFIT: Final = 20
 """Lines of nodes that are told to be refused; those after them count as good until these are mended."""
+ANSWERS_S: Final = 300
+"""How long a command may wait for slurmctld's answer: for each standby whose name is not known it takes half a minute, and there are nine at
+most."""
 AGAIN_S: Final = 60
 """Between two tries of files that were refused: some refusals end by themselves, such as that of a slurmdbd that is not there yet."""
 
@@ -138,7 +141,15 @@ SCRIPT: Final = rf"""{_COMMON}
 DAEMON=slurmctld FILE=slurm.conf MODE=550 SERVES="Running as primary controller"
 trap 'exit 0' TERM
 
-serves() {{ timeout 10 scontrol ping 2> /dev/null | grep -q 'is UP'; }}
+# serves: does a slurmctld answer, and with the slurm.conf that was put? One whose configuration has no hash may have any.
+serves() {{
+  local said
+  said=$(timeout {ANSWERS_S} scontrol show config 2> /dev/null) && ! grep -q '^HASH_VAL.*Different' <<< "$said"
+}}
+# is_lost CODE WORDS: was there no answer of slurmctld's?
+is_lost() {{
+  [ "$1" = 124 ] || grep -qiE 'timed out|unable to contact|connect|transmitted|message received' <<< "$2"
+}}
 
 # neutral FILE PORT: a slurm.conf with which slurmctld neither is reached nor reaches anybody, keeps nothing, and runs nobody's program.
 neutral() {{
@@ -190,18 +201,20 @@ read_wanted() {{
 
 # Files that were put are in force once slurmctld serves.
 wait_for_slurmctld() {{
+  local asked
   [ "$(noted served)" != "$wanted" ] || return 0
+  asked=$(now)
   if serves; then
     note served "$wanted"
     tell taken "$wanted"
-  elif has_proven && [ "$(now)" -ge $(($(noted put-at) + {STARTS_S})) ]; then
+  elif has_proven && [ "$asked" -ge $(($(noted put-at) + {STARTS_S})) ]; then
     put "$PROVEN"
     refuse "slurmctld did not serve with it within {STARTS_S} s: see its log"
   fi
 }}
 
 change() {{
-  local found
+  local found code
   # Whoever was killed while it tried these files does not try them again.
   if [ "$(noted tried)" != "$wanted" ]; then
     note tried "$wanted"
@@ -218,10 +231,12 @@ change() {{
   rm -rf "$RUN/before" && mkdir "$RUN/before"
   while IFS= read -r each; do cp -- "$ETC/$each" "$RUN/before/$each"; done < "$RUN/names"
   put "$WANTED"
-  if words=$(timeout 60 scontrol reconfigure 2>&1); then
+  words=$(timeout {ANSWERS_S} scontrol reconfigure 2>&1)
+  code=$?
+  if [ "$code" = 0 ]; then
     note served "$wanted"
     tell taken "$wanted"
-  elif serves; then
+  elif ! is_lost "$code" "$words"; then
     put "$RUN/before"
     refuse "at its reconfigure: $(printf '%s' "$words" | tr -c '[:print:]' ' ' | cut -c 1-1000)"
   fi

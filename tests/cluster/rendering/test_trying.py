@@ -168,10 +168,30 @@ def test_what_only_the_running_slurmctld_refuses_is_taken_back(pod: Pod) -> None
     pod.bring("wanted", made())
     with pod.running():
         assert ("taken", "") == pod.waits_for(1)
-        (pod.folder / "stubborn").touch()
+        (pod.folder / "refusal").write_text("slurm_reconfigure error: no")
         pod.bring("wanted", with_lines("MaxArraySize=77"))
         assert ("refused", "at its reconfigure: slurm_reconfigure error: no") == pod.waits_for(2)
         assert not pod.has("MaxArraySize=77")
+
+
+def test_a_reconfigure_whose_answer_is_lost_is_judged_by_what_slurmctld_has(pod: Pod) -> None:
+    """Seen where a standby's name is not known: slurmctld takes the files, and the command does not wait for it."""
+    lost, proven = "slurm_reconfigure error: Socket timed out on send/recv operation", "77"
+    (pod.folder / "up").touch()
+    pod.bring("proven", with_lines(f"MaxArraySize={proven}"))
+    pod.bring("wanted", made())
+    with pod.running():
+        assert ("taken", "") == pod.waits_for(1)
+        (pod.folder / "refusal").write_text(lost)
+        pod.bring("wanted", with_lines("MaxArraySize=78"))
+        assert ("taken", "") == pod.waits_for(2)
+        (pod.folder / "differs").touch()
+        pod.bring("wanted", with_lines("MaxArraySize=79"))
+        wait_until(lambda: pod.has("MaxArraySize=79"), ENDS_S)
+        (pod.folder / "run" / "put-at").write_text("0")
+        verdict, said = pod.waits_for(3)
+        assert ("refused", True) == (verdict, "did not serve with it" in said)
+        assert pod.has(f"MaxArraySize={proven}")
 
 
 def test_a_trial_reaches_nobody_and_leaves_nothing(pod: Pod) -> None:

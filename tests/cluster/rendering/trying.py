@@ -31,8 +31,8 @@ SCONTROL = """\
 #!/bin/bash
 [ -e "{folder}/up" ] || exit 1
 case $1 in
-  ping) echo "Slurmctld(primary) at here is UP" ;;
-  reconfigure) echo >> "{folder}/reconfigured"; [ ! -e "{folder}/stubborn" ] || {{ echo "slurm_reconfigure error: no"; exit 1; }} ;;
+  show) echo "HASH_VAL = $([ -e "{folder}/differs" ] && echo 'Different Ours=0x1 Slurmctld=0x2' || echo Match)" ;;
+  reconfigure) echo >> "{folder}/reconfigured"; [ ! -e "{folder}/refusal" ] || {{ cat "{folder}/refusal"; exit 1; }} ;;
 esac
 """
 
