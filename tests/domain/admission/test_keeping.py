@@ -10,7 +10,7 @@ from bridge.domain.admission import keeping
 from bridge.domain.admission.review import Verdict
 from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.pods import Toleration
-from tests.domain.admission.test_review import HANDED_OVER, NAME, ORDINARY, TOLERATION, add
+from tests.domain.admission.drafts import HANDED_OVER, NAME, ORDINARY, TOLERATION, add
 from tests.make.placing import OUR_TOLERATION
 
 APPLIED = replace(HANDED_OVER, gates=None, finalizers=(names.FINALIZER, "example.com/hold"))

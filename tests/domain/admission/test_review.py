@@ -14,8 +14,16 @@ from bridge.domain.model.demand import Resources
 from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.pods import Toleration
 from bridge.domain.request.build import Defaults
-from bridge.domain.request.rules import Patterns, Policy, Range, Requester, Rule
+from bridge.domain.request.rules import Patterns, Policy, Range, Rule
 from bridge.domain.workloads.kinds import jobset, leader_worker_set
+from tests.domain.admission.drafts import (
+    ATTRIBUTION,
+    HANDED_OVER,
+    NAME,
+    ORDINARY,
+    TOLERATION,
+    add,
+)
 from tests.make.placing import OUR_TOLERATION, demands
 
 DEFAULTS = Defaults(cluster=ClusterId("c-1"), gpu_resources={"nvidia.com/gpu": "gpu"})
@@ -27,26 +35,6 @@ RULE = Rule(
     nice=Range(least=0, most=10),
 )
 POLICY = Policy(rules=(RULE,))
-ALICE = Requester(user="alice", groups=("staff",))
-ATTRIBUTION = {
-    "slurm-bridge.dev/requester": "alice",
-    "slurm-bridge.dev/policy-rules": "physics",
-}
-ORDINARY = Draft(
-    namespace="physics",
-    requester=ALICE,
-    scheduler_name="default-scheduler",
-    demand=demands(),
-)
-HANDED_OVER = replace(
-    ORDINARY,
-    labels={names.BRIDGED_LABEL: "true"},
-    annotations=ATTRIBUTION,
-    scheduler_name=names.SCHEDULER_NAME,
-    gates=(names.GATE,),
-    finalizers=(names.FINALIZER,),
-    tolerations=(OUR_TOLERATION,),
-)
 NOT_OURS = [
     pytest.param(replace(ORDINARY, node_name="k1"), id="placed by hand"),
     pytest.param(replace(ORDINARY, owner_kinds=("DaemonSet",)), id="a DaemonSet's"),
@@ -58,18 +46,12 @@ NOT_OURS = [
 ]
 
 LABEL = {"op": "add", "path": "/metadata/labels", "value": {"slurm-bridge.dev/bridged": "true"}}
-NAME = {"op": "add", "path": "/spec/schedulerName", "value": "slurm-bridge-scheduler"}
 GATE = {"name": "slurm-bridge.dev/placement"}
 FINALIZER = "slurm-bridge.dev/placeholder"
-TOLERATION = {"key": "slinky.slurm.net/managed-node", "operator": "Exists"}
 
 
 JOB_KEY, PRIORITY = "jobset.sigs.k8s.io/job-key", "jobset.sigs.k8s.io/priority"
 GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
-
-
-def add(path: str, value: object) -> Operation:
-    return {"op": "add", "path": path, "value": value}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from bridge.domain.model.pods import Toleration
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Candidates
-from tests.domain.request.test_candidates import OURS, pool
+from tests.domain.request.zones import OURS, pool
 from tests.make import placing as build
 from tests.make.placing import MARK
 

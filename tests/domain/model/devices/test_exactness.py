@@ -145,6 +145,9 @@ def test_devices_of_others_that_slurmd_may_give_away_are_named(
     assert expected == exactness.unguarded(others, node(labels, gpu=4), slurm_gres, GPUS)
 
 
+UNTAINTED = f"{placing.MARK}&{placing.NO_TAINTS}"
+
+
 def test_a_pod_with_a_device_keeps_off_hybrid_nodes_where_slurmd_hands_out_devices_too() -> None:
     hybrid = {names.HYBRID_NODE_LABEL: "true"}
     around = candidates.pool(
@@ -160,9 +163,9 @@ def test_a_pod_with_a_device_keeps_off_hybrid_nodes_where_slurmd_hands_out_devic
         return candidates.choose(wanting, among, unseen=counted)
 
     assert Candidates(required_nodes=(SlurmNode("k2"),)) == found(1, around)
-    assert Candidates(constraints=placing.MARK) == found(4, around)
+    assert Candidates(constraints=UNTAINTED) == found(4, around)
     assert "slurmd hands out devices of gpu there too" in found(1, alone).problem
-    assert Candidates(constraints=placing.MARK) == candidates.choose(
+    assert Candidates(constraints=UNTAINTED) == candidates.choose(
         placing.pod(), around, unseen=counted
     )
 
