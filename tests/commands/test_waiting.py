@@ -8,8 +8,10 @@ import pytest
 
 from bridge.domain.lifecycle import waiting_reasons
 from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
 from tests.commands.conftest import Run
-from tests.integration.worlds import Worlds, condition
+from tests.integration.worlds import PATIENCE_S, Worlds, condition
+from tests.servers import wait_until
 
 PREFIX = "slurmjob.slinky.slurm.net"
 HELD = {f"{PREFIX}/hold": "true"}
@@ -77,7 +79,16 @@ def reservation(worlds: Worlds, request: pytest.FixtureRequest) -> Iterator[None
     )
     yield
     worlds.clear()
-    worlds.scontrol("delete", "reservation=tomorrow")
+    # Slurm keeps it while a job names it, and what it keeps takes the nodes from all later tests.
+    wait_until(lambda: _is_deleted(worlds, "reservation=tomorrow"), PATIENCE_S)
+
+
+def _is_deleted(worlds: Worlds, what: str) -> bool:
+    try:
+        worlds.scontrol("delete", what)
+    except SandboxError:
+        return False
+    return True
 
 
 @pytest.fixture

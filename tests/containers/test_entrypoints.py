@@ -293,13 +293,14 @@ HANGS_UP = """\
 #!/bin/bash
 trap 'echo HUP >> "$0.signals"' HUP
 echo "$@" > "$0.called"
-asked=${0%/*}/sinfo.called
+asked() { cat "${0%/*}/sinfo.called" 2> /dev/null | wc -l; }
+enough=$(($(asked) + 4))
 for ((i = 0; i < 300; i++)); do
-  [ ! -e "$asked" ] || [ "$(wc -l < "$asked")" -lt 4 ] || exit 0
+  [ "$(asked)" -lt "$enough" ] || exit 0
   sleep 0.1
 done
 """
-"""A slurmd that takes SIGHUP, and ends when it has been asked for four times."""
+"""A slurmd that takes SIGHUP, and ends when it has been asked for four times since it does."""
 
 
 @pytest.mark.parametrize(
@@ -325,7 +326,7 @@ def test_slurmd_registers_again_if_slurmctld_surely_lacks_its_node(
     done = it.run("-N", "gpu-7", ASK_EVERY_S="1")
 
     asked = it.called("sinfo") or []
-    assert 3 <= len(asked) <= 11
+    assert 3 <= len(asked)
     assert all("--nodes=gpu-7" in each.split() for each in asked)
     assert ((it.bin / "slurmd.signals").exists(), done.returncode) == (registers, 0)
     assert ("slurmctld does not have node gpu-7" in done.stderr) is registers
