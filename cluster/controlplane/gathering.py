@@ -61,9 +61,9 @@ class GatheredPart:
     kept: str = ""
     """Which partitions stay in it although nobody wants them any more, and why."""
     tries: str = ""
-    """The digest of a configuration that its daemon has not judged yet."""
-    tries_nodes: bool = False
-    """Whether it is about to judge the nodes that workers are to register."""
+    """The digest of a configuration that a slurmctld which runs has not judged yet."""
+    is_judged_soon: bool = False
+    """Whether a daemon is about to judge something else: a slurmdbd.conf, or the nodes that workers are to register."""
     host_keys: LoginSetObject | None = None
     """Whose pods need host keys."""
     token: KeptToken | None = None
@@ -76,7 +76,7 @@ class GatheredPart:
     @property
     def due(self) -> timedelta | None:
         """When there is something to do although nothing happens; None if it is not known."""
-        if self.tries or self.tries_nodes:
+        if self.tries or self.is_judged_soon:
             return trials.LOOKS
         expiring = self.token or self.tls
         return expiring.due if expiring else None
@@ -188,7 +188,7 @@ class PartGathering:
             digest=judged.digest,
             kept=kept,
             tries=judged.tries,
-            tries_nodes=await self.trials.try_nodes(part, files, self._node_sets(part)),
+            is_judged_soon=await self.trials.try_nodes(part, files, self._node_sets(part)),
             ring=None if isinstance(ring, Fault) else ring,
         )
 
@@ -234,7 +234,7 @@ class PartGathering:
             configured=judged.refused,
             not_tried=judged.not_tried,
             digest=judged.digest,
-            tries=judged.tries,
+            is_judged_soon=bool(judged.tries),
         )
 
     async def _of_rest_api(self, part: RestApiObject) -> GatheredPart:

@@ -227,7 +227,7 @@ class ControlLoop:
         if gathered.tls and gathered.tls.authorities and isinstance(of, RestApiObject):
             await self._gathering.certificates.keep(of, gathered.tls.authorities)
         failure = await belongings.apply(self._kube, judged, possessor)
-        failure = failure or await self._gathering.trials.hurry(of, gathered.tries)
+        failure = failure or await self._gathering.trials.hurry(of.metadata, gathered.tries)
         # While a configuration is refused, it is not known what its change would take away.
         if failure is None and not gathered.configured:
             unwanted = leftovers(found.kind, found.metadata, gathered.made)

@@ -25,7 +25,6 @@ from bridge.kube.errors import NotFound
 from bridge.process.clock import Clock
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.configuration.slurm_conf import node_line
-from cluster.controlplane.part import PartObject
 from cluster.nodesets.owned.tried import TriedConf, TriedConfs
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
@@ -258,18 +257,16 @@ class Trials:
             return True
         return self._clock.now() <= awaited.since + _SOON
 
-    async def hurry(self, part: PartObject, digest: str) -> PeerError | None:
-        """Change the pods of a Controller, so that their kubelets bring new files at once and not within two minutes; return what failed."""
-        awaited = self._awaited.get(part.metadata.uid)
-        if not isinstance(part, ControllerObject) or awaited is None or awaited.digest != digest:
-            return None
-        if awaited.nudges >= len(_NUDGES):
+    async def hurry(self, controller: ObjectMetadata, digest: str) -> PeerError | None:
+        """Change the pods, so that their kubelets bring new files at once and not within two minutes; return what failed."""
+        awaited = self._awaited.get(controller.uid)
+        if awaited is None or awaited.digest != digest or awaited.nudges >= len(_NUDGES):
             return None
         if self._clock.now() < awaited.since + _NUDGES[awaited.nudges]:
             return None
         annotations = {CONFIGURATION_ANNOTATION: f"{digest} {awaited.nudges + 1}"}
         try:
-            pods = [each for each in await self._pods(part.metadata, "slurmctld") if _tries(each)]
+            pods = [each for each in await self._pods(controller, "slurmctld") if _tries(each)]
             awaited.nudges += bool(pods)
             for pod in pods:
                 await self._kube.request(

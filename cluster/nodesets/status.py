@@ -1,7 +1,7 @@
 """What a NodeSet is told in its status: pure, and the same for the same facts."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -269,45 +269,42 @@ def _known(facts: StatusFacts) -> ObjectCondition:
     return _about(facts, "SlurmKnown", "True", "Read", ())
 
 
-def _missing(facts: StatusFacts) -> list[str]:
-    """Return which ready workers Slurm surely does not have; none while it cannot be asked."""
+def _late(facts: StatusFacts) -> Iterator[tuple[str, WorkerPodObject]]:
+    """Yield the ready workers that Slurm should know by now, with their nodes; none while it cannot be asked."""
     if facts.trouble != "":
-        return []
+        return
+    for each, _ in facts.workers:
+        if each.pod is not None and troubles.is_late(each.pod, facts.now):
+            yield each.node, each.pod
+
+
+def _missing(facts: StatusFacts) -> list[str]:
+    """Return which ready workers Slurm surely does not have."""
     return [
-        f"{each.node} is ready, and Slurm does not have it"
-        for each, _ in facts.workers
-        if each.pod is not None
-        and facts.states(each.node) is None
-        and troubles.is_late(each.pod, facts.now)
+        f"{node} is ready, and Slurm does not have it"
+        for node, _ in _late(facts)
+        if facts.states(node) is None
     ]
 
 
 def _without_devices(facts: StatusFacts) -> list[str]:
     """Return which ready workers have fewer devices in Slurm than their NodeSet promises."""
-    if facts.trouble != "" or not facts.promised:
-        return []
     return [
-        f"{each.node} has registered {', '.join(few)}"
-        for each, _ in facts.workers
-        if each.pod is not None
-        and is_current(each.pod, facts.digest)
-        and troubles.is_late(each.pod, facts.now)
-        and facts.states(each.node) is not None
-        and (few := list(troubles.lacking_devices(facts.promised, facts.registered(each.node))))
+        f"{node} has registered {', '.join(few)}"
+        for node, pod in _late(facts)
+        if facts.promised
+        and is_current(pod, facts.digest)
+        and facts.states(node) is not None
+        and (few := list(troubles.lacking_devices(facts.promised, facts.registered(node))))
     ]
 
 
 def _invalid(facts: StatusFacts) -> list[str]:
     """Return which ready workers have registered with less than they say of themselves."""
-    if facts.trouble != "":
-        return []
     return [
-        f"Slurm gives {each.node} no jobs: {why}"
-        for each, _ in facts.workers
-        if each.pod is not None
-        and is_current(each.pod, facts.digest)
-        and troubles.is_late(each.pod, facts.now)
-        and (why := facts.invalid(each.node))
+        f"Slurm gives {node} no jobs: {why}"
+        for node, pod in _late(facts)
+        if is_current(pod, facts.digest) and (why := facts.invalid(node))
     ]
 
 
