@@ -40,7 +40,9 @@ class LeavingWorker:
 def to_go(candidates: Iterable[LeavingWorker], wanted: int) -> frozenset[str]:
     """Return the names of those that are too many.
 
-    Idle ones go before busy ones, and those that are free soon before the others. Pods that go anyway count first.
+    Idle ones go before busy ones, and those that are free soon before the others. Pods that go anyway count first. One of which
+    nothing is known, as we have just written to it, keeps its place until the next reading: it may be drained already, and another
+    one that is chosen instead would be drained for a moment, too.
     """
     ordered = sorted(candidates, key=order)
     return frozenset(each.name for each in ordered[: max(len(ordered) - wanted, 0)])
@@ -51,17 +53,17 @@ def order(candidate: LeavingWorker) -> tuple[object, ...]:
     pod, seen = candidate.pod, candidate.seen
     is_gone = pod.stage in (PodStage.TERMINATING, PodStage.OVER)
     free_at = candidate.free_at
-    has_jobs = seen.has_jobs or not seen.is_sure
     return (
         not is_gone,
         pod.stage is not PodStage.UNSTARTED,
         not candidate.was_chosen,
+        seen.is_sure,
         not candidate.is_drained_as(REPLACED),
-        has_jobs,
+        seen.has_jobs,
         pod.stage is PodStage.READY,
         candidate.deletion_cost,
-        free_at is None if has_jobs else False,
-        free_at.timestamp() if has_jobs and free_at is not None else 0.0,
+        free_at is None if seen.has_jobs else False,
+        free_at.timestamp() if seen.has_jobs and free_at is not None else 0.0,
         not candidate.is_cordoned,
         -candidate.ordinal,
     )

@@ -161,10 +161,12 @@ async def test_idle_workers_go_at_once_and_a_busy_one_when_its_job_has_ended(
         scales = kube.admin.get(f"{nodesets}/gpu/scale")
         assert 5 == scales["status"]["replicas"]
 
-        # All but 0 and 1 would go: 4 is busy, so it stays and 0, 1 or 3 goes for it.
+        # Three go: 0 and 2 are idle, and of the busy ones 4 is free first.
         busy = [
-            await jobs.submit(client, spec(constraints=nodes_of_slurm[number]))
-            for number in (1, 3, 4)
+            await jobs.submit(
+                client, spec(constraints=nodes_of_slurm[number], time_limit_min=minutes)
+            )
+            for number, minutes in ((1, 60), (3, 60), (4, 50))
         ]
         for job in busy:
             await in_phase(client, job, JobPhase.RUNNING)

@@ -192,7 +192,8 @@ SOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
     [
         ((candidate(0), candidate(1)), "gpu-1"),
         ((candidate(0), candidate(1, BUSY)), "gpu-0"),
-        ((candidate(0), candidate(1, UNKNOWN)), "gpu-0"),
+        ((candidate(1), candidate(0, UNKNOWN)), "gpu-0"),
+        ((candidate(1, UNKNOWN), candidate(0, seen("MIXED", "DRAIN", reason=OURS))), "gpu-0"),
         ((candidate(0, pod=pod(PodStage.UNSTARTED)), candidate(1)), "gpu-0"),
         ((candidate(0, pod=pod(PodStage.TERMINATING)), candidate(1)), "gpu-0"),
         ((candidate(0, seen("MIXED", "DRAIN", reason=OURS)), candidate(1)), "gpu-0"),
