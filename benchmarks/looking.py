@@ -113,7 +113,7 @@ def _command(sandbox: Sandbox, *arguments: str) -> str:
 
 def _run(sandbox: Sandbox, *arguments: str) -> tuple[float, float]:
     """Run a command; return how long it took, and its CPU time, in seconds."""
-    code = "from bridge.commands.plugin import main; main()"
+    code = "from slurmcli.plugin import main; main()"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     subprocess.run(

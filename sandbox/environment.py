@@ -36,7 +36,7 @@ def write(instance: Instance) -> None:
 
 def write_plugin(instance: Instance) -> None:
     """Put `kubectl-slurm` beside kubectl: the plugin of this very checkout."""
-    code = "from bridge.commands.plugin import main; main()"
+    code = "from slurmcli.plugin import main; main()"
     command = shlex.join(("exec", sys.executable, "-c", code))
     where = shlex.quote(str(Path(bridge.__file__).parents[1]))
     path = instance.bin / "kubectl-slurm"

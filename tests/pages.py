@@ -15,7 +15,7 @@ _PROGRAM = """\
 #!/bin/sh
 exec {python} -c 'from {module} import main; main()' "$@"
 """
-_PROGRAMS = {"kubectl-slurm": "bridge.commands.plugin", "slurm-bridge": "bridge.cli"}
+_PROGRAMS = {"kubectl-slurm": "slurmcli.plugin", "slurm-bridge": "slurmcli.program"}
 """As an installed package has them."""
 
 

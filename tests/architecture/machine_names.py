@@ -14,8 +14,8 @@ from typing import Any
 
 import typer.main
 
-from bridge import cli
-from bridge.commands import plugin
+from slurmcli import plugin
+from slurmcli import program as cli
 from tests.architecture.sources import PACKAGES, PRODUCT, ROOT, files, parsed, strings
 
 _KEY = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+/[A-Za-z0-9._-]*")
@@ -97,7 +97,7 @@ def _alerts() -> Iterator[str]:
 
 def _exit_codes() -> Iterator[str]:
     """Constants of the commands whose docstring is "Exit code."."""
-    for path in files("bridge/commands"):
+    for path in files("slurmcli"):
         body = parsed(path).body
         for code, text in itertools.pairwise(body):
             if not isinstance(code, ast.Assign) or not isinstance(text, ast.Expr):

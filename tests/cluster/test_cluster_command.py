@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from bridge.commands import plugin, why
 from cluster.objects.kinds import KINDS, SLURM_CLUSTER
 from cluster.objects.labels import MANAGER
 from sandbox.client import Sandbox
+from slurmcli import plugin, why
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.served import DEFINITIONS
 

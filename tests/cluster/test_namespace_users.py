@@ -4,10 +4,10 @@ import base64
 
 import pytest
 
-from bridge.commands import examine_keys
 from bridge.kube.client import KubeClient
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmcli import examine_keys
 from slurmclient.transport import jwt
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.people import editor

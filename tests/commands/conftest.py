@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from bridge.commands import plugin
 from sandbox.client import Sandbox
+from slurmcli import plugin
 
 Run = Callable[..., Result]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bridge.commands.batch.logs import why_not
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.status import ArrayTasks, JobOutputs
+from slurmcli.batch.logs import why_not
 from tests.jobs.companions.outputs import job
 
 HOME = JobOutputs(stdout="/home/alice/o", stderr="/home/alice/e")

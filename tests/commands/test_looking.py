@@ -20,7 +20,7 @@ _SHOW_MODULES = """
 import atexit, sys
 atexit.register(lambda: print(*sys.modules, file=sys.stderr))
 sys.argv[0] = "kubectl-slurm"
-from bridge.entry import kubectl_slurm
+from slurmcli.entry import kubectl_slurm
 kubectl_slurm()
 """
 
@@ -79,7 +79,7 @@ def test_why_and_queue_import_only_what_they_use(worlds: Worlds) -> None:
     assert "PENDING" == json.loads(queue.stdout)[0]["state"]
     for done in (why, queue):
         loaded = done.stderr.split()
-        assert "bridge.commands.access" in loaded
+        assert "slurmcli.access" in loaded
         assert [] == [name for name in (*EXPENSIVE, "typer") if name in loaded]
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from bridge.commands import plugin, queue, why
-from bridge.commands.line import plain_words
-from bridge.commands.line.declaring import BadOperand
-from bridge.commands.line.options import Way, reaches_both
+from slurmcli import plugin, queue, why
+from slurmcli.line import plain_words
+from slurmcli.line.declaring import BadOperand
+from slurmcli.line.options import Way, reaches_both
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 VARIABLES = {"KUBECONFIG": "/from/environment", "SLURMRESTD_URL": "http://slurm:6820"}

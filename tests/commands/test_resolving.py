@@ -1,7 +1,7 @@
 """Names as this machine resolves them."""
 
-from bridge.commands import resolving
 from bridge.settings.slurm import Slurm
+from slurmcli import resolving
 
 
 def test_names_are_resolved_here() -> None:

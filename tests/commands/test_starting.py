@@ -14,7 +14,7 @@ from tests.commands.conftest import EXPENSIVE
 MOST = {"why": 465, "queue": 425, "nodes": 425}
 """Modules, Python's own included: whoever needs more says here why."""
 
-_SHOW = "import sys; from bridge.commands import plugin; {}; print(*sys.modules)"
+_SHOW = "import sys; from slurmcli import plugin; {}; print(*sys.modules)"
 
 
 @pytest.mark.parametrize("command", ["why", "queue", "nodes"])
@@ -22,7 +22,7 @@ def test_a_command_loads_only_what_it_needs(command: str) -> None:
     loaded = modules_of(f"plugin.app([{command!r}])")
 
     assert [] == [name for name in EXPENSIVE if name in loaded]
-    assert f"bridge.commands.{command}" in loaded
+    assert f"slurmcli.{command}" in loaded
 
 
 @pytest.mark.parametrize("command", MOST)
@@ -36,7 +36,7 @@ def test_aiohttp_does_not_read_the_systems_cas_and_slurms_side_still_trusts_them
     ca = tmp_path / "ca.pem"
     ca.write_bytes(pki.authority(datetime.now(UTC)).certificate)  # noqa: TID251  # real TLS
     script = (
-        "from bridge.commands import plugin; plugin._command('queue'); import os, slurmclient; from aiohttp import"
+        "from slurmcli import plugin; plugin._command('queue'); import os, slurmclient; from aiohttp import"
         " connector; print(connector._SSL_CONTEXT_VERIFIED.cert_store_stats()['x509'],"
         " slurmclient.Tls().context.cert_store_stats()['x509'], os.environ['SSL_CERT_FILE'], 'SSL_CERT_DIR' in os.environ)"
     )

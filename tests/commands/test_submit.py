@@ -7,8 +7,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from bridge.commands import plugin
-from bridge.commands.batch import submit
+from slurmcli import plugin
+from slurmcli.batch import submit
 from tests.commands.conftest import Run
 
 SCRIPT = "#!/bin/sh\n#SBATCH --mem=1G\n#SBATCH -c2\ntrue\n"

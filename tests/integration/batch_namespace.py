@@ -5,9 +5,9 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from bridge.commands import plugin
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmcli import plugin
 from tests.servers import wait_until
 
 PATIENCE_S = 60.0

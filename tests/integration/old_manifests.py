@@ -13,13 +13,13 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from bridge.commands import plugin
 from jobs.companions import collector
 from jobs.companions.collector import Copying
 from jobs.sylabs.job import KINDS
 from sandbox.api import ApiError
 from sandbox.chart import BATCH_USER
 from sandbox.client import Sandbox
+from slurmcli import plugin
 from tests.jobs.sylabs.published import PUBLISHED, Published
 from tests.servers import wait_until
 

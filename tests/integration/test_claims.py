@@ -12,10 +12,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bridge.commands import plugin
 from bridge.domain.model.claims.giving import FINALIZER
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmcli import plugin
 from tests.commands import sowing
 from tests.integration import claimed_devices
 from tests.integration.claimed_devices import (

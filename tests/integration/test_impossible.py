@@ -7,8 +7,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bridge.commands import plugin
 from sandbox.client import Sandbox
+from slurmcli import plugin
 from tests.integration import gang_pods
 from tests.integration.worlds import (
     PATIENCE_S,

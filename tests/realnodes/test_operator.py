@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bridge.commands import plugin
 from sandbox.errors import SandboxError
 from sandbox.image.slurm import SlurmImage
 from sandbox.operator.serving import SLURM_CONF
+from slurmcli import plugin
 from tests.realnodes.in_pods import NAMESPACE, STARTS_S, InPods, slurm_in_pods
 from tests.servers import wait_until
 

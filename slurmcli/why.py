@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
-from bridge.commands import access, installation, output
-from bridge.commands.access import Access
-from bridge.commands.batch.finding import job_named
-from bridge.commands.line.declaring import Operand
-from bridge.commands.line.options import FormatOption, Namespace, ReleaseNamespace, Way
-from bridge.commands.output import Format
 from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
 from bridge.domain.model.claims.values import ResourceClaim
 from bridge.kube import objects
 from bridge.kube.errors import Forbidden, KubeError, NotFound
+from slurmcli import access, installation, output
+from slurmcli.access import Access
+from slurmcli.batch.finding import job_named
+from slurmcli.line.declaring import Operand
+from slurmcli.line.options import FormatOption, Namespace, ReleaseNamespace, Way
+from slurmcli.output import Format
 
 WAITS = 3
 """Exit code."""
@@ -70,7 +70,7 @@ def command(
         if kind in _JOB_KINDS:
             return "slurmJob", await _ask_of_job(opened, where, name)
         if kind in CLUSTER_KINDS:
-            from bridge.commands.clusters import asking  # noqa: PLC0415  # pods do not need it
+            from slurmcli.clusters import asking  # noqa: PLC0415  # pods do not need it
 
             return CLUSTER_KINDS[kind], await asking.of_object(opened, kind, where, name)
         try:
@@ -106,7 +106,7 @@ async def _ask_of_job(opened: Access, namespace: str, name: str) -> Diagnosis:
 async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagnosis:
     pod = await objects.get_pod(opened.kube, namespace, name)
     if pod.owner and (pod.owner.api_version, pod.owner.kind) == _WORKERS_OWNER:
-        from bridge.commands.clusters import asking  # noqa: PLC0415  # other pods do not need it
+        from slurmcli.clusters import asking  # noqa: PLC0415  # other pods do not need it
 
         return await asking.of_worker(opened, namespace, name)
     claims: Mapping[str, ResourceClaim | None] = {}

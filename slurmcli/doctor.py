@@ -8,17 +8,17 @@ from pathlib import Path
 
 from rich.text import Text
 
-from bridge.commands import access, examine_slurm, output, resolving
-from bridge.commands.access import Access
-from bridge.commands.clusters import operator
-from bridge.commands.examine_kube import KubeExaminer
-from bridge.commands.line.options import FormatOption, ReleaseNamespace, Way
-from bridge.commands.output import Format
 from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Finding, Severity
 from cluster.diagnosis import checks
+from slurmcli import access, examine_slurm, output, resolving
+from slurmcli.access import Access
+from slurmcli.clusters import operator
+from slurmcli.examine_kube import KubeExaminer
+from slurmcli.line.options import FormatOption, ReleaseNamespace, Way
+from slurmcli.output import Format
 
 FAULTY = 2
 """Exit code."""

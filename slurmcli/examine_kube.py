@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from bridge.commands import examine_keys, installation
-from bridge.commands.installation import OURS, Installation, config_map, excluded_namespaces
 from bridge.domain import names
 from bridge.domain.admission import selftest
 from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
@@ -26,6 +24,8 @@ from bridge.kube.claims.slices import SLICES
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, KubeError, NotFound
 from bridge.settings.schema import Settings
+from slurmcli import examine_keys, installation
+from slurmcli.installation import OURS, Installation, config_map, excluded_namespaces
 
 Json = Mapping[str, Any]
 T = TypeVar("T")

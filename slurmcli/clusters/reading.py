@@ -4,8 +4,6 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-from bridge.commands import output
-from bridge.commands.access import Access
 from bridge.kube import lists
 from bridge.kube.client import KubeClient
 from bridge.kube.decode import ResourceKind
@@ -20,6 +18,8 @@ from cluster.nodesets.worker_pods import WORKER_PODS
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import APP_LABEL
 from cluster.whole.slurm_cluster import SLURM_CLUSTERS
+from slurmcli import output
+from slurmcli.access import Access
 
 T = TypeVar("T")
 

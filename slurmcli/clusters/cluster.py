@@ -3,15 +3,15 @@
 import sys
 from typing import Annotated
 
-from bridge.commands import access, output
-from bridge.commands.access import Access
-from bridge.commands.clusters import operator, reading
-from bridge.commands.line.declaring import BadOperand, Operand, Option
-from bridge.commands.line.options import FormatOption, Namespace, ReleaseNamespace, Way
-from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from cluster.diagnosis import page, parts, workers
 from cluster.diagnosis.page import SlurmPage, SlurmSummary
+from slurmcli import access, output
+from slurmcli.access import Access
+from slurmcli.clusters import operator, reading
+from slurmcli.line.declaring import BadOperand, Operand, Option
+from slurmcli.line.options import FormatOption, Namespace, ReleaseNamespace, Way
+from slurmcli.output import Format, TableColumn
 
 WAITS = 3
 """Exit code."""

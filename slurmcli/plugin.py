@@ -8,23 +8,23 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bridge.commands.line import importing, plain_words
-from bridge.commands.line.declaring import BadOperand, Operand, Option, declared
-from bridge.commands.line.options import reaches_both
+from slurmcli.line import importing, plain_words
+from slurmcli.line.declaring import BadOperand, Operand, Option, declared
+from slurmcli.line.options import reaches_both
 
 if TYPE_CHECKING:
     import typer
 
 _MODULES = {
-    "why": "bridge.commands.why",
-    "queue": "bridge.commands.queue",
-    "nodes": "bridge.commands.nodes",
-    "cluster": "bridge.commands.clusters.cluster",
-    "explain": "bridge.commands.explain",
-    "doctor": "bridge.commands.doctor",
-    "take-over": "bridge.commands.takeover",
-    "submit": "bridge.commands.batch.submit",
-    "logs": "bridge.commands.batch.logs",
+    "why": "slurmcli.why",
+    "queue": "slurmcli.queue",
+    "nodes": "slurmcli.nodes",
+    "cluster": "slurmcli.clusters.cluster",
+    "explain": "slurmcli.explain",
+    "doctor": "slurmcli.doctor",
+    "take-over": "slurmcli.takeover",
+    "submit": "slurmcli.batch.submit",
+    "logs": "slurmcli.batch.logs",
 }
 """What implements each command. A module is imported only for its own command or for all of them:
 most of what one costs is importing what it needs.

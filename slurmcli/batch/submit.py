@@ -14,12 +14,12 @@ import msgspec
 import typer
 import yaml
 
-from bridge.commands.access import Access, run
-from bridge.commands.line.options import Namespace, Way
 from bridge.domain.faults import Fault
 from bridge.kube import paths
 from bridge.kube.errors import Forbidden, NotFound, Rejected
 from bridge.kube.objects import Objects
+from slurmcli.access import Access, run
+from slurmcli.line.options import Namespace, Way
 
 if TYPE_CHECKING:
     from jobs.request.build import BatchRequest

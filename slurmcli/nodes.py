@@ -3,16 +3,16 @@
 import asyncio
 import sys
 
-from bridge.commands import access, installation, output
-from bridge.commands.access import Access
-from bridge.commands.line.options import FormatOption, ReleaseNamespace, Way
-from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.overview import NodeRow
 from bridge.domain.model.pods import BoundPod
 from bridge.kube import decode, lists
 from bridge.kube.errors import Forbidden
+from slurmcli import access, installation, output
+from slurmcli.access import Access
+from slurmcli.line.options import FormatOption, ReleaseNamespace, Way
+from slurmcli.output import Format, TableColumn
 
 MISMATCH = 2
 """Exit code."""

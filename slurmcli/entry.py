@@ -7,7 +7,7 @@ from typing import NoReturn
 def slurm_bridge() -> None:
     """Run `slurm-bridge`, or say what is not installed."""
     try:
-        from bridge import cli  # noqa: PLC0415  # it imports slurm-client
+        from slurmcli import program as cli  # noqa: PLC0415  # it imports slurm-client
 
         cli.main()  # which imports what the command needs
     except ModuleNotFoundError as error:
@@ -17,7 +17,7 @@ def slurm_bridge() -> None:
 def kubectl_slurm() -> None:
     """Run `kubectl slurm`, or say what is not installed."""
     try:
-        from bridge.commands import plugin  # noqa: PLC0415  # it imports slurm-client
+        from slurmcli import plugin  # noqa: PLC0415  # it imports slurm-client
 
         plugin.main()
     except ModuleNotFoundError as error:

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from bridge import __version__
-from bridge.commands import output
-from bridge.commands.line.options import Way
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.errors import PeerError
 from bridge.kube.client import KubeClient
@@ -25,6 +23,8 @@ from bridge.kube.errors import ConfigurationError
 from bridge.slurm import queue
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
+from slurmcli import output
+from slurmcli.line.options import Way
 
 if TYPE_CHECKING:
     from bridge.domain.model.nodes import SlurmNodeFacts

@@ -7,7 +7,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from bridge.commands.clusters import reading
 from bridge.kube import paths
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, NotFound
@@ -18,6 +17,7 @@ from cluster.diagnosis.checks import OperatorSeen
 from cluster.objects.definitions import definition
 from cluster.objects.kinds import KINDS, SLURM_CLUSTER
 from cluster.objects.labels import MANAGER
+from slurmcli.clusters import reading
 
 T = TypeVar("T")
 

@@ -3,10 +3,10 @@
 import typer
 
 from bridge import __version__
-from bridge.commands import plugin
 from sandbox import cli as sandbox_cli
 from sandbox import demo
 from sandbox.operator import demo as demo_operator
+from slurmcli import plugin
 
 app = typer.Typer(
     no_args_is_help=True,

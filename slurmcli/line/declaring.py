@@ -1,6 +1,6 @@
 """How a command declares its options and arguments, without Typer: importing that takes a while.
 
-Two read the declarations: `bridge.commands.line.plain_words`, quickly, and Typer, for everything else.
+Two read the declarations: `slurmcli.line.plain_words`, quickly, and Typer, for everything else.
 """
 
 from dataclasses import dataclass

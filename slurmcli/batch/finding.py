@@ -3,9 +3,9 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from bridge.commands.line.declaring import BadOperand
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, NotFound
+from slurmcli.line.declaring import BadOperand
 
 if TYPE_CHECKING:
     from jobs.objects.slurmjob import JobResource, SlurmJobObject

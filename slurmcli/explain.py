@@ -19,11 +19,6 @@ import typer
 import yaml
 from rich.text import Text
 
-from bridge.commands import access, output
-from bridge.commands.access import Access
-from bridge.commands.installation import Installation, excluded_namespaces
-from bridge.commands.line.options import FormatOption, Namespace, ReleaseNamespace, Way
-from bridge.commands.output import Format
 from bridge.domain import caps, names
 from bridge.domain.diagnosis import explained, namespaces
 from bridge.domain.diagnosis.explained import Explained
@@ -52,6 +47,11 @@ from bridge.kube.objects import Objects
 from bridge.process import policy_file as policy
 from bridge.settings import request_defaults
 from bridge.slurm import encode
+from slurmcli import access, output
+from slurmcli.access import Access
+from slurmcli.installation import Installation, excluded_namespaces
+from slurmcli.line.options import FormatOption, Namespace, ReleaseNamespace, Way
+from slurmcli.output import Format
 
 REFUSED = 2
 """Exit code."""

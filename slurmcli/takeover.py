@@ -12,10 +12,6 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from bridge.commands import access, output
-from bridge.commands.access import Access
-from bridge.commands.line.options import FormatOption, Way
-from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import takeover
 from bridge.domain.diagnosis.takeover import CancelJob, Leave, LetGo, Step, TakeOver
@@ -28,6 +24,10 @@ from bridge.domain.model.pods import Pod
 from bridge.kube import decode, lists, objects, takeover_patches, writes
 from bridge.slurm import jobs, marked, nodes
 from bridge.slurm.client import SlurmClient
+from slurmcli import access, output
+from slurmcli.access import Access
+from slurmcli.line.options import FormatOption, Way
+from slurmcli.output import Format, TableColumn
 
 LEFT = 2
 """Exit code."""

@@ -1,7 +1,5 @@
 """Gather for `why` what explains a worker, or an object of a Slurm in pods."""
 
-from bridge.commands.access import Access
-from bridge.commands.clusters import reading
 from bridge.domain.diagnosis.why import Diagnosis
 from bridge.kube import paths
 from cluster.diagnosis import answering
@@ -10,6 +8,8 @@ from cluster.diagnosis.parts import NamespaceObjects
 from cluster.nodesets import worker_pods
 from cluster.objects.kinds import KINDS, SLURM_CLUSTER
 from cluster.objects.labels import CLUSTER_LABEL
+from slurmcli.access import Access
+from slurmcli.clusters import reading
 
 
 async def of_worker(opened: Access, namespace: str, name: str) -> Diagnosis:

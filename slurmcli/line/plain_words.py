@@ -9,7 +9,7 @@ import enum
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 
-from bridge.commands.line.declaring import Operand, Option, declared, names_of
+from slurmcli.line.declaring import Operand, Option, declared, names_of
 
 
 class _NotPlain(Exception):
@@ -22,7 +22,7 @@ def read(
     """Return the arguments for a command with this signature; None if Typer has to read the words.
 
     Args:
-        signature: of the command; all its parameters are declared by `bridge.commands.line.declaring`.
+        signature: of the command; all its parameters are declared by `slurmcli.line.declaring`.
         words: of the command line, after the command's name.
         environment: what options may be set by.
     """
