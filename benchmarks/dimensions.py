@@ -18,8 +18,9 @@ from bridge.domain.admission import review
 from bridge.domain.faults import Refused
 from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode
 from bridge.domain.lifecycle import breaker, orphans
+from bridge.domain.model.affinity import NodeTerm, Requirement, Toleration
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.domain.model.pods import NodeTerm, Pod, Requirement, Toleration
+from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import fillers
 from bridge.domain.request import candidates
 from bridge.domain.request.attribution import Provenance

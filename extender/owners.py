@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from bridge.domain.errors import PeerError
-from bridge.domain.model.objects import KubeObject, Reference
-from bridge.domain.model.pods import Owner, Pod
+from bridge.domain.model.objects import KubeObject, Owner, Reference
+from bridge.domain.model.pods import Pod
 from bridge.domain.request.overrides import effectless
 from bridge.domain.workloads import claims
 from bridge.domain.workloads.kinds import pod_group

@@ -14,7 +14,7 @@ from bridge.domain.admission.review import Draft, PodAffinityTerm
 from bridge.domain.caps import Sizes
 from bridge.domain.faults import shortened
 from bridge.domain.model import demand
-from bridge.domain.model.pods import Toleration
+from bridge.domain.model.affinity import Toleration
 from bridge.domain.request import permit
 from bridge.domain.request.rules import Requester
 from bridge.domain.workloads import kinds

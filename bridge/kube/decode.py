@@ -13,7 +13,7 @@ import msgspec
 
 from bridge.domain import numbers, oddities, quantities
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.model import demand, nodes, pods
+from bridge.domain.model import affinity, demand, nodes, objects, pods
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.objects import KubeObject
 from bridge.kube import bounds, containers, odd_numbers, wire
@@ -222,7 +222,7 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
         scheduling_group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         demand=_demand(spec),
         node_selector=spec.node_selector,
-        node_terms=node_terms(terms) if bounds.is_readable(sizes) else (pods.NodeTerm(),),
+        node_terms=node_terms(terms) if bounds.is_readable(sizes) else (affinity.NodeTerm(),),
         has_affinity=spec.affinity is not None,
         has_node_affinity=affinity is not None,
         tolerations=bounds.first(_tolerations(spec.tolerations), "tolerations"),
@@ -290,10 +290,10 @@ def _to_node(wired: wire.Node) -> nodes.KubeNodeFacts:
     )
 
 
-def _owner(meta: wire.Metadata) -> pods.Owner | None:
+def _owner(meta: wire.Metadata) -> objects.Owner | None:
     for reference in meta.owner_references:
         if reference.controller:
-            return pods.Owner(
+            return objects.Owner(
                 api_version=reference.api_version,
                 kind=reference.kind,
                 name=reference.name,
@@ -346,10 +346,10 @@ def _wired_terms(affinity: wire.NodeAffinity | None) -> list[wire.NodeSelectorTe
     return affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
 
 
-def node_terms(terms: Iterable[wire.NodeSelectorTerm]) -> tuple[pods.NodeTerm, ...]:
+def node_terms(terms: Iterable[wire.NodeSelectorTerm]) -> tuple[affinity.NodeTerm, ...]:
     """Decode alternatives: a pod's required node affinity, a volume's nodes."""
     return tuple(
-        pods.NodeTerm(
+        affinity.NodeTerm(
             match_labels=_requirements(term.match_expressions),
             match_fields=_requirements(term.match_fields),
         )
@@ -357,16 +357,16 @@ def node_terms(terms: Iterable[wire.NodeSelectorTerm]) -> tuple[pods.NodeTerm, .
     )
 
 
-def _requirements(wired: Iterable[wire.Requirement]) -> tuple[pods.Requirement, ...]:
+def _requirements(wired: Iterable[wire.Requirement]) -> tuple[affinity.Requirement, ...]:
     return tuple(
-        pods.Requirement(key=r.key, operator=r.operator, values=tuple(r.values)) for r in wired
+        affinity.Requirement(key=r.key, operator=r.operator, values=tuple(r.values)) for r in wired
     )
 
 
-def _tolerations(wired: Iterable[wire.Toleration]) -> tuple[pods.Toleration, ...]:
+def _tolerations(wired: Iterable[wire.Toleration]) -> tuple[affinity.Toleration, ...]:
     return tuple(
         [
-            pods.Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
+            affinity.Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
             for t in wired
         ]
     )

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bridge.domain.model.pods import NodeTerm, Requirement
+from bridge.domain.model.affinity import NodeTerm, Requirement
 from bridge.domain.model.volumes import Reach, StorageClass, VolumeClaim
 from bridge.kube import decode, paths, wire
 from bridge.kube.client import KubeClient

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from bridge.domain.faults import Refused
 from bridge.domain.ids import SlurmNode
+from bridge.domain.model.affinity import Selector
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.names import TOPOLOGY_ANNOTATION
-from bridge.domain.request.selection import Selector
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
 from cluster.nodesets import names, planning

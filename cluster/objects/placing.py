@@ -8,8 +8,7 @@ import msgspec
 
 from bridge.crd.fields import ObjectStruct
 from bridge.domain.faults import Fault, Refused
-from bridge.domain.model.pods import NodeTerm, Requirement, Toleration
-from bridge.domain.request.selection import INTEGER
+from bridge.domain.model.affinity import INTEGER, NodeTerm, Requirement, Toleration
 
 _LISTING: Final = ("In", "NotIn")
 _COMPARING: Final = ("Gt", "Lt")

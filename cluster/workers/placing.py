@@ -9,9 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from bridge.domain.model.affinity import Selector, Toleration, hard_taints, untolerated
 from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.domain.model.pods import Toleration
-from bridge.domain.request.selection import Selector, hard_taints, untolerated
 
 HOST_ANNOTATION: Final = "nodeset.slinky.slurm.net/hostname-override"
 """On a Kubernetes node: what its worker is called in Slurm, instead of the first part of the node's name."""

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import Owner
+from bridge.domain.model.objects import KubeObject, Owner
 from bridge.domain.workloads.kinds import coscheduling
 from bridge.kube import errors
 from extender.owners import Owners

@@ -10,8 +10,8 @@ from bridge.domain import names
 from bridge.domain.ids import PodUid, alone_key
 from bridge.domain.lifecycle.actions import Submit
 from bridge.domain.model.identities import Identity, decode
-from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import Owner, Pod
+from bridge.domain.model.objects import KubeObject, Owner
+from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule

@@ -4,7 +4,8 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, Sluid
-from bridge.domain.model.pods import NodeTerm, Pod, Requirement
+from bridge.domain.model.affinity import NodeTerm, Requirement
+from bridge.domain.model.pods import Pod
 from bridge.kube import errors, objects, patches, writes
 from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox

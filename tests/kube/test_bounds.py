@@ -7,7 +7,8 @@ import pytest
 
 from bridge.domain import caps, names
 from bridge.domain.caps import TABLE
-from bridge.domain.model.pods import NodeTerm, Pod
+from bridge.domain.model.affinity import NodeTerm
+from bridge.domain.model.pods import Pod
 from bridge.kube import decode
 from tests.kube.manifests import pod
 from tests.make import oversized

@@ -8,7 +8,7 @@ import pytest
 from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, PodUid
 from bridge.domain.model.leases import LeaseRecord
-from bridge.domain.model.pods import Owner
+from bridge.domain.model.objects import Owner
 from bridge.kube import errors, objects, patches, writes
 from bridge.kube.client import KubeClient
 from bridge.kube.events import Event, EventType, Reporter, create_event

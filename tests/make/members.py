@@ -6,8 +6,9 @@ from typing import Any
 
 from bridge.domain import names
 from bridge.domain.ids import PodUid
+from bridge.domain.model.affinity import NodeTerm, Requirement
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import NodeTerm, Pod, Requirement
+from bridge.domain.model.pods import Pod
 
 CREATED = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 JOBSET = "jobset.sigs.k8s.io/"

@@ -7,9 +7,10 @@ from typing import Any
 from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode
 from bridge.domain.model import demand, nodes
+from bridge.domain.model.affinity import NodeTerm, Requirement, Toleration
 from bridge.domain.model.demand import Demand, Resources
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts, Taint
-from bridge.domain.model.pods import NodeTerm, Pod, Requirement, Toleration
+from bridge.domain.model.pods import Pod
 
 CLUSTER = ClusterId("c-1")
 MARK = nodes.cluster_feature(CLUSTER)

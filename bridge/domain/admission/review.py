@@ -22,11 +22,11 @@ from bridge.domain.caps import Sizes
 from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.lifecycle.decision import WhenFull
 from bridge.domain.model import json_patch
+from bridge.domain.model.affinity import Toleration
 from bridge.domain.model.claims.asking import MOST_CLAIMS
 from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.json_patch import Operation
-from bridge.domain.model.pods import Toleration
 from bridge.domain.request import build, overrides, permit
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.overrides import Overrides

@@ -4,10 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.domain.model.pods import Owner
-
 WHOLE_KINDS = frozenset({"Job", "JobSet", "LeaderWorkerSet", "PodGroup"})
 """Kinds whose spec and status are read too: they say how many pods there will be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The controlling owner reference."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

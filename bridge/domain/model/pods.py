@@ -18,10 +18,12 @@ from bridge.domain.ids import (
     alone_key,
 )
 from bridge.domain.model import demand, grant
+from bridge.domain.model.affinity import NodeTerm, Toleration
 from bridge.domain.model.claims.values import PodClaim
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
+from bridge.domain.model.objects import Owner
 from bridge.domain.oddities import About
 
 
@@ -69,16 +71,6 @@ class Container:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """The controlling owner reference."""
-
-    api_version: str
-    kind: str
-    name: str
-    uid: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """A pod condition: status is "True", "False" or "Unknown"."""
 
@@ -86,36 +78,6 @@ class Condition:
     status: str
     reason: str = ""
     message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
-    """A `NodeSelectorRequirement`: key, operator and values.
-
-    Operators: In, NotIn, Exists, DoesNotExist, Gt, Lt.
-    """
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTerm:
-    """A `NodeSelectorTerm`: all its requirements must hold; several terms are alternatives."""
-
-    match_labels: tuple[Requirement, ...] = ()
-    match_fields: tuple[Requirement, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toleration:
-    """A toleration; key "" with operator Exists tolerates everything."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

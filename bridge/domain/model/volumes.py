@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bridge.domain.faults import Fault
-from bridge.domain.model.pods import NodeTerm
+from bridge.domain.model.affinity import NodeTerm
 
 Reach = tuple[NodeTerm, ...]
 """The nodes from which one volume can be used: alternatives, as in a required node affinity."""

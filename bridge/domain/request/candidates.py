@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 
 from bridge.domain import hostlist
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
-from bridge.domain.model import nodes
+from bridge.domain.model import affinity, nodes
+from bridge.domain.model.affinity import Requirement
 from bridge.domain.model.devices import exactness, room
 from bridge.domain.model.devices.room import Lack, Shape, Task
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
-from bridge.domain.model.pods import Pod, Requirement
+from bridge.domain.model.pods import Pod
 from bridge.domain.model.volumes import Reach
 from bridge.domain.request import fit, notation, selection
 
@@ -321,7 +322,7 @@ def _may_run(pod: Pod, among: Pool, small: Container[KubeNode]) -> bool:
 def _within(
     kube_nodes: Iterable[KubeNodeFacts], reaches: Iterable[Reach]
 ) -> tuple[KubeNodeFacts, ...]:
-    selectors = [selection.Selector(reach) for reach in reaches]
+    selectors = [affinity.Selector(reach) for reach in reaches]
     return tuple(
         kube_node
         for kube_node in kube_nodes
@@ -384,7 +385,7 @@ def _tolerated(pod: Pod, among: Pool) -> list[list[str]] | None:
     tolerated = [
         feature
         for feature, taints in among.taints.items()
-        if selection.untolerated(taints, pod.tolerations) is None
+        if affinity.untolerated(taints, pod.tolerations) is None
     ]
     if not among.has_taints_as_features:
         return [] if len(tolerated) == len(among.taints) else None

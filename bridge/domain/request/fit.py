@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bridge.domain import quantities
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle.decision import Fit
-from bridge.domain.model import demand
+from bridge.domain.model import affinity, demand
 from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import SlurmJob
@@ -136,7 +136,7 @@ def _node_problem(pod: Pod, kube_node: KubeNodeFacts) -> str:
         return "the node is being deleted"
     if not kube_node.is_ready:
         return "the node is not ready"
-    if taint := selection.untolerated(selection.hard_taints(kube_node), pod.tolerations):
+    if taint := affinity.untolerated(affinity.hard_taints(kube_node), pod.tolerations):
         return f"the pod does not tolerate the node's taint {taint.key}:{taint.effect}"
     if not selection.selects(pod, kube_node):
         return "the node does not match the pod's node selector or affinity"

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from bridge.domain import names
 from bridge.domain.faults import Fault
-from bridge.domain.model.objects import KubeObject, Reference
-from bridge.domain.model.pods import Owner, Pod
+from bridge.domain.model.objects import KubeObject, Owner, Reference
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import kinds, membership, own_keys
 from bridge.domain.workloads.kinds import leader_worker_set, owner
 from bridge.domain.workloads.membership import Confirmed, Membership, alone

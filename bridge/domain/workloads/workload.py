@@ -13,9 +13,10 @@ from bridge.domain import caps, numbers
 from bridge.domain.caps import DEFAULT, Caps, Sizes
 from bridge.domain.faults import Fault
 from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.model.affinity import NodeTerm, Requirement
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import NodeTerm, Pod, Requirement
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import kinds
 from bridge.domain.workloads.membership import (
     Exclusive,

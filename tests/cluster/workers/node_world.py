@@ -6,8 +6,8 @@ from typing import Final
 from typing_extensions import override
 
 from bridge.domain.ids import KubeNode
+from bridge.domain.model.affinity import Selector
 from bridge.domain.model.nodes import KubeNodeFacts, Taint
-from bridge.domain.request.selection import Selector
 from cluster.workers import placing
 from cluster.workers.actions import CreateWorker, DeleteWorker, DrainWorker, WorkerAction
 from cluster.workers.situation import PodStage, WorkerFacts

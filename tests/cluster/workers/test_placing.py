@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from bridge.domain.ids import KubeNode
+from bridge.domain.model.affinity import NodeTerm, Requirement, Selector, Toleration
 from bridge.domain.model.nodes import KubeNodeFacts, Taint
-from bridge.domain.model.pods import NodeTerm, Requirement, Toleration
-from bridge.domain.request.selection import Selector
 from cluster.workers import placing
 from cluster.workers.placing import HOST_ANNOTATION, NodePlan
 

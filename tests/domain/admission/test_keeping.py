@@ -8,8 +8,8 @@ import pytest
 from bridge.domain import names
 from bridge.domain.admission import keeping
 from bridge.domain.admission.review import Verdict
+from bridge.domain.model.affinity import Toleration
 from bridge.domain.model.json_patch import Operation
-from bridge.domain.model.pods import Toleration
 from tests.domain.admission.drafts import HANDED_OVER, NAME, ORDINARY, TOLERATION, add
 from tests.make.placing import OUR_TOLERATION
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model import others
-from bridge.domain.model.pods import BoundPod, Owner
+from bridge.domain.model.objects import Owner
+from bridge.domain.model.pods import BoundPod
 
 PLAIN = BoundPod(uid=PodUid("u"), namespace="plain", name="squatter", kube_node=KubeNode("k1"))
 

@@ -6,7 +6,8 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import SlurmNode
-from bridge.domain.model.pods import NodeTerm, Pod, Toleration
+from bridge.domain.model.affinity import NodeTerm, Toleration
+from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Candidates, Unseen
 from tests.domain.request.zones import OURS, ZONES, pool

@@ -8,8 +8,9 @@ import pytest
 
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.lifecycle.decision import Fit
+from bridge.domain.model.affinity import Toleration
 from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.domain.model.pods import BoundPod, Phase, Pod, Toleration
+from bridge.domain.model.pods import BoundPod, Phase, Pod
 from bridge.domain.request import fit
 from bridge.domain.request.fit import FitResult, Tenant
 from tests.make import placing as build

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.domain.model.pods import Toleration
+from bridge.domain.model.affinity import Toleration
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Candidates
 from tests.domain.request.zones import OURS, pool

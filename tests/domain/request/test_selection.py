@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from bridge.domain.model.pods import NodeTerm, Toleration
+from bridge.domain.model import affinity
+from bridge.domain.model.affinity import NodeTerm, Toleration
 from bridge.domain.request import selection
 from tests.make import placing as build
 from tests.make.placing import requirement, taint, term
@@ -104,37 +105,37 @@ def test_selector_and_affinity_must_both_hold() -> None:
     ],
 )
 def test_a_toleration_lifts_a_taint(toleration: Toleration, *, tolerates: bool) -> None:
-    assert tolerates == selection.tolerates(toleration, taint("gpu=yes:NoSchedule"))
+    assert tolerates == affinity.tolerates(toleration, taint("gpu=yes:NoSchedule"))
 
 
 def test_taints_that_only_discourage_keep_nobody_off() -> None:
-    assert selection.untolerated([taint("x:PreferNoSchedule")], []) is None
-    assert taint("y:NoExecute") == selection.untolerated(
+    assert affinity.untolerated([taint("x:PreferNoSchedule")], []) is None
+    assert taint("y:NoExecute") == affinity.untolerated(
         [taint("x:PreferNoSchedule"), taint("y:NoExecute")], []
     )
 
 
 def test_a_cordon_counts_as_its_taint_once() -> None:
     cordoned = build.kube_node(is_unschedulable=True)
-    tainted = build.kube_node(is_unschedulable=True, taints=(selection.UNSCHEDULABLE,))
+    tainted = build.kube_node(is_unschedulable=True, taints=(affinity.UNSCHEDULABLE,))
 
-    assert (selection.UNSCHEDULABLE,) == selection.hard_taints(cordoned)
-    assert (selection.UNSCHEDULABLE,) == selection.hard_taints(tainted)
+    assert (affinity.UNSCHEDULABLE,) == affinity.hard_taints(cordoned)
+    assert (affinity.UNSCHEDULABLE,) == affinity.hard_taints(tainted)
 
 
 def test_nodes_with_the_same_labels_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand nodes in three zones take three comparisons with each term, not a thousand."""
     compared: list[str] = []
-    holds = selection._requirement_holds
+    holds = affinity._requirement_holds
 
-    def counted(each: selection._Requirement, labels: Mapping[str, str]) -> bool:
+    def counted(each: affinity._Requirement, labels: Mapping[str, str]) -> bool:
         compared.append(each.key)
         return holds(each, labels)
 
     monkeypatch.setattr(selection, "_requirement_holds", counted)
     pod = build.pod(node_terms=tuple(term(("zone", "In", f"z{n}")) for n in range(50)))
     nodes = [build.kube_node(f"k{n}", labels={"zone": f"z{n % 3 + 48}"}) for n in range(1000)]
-    selector = selection.Selector(pod.node_terms, pod.node_selector)
+    selector = affinity.Selector(pod.node_terms, pod.node_selector)
 
     found = [selector.selects(node) for node in nodes]
 
@@ -146,6 +147,6 @@ def test_terms_by_name_are_compared_with_each_node() -> None:
     pod = build.pod(
         node_terms=(NodeTerm(match_fields=(requirement("metadata.name", "In", "k1"),)),)
     )
-    selector = selection.Selector(pod.node_terms, pod.node_selector)
+    selector = affinity.Selector(pod.node_terms, pod.node_selector)
 
     assert [True, False] == [selector.selects(build.kube_node(name)) for name in ("k1", "k2")]

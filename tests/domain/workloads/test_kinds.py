@@ -8,8 +8,8 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import alone_key
-from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import Owner, Pod
+from bridge.domain.model.objects import KubeObject, Owner
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import claims, kinds
 from bridge.domain.workloads.membership import Kind, ReadsObjects
 from docs.generate import workloads
