@@ -12,10 +12,10 @@ from agent.pinner import Pinner
 from bridge import __version__
 from bridge.domain import names
 from bridge.domain.model.objects import KubeObject
-from bridge.kube import decode
+from bridge.kube import resource
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
-from bridge.kube.decode import ResourceKind
+from bridge.kube.resource import ResourceKind
 from bridge.kube.watch import Reflector
 from bridge.process import health, lifetime, logging
 from bridge.process.health import Health
@@ -28,7 +28,7 @@ from bridge.settings.schema import Settings
 _CONNECTIONS = 2
 PODS = ResourceKind(
     path="/api/v1/pods",
-    read=decode.kube_object,
+    read=resource.kube_object,
     key=lambda each: each.uid,
     version=lambda each: each.resource_version,
     called="pod",

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from benchmarks.results import Micro
-from bridge.kube import decode
+from bridge.kube import resource
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.reconcile.nodes import bound_to
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _fill(cache: Cache[T], page: bytes) -> None:
-    for item in decode.page(cache.kind.path, page).items:
+    for item in resource.page(cache.kind.path, page).items:
         cache.put_listed(cache.kind.read(item))
 
 

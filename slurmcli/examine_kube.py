@@ -18,7 +18,7 @@ from bridge.domain.model.claims import profiles
 from bridge.domain.model.cores import agents
 from bridge.domain.model.nodes import KubeNodeFacts, is_hybrid
 from bridge.domain.observation import clocks
-from bridge.kube import decode, lists, paths, writes
+from bridge.kube import lists, node_objects, paths, writes
 from bridge.kube.claims.resource_claims import CLASSES
 from bridge.kube.claims.slices import SLICES
 from bridge.kube.client import KubeClient
@@ -129,7 +129,7 @@ class KubeExaminer:
         admission, scheduler, nodes = await gather(
             self._admission(selected or (), settings.scheduler_name),
             self._scheduler(),
-            lists.listing(self._client, decode.NODES),
+            lists.listing(self._client, node_objects.NODES),
         )
         return KubeExamined(
             facts=KubeFacts(

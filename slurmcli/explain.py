@@ -40,7 +40,7 @@ from bridge.domain.workloads import claims, workload
 from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
-from bridge.kube import decode, lists, objects, paths
+from bridge.kube import decode, lists, node_objects, objects, paths
 from bridge.kube.claims.claimed import ClaimsOfManifest
 from bridge.kube.errors import Forbidden, KubeError, NotFound
 from bridge.kube.objects import Objects
@@ -270,7 +270,7 @@ class _Explainer:
         settings, cluster = self._installed.settings, self._installed.cluster
         if slurm_nodes is None or settings is None or cluster is None:
             return None
-        kube_nodes = await lists.listing(self._opened.kube, decode.NODES)
+        kube_nodes = await lists.listing(self._opened.kube, node_objects.NODES)
         return _Site(
             policy=policy.compiled(settings),
             defaults=request_defaults.of(settings, cluster),

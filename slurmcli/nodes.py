@@ -7,7 +7,7 @@ from bridge.domain import names
 from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.overview import NodeRow
 from bridge.domain.model.pods import BoundPod
-from bridge.kube import decode, lists
+from bridge.kube import decode, lists, node_objects
 from bridge.kube.errors import Forbidden
 from slurmcli import access, installation, output
 from slurmcli.access import Access
@@ -50,7 +50,7 @@ def command(
 
 
 async def _ask(opened: Access, release: str) -> list[NodeRow]:
-    kube_nodes = await lists.listing(opened.kube, decode.NODES)
+    kube_nodes = await lists.listing(opened.kube, node_objects.NODES)
     slurm_nodes, others = await opened.slurm_nodes(), await _others(opened)
     counting, agents = await asyncio.gather(
         installation.counting(opened.kube, release), installation.agents(opened.kube, release)

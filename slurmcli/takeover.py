@@ -21,7 +21,7 @@ from bridge.domain.model import grant
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, lists, objects, takeover_patches, writes
+from bridge.kube import decode, lists, node_objects, objects, takeover_patches, writes
 from bridge.slurm import jobs, marked, nodes
 from bridge.slurm.client import SlurmClient
 from slurmcli import access, output
@@ -103,7 +103,7 @@ class _Taker:
                 "cancel each job whose mark they cannot read"
             )
         cluster = ClusterId(cluster_id or (await objects.get_namespace(kube, "kube-system")).uid)
-        kube_nodes = await lists.listing(kube, decode.NODES)
+        kube_nodes = await lists.listing(kube, node_objects.NODES)
         pods = await lists.listing(kube, decode.PODS)
         theirs = [pod for pod in pods if takeover.is_theirs(pod, self._scheduler_name)]
         named = {pod.job_id for pod in theirs if pod.job_id is not None}

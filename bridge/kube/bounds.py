@@ -13,7 +13,7 @@ from bridge.domain import caps, names
 from bridge.domain.caps import Sizes
 from bridge.domain.model.claims import asking
 from bridge.domain.model.claims.values import PodClaim
-from bridge.kube import wire
+from bridge.kube import meta, wire
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ _OURS = ("slurm-bridge.dev/", "scheduler.slinky.slurm.net/", "slinky.slurm.net/"
 """These tie a placed pod to its job and stay, however many others there are."""
 
 
-def sizes(meta: wire.Metadata, terms: Sequence[wire.NodeSelectorTerm], spec: wire.PodSpec) -> Sizes:
+def sizes(meta: meta.Metadata, terms: Sequence[wire.NodeSelectorTerm], spec: wire.PodSpec) -> Sizes:
     """Measure a pod.
 
     Its grace period is left out too: that is clamped wherever it counts.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Generic, TypeVar
 
 from bridge.domain.oddities import UNHEARD, Oddities
-from bridge.kube.decode import ResourceKind
+from bridge.kube.resource import ResourceKind
 
 T = TypeVar("T")
 

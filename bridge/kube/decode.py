@@ -3,110 +3,39 @@
 No other module reads Kubernetes JSON.
 """
 
-import enum
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from bridge.domain import numbers, oddities, quantities
+from bridge.domain import numbers
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.model import affinity, demand, nodes, objects, pods
+from bridge.domain.model import demand, pods
+from bridge.domain.model.affinity import NodeTerm, Requirement, Toleration
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.objects import KubeObject
 from bridge.kube import bounds, containers, odd_numbers, wire
-from bridge.kube.claims import nesting
-from bridge.kube.errors import Malformed
-
-T = TypeVar("T")
-W = TypeVar("W")
-Json = bytes | msgspec.Raw
+from bridge.kube.resource import Json, ResourceKind, owner, read
 
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 """Set by the kubelet on the mirror pod of a static pod."""
 
 ANY_IP = "0.0.0.0"  # noqa: S104  # not a listener: a host port without an IP is taken on all IPs
+T = TypeVar("T")
+W = TypeVar("W")
 
 _pod = msgspec.json.Decoder(wire.Pod)
 _bound_pod = msgspec.json.Decoder(wire.BoundPod)
-_node = msgspec.json.Decoder(wire.Node)
-_identified = msgspec.json.Decoder(wire.Identified)
-_any_object = msgspec.json.Decoder(wire.AnyObject)
-_page = msgspec.json.Decoder(wire.Page)
-_event = msgspec.json.Decoder(wire.WatchEvent)
-_bookmark = msgspec.json.Decoder(wire.Bookmark)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceKind(Generic[T]):
-    """A kind of object that a reflector lists and watches, and how to decode it."""
-
-    path: str
-    """Path of the collection."""
-    read: Callable[[Json], T]
-    key: Callable[[T], str]
-    """Return the object's key in the cache."""
-    version: Callable[[T], str]
-    """Return the object's resourceVersion: opaque, compared for equality only."""
-    called: oddities.Kind = "object"
-    """Name of the kind in logs and metrics about objects that are set aside."""
-    api_kind: str = ""
-    """`Pod` or `Node` if Events may report an object that is set aside; else ""."""
-    name: Callable[[T], str] | None = None
-    """Return a name for people; None: use the key."""
-
-
-class Change(enum.Enum):
-    """Type of a watch event.
-
-    Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks>.
-    """
-
-    ADDED = "ADDED"
-    MODIFIED = "MODIFIED"
-    DELETED = "DELETED"
-    BOOKMARK = "BOOKMARK"
-    """No change; only the version advances."""
-    ERROR = "ERROR"
-    """The object is a `Status`."""
 
 
 def pod(body: Json) -> pods.Pod:
     """Decode one pod, with everything that decisions about it need."""
-    return _read("Pod", _pod, _to_pod, body)
+    return read("Pod", _pod, _to_pod, body)
 
 
 def bound_pod(body: Json) -> pods.BoundPod:
     """Decode one bound pod, with only what the accounting of its node needs."""
-    return _read("Pod", _bound_pod, _to_bound_pod, body)
-
-
-def node(body: Json) -> nodes.KubeNodeFacts:
-    """Decode one node."""
-    return _read("Node", _node, _to_node, body)
-
-
-def kube_object(body: Json, api_version: str = "", kind: str = "") -> KubeObject:
-    """Decode the metadata of any object, and its spec and status if they were requested."""
-    wired = decoded(_any_object, "object", body)
-    meta = wired.metadata
-    return KubeObject(
-        api_version=api_version,
-        kind=kind,
-        spec=wired.spec,
-        status=wired.status,
-        uid=meta.uid,
-        name=meta.name,
-        namespace=meta.namespace,
-        resource_version=meta.resource_version,
-        labels=meta.labels,
-        annotations=meta.annotations,
-        owner=_owner(meta),
-        is_deleting=meta.deletion_timestamp is not None,
-        size_bytes=len(bytes(body)),
-    )
+    return read("Pod", _bound_pod, _to_bound_pod, body)
 
 
 PODS = ResourceKind(
@@ -131,74 +60,6 @@ BOUND_PODS = ResourceKind(
 
 Select them with `spec.nodeName!=`, and exclude our pods: `PODS` has them.
 """
-NODES = ResourceKind(
-    path="/api/v1/nodes",
-    read=node,
-    key=lambda n: n.name,
-    version=lambda n: n.resource_version,
-    called="node",
-    api_kind="Node",
-)
-"""Nodes, by name."""
-
-
-def page(path: str, body: bytes) -> wire.Page:
-    """Split a page of a list into undecoded objects, so that the event loop can run in between."""
-    return decoded(_page, f"list of {path}", body, cuts=True)
-
-
-def event(path: str, line: bytes) -> tuple[Change, msgspec.Raw]:
-    """Split a watch event into the type of change and the undecoded object."""
-    happened = decoded(_event, f"watch event of {path}", line, cuts=True)
-    try:
-        return Change(happened.type), happened.object
-    except ValueError as error:
-        raise malformed(f"watch event of {path}", error) from error
-
-
-def bookmark(path: str, body: msgspec.Raw) -> str:
-    """Return the version in a bookmark."""
-    return decoded(_bookmark, f"bookmark of {path}", body).metadata.resource_version
-
-
-def identity(body: Json) -> wire.Identity:
-    """Decode only the identity of an object; for objects that cannot be decoded otherwise."""
-    return decoded(_identified, "object", body).metadata
-
-
-def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json, *, cuts: bool = False) -> W:
-    """Decode JSON; cuts: leave out what is nested too deep, rather than give up.
-
-    Raises:
-        Malformed: it violates the schema; the message names the object and the path.
-    """
-    try:
-        return nesting.decode(decoder, body) if cuts else decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise malformed(f"{what} {_name_in(body)}".strip(), error) from error
-
-
-def malformed(what: str, error: Exception) -> Malformed:
-    """Return the error for a response that cannot be decoded."""
-    return Malformed("READ", what, reason="Malformed", message=str(error))
-
-
-def _name_in(body: Json) -> str:
-    try:
-        found = _identified.decode(body).metadata
-    except (msgspec.DecodeError, RecursionError):
-        return ""
-    return f"{found.namespace}/{found.name}" if found.namespace else found.name
-
-
-def _read(
-    what: str, decoder: msgspec.json.Decoder[W], translate: Callable[[W], T], body: Json
-) -> T:
-    wired = decoded(decoder, what, body)
-    try:
-        return translate(wired)
-    except (ValueError, ArithmeticError) as error:  # an invalid quantity
-        raise malformed(f"{what} {_name_in(body)}", error) from error
 
 
 def _to_pod(wired: wire.Pod) -> pods.Pod:
@@ -214,7 +75,7 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
         created_at=numbers.moment(meta.creation_timestamp),
         labels=bounds.labels(meta.labels),
         annotations=bounds.annotations(meta.annotations),
-        owner=_owner(meta),
+        owner=owner(meta),
         gates=tuple([gate.name for gate in spec.scheduling_gates]),
         finalizers=tuple(meta.finalizers),
         scheduler_name=spec.scheduler_name,
@@ -222,7 +83,7 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
         scheduling_group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         demand=_demand(spec),
         node_selector=spec.node_selector,
-        node_terms=node_terms(terms) if bounds.is_readable(sizes) else (affinity.NodeTerm(),),
+        node_terms=node_terms(terms) if bounds.is_readable(sizes) else (NodeTerm(),),
         has_affinity=spec.affinity is not None,
         has_node_affinity=affinity is not None,
         tolerations=bounds.first(_tolerations(spec.tolerations), "tolerations"),
@@ -252,54 +113,25 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
 
 def _to_bound_pod(wired: wire.BoundPod) -> pods.BoundPod:
     meta, spec = wired.metadata, wired.spec
-    owner = _owner(meta)
+    controller = owner(meta)
     return pods.BoundPod(
         uid=PodUid(meta.uid),
         namespace=meta.namespace,
         name=meta.name,
         resource_version=meta.resource_version,
         kube_node=KubeNode(spec.node_name),
-        owner=owner,
+        owner=controller,
         demand=_demand(spec),
         host_ports=_host_ports(spec),
         is_deleting=meta.deletion_timestamp is not None,
         is_terminal=wired.status.phase in (pods.Phase.SUCCEEDED, pods.Phase.FAILED),
         is_of_the_node=MIRROR_POD_ANNOTATION in meta.annotations
-        or (owner is not None and owner.kind == "DaemonSet" and owner.api_version == "apps/v1"),
-    )
-
-
-def _to_node(wired: wire.Node) -> nodes.KubeNodeFacts:
-    meta, spec, status = wired.metadata, wired.spec, wired.status
-    return nodes.KubeNodeFacts(
-        name=KubeNode(meta.name),
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-        labels=meta.labels,
-        annotations=meta.annotations,
-        taints=tuple(nodes.Taint(key=t.key, value=t.value, effect=t.effect) for t in spec.taints),
-        is_unschedulable=spec.unschedulable,
-        is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
-        is_deleting=meta.deletion_timestamp is not None,
-        conditions=tuple(
-            nodes.NodeCondition(type=c.type, status=c.status, reason=c.reason, message=c.message)
-            for c in status.conditions
+        or (
+            controller is not None
+            and controller.kind == "DaemonSet"
+            and controller.api_version == "apps/v1"
         ),
-        allocatable=_allocatable(status.allocatable),
-        internal_ip=next((a.address for a in status.addresses if a.type == "InternalIP"), ""),
     )
-
-
-def _owner(meta: wire.Metadata) -> objects.Owner | None:
-    for reference in meta.owner_references:
-        if reference.controller:
-            return objects.Owner(
-                api_version=reference.api_version,
-                kind=reference.kind,
-                name=reference.name,
-                uid=reference.uid,
-            )
-    return None
 
 
 def _demand(spec: wire.PodSpec | wire.BoundPodSpec) -> Demand:
@@ -346,10 +178,10 @@ def _wired_terms(affinity: wire.NodeAffinity | None) -> list[wire.NodeSelectorTe
     return affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
 
 
-def node_terms(terms: Iterable[wire.NodeSelectorTerm]) -> tuple[affinity.NodeTerm, ...]:
+def node_terms(terms: Iterable[wire.NodeSelectorTerm]) -> tuple[NodeTerm, ...]:
     """Decode alternatives: a pod's required node affinity, a volume's nodes."""
     return tuple(
-        affinity.NodeTerm(
+        NodeTerm(
             match_labels=_requirements(term.match_expressions),
             match_fields=_requirements(term.match_fields),
         )
@@ -357,18 +189,13 @@ def node_terms(terms: Iterable[wire.NodeSelectorTerm]) -> tuple[affinity.NodeTer
     )
 
 
-def _requirements(wired: Iterable[wire.Requirement]) -> tuple[affinity.Requirement, ...]:
-    return tuple(
-        affinity.Requirement(key=r.key, operator=r.operator, values=tuple(r.values)) for r in wired
-    )
+def _requirements(wired: Iterable[wire.Requirement]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(key=r.key, operator=r.operator, values=tuple(r.values)) for r in wired)
 
 
-def _tolerations(wired: Iterable[wire.Toleration]) -> tuple[affinity.Toleration, ...]:
+def _tolerations(wired: Iterable[wire.Toleration]) -> tuple[Toleration, ...]:
     return tuple(
-        [
-            affinity.Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
-            for t in wired
-        ]
+        [Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect) for t in wired]
     )
 
 
@@ -384,16 +211,4 @@ def _host_ports(spec: wire.PodSpec | wire.BoundPodSpec) -> tuple[tuple[str, int,
             for port in container.ports
             if port.host_port
         ]
-    )
-
-
-def _allocatable(amounts: dict[str, str]) -> nodes.Allocatable:
-    exact = {name: quantities.parse(text) for name, text in amounts.items()}
-    nothing = quantities.parse("0")
-    return nodes.Allocatable(
-        milli_cpu=quantities.milli(exact.pop("cpu", nothing)),
-        memory_bytes=quantities.whole(exact.pop("memory", nothing)),
-        ephemeral_storage_bytes=quantities.whole(exact.pop("ephemeral-storage", nothing)),
-        pods=quantities.whole(exact.pop("pods", nothing)),
-        extended={name: quantities.whole(amount) for name, amount in exact.items()},
     )

@@ -10,7 +10,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import About
 from bridge.kube import paths
 from bridge.kube.client import KubeClient
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 
 _LONGEST_NOTE = 1024
 """Bytes; see `note` in

@@ -3,14 +3,34 @@
 The rules of leader election are in `bridge.leading.lease`.
 """
 
+from datetime import datetime
+
 import msgspec
 
 from bridge.domain.model.leases import LeaseRecord
-from bridge.kube import decode, errors, paths, wire
+from bridge.kube import errors, paths, resource
 from bridge.kube.client import KubeClient
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import Metadata, Struct, rfc3339
 
-_lease = msgspec.json.Decoder(wire.Lease)
+
+class _Spec(Struct):
+    """`coordination/v1 LeaseSpec`."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+    lease_transitions: int | None = None
+
+
+class _Lease(Struct):
+    """`coordination/v1 Lease`."""
+
+    metadata: Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_lease = msgspec.json.Decoder(_Lease)
 
 
 class KubeLeases:
@@ -66,7 +86,7 @@ class KubeLeases:
 
 def _record(body: bytes) -> LeaseRecord:
     """Decode a lease; for a moment that a hand-made lease omits, use its creation time."""
-    lease = decode.decoded(_lease, "Lease", body)
+    lease = resource.decoded(_lease, "Lease", body)
     spec, created_at = lease.spec, lease.metadata.creation_timestamp
     return LeaseRecord(
         holder=spec.holder_identity or "",

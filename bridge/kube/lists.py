@@ -7,9 +7,9 @@ from typing import TypeVar
 import msgspec
 
 from bridge.domain.ids import PodUid
-from bridge.kube import decode, errors, paths
+from bridge.kube import errors, paths, resource
 from bridge.kube.client import JSON, METADATA_ONLY_LIST, NO_PARAMS, KubeClient
-from bridge.kube.decode import ResourceKind
+from bridge.kube.resource import ResourceKind
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ async def pod_uids(client: KubeClient, namespace: str) -> frozenset[PodUid]:
     """Return the uids of all pods of a namespace as it is now, not from a cache."""
     path = paths.collection("v1", "pods", namespace)
     items = _items(client, path, NO_PARAMS, accept=METADATA_ONLY_LIST)
-    return frozenset([PodUid(decode.identity(item).uid) async for item in items])
+    return frozenset([PodUid(resource.identity(item).uid) async for item in items])
 
 
 async def _items(
@@ -71,7 +71,7 @@ async def _items(
     token = ""
     while True:
         query = {**params, "limit": str(_PAGE), **({"continue": token} if token else {})}
-        page = decode.page(path, await client.request("GET", path, params=query, accept=accept))
+        page = resource.page(path, await client.request("GET", path, params=query, accept=accept))
         for item in page.items:
             yield item
         token = page.metadata.continue_

@@ -10,10 +10,11 @@ import msgspec
 
 from bridge.domain.model.objects import WHOLE_KINDS, KubeObject
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors, paths, wire
+from bridge.kube import decode, errors, meta, paths
 from bridge.kube.client import JSON, METADATA_ONLY, KubeClient
+from bridge.kube.resource import decoded, kube_object
 
-_resources = msgspec.json.Decoder(wire.ApiResourceList)
+_resources = msgspec.json.Decoder(meta.ApiResourceList)
 
 
 class _Resource(NamedTuple):
@@ -36,7 +37,7 @@ async def get_namespace(client: KubeClient, name: str) -> KubeObject:
     Raises:
         NotFound: there is no namespace of that name.
     """
-    return decode.kube_object(
+    return kube_object(
         await client.request("GET", paths.of("api", "v1", "namespaces", name), accept=METADATA_ONLY)
     )
 
@@ -67,7 +68,7 @@ class Objects:
         )
         accept = JSON if kind in WHOLE_KINDS else METADATA_ONLY
         body = await self._client.request("GET", where + paths.of(name), accept=accept)
-        return decode.kube_object(body, api_version, kind)
+        return kube_object(body, api_version, kind)
 
     async def serves(self, api_version: str, kind: str) -> bool:
         """Check whether the API server serves the kind now; "no" is not cached."""
@@ -82,7 +83,7 @@ class Objects:
         known = self._known.get((api_version, kind))
         if known is None:
             body = await self._client.request("GET", root)
-            for offered in decode.decoded(_resources, f"resources of {root}", body).resources:
+            for offered in decoded(_resources, f"resources of {root}", body).resources:
                 if "/" not in offered.name:  # no subresource
                     resource = _Resource(offered.name, offered.namespaced)
                     self._known[api_version, offered.kind] = resource

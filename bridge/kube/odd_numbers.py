@@ -8,7 +8,7 @@ from datetime import datetime
 
 from bridge.domain import names, numbers
 from bridge.domain.faults import Fault
-from bridge.kube import wire
+from bridge.kube import meta, wire
 
 _SHOWN = 80
 """Characters of a faulty value that a message quotes."""
@@ -24,7 +24,7 @@ def seconds(told: int | None) -> int | None:
     return None if told is None else numbers.seconds(told)
 
 
-def of(meta: wire.Metadata, spec: wire.PodSpec) -> Iterator[Fault]:
+def of(meta: meta.Metadata, spec: wire.PodSpec) -> Iterator[Fault]:
     """Yield a fault for each number of a pod that was clamped or ignored.
 
     Timestamps are not reported, because only the API server writes them.

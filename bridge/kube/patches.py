@@ -27,7 +27,7 @@ from bridge.domain.model import json_patch
 from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, Taint
 from bridge.domain.model.pods import Phase, Pod
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from bridge.kube import decode, paths, wire
+from bridge.kube import meta, paths, resource
 from bridge.kube.client import MERGE_PATCH, KubeClient
 
 
-class _Secret(wire.Struct):
+class _Secret(meta.Struct):
     """`core/v1 Secret`."""
 
-    metadata: wire.Identity
+    metadata: meta.Identity
     data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -55,11 +55,11 @@ async def change(
 
 
 def _read(body: bytes) -> Secret:
-    found = decode.decoded(_secret, "Secret", body)
+    found = resource.decoded(_secret, "Secret", body)
     try:
         data = {key: base64.b64decode(value) for key, value in found.data.items()}
     except binascii.Error as error:
-        raise decode.malformed(f"Secret {found.metadata.name}", error) from error
+        raise resource.malformed(f"Secret {found.metadata.name}", error) from error
     return Secret(name=found.metadata.name, version=found.metadata.resource_version, data=data)
 
 

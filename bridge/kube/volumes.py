@@ -4,44 +4,44 @@ import msgspec
 
 from bridge.domain.model.affinity import NodeTerm, Requirement
 from bridge.domain.model.volumes import Reach, StorageClass, VolumeClaim
-from bridge.kube import decode, paths, wire
+from bridge.kube import decode, meta, paths, resource, wire
 from bridge.kube.client import KubeClient
 
 _MOST_TERMS = 64
 """Alternatives of one volume; more are not looked at, and kube-scheduler decides."""
 
 
-class _ClaimSpec(wire.Struct):
+class _ClaimSpec(meta.Struct):
     volume_name: str = ""
     storage_class_name: str = ""
 
 
-class _Claim(wire.Struct):
+class _Claim(meta.Struct):
     spec: _ClaimSpec = msgspec.field(default_factory=_ClaimSpec)
 
 
-class _NodeAffinity(wire.Struct):
+class _NodeAffinity(meta.Struct):
     required: wire.NodeSelector | None = None
 
 
-class _VolumeSpec(wire.Struct):
+class _VolumeSpec(meta.Struct):
     node_affinity: _NodeAffinity | None = None
 
 
-class _Volume(wire.Struct):
+class _Volume(meta.Struct):
     spec: _VolumeSpec = msgspec.field(default_factory=_VolumeSpec)
 
 
-class _LabelExpression(wire.Struct):
+class _LabelExpression(meta.Struct):
     key: str = ""
     values: tuple[str, ...] = ()
 
 
-class _Topology(wire.Struct):
+class _Topology(meta.Struct):
     match_label_expressions: tuple[_LabelExpression, ...] = ()
 
 
-class _Class(wire.Struct):
+class _Class(meta.Struct):
     volume_binding_mode: str = ""
     allowed_topologies: tuple[_Topology, ...] = ()
 
@@ -66,7 +66,7 @@ class Volumes:
         """
         where = paths.collection("v1", "persistentvolumeclaims", namespace) + paths.of(name)
         body = await self._client.request("GET", where)
-        spec = decode.decoded(_claims, f"claim {namespace}/{name}", body).spec
+        spec = resource.decoded(_claims, f"claim {namespace}/{name}", body).spec
         return VolumeClaim(
             name=name, volume=spec.volume_name, storage_class=spec.storage_class_name
         )
@@ -80,7 +80,7 @@ class Volumes:
         """
         where = paths.collection("v1", "persistentvolumes", "") + paths.of(volume)
         body = await self._client.request("GET", where)
-        affinity = decode.decoded(_volumes, f"volume {volume}", body).spec.node_affinity
+        affinity = resource.decoded(_volumes, f"volume {volume}", body).spec.node_affinity
         terms = affinity.required.node_selector_terms if affinity and affinity.required else []
         return decode.node_terms(terms) if len(terms) <= _MOST_TERMS else ()
 
@@ -93,7 +93,7 @@ class Volumes:
         """
         where = paths.collection("storage.k8s.io/v1", "storageclasses", "") + paths.of(name)
         body = await self._client.request("GET", where)
-        found = decode.decoded(_classes, f"storage class {name}", body)
+        found = resource.decoded(_classes, f"storage class {name}", body)
         topologies = found.allowed_topologies
         return StorageClass(
             waits_for_consumer=found.volume_binding_mode == "WaitForFirstConsumer",

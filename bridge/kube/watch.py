@@ -30,11 +30,11 @@ import structlog
 
 from bridge.domain import backoff, numbers
 from bridge.domain.oddities import UNHEARD, About, Oddities
-from bridge.kube import decode, errors
+from bridge.kube import errors, resource
 from bridge.kube.cache import Cache, Share
 from bridge.kube.client import KubeClient
-from bridge.kube.decode import Change
-from bridge.kube.wire import Identity
+from bridge.kube.meta import Identity
+from bridge.kube.resource import Change
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ class Reflector(Generic[T]):
         """
         params = {**self._selectors, "limit": "1"}
         body = await self._client.request("GET", self._kind.path, params=params)
-        now = decode.page(self._kind.path, body).metadata.resource_version
+        now = resource.page(self._kind.path, body).metadata.resource_version
         there, here = (numbers.whole(v, most=_LARGEST_VERSION) for v in (now, self._version))
         return there is not None and here is not None and there < here
 
@@ -183,7 +183,7 @@ class Reflector(Generic[T]):
         params = {**self._selectors, "limit": str(self._timing.page_size)}
         while True:
             body = await self._client.request("GET", self._kind.path, params=params)
-            page = decode.page(self._kind.path, body)
+            page = resource.page(self._kind.path, body)
             self._heard_at = self._monotonic()
             await self._take(page.items, keys)
             if not page.metadata.continue_:
@@ -223,7 +223,7 @@ class Reflector(Generic[T]):
             async for line in lines:
                 self._on_turn(idle_timeout_s)
                 self._heard_at = self._monotonic()
-                self._apply(*decode.event(path, line))
+                self._apply(*resource.event(path, line))
                 has_spoken, self._failures = True, 0
         if not has_spoken:
             raise errors.Unavailable("WATCH", path, message="closed without an event")
@@ -233,7 +233,7 @@ class Reflector(Generic[T]):
             case Change.ERROR:
                 raise errors.from_watch(self._kind.path, body)
             case Change.BOOKMARK:
-                self._version = decode.bookmark(self._kind.path, body)
+                self._version = resource.bookmark(self._kind.path, body)
             case Change.ADDED | Change.MODIFIED | Change.DELETED:
                 self._take_change(change, body)
             case _:
@@ -242,7 +242,7 @@ class Reflector(Generic[T]):
     def _take_change(self, change: Change, body: msgspec.Raw) -> None:
         found = self._read(body)
         if found is None:
-            raise decode.malformed(f"watch event of {self._kind.path}", ValueError("no metadata"))
+            raise resource.malformed(f"watch event of {self._kind.path}", ValueError("no metadata"))
         if isinstance(found, Identity):
             if change is Change.DELETED:
                 self._is_readable(found.uid)
@@ -273,7 +273,7 @@ class Reflector(Generic[T]):
                 self._is_unreadable(unreadable.uid, name)
             return unreadable
         if self._unreadable:
-            self._is_readable(decode.identity(body).uid)
+            self._is_readable(resource.identity(body).uid)
         return found
 
     def _tell(self, unreadable: Identity | None, why: str) -> None:
@@ -302,7 +302,7 @@ class Reflector(Generic[T]):
 
 def _identity(body: msgspec.Raw) -> Identity | None:
     try:
-        return decode.identity(body)
+        return resource.identity(body)
     except errors.Malformed:
         return None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from bridge.domain.model import json_patch
-from bridge.kube import decode, paths, wire
+from bridge.kube import meta, paths, resource
 from bridge.kube.client import JSON_PATCH, KubeClient
 
 
@@ -22,17 +22,17 @@ class WebhookKind(enum.Enum):
     VALIDATING = "validatingwebhookconfigurations"
 
 
-class _ClientConfig(wire.Struct):
+class _ClientConfig(meta.Struct):
     ca_bundle: str = ""
 
 
-class _Webhook(wire.Struct):
+class _Webhook(meta.Struct):
     name: str
     client_config: _ClientConfig
 
 
-class _Configuration(wire.Struct):
-    metadata: wire.Identity
+class _Configuration(meta.Struct):
+    metadata: meta.Identity
     webhooks: list[_Webhook] = msgspec.field(default_factory=list)
 
 
@@ -57,11 +57,11 @@ async def get(client: KubeClient, kind: WebhookKind, name: str) -> Trust:
         NotFound: there is no configuration of that name.
     """
     body = await client.request("GET", _path(kind, name))
-    found = decode.decoded(_configuration, kind.value, body)
+    found = resource.decoded(_configuration, kind.value, body)
     try:
         bundles = tuple(base64.b64decode(w.client_config.ca_bundle) for w in found.webhooks)
     except binascii.Error as error:
-        raise decode.malformed(f"{kind.value} {name}", error) from error
+        raise resource.malformed(f"{kind.value} {name}", error) from error
     webhooks = tuple(webhook.name for webhook in found.webhooks)
     return Trust(kind=kind, name=name, webhooks=webhooks, bundles=bundles)
 

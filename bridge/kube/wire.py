@@ -5,57 +5,12 @@ Private to `bridge.kube`; `bridge.kube.decode` turns it into domain values. The 
 does not track the structs: they form no cycles and are short-lived.
 """
 
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
 
 import msgspec
 
 from bridge.domain.model.pods import Phase
-
-
-class Struct(msgspec.Struct, rename="camel", gc=False):
-    """Base of all structs: camelCase names, not tracked by the garbage collector."""
-
-
-class OwnerReference(Struct):
-    """`meta/v1 OwnerReference`."""
-
-    api_version: str
-    kind: str
-    name: str
-    uid: str
-    controller: bool = False
-
-
-class Metadata(Struct):
-    """`meta/v1 ObjectMeta`."""
-
-    name: str
-    uid: str
-    resource_version: str
-    creation_timestamp: datetime
-    namespace: str = ""
-    deletion_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int = 0
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    owner_references: list[OwnerReference] = []
-    finalizers: list[str] = []
-
-
-class Identity(Struct):
-    """The part of `meta/v1 ObjectMeta` that every object has."""
-
-    name: str
-    uid: str
-    resource_version: str
-    namespace: str = ""
-
-
-class Identified(Struct):
-    """Any object of which nothing but the identity can be decoded."""
-
-    metadata: Identity
+from bridge.kube.meta import Condition, Metadata, Struct
 
 
 class Named(Struct):
@@ -225,15 +180,6 @@ class ContainerStatus(Struct):
     restart_count: int = 0
 
 
-class Condition(Struct):
-    """`core/v1 PodCondition` and `NodeCondition`."""
-
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
 class PodStatus(Struct):
     """`core/v1 PodStatus`."""
 
@@ -276,112 +222,3 @@ class BoundPod(Struct):
     metadata: Metadata
     spec: BoundPodSpec
     status: BoundPodStatus = msgspec.field(default_factory=BoundPodStatus)
-
-
-class Taint(Struct):
-    """`core/v1 Taint`."""
-
-    key: str
-    effect: str
-    value: str = ""
-
-
-class NodeSpec(Struct):
-    """`core/v1 NodeSpec`."""
-
-    taints: list[Taint] = []
-    unschedulable: bool = False
-
-
-class NodeAddress(Struct):
-    """`core/v1 NodeAddress`."""
-
-    type: str
-    address: str
-
-
-class NodeStatus(Struct):
-    """`core/v1 NodeStatus`."""
-
-    allocatable: dict[str, str] = {}
-    conditions: list[Condition] = []
-    addresses: list[NodeAddress] = []
-
-
-class Node(Struct):
-    """`core/v1 Node`."""
-
-    metadata: Metadata
-    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
-    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
-
-
-class AnyObject(Struct):
-    """`meta/v1 PartialObjectMetadata`, which fits every object; a few kinds add spec and status."""
-
-    metadata: Metadata
-    spec: dict[str, Any] = {}
-    status: dict[str, Any] = {}
-
-
-class LeaseSpec(Struct):
-    """`coordination/v1 LeaseSpec`."""
-
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: datetime | None = None
-    renew_time: datetime | None = None
-    lease_transitions: int | None = None
-
-
-class Lease(Struct):
-    """`coordination/v1 Lease`."""
-
-    metadata: Metadata
-    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
-
-
-class ApiResource(Struct):
-    """`meta/v1 APIResource`; subresources have a "/" in their name."""
-
-    name: str
-    kind: str
-    namespaced: bool
-
-
-class ApiResourceList(Struct):
-    """`meta/v1 APIResourceList`."""
-
-    resources: list[ApiResource]
-
-
-class ListMetadata(Struct):
-    """`meta/v1 ListMeta`."""
-
-    resource_version: str
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class Page(Struct):
-    """Any list; items are decoded one by one, so that the event loop can run in between."""
-
-    metadata: ListMetadata
-    items: list[msgspec.Raw]
-
-
-class WatchEvent(Struct):
-    """`meta/v1 WatchEvent`."""
-
-    type: str
-    object: msgspec.Raw
-
-
-class Bookmark(Struct):
-    """The object of a BOOKMARK event: only a version."""
-
-    metadata: ListMetadata
-
-
-def rfc3339(moment: datetime) -> str:
-    """Format an aware datetime for both `Time` and `MicroTime`, which requires all six digits."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

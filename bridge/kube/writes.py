@@ -13,12 +13,12 @@ from bridge.domain.admission.selftest import Marks
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors, objects, patches, paths, wire
+from bridge.kube import decode, errors, meta, node_objects, objects, patches, paths, resource, wire
 from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
 from bridge.kube.patches import JsonPatch, MergePatch, Patch
 
 
-class _Metadata(wire.Struct):
+class _Metadata(meta.Struct):
     """Of an object that is not stored: it has no resourceVersion."""
 
     labels: dict[str, str] = msgspec.field(default_factory=dict)
@@ -26,7 +26,7 @@ class _Metadata(wire.Struct):
     finalizers: list[str] = msgspec.field(default_factory=list)
 
 
-class _Unborn(wire.Struct):
+class _Unborn(meta.Struct):
     metadata: _Metadata
     spec: wire.PodSpec
 
@@ -44,7 +44,7 @@ async def pretend_to_create_pod(
     """
     path = paths.of("api", "v1", "namespaces", namespace, "pods")
     answer = await client.request("POST", path, body=body, params={"dryRun": "All"})
-    found = decode.decoded(_unborn, "Pod", answer)
+    found = resource.decoded(_unborn, "Pod", answer)
     return Marks(
         scheduler_name=found.spec.scheduler_name,
         gates=tuple(gate.name for gate in found.spec.scheduling_gates),
@@ -98,13 +98,13 @@ async def patch_node(client: KubeClient, node: KubeNodeFacts, patch: Patch) -> K
         Conflict: a guard of the patch failed: the node has changed, or another one has its name.
         NotFound: the node is gone.
     """
-    return decode.node(await _patch(client, paths.of("api", "v1", "nodes", node.name), patch))
+    return node_objects.node(await _patch(client, paths.of("api", "v1", "nodes", node.name), patch))
 
 
 async def patch_node_status(client: KubeClient, node: KubeNodeFacts, patch: Patch) -> KubeNodeFacts:
     """Apply a patch built for this node's status; like `patch_node`."""
     path = f"{paths.of('api', 'v1', 'nodes', node.name)}/status"
-    return decode.node(await _patch(client, path, patch))
+    return node_objects.node(await _patch(client, path, patch))
 
 
 async def bind(

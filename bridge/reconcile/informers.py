@@ -17,7 +17,8 @@ from bridge.domain.oddities import Oddities
 from bridge.kube.cache import Cache, Share
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES
 from bridge.kube.claims.slices import SLICES
-from bridge.kube.decode import BOUND_PODS, NODES, PODS
+from bridge.kube.decode import BOUND_PODS, PODS
+from bridge.kube.node_objects import NODES
 from bridge.kube.watch import Reflector
 from bridge.process import clock, liveness
 from bridge.process.lifetime import Service

@@ -9,7 +9,7 @@ import msgspec
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, Refused, bounded
-from bridge.kube import decode, errors, paths
+from bridge.kube import errors, paths, resource
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
@@ -382,7 +382,7 @@ class PartGathering:
             answer = await self._kube.request("GET", where + paths.of(name))
         except errors.NotFound:
             return None
-        return decode.decoded(_data, f"{plural} {namespace}/{name}", answer)
+        return resource.decoded(_data, f"{plural} {namespace}/{name}", answer)
 
 
 def _step(ring: KeyRing | Fault | None) -> int:

@@ -12,10 +12,10 @@ import msgspec
 
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
-from bridge.kube import decode, errors, lists, paths
+from bridge.kube import errors, lists, paths, resource
 from bridge.kube.applying import standing, writes
 from bridge.kube.client import KubeClient
-from bridge.kube.decode import Json, ResourceKind
+from bridge.kube.resource import Json, ResourceKind
 from cluster.controlplane.part import PART_KINDS, WatchedPart
 from cluster.nodesets.nodeset import NODE_SET
 from cluster.objects.labels import MANAGER
@@ -180,7 +180,7 @@ def _read(kind: str, body: Json) -> Neighbour:
     try:
         found = _object.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        meta = decode.decoded(_only_metadata, kind, body).metadata
+        meta = resource.decoded(_only_metadata, kind, body).metadata
         is_leaving = meta.deletion_timestamp is not None
         return Neighbour(kind=kind, name=meta.name, is_leaving=is_leaving, is_odd=True)
     return Neighbour(

@@ -13,7 +13,7 @@ from bridge.crd import restapis
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, Refused, bounded
-from bridge.kube import decode, errors, paths
+from bridge.kube import errors, paths, resource
 from bridge.kube import secrets as kube_secrets
 from bridge.kube.client import KubeClient
 from bridge.kube.secrets import Secret
@@ -147,7 +147,7 @@ class RestCertificates:
             )
         except errors.NotFound:
             return None
-        return decode.decoded(_found, f"{plural} {namespace}/{name}", answer)
+        return resource.decoded(_found, f"{plural} {namespace}/{name}", answer)
 
 
 def _bytes(found: _Found | None) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.errors import PeerError
-from bridge.kube import decode, paths
+from bridge.kube import paths, resource
 from bridge.kube.client import KubeClient
 from bridge.process import clock
 from bridge.process.clock import Clock
@@ -114,10 +114,10 @@ async def serving(kube: KubeClient, now: datetime) -> str | None:
     params = {"limit": str(_MOST)}
     where = paths.collection("admissionregistration.k8s.io/v1", _WEBHOOKS)
     answer = await kube.request("GET", where, params=params)
-    registered = decode.decoded(_registered, _WEBHOOKS, answer).items
+    registered = resource.decoded(_registered, _WEBHOOKS, answer).items
     where = paths.collection("coordination.k8s.io/v1", "leases")
     params = {"limit": str(_MOST), "fieldSelector": f"metadata.name={LEASE}"}
-    leases = decode.decoded(
+    leases = resource.decoded(
         _leases, "leases", await kube.request("GET", where, params=params)
     ).items
     return next(_rivals(registered, leases, now), None)

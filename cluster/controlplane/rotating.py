@@ -13,11 +13,11 @@ import msgspec
 
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
-from bridge.kube import decode, lists, paths
+from bridge.kube import lists, paths, resource
 from bridge.kube.applying import writes
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
-from bridge.kube.decode import ResourceKind
+from bridge.kube.resource import ResourceKind
 from cluster.controlplane.conditions import KEY_CONDITION
 from cluster.controlplane.key_rings import KeyRing, KeyRings, is_named
 from cluster.controlplane.part import WatchedPart
@@ -83,7 +83,7 @@ _pod = msgspec.json.Decoder(_Pod)
 def _workloads(kind: str) -> ResourceKind[_Workload]:
     return ResourceKind(
         path=paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]),
-        read=lambda body: decode.decoded(_workload, kind, body),
+        read=lambda body: resource.decoded(_workload, kind, body),
         key=lambda found: found.metadata.uid,
         version=lambda found: found.metadata.resource_version,
     )
@@ -92,7 +92,7 @@ def _workloads(kind: str) -> ResourceKind[_Workload]:
 _WORKLOADS: Final = {kind: _workloads(kind) for kind in sorted(WORKLOADS)}
 _PODS: Final = ResourceKind(
     path=paths.collection("v1", "pods"),
-    read=lambda body: decode.decoded(_pod, "Pod", body),
+    read=lambda body: resource.decoded(_pod, "Pod", body),
     key=lambda found: found.metadata.uid,
     version=lambda found: found.metadata.resource_version,
 )

@@ -19,7 +19,7 @@ import msgspec
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.errors import PeerError
-from bridge.kube import decode, paths
+from bridge.kube import paths, resource
 from bridge.kube.client import MERGE_PATCH, KubeClient
 from bridge.kube.errors import NotFound
 from bridge.process.clock import Clock
@@ -286,7 +286,9 @@ class Trials:
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels))
         where = paths.collection("v1", "pods", owner.namespace)
         params = {"labelSelector": selector, "limit": str(_MOST_PODS)}
-        found = decode.decoded(_pods, "pods", await self._kube.request("GET", where, params=params))
+        found = resource.decoded(
+            _pods, "pods", await self._kube.request("GET", where, params=params)
+        )
         return tuple(each for each in found.items if each.metadata.deletion_timestamp is None)
 
     async def _asked(self, pod: _Pod, digest: str) -> TrialVerdict:

@@ -8,10 +8,10 @@ import msgspec
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain import faults
-from bridge.kube import decode, errors, paths
+from bridge.kube import errors, paths, resource
 from bridge.kube.applying import writes
 from bridge.kube.client import KubeClient
-from bridge.kube.decode import ResourceKind
+from bridge.kube.resource import ResourceKind
 from cluster.nodesets.owned import deleted_claims
 from cluster.objects.pod_status import PodStatus, why_not_ready
 
@@ -81,7 +81,7 @@ _pods = msgspec.json.Decoder(_Pods)
 def _kind(kind: str) -> ResourceKind[WatchedWorkload]:
     return ResourceKind(
         path=paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]),
-        read=lambda body: decode.decoded(_watched, kind, body),
+        read=lambda body: resource.decoded(_watched, kind, body),
         key=lambda found: found.metadata.uid,
         version=lambda found: found.metadata.resource_version,
         name=lambda found: found.metadata.full_name,
@@ -101,7 +101,7 @@ async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | Non
     """
     where = writes.path(body)
     try:
-        found = decode.decoded(_workload, str(body["kind"]), await kube.request("GET", where))
+        found = resource.decoded(_workload, str(body["kind"]), await kube.request("GET", where))
     except errors.NotFound:
         return None
     status = found.status
@@ -126,7 +126,7 @@ async def _waits(kube: KubeClient, namespace: str, labels: Mapping[str, str]) ->
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     params = {"labelSelector": selector, "limit": str(_MOST_PODS)}
     answer = await kube.request("GET", paths.collection("v1", "pods", namespace), params=params)
-    found = decode.decoded(_pods, "pods", answer).items
+    found = resource.decoded(_pods, "pods", answer).items
     said = [f"pod {pod.metadata.name}: {why}" for pod in found for why in why_not_ready(pod.status)]
     return tuple(faults.shortened(each, _LONGEST_SAID) for each in said[:_MOST_SAID])
 

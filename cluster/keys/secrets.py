@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from bridge.domain.faults import Fault
-from bridge.kube import decode, errors, paths
+from bridge.kube import errors, paths, resource
 from bridge.kube.client import KubeClient
 from cluster.keys import naming
 from cluster.keys.naming import NamedKey, SecretToMake, SeenSecret
@@ -72,7 +72,7 @@ async def read(kube: KubeClient, namespace: str, name: str) -> SeenSecret | None
         answer = await kube.request("GET", _collection(namespace) + paths.of(name))
     except errors.NotFound:
         return None
-    found = decode.decoded(_decoder, f"Secret {namespace}/{name}", answer)
+    found = resource.decoded(_decoder, f"Secret {namespace}/{name}", answer)
     return SeenSecret(lengths={key: _length(value) for key, value in found.data.items()})
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube.cache import Cache
-from bridge.kube.decode import NODES
+from bridge.kube.node_objects import NODES
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.lifetime import Service
 from bridge.reconcile.informers import trying_again, watching

@@ -10,7 +10,7 @@ from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.ids import PodUid
 from bridge.kube import errors, paths, writes
 from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
-from bridge.kube.decode import Json, ResourceKind, malformed
+from bridge.kube.resource import Json, ResourceKind, malformed
 from cluster.objects.labels import PROTECTED_LABEL
 from cluster.objects.pod_status import PodStatus
 from cluster.workers.situation import PodStage, WorkerPod

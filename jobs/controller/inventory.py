@@ -16,8 +16,8 @@ from bridge.domain.oddities import About
 from bridge.kube import errors, events, paths
 from bridge.kube.cache import Cache
 from bridge.kube.client import STRATEGIC_MERGE_PATCH
-from bridge.kube.decode import Json, ResourceKind, malformed
 from bridge.kube.events import Event, EventType
+from bridge.kube.resource import Json, ResourceKind, malformed
 from bridge.kube.watch import Reflector
 from bridge.process import liveness
 from bridge.process.clock import pause

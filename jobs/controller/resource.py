@@ -8,7 +8,7 @@ import msgspec
 from bridge.domain import names
 from bridge.kube import errors, paths
 from bridge.kube.client import JSON_PATCH, KubeClient
-from bridge.kube.decode import Json, ResourceKind, malformed
+from bridge.kube.resource import Json, ResourceKind, malformed
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
 

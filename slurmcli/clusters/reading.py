@@ -6,8 +6,8 @@ from typing import Final, TypeVar
 
 from bridge.kube import lists
 from bridge.kube.client import KubeClient
-from bridge.kube.decode import ResourceKind
 from bridge.kube.errors import Forbidden, NotFound
+from bridge.kube.resource import ResourceKind
 from bridge.slurm import inspection
 from bridge.slurm.errors import SlurmError
 from cluster.controlplane.part import PARTS

@@ -3,7 +3,7 @@
 import contextlib
 from datetime import datetime, timedelta
 
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 from cluster.controlplane.rivals import LEASE
 from sandbox.api import Api, ApiError
 

@@ -10,7 +10,8 @@ from bridge.domain.ids import JobId, KubeNode, PodUid
 from bridge.domain.model.pods import Phase, Pod
 from bridge.escrow.lookout import Lookout
 from bridge.kube.cache import Cache
-from bridge.kube.decode import NODES, PODS
+from bridge.kube.decode import PODS
+from bridge.kube.node_objects import NODES
 from bridge.slurm.errors import Unavailable
 from tests import virtual_time
 from tests.make import placing as build

@@ -9,7 +9,8 @@ import pytest
 
 from bridge.escrow import service
 from bridge.kube.cache import Cache
-from bridge.kube.decode import NODES, PODS
+from bridge.kube.decode import PODS
+from bridge.kube.node_objects import NODES
 from bridge.kube.watch import Reflector
 from bridge.process.health import Check, Health
 

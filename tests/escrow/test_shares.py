@@ -9,7 +9,7 @@ from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.pods import Pod
 from bridge.escrow import shares
 from bridge.kube.cache import Cache
-from bridge.kube.decode import NODES
+from bridge.kube.node_objects import NODES
 from bridge.slurm.errors import Unavailable
 from tests import virtual_time
 from tests.make import placing as build

@@ -12,7 +12,7 @@ from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode
+from bridge.kube import decode, node_objects
 from bridge.kube.cache import Cache
 from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
@@ -70,7 +70,7 @@ class Stage:
         self.api = Asked(clock, trouble, slices)
         for manifest in (device_class(), device_slice(devices=devices), *there):
             self.api.create(manifest)
-        self.kube_nodes = Cache(decode.NODES)
+        self.kube_nodes = Cache(node_objects.NODES)
         self.kube_nodes.put(placing.kube_node("s1"))
         self.slurm = slurm = AskedSlurm(
             trouble,

@@ -14,7 +14,7 @@ from bridge.domain.model import nodes
 from bridge.domain.model.pods import Pod
 from bridge.escrow import service as escrow
 from bridge.kube import errors
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 from tests import virtual_time
 from tests.extender.placing import placing
 from tests.make.apiserver import ApiServer, Manifest

@@ -22,7 +22,7 @@ from bridge.domain.lifecycle.actions import (
 )
 from bridge.domain.model import identities, nodes
 from bridge.domain.model.identities import Frozen
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 from bridge.process.metrics.pods import PodMetrics
 from tests.extender.placing import placing
 from tests.make.apiserver import Manifest

@@ -15,7 +15,8 @@ from bridge.domain.model.demand import Resources
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube.cache import Cache
-from bridge.kube.decode import BOUND_PODS, NODES, PODS
+from bridge.kube.decode import BOUND_PODS, PODS
+from bridge.kube.node_objects import NODES
 from bridge.reconcile.nodes import KubeNodes
 from extender.nodes import Bridged
 from tests.make import gangs, lives, placing

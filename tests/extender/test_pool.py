@@ -11,7 +11,8 @@ from bridge.domain.ids import SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube.cache import Cache
-from bridge.kube.decode import BOUND_PODS, NODES, PODS
+from bridge.kube.decode import BOUND_PODS, PODS
+from bridge.kube.node_objects import NODES
 from bridge.slurm.client import SlurmClient
 from extender.nodes import Bridged
 from slurmclient import TokenFile

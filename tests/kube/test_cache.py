@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bridge.domain.oddities import About
 from bridge.domain.oddities import Kind as Called
 from bridge.kube.cache import Cache
-from bridge.kube.decode import Json, ResourceKind
+from bridge.kube.resource import Json, ResourceKind
 
 
 @dataclass(frozen=True, slots=True)

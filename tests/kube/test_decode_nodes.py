@@ -4,7 +4,7 @@ import json
 
 from bridge.domain.ids import KubeNode
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, NodeCondition, Taint
-from bridge.kube import decode
+from bridge.kube import node_objects
 
 NEW = "2026-01-01T12:00:00Z"
 
@@ -43,7 +43,7 @@ def test_a_node_is_read_with_what_it_has_left_for_pods() -> None:
         },
     }
 
-    assert decode.node(json.dumps(manifest).encode()) == KubeNodeFacts(
+    assert node_objects.node(json.dumps(manifest).encode()) == KubeNodeFacts(
         name=KubeNode("n"),
         uid="u",
         resource_version="7",
@@ -72,4 +72,4 @@ def test_a_node_that_nobody_reports_of_is_not_ready() -> None:
         "metadata": {"name": "n", "uid": "u", "resourceVersion": "7", "creationTimestamp": NEW}
     }
 
-    assert not decode.node(json.dumps(manifest).encode()).is_ready
+    assert not node_objects.node(json.dumps(manifest).encode()).is_ready

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bridge.domain import names, numbers
-from bridge.kube import decode, errors
-from bridge.kube.decode import Change
+from bridge.kube import decode, errors, node_objects, resource
+from bridge.kube.resource import Change
 from tests.kube.manifests import Manifest, container, pod
 from tests.kube.stored import read_bound, read_pod, stored
 
@@ -54,17 +54,17 @@ DEEP = b'{"metadata":{"name":"a"},"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     "body", [b"", b"<html>", b"[]", b'{"kind":"Pod"}', b'{"metadata":1}', DEEP]
 )
 def test_what_is_no_object_at_all_is_malformed(body: bytes) -> None:
-    for read in (decode.pod, decode.bound_pod, decode.node, decode.kube_object):
+    for read in (decode.pod, decode.bound_pod, node_objects.node, resource.kube_object):
         with pytest.raises(errors.Malformed):
             read(body)
 
 
 def test_a_watch_event_is_split_and_an_unknown_type_refused() -> None:
-    change, body = decode.event("/pods", b'{"type":"ADDED","object":{"a":1}}')
+    change, body = resource.event("/pods", b'{"type":"ADDED","object":{"a":1}}')
 
     assert (Change.ADDED, b'{"a":1}') == (change, bytes(body))
     with pytest.raises(errors.Malformed, match="RENAMED"):
-        decode.event("/pods", b'{"type":"RENAMED","object":{}}')
+        resource.event("/pods", b'{"type":"RENAMED","object":{}}')
 
 
 @pytest.mark.parametrize("grace_s", [10**12, 2**62, -1, -(2**63)])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.kube import decode, errors
+from bridge.kube import errors, resource
 from bridge.kube.claims import nesting, resource_claims
 
 DEEP = b"[" * 3000 + b"]" * 3000
@@ -19,10 +19,10 @@ DEEP_CLAIM = (
 
 
 def test_a_list_and_a_watch_show_the_others_and_what_is_read_of_it() -> None:
-    page = decode.page(
+    page = resource.page(
         "/claims", b'{"metadata":{"resourceVersion":"9"},"items":[{"a":1},' + DEEP_CLAIM + b"]}"
     )
-    _, watched = decode.event("/claims", b'{"type":"ADDED","object":' + DEEP_CLAIM + b"}")
+    _, watched = resource.event("/claims", b'{"type":"ADDED","object":' + DEEP_CLAIM + b"}")
 
     assert [{"a": 1}] == [json.loads(bytes(page.items[0]))]
     for found in (page.items[1], watched):

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, patches, writes
+from bridge.kube import decode, node_objects, patches, writes
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.watch import Reflector
@@ -215,7 +215,7 @@ async def test_bound_pods_and_nodes_are_reflected_too(
 ) -> None:
     create_pod(pod("unbound"))
     create_pod(pod("bound", gates=(), finalizers=(), nodeName="plain-0"))
-    bound, nodes = Cache(decode.BOUND_PODS), Cache(decode.NODES)
+    bound, nodes = Cache(decode.BOUND_PODS), Cache(node_objects.NODES)
     on_node = bound.index(lambda pod: [pod.kube_node])
     stop = asyncio.Event()
     selector = f"spec.nodeName!=,metadata.namespace={namespace}"

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
-from bridge.kube.decode import NODES
 from bridge.kube.errors import TooManyRequests
+from bridge.kube.node_objects import NODES
 from bridge.kube.watch import Reflector
 from tests import virtual_time
 from tests.virtual_time import VirtualClock

@@ -17,7 +17,7 @@ from bridge.kube import errors
 from bridge.kube.cache import Cache
 from bridge.kube.client import APPLY, JSON_PATCH, STRATEGIC_MERGE_PATCH
 from bridge.kube.decode import BOUND_PODS
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import VirtualClock
 

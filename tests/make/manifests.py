@@ -10,7 +10,7 @@ from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.kinds import labelled
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 from tests.make.apiserver import Manifest
 from tests.make.slurm import Job
 from tests.virtual_time import EPOCH

@@ -11,7 +11,7 @@ from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.binding import Bindings
 from bridge.kube.cache import Cache
-from bridge.kube.decode import NODES
+from bridge.kube.node_objects import NODES
 from bridge.process.clock import SystemClock
 from bridge.reconcile.nodes import KubeNodes
 from controllers.pods.side import Endings

@@ -36,7 +36,7 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Actor
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 from bridge.process.metrics.pods import PodMetrics
 from tests import virtual_time
 from tests.make.apiserver import Manifest

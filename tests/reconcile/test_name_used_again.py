@@ -13,7 +13,7 @@ from bridge.domain.model import grant, identities
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence, View
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 from tests import virtual_time
 from tests.make.apiserver import Manifest
 from tests.make.manifests import in_ring, placed, pod, running

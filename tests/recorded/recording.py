@@ -18,7 +18,7 @@ import yaml
 from bridge.domain import names
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode
+from bridge.kube import decode, resource
 
 Manifest = dict[str, Any]
 
@@ -81,7 +81,7 @@ def load(name: str) -> Recording:
 
 
 def _object(manifest: Manifest) -> KubeObject:
-    return decode.kube_object(_json(manifest), manifest["apiVersion"], manifest["kind"])
+    return resource.kube_object(_json(manifest), manifest["apiVersion"], manifest["kind"])
 
 
 def _pod(manifest: Manifest) -> Pod:

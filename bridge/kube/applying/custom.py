@@ -13,7 +13,7 @@ from bridge.crd.metadata import ObjectMetadata
 from bridge.kube import paths
 from bridge.kube.cache import Cache
 from bridge.kube.client import JSON_PATCH, KubeClient
-from bridge.kube.decode import Json, ResourceKind, malformed
+from bridge.kube.resource import Json, ResourceKind, malformed
 
 _ORPHANING = "orphan"
 """Finalizer of the garbage collector."""

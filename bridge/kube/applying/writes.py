@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bridge.kube import decode, errors, paths
+from bridge.kube import errors, paths, resource
 from bridge.kube.applying import standing
 from bridge.kube.applying.standing import FoundMetadata
 from bridge.kube.client import APPLY, METADATA_ONLY, KubeClient
@@ -54,7 +54,7 @@ async def find(client: KubeClient, body: Mapping[str, Any]) -> FoundMetadata | N
         answer = await client.request("GET", path(body), accept=METADATA_ONLY)
     except errors.NotFound:
         return None
-    return decode.decoded(_found, str(body["kind"]), answer).metadata
+    return resource.decoded(_found, str(body["kind"]), answer).metadata
 
 
 async def apply(
@@ -111,7 +111,7 @@ async def apply(
             reason=error.reason,
             message=error.message,
         ) from error
-    return decode.decoded(_found, str(body["kind"]), answer).metadata
+    return resource.decoded(_found, str(body["kind"]), answer).metadata
 
 
 async def is_served(client: KubeClient, body: Mapping[str, Any]) -> bool:
@@ -123,7 +123,9 @@ async def is_served(client: KubeClient, body: Mapping[str, Any]) -> bool:
         answer = await client.request("GET", paths.collection(api_version))
     except errors.NotFound:
         return False
-    return any(each.kind == kind for each in decode.decoded(_served, api_version, answer).resources)
+    return any(
+        each.kind == kind for each in resource.decoded(_served, api_version, answer).resources
+    )
 
 
 async def delete(

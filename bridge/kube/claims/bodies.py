@@ -7,7 +7,7 @@ from bridge.domain.ids import KubeNode
 from bridge.domain.model.claims.giving import FINALIZER, Gift
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim
 from bridge.domain.model.pods import Pod
-from bridge.kube import wire
+from bridge.kube import meta
 
 
 def allocation(
@@ -41,7 +41,7 @@ def allocation(
     return {
         "devices": {"results": results, **({"config": config} if config else {})},
         "nodeSelector": {"nodeSelectorTerms": [term]},
-        "allocationTimestamp": wire.rfc3339(at),
+        "allocationTimestamp": meta.rfc3339(at),
     }
 
 

@@ -17,10 +17,10 @@ from bridge.domain.model.claims.values import (
     ResourceClaim,
 )
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors, lists, paths, wire
+from bridge.kube import errors, lists, meta, paths, resource, wire
 from bridge.kube.claims import bodies
 from bridge.kube.client import APPLY, JSON_PATCH, KubeClient
-from bridge.kube.decode import Json, ResourceKind
+from bridge.kube.resource import Json, ResourceKind
 
 API = "resource.k8s.io/v1"
 _EXACT = "ExactCount"
@@ -34,7 +34,7 @@ _LONGEST_CONFIG = 2**14
 """Bytes. Kubernetes itself allows 32 parameters for drivers, of 10 KiB each."""
 
 
-class _Exactly(wire.Struct):
+class _Exactly(meta.Struct):
     device_class_name: str = ""
     selectors: tuple[msgspec.Raw, ...] = ()
     allocation_mode: str = _EXACT
@@ -44,23 +44,23 @@ class _Exactly(wire.Struct):
     capacity: msgspec.Raw = msgspec.Raw()
 
 
-class _Request(wire.Struct):
+class _Request(meta.Struct):
     name: str = ""
     exactly: _Exactly | None = None
     first_available: tuple[msgspec.Raw, ...] = ()
 
 
-class _Devices(wire.Struct):
+class _Devices(meta.Struct):
     requests: tuple[_Request, ...] = ()
     constraints: tuple[msgspec.Raw, ...] = ()
     config: tuple[msgspec.Raw, ...] = ()
 
 
-class _ClaimSpec(wire.Struct):
+class _ClaimSpec(meta.Struct):
     devices: _Devices = msgspec.field(default_factory=_Devices)
 
 
-class _Result(wire.Struct):
+class _Result(meta.Struct):
     driver: str = ""
     pool: str = ""
     device: str = ""
@@ -68,26 +68,26 @@ class _Result(wire.Struct):
     """For looking after a device that others have: it is not taken."""
 
 
-class _Results(wire.Struct):
+class _Results(meta.Struct):
     results: tuple[_Result, ...] = ()
 
 
-class _Allocation(wire.Struct):
+class _Allocation(meta.Struct):
     devices: _Results = msgspec.field(default_factory=_Results)
     node_selector: wire.NodeSelector | None = None
 
 
-class _Consumer(wire.Struct):
+class _Consumer(meta.Struct):
     uid: str = ""
 
 
-class _ClaimStatus(wire.Struct):
+class _ClaimStatus(meta.Struct):
     allocation: _Allocation | None = None
     reserved_for: tuple[_Consumer, ...] = ()
 
 
-class _Taken(wire.Struct):
-    metadata: wire.Metadata
+class _Taken(meta.Struct):
+    metadata: meta.Metadata
     status: _ClaimStatus = msgspec.field(default_factory=_ClaimStatus)
 
 
@@ -95,22 +95,22 @@ class _Claim(_Taken):
     spec: _ClaimSpec = msgspec.field(default_factory=_ClaimSpec)
 
 
-class _Cel(wire.Struct):
+class _Cel(meta.Struct):
     expression: str = ""
 
 
-class _Selector(wire.Struct):
+class _Selector(meta.Struct):
     cel: _Cel | None = None
 
 
-class _ClassSpec(wire.Struct):
+class _ClassSpec(meta.Struct):
     selectors: tuple[_Selector, ...] = ()
     extended_resource_name: str = ""
     config: tuple[msgspec.Raw, ...] = ()
 
 
-class _Class(wire.Struct):
-    metadata: wire.Metadata
+class _Class(meta.Struct):
+    metadata: meta.Metadata
     spec: _ClassSpec = msgspec.field(default_factory=_ClassSpec)
 
 
@@ -123,7 +123,7 @@ _classes = msgspec.json.Decoder(_Class)
 
 def claim(body: Json) -> ResourceClaim:
     """Decode a claim."""
-    wired = decode.decoded(_claims, "ResourceClaim", body)
+    wired = resource.decoded(_claims, "ResourceClaim", body)
     return replace(
         _status(wired), spec=_spec(wired.spec), finalizers=tuple(wired.metadata.finalizers)
     )
@@ -131,12 +131,12 @@ def claim(body: Json) -> ResourceClaim:
 
 def claim_spec(body: Json) -> ClaimSpec:
     """Decode the spec of a claim, which is what a template has, too."""
-    return _spec(decode.decoded(_specs, "spec of a ResourceClaim", body))
+    return _spec(resource.decoded(_specs, "spec of a ResourceClaim", body))
 
 
 def device_class(body: Json) -> DeviceClass:
     """Decode a DeviceClass."""
-    wired = decode.decoded(_classes, "DeviceClass", body)
+    wired = resource.decoded(_classes, "DeviceClass", body)
     # A selector without CEL is of a kind we do not know; no profile is written "".
     expressions = (each.cel.expression if each.cel else "" for each in wired.spec.selectors)
     return DeviceClass(
@@ -158,7 +158,7 @@ def kept(body: Json) -> ResourceClaim:
 
 def taken(body: Json) -> ResourceClaim:
     """Decode what a claim has, and nothing of what it asks for."""
-    return _status(decode.decoded(_taken, "ResourceClaim", body)).taken
+    return _status(resource.decoded(_taken, "ResourceClaim", body)).taken
 
 
 def _status(wired: _Taken) -> ResourceClaim:
@@ -181,7 +181,7 @@ def _status(wired: _Taken) -> ResourceClaim:
     )
 
 
-def _made_for(meta: wire.Metadata) -> tuple[str, str]:
+def _made_for(meta: meta.Metadata) -> tuple[str, str]:
     entry = meta.annotations.get(_MADE_FOR_ENTRY, "")
     owners = [each.uid for each in meta.owner_references if each.controller and each.kind == "Pod"]
     return (owners[0], entry) if owners and entry else ("", "")
@@ -332,8 +332,8 @@ def _config(found: tuple[msgspec.Raw, ...], where: str) -> tuple[dict[str, objec
     """
     if len(found) > _MOST_CONFIGS or any(len(bytes(each)) > _LONGEST_CONFIG for each in found):
         words = f"expected at most {_MOST_CONFIGS} parameters of {_LONGEST_CONFIG} bytes"
-        raise decode.malformed(where, ValueError(words))
-    return tuple(decode.decoded(_parameters, where, each) for each in found)
+        raise resource.malformed(where, ValueError(words))
+    return tuple(resource.decoded(_parameters, where, each) for each in found)
 
 
 def _request(request: _Request) -> DeviceRequest:

@@ -5,22 +5,22 @@ from collections.abc import Iterable
 import msgspec
 
 from bridge.domain.model.claims.values import Device, DeviceId, ResourceSlice
-from bridge.kube import decode, paths, wire
+from bridge.kube import meta, paths, resource
 from bridge.kube.claims.resource_claims import API
-from bridge.kube.decode import Json, ResourceKind
+from bridge.kube.resource import Json, ResourceKind
 
 _MOST_DEVICES = 2048
 """Of one slice that are read; Kubernetes allows 128."""
 
 
-class _Attribute(wire.Struct):
+class _Attribute(meta.Struct):
     string: str | None = None
     number: int | None = msgspec.field(name="int", default=None)
     truth: bool | None = msgspec.field(name="bool", default=None)
     version: str | None = None
 
 
-class _Device(wire.Struct):
+class _Device(meta.Struct):
     name: str = ""
     attributes: dict[str, _Attribute] = msgspec.field(default_factory=dict)
     consumes_counters: tuple[msgspec.Raw, ...] = ()
@@ -32,21 +32,21 @@ class _Device(wire.Struct):
         return not self.consumes_counters and not self.taints
 
 
-class _Pool(wire.Struct):
+class _Pool(meta.Struct):
     name: str = ""
     generation: int = 0
     resource_slice_count: int = 1
 
 
-class _SliceSpec(wire.Struct):
+class _SliceSpec(meta.Struct):
     driver: str = ""
     pool: _Pool = msgspec.field(default_factory=_Pool)
     node_name: str = ""
     devices: tuple[_Device, ...] = ()
 
 
-class _Slice(wire.Struct):
-    metadata: wire.Metadata
+class _Slice(meta.Struct):
+    metadata: meta.Metadata
     spec: _SliceSpec = msgspec.field(default_factory=_SliceSpec)
 
 
@@ -55,7 +55,7 @@ _slices = msgspec.json.Decoder(_Slice)
 
 def resource_slice(body: Json) -> ResourceSlice:
     """Decode a ResourceSlice."""
-    wired = decode.decoded(_slices, "ResourceSlice", body)
+    wired = resource.decoded(_slices, "ResourceSlice", body)
     spec = wired.spec
     return ResourceSlice(
         name=wired.metadata.name,

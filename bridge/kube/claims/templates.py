@@ -3,17 +3,17 @@
 import msgspec
 
 from bridge.domain.model.claims.values import ClaimSpec
-from bridge.kube import decode, errors, paths, wire
+from bridge.kube import errors, meta, paths, resource
 from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import API
 from bridge.kube.client import KubeClient
 
 
-class _TemplateSpec(wire.Struct):
+class _TemplateSpec(meta.Struct):
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Template(wire.Struct):
+class _Template(meta.Struct):
     spec: _TemplateSpec = msgspec.field(default_factory=_TemplateSpec)
 
 
@@ -50,8 +50,8 @@ class ClaimTemplates:
             return await self.get(namespace, name)
 
 
-def _read(name: str, body: decode.Json) -> ClaimSpec:
-    wired = decode.decoded(_templates, f"template {name}", body)
+def _read(name: str, body: resource.Json) -> ClaimSpec:
+    wired = resource.decoded(_templates, f"template {name}", body)
     return resource_claims.claim_spec(wired.spec.spec)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from bridge.crd import restapis
 from bridge.crd.fields import ObjectStruct
 from bridge.domain.faults import Fault, Refused, bounded
-from bridge.kube import decode, errors, paths
+from bridge.kube import errors, paths, resource
 from bridge.kube.client import KubeClient
 from bridge.reconcile.reaching import finding
 from bridge.reconcile.reaching.finding import (
@@ -54,9 +54,9 @@ class ControllerObjects:
         answer = await self._kube.request("GET", path)
         found: list[FoundRestApi] = []
         odd: list[Fault] = []
-        for item in decode.decoded(_items, f"RestApis of {of.namespace}", answer).items:
+        for item in resource.decoded(_items, f"RestApis of {of.namespace}", answer).items:
             try:
-                found.append(decode.decoded(_rest_api, "RestApi", item))
+                found.append(resource.decoded(_rest_api, "RestApi", item))
             except errors.Malformed as error:
                 odd.append(Fault("RestApi", error.message))
         servers = finding.servers(of, found)
@@ -85,7 +85,7 @@ class ControllerObjects:
             answer = await self._kube.request("GET", where)
         except errors.NotFound:
             return None
-        data = decode.decoded(_data, f"ConfigMap {of.namespace}/{config_map}", answer).data or {}
+        data = resource.decoded(_data, f"ConfigMap {of.namespace}/{config_map}", answer).data or {}
         return data.get(restapis.TRUSTED) or None
 
     async def _missing(self, of: ControllerName) -> Refused | None:
@@ -109,7 +109,7 @@ class ControllerObjects:
         answer = await self._controller(of)
         if isinstance(answer, Refused):
             return answer
-        controller = decode.decoded(_controller, f"Controller {of}", answer)
+        controller = resource.decoded(_controller, f"Controller {of}", answer)
         named = finding.signing_key(of, controller)
         if isinstance(named, Refused):
             return named
@@ -119,7 +119,7 @@ class ControllerObjects:
         except errors.NotFound:
             text = f"Secret {of.namespace}/{named.name} is missing: the Controller's slurmctld has its key"
             return Refused((Fault("spec.jwtKeyRef.name", text),))
-        data = decode.decoded(_data, f"Secret {of.namespace}/{named.name}", answer).data or {}
+        data = resource.decoded(_data, f"Secret {of.namespace}/{named.name}", answer).data or {}
         try:
             key = base64.b64decode(data.get(named.key, ""), validate=True)
         except binascii.Error:

@@ -13,9 +13,9 @@ import structlog
 
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
-from bridge.kube import decode, errors, lists, paths
+from bridge.kube import errors, lists, paths, resource
 from bridge.kube.client import JSON_PATCH, KubeClient
-from bridge.kube.decode import ResourceKind
+from bridge.kube.resource import ResourceKind
 from cluster.nodesets import names, planning
 from cluster.nodesets.nodeset import NODE_SETS
 from cluster.nodesets.worker_pods import WORKER_PODS
@@ -77,13 +77,13 @@ class _ClaimObject(ObjectStruct, frozen=True):
 _decoder = msgspec.json.Decoder(_ClaimObject)
 
 
-def read(body: decode.Json) -> _ClaimObject:
+def read(body: resource.Json) -> _ClaimObject:
     """Decode a claim.
 
     Raises:
         Malformed: it is none.
     """
-    return decode.decoded(_decoder, "PersistentVolumeClaim", body)
+    return resource.decoded(_decoder, "PersistentVolumeClaim", body)
 
 
 CLAIMS: Final = ResourceKind(

@@ -11,9 +11,9 @@ import structlog
 from bridge.crd.fields import ObjectStruct
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.errors import PeerError
-from bridge.kube import decode, errors, lists, paths
+from bridge.kube import errors, lists, paths, resource
 from bridge.kube.client import JSON_PATCH, KubeClient
-from bridge.kube.decode import ResourceKind
+from bridge.kube.resource import ResourceKind
 from cluster.nodesets import names
 from cluster.objects.labels import WORKER_APP
 from cluster.objects.nodeset import NodeSetObject
@@ -43,13 +43,13 @@ class _RevisionObject(ObjectStruct, frozen=True):
 _decoder = msgspec.json.Decoder(_RevisionObject)
 
 
-def read(body: decode.Json) -> _RevisionObject:
+def read(body: resource.Json) -> _RevisionObject:
     """Decode a ControllerRevision.
 
     Raises:
         Malformed: it is none.
     """
-    return decode.decoded(_decoder, "ControllerRevision", body)
+    return resource.decoded(_decoder, "ControllerRevision", body)
 
 
 _REVISIONS: Final = ResourceKind(

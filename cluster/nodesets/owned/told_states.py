@@ -16,7 +16,7 @@ from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.kube import errors
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 from cluster.nodesets import worker_pods
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.workers import node_states

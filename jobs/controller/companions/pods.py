@@ -12,7 +12,7 @@ from bridge.domain.faults import shortened
 from bridge.domain.ids import WorkloadKey
 from bridge.kube import paths
 from bridge.kube.cache import Cache
-from bridge.kube.decode import Json, ResourceKind, malformed
+from bridge.kube.resource import Json, ResourceKind, malformed
 from bridge.process.lifetime import Service
 from bridge.reconcile.informers import watching
 from bridge.reconcile.program import Program

@@ -15,7 +15,7 @@ from typing_extensions import override
 from bridge.kube.applying import writes
 from bridge.kube.cache import Cache
 from bridge.kube.errors import Unavailable
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside

@@ -14,9 +14,9 @@ from typing_extensions import override
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube.cache import Cache
-from bridge.kube.decode import NODES
 from bridge.kube.errors import Malformed
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
+from bridge.kube.node_objects import NODES
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside

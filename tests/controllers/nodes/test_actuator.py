@@ -8,8 +8,8 @@ from bridge.domain.model.nodes import NodeCondition
 from bridge.domain.nodes import state
 from bridge.domain.nodes.actions import SetCondition, Uncordon
 from bridge.kube.cache import Cache
-from bridge.kube.decode import NODES
 from bridge.kube.events import Reporter
+from bridge.kube.node_objects import NODES
 from controllers.nodes.actuator import NodeHands
 from tests import virtual_time
 from tests.make.apiserver import ApiServer

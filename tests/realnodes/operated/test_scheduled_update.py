@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.kube.wire import rfc3339
+from bridge.kube.meta import rfc3339
 from bridge.process.clock import SystemClock
 from sandbox.image.slurm import SlurmImage
 from tests.realnodes.in_pods import NAMESPACE, STARTS_S, InPods, slurm_in_pods
