@@ -17,7 +17,7 @@ from bridge.domain.admission import binding as placement
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.pods import Pod
 from bridge.escrow.shares import LastLook, no_look
-from bridge.kube import errors, objects, writes
+from bridge.kube import decode, errors, writes
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
@@ -99,7 +99,7 @@ async def _bind(
     pod = lookup(PodUid(args.PodUID))
     try:
         if placement.refuse_binding(pod, args.Node):
-            pod = await objects.get_pod(kube, args.PodNamespace, args.PodName)
+            pod = await decode.get_pod(kube, args.PodNamespace, args.PodName)
             pod = pod if pod.uid == args.PodUID else None
         refusal = placement.refuse_binding(pod, args.Node)
         if pod is None or refusal:

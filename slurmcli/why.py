@@ -12,7 +12,7 @@ from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
 from bridge.domain.model.claims.values import ResourceClaim
-from bridge.kube import objects
+from bridge.kube import decode, objects
 from bridge.kube.errors import Forbidden, KubeError, NotFound
 from slurmcli import access, installation, output
 from slurmcli.access import Access
@@ -104,7 +104,7 @@ async def _ask_of_job(opened: Access, namespace: str, name: str) -> Diagnosis:
 
 
 async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagnosis:
-    pod = await objects.get_pod(opened.kube, namespace, name)
+    pod = await decode.get_pod(opened.kube, namespace, name)
     if pod.owner and (pod.owner.api_version, pod.owner.kind) == _WORKERS_OWNER:
         from slurmcli.clusters import asking  # noqa: PLC0415  # other pods do not need it
 

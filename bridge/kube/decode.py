@@ -14,7 +14,8 @@ from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model import demand, pods
 from bridge.domain.model.affinity import NodeTerm, Requirement, Toleration
 from bridge.domain.model.demand import Demand
-from bridge.kube import bounds, containers, odd_numbers, wire
+from bridge.kube import bounds, containers, odd_numbers, paths, wire
+from bridge.kube.client import KubeClient
 from bridge.kube.resource import Json, ResourceKind, owner, read
 
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
@@ -212,3 +213,12 @@ def _host_ports(spec: wire.PodSpec | wire.BoundPodSpec) -> tuple[tuple[str, int,
             if port.host_port
         ]
     )
+
+
+async def get_pod(client: KubeClient, namespace: str, name: str) -> pods.Pod:
+    """Return the pod that has this name now; the caller has to compare the uid.
+
+    Raises:
+        NotFound: there is no pod of that name.
+    """
+    return pod(await client.request("GET", paths.pod(namespace, name)))

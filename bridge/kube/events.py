@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bridge.domain.faults import shortened
-from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import About
 from bridge.kube import paths
 from bridge.kube.client import KubeClient
@@ -48,9 +46,7 @@ class Event:
     at: datetime
 
 
-async def create_event(
-    client: KubeClient, about: Pod | KubeNodeFacts | About, event: Event, *, by: Reporter
-) -> None:
+async def create_event(client: KubeClient, about: About, event: Event, *, by: Reporter) -> None:
     """Create an Event. Do not retry after a lost reply: the Event would appear twice."""
     regarding = _reference(about)
     namespace = regarding.get("namespace", "default")
@@ -71,22 +67,12 @@ async def create_event(
     await client.request("POST", path, body=body)
 
 
-def _reference(about: Pod | KubeNodeFacts | About) -> dict[str, str]:
-    if isinstance(about, About):
-        where = {"namespace": about.namespace} if about.namespace else {}
-        return {
-            "apiVersion": about.api_version,
-            "kind": about.kind,
-            **where,
-            "name": about.name,
-            "uid": about.uid,
-        }
-    if isinstance(about, Pod):
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": about.namespace,
-            "name": about.name,
-            "uid": about.uid,
-        }
-    return {"apiVersion": "v1", "kind": "Node", "name": about.name, "uid": about.uid}
+def _reference(about: About) -> dict[str, str]:
+    where = {"namespace": about.namespace} if about.namespace else {}
+    return {
+        "apiVersion": about.api_version,
+        "kind": about.kind,
+        **where,
+        "name": about.name,
+        "uid": about.uid,
+    }

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from bridge.domain.model.objects import WHOLE_KINDS, KubeObject
-from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors, meta, paths
+from bridge.kube import errors, meta, paths
 from bridge.kube.client import JSON, METADATA_ONLY, KubeClient
 from bridge.kube.resource import decoded, kube_object
 
@@ -20,15 +19,6 @@ _resources = msgspec.json.Decoder(meta.ApiResourceList)
 class _Resource(NamedTuple):
     plural: str
     is_namespaced: bool
-
-
-async def get_pod(client: KubeClient, namespace: str, name: str) -> Pod:
-    """Return the pod that has this name now; the caller has to compare the uid.
-
-    Raises:
-        NotFound: there is no pod of that name.
-    """
-    return decode.pod(await client.request("GET", paths.pod(namespace, name)))
 
 
 async def get_namespace(client: KubeClient, name: str) -> KubeObject:

@@ -13,7 +13,7 @@ from bridge.domain.admission.selftest import Marks
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors, meta, node_objects, objects, patches, paths, resource, wire
+from bridge.kube import decode, errors, meta, node_objects, patches, paths, resource, wire
 from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
 from bridge.kube.patches import JsonPatch, MergePatch, Patch
 
@@ -76,7 +76,7 @@ async def release_pod(client: KubeClient, pod: Pod) -> Pod:
     try:
         return await patch_pod(client, pod, patches.release(pod))
     except errors.Conflict as conflict:
-        found = await objects.get_pod(client, pod.namespace, pod.name)
+        found = await decode.get_pod(client, pod.namespace, pod.name)
         if found.uid != pod.uid:
             raise errors.NotFound(
                 conflict.method, conflict.path, message=f"pod {pod.full_name} is another one now"
@@ -127,7 +127,7 @@ async def bind(
     try:
         await client.request("POST", path, body=binding)
     except errors.Conflict as conflict:
-        pod = await objects.get_pod(client, namespace, name)
+        pod = await decode.get_pod(client, namespace, name)
         if pod.uid != uid or pod.kube_node is None:
             raise
         if pod.kube_node != kube_node:

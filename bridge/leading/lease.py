@@ -25,7 +25,7 @@ from bridge.domain.model.leases import LeaseRecord
 from bridge.process import liveness
 from bridge.process.clock import Clock, pause
 from bridge.process.metrics import Metrics
-from bridge.settings.schema import RENEW_JITTER, LeaderElection
+from bridge.settings.sections import RENEW_JITTER, LeaderElection
 
 _log = structlog.get_logger(__name__)
 

@@ -23,7 +23,7 @@ from bridge.leading import lease
 from bridge.leading.lease import Accession, Body, GiveUp, LeaseStore
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.settings.schema import LeaderElection
+from bridge.settings.sections import LeaderElection
 
 _log = structlog.get_logger(__name__)
 

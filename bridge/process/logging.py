@@ -18,7 +18,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from bridge.domain import faults
-from bridge.settings.schema import Log
+from bridge.settings.sections import Log
 
 REDACTED = "[redacted]"
 

@@ -316,7 +316,7 @@ class Actuator:
         """Send an Event; the pod's conditions say as much, so a lost one blocks nothing."""
         event = Event(type=kind, action=action, reason=reason, note=note, at=self._clock.now())
         try:
-            await events.create_event(self._kube, pod, event, by=self._reporter)
+            await events.create_event(self._kube, pod.about, event, by=self._reporter)
         except kube_errors.KubeError as error:
             _log.warning("event.lost", error=str(error))
 

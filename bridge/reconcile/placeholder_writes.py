@@ -27,8 +27,8 @@ from bridge.domain.lifecycle.actions import (
 )
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
+from bridge.kube import decode
 from bridge.kube import errors as kube_errors
-from bridge.kube import objects
 from bridge.kube.client import KubeClient
 from bridge.reconcile.completion import Completer
 from bridge.reconcile.placeholders import Placeholders
@@ -195,7 +195,7 @@ class WorkloadWrites:
     async def _was_placed_by(self, job: SlurmJob, pod: Pod) -> bool:
         """Check whether another leader placed the pod by this job, unknown to our cache."""
         try:
-            now = await objects.get_pod(self._leader.kube, pod.namespace, pod.name)
+            now = await decode.get_pod(self._leader.kube, pod.namespace, pod.name)
         except kube_errors.NotFound:
             return False
         return now.uid == pod.uid and not now.is_gated and job.is_named(now.job_id, now.sluid)

@@ -216,3 +216,7 @@ def _choice(given: ChoiceSection) -> rules.Choice:
 
 def _range(given: RangeSection | None) -> rules.Range | None:
     return None if given is None else rules.Range(least=given.min, most=given.max)
+
+
+OptionalField = Literal["account", "qos", "reservation", "priority", "nice"]
+"""Request fields that users may set only if the administrator allows them."""

@@ -18,6 +18,7 @@ from bridge.domain import names
 from bridge.domain.model.devices import gres
 from bridge.domain.request.rules import RESERVED
 from bridge.settings import agent as settings_agent
+from bridge.settings import devices as settings_devices
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference
 from bridge.settings import sylabs as settings_sylabs
@@ -26,35 +27,14 @@ from bridge.settings.agent import AgentSection
 from bridge.settings.caps import CapsSection
 from bridge.settings.doors import EscrowSection, Extender, Webhook
 from bridge.settings.operator import OperatorSection
-from bridge.settings.policy import RuleSection
+from bridge.settings.policy import OptionalField, RuleSection
+from bridge.settings.sections import HealthSection, LeaderElection, Log
 from bridge.settings.slurm import Slurm
 from bridge.settings.slurm_jobs import SlurmJobsSection
 from bridge.settings.sylabs import SylabsSection
-from bridge.settings.values import (
-    Address,
-    Amount,
-    Count,
-    OptionalField,
-    Seconds,
-    Section,
-)
+from bridge.settings.values import Amount, Count, Seconds, Section
 
 ENV_PREFIX = "SLURM_BRIDGE_"
-
-RENEW_JITTER = 1.2
-"""A leader waits up to this many retry periods between renewals (`bridge.leading.lease`)."""
-
-
-class Log(Section):
-    """The process's log on standard error."""
-
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Lowest level that is logged."
-    )
-    format: Literal["auto", "json", "text"] = Field(
-        "auto",
-        description="One JSON object per line, or text for people; auto: text on a terminal.",
-    )
 
 
 class Kubernetes(Section):
@@ -229,12 +209,12 @@ class Controllers(Section):
         default_factory=lambda: dict(gres.USUAL),
         description="Extended resource names and their Slurm GRES.",
     )
-    device_profiles: settings_values.Profiles = Field(
+    device_profiles: settings_devices.Profiles = Field(
         default_factory=dict,
         description="Which devices of resource claims are which GRES: the selector of a DeviceClass, such as "
         "device.driver == 'gpu.nvidia.com', and the GRES with or without a type; empty: pods with claims are refused.",
     )
-    device_resources: settings_values.ClassNames = Field({}, description=settings_values.CLASSES)
+    device_resources: settings_devices.ClassNames = Field({}, description=settings_devices.CLASSES)
     gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("nvidia.com/gpu.product", "amd.com/gpu.product-name"),
         description="Node labels with the type of a GRES that has none; the first present counts.",
@@ -290,38 +270,6 @@ class CertificatesSection(Section):
                 f"found {self.authority_lifetime_s} and {self.lifetime_s}"
             )
         return self
-
-
-class LeaderElection(Section):
-    """Election of the replica that acts. All replicas need the same values."""
-
-    enabled: bool = Field(
-        default=True, description="Elect a leader; false: no election (a single replica)."
-    )
-    lease_duration_s: Count = Field(
-        15, description="How long others wait after the last renewal before they take over."
-    )
-    renew_deadline_s: Seconds = Field(
-        10, description="How long a leader leads without a renewal; less than lease_duration_s."
-    )
-    retry_period_s: Seconds = Field(
-        2, description=f"Minimum pause between attempts; at most {RENEW_JITTER:g} times as long."
-    )
-
-    @model_validator(mode="after")
-    def _leader_stops_before_others_start(self) -> Self:
-        if not self.retry_period_s * RENEW_JITTER < self.renew_deadline_s < self.lease_duration_s:
-            raise ValueError(
-                f"need {RENEW_JITTER:g} * retry_period_s < renew_deadline_s < lease_duration_s, "
-                f"found {self.retry_period_s:g}, {self.renew_deadline_s:g}, {self.lease_duration_s}"
-            )
-        return self
-
-
-class HealthSection(Section):
-    """/livez, /readyz and /metrics, plain HTTP."""
-
-    listen: Address = Field("0.0.0.0:8080", description="Address and port of the HTTP server.")
 
 
 class Settings(Section):

@@ -3,7 +3,7 @@
 import ipaddress
 import json
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -14,9 +14,6 @@ from pydantic import (
     Field,
     WithJsonSchema,
 )
-
-from bridge.domain.model.claims import by_class
-from bridge.domain.model.claims import profiles as device_profiles
 
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(?P<port>[0-9]{1,5})")
 _MAX_PORT = 65535
@@ -88,12 +85,6 @@ def parse_json(value: object) -> object:
         raise ValueError(f"must be JSON: {error}") from error
 
 
-def profiles(settings: dict[str, str]) -> dict[str, str]:
-    """Check that device profiles can be read, and told apart."""
-    device_profiles.read(settings)
-    return settings
-
-
 Address = Annotated[str, AfterValidator(address)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 TEXT_OR_TEXTS: Final = WithJsonSchema(
@@ -109,31 +100,11 @@ TEXT_OR_TEXTS: Final = WithJsonSchema(
 _SEVERAL: Final = (BeforeValidator(split), Field(min_length=1), TEXT_OR_TEXTS)
 HttpUrls = Annotated[tuple[HttpUrl, ...], *_SEVERAL]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], *_SEVERAL]
-Profiles = Annotated[
-    dict[str, Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(:[A-Za-z0-9_.-]+)?$")]],
-    BeforeValidator(parse_json),
-    AfterValidator(profiles),
-]
-_RESOURCE = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
-ClassNames = Annotated[
-    dict[
-        Annotated[str, Field(pattern=_RESOURCE)],
-        Annotated[str, Field(pattern=rf"^{by_class.CLASS}$")],
-    ],
-    BeforeValidator(parse_json),
-]
-"""Extended resources, and the DeviceClass that each stands for."""
-CLASSES: Final = (
-    "Resource names by which pods may ask for the devices of a DeviceClass, and that class: what kube-scheduler knows as a "
-    "class's extendedResourceName. Such a request becomes a claim, whatever device plugins report."
-)
 TextMap = Annotated[dict[str, str], BeforeValidator(parse_json)]
 Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
 Count = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-OptionalField = Literal["account", "qos", "reservation", "priority", "nice"]
-"""Request fields that users may set only if the administrator allows them."""
 
 
 class Section(BaseModel):

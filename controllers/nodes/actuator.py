@@ -260,7 +260,7 @@ class NodeHands:
             note=condition.message,
             at=now,
         )
-        await events.create_event(self._kube, kube_node, event, by=self._reporter)
+        await events.create_event(self._kube, kube_node.about, event, by=self._reporter)
 
     async def _patch(self, kube_node: KubeNodeFacts, patch: Patch) -> None:
         written = await writes.patch_node(self._kube, kube_node, patch)

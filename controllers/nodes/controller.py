@@ -198,7 +198,7 @@ class NodeController:
 
     def _about(self, name: SlurmNode) -> About | None:
         node = self._kube_nodes.facts(name)
-        return About(kind="Node", name=node.name, uid=node.uid) if node else None
+        return node.about if node else None
 
     async def reconcile(self, name: SlurmNode) -> timedelta | None:
         """Look at one node in both systems and take the next step.

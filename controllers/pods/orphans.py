@@ -20,8 +20,8 @@ from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
+from bridge.kube import decode, lists, objects
 from bridge.kube import errors as kube_errors
-from bridge.kube import lists, objects
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.process import liveness
@@ -211,7 +211,7 @@ class Orphans:
                 gone.update(uid for uid in job.identity.pods if uid not in alive)
                 continue
             try:
-                pod = await objects.get_pod(self._kube, job.identity.namespace, job.identity.name)
+                pod = await decode.get_pod(self._kube, job.identity.namespace, job.identity.name)
             except kube_errors.NotFound:
                 gone.update(job.identity.pods)
             else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge.domain import names
-from bridge.kube import objects
+from bridge.kube import decode
 from bridge.kube.errors import NotFound
 from slurmcli.access import Access, run
 from slurmcli.batch.finding import job_named
@@ -55,7 +55,7 @@ async def _find(access: Access, namespace: str, name: str) -> _Found:
         return _Found("", f"there is no SlurmJob {name} in namespace {namespace}")
     companion = pod.name_of(job)
     try:
-        found = await objects.get_pod(access.kube, namespace, companion)
+        found = await decode.get_pod(access.kube, namespace, companion)
     except NotFound:
         return _Found("", why_not(job))
     if names.COMPANION_LABEL not in found.labels:

@@ -6,7 +6,7 @@ from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, Sluid
 from bridge.domain.model.affinity import NodeTerm, Requirement
 from bridge.domain.model.pods import Pod
-from bridge.kube import errors, objects, patches, writes
+from bridge.kube import decode, errors, patches, writes
 from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
 from tests.kube.conftest import CreatePod
@@ -148,7 +148,7 @@ async def test_a_second_assign_is_refused(client: KubeClient, create_pod: Create
         await writes.patch_pod(client, created, second)
 
     assert (422, "Invalid") == (refusal.value.status, refusal.value.reason)
-    now = await objects.get_pod(client, created.namespace, "a")
+    now = await decode.get_pod(client, created.namespace, "a")
     assert (JOB, NODE, SLUID) == (now.job_id, now.assigned_node, now.sluid)
 
 
@@ -175,7 +175,7 @@ async def test_assign_is_refused_rather_than_lose_what_was_added_meanwhile(
     with pytest.raises(errors.Conflict):
         await writes.patch_pod(client, created, assignment(created))
 
-    now = await objects.get_pod(client, created.namespace, "a")
+    now = await decode.get_pod(client, created.namespace, "a")
     assert now.is_gated
     assigned = await writes.patch_pod(client, now, assignment(now))
     assert NODE == assigned.assigned_node

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from bridge.kube import client as kube_client
-from bridge.kube import errors, objects
+from bridge.kube import decode, errors, objects
 from bridge.kube.client import KubeClient
 from bridge.kube.connecting.credentials import Credentials
 from bridge.kube.errors import ConfigurationError
@@ -51,7 +51,7 @@ def test_operations_are_named_without_names_of_objects(
 async def test_every_call_is_told_with_its_outcome(client: KubeClient, calls: Calls) -> None:
     await objects.get_namespace(client, "default")
     with pytest.raises(errors.NotFound):
-        await objects.get_pod(client, "default", "never")
+        await decode.get_pod(client, "default", "never")
 
     assert [("GET namespaces", "ok"), ("GET pods", "not_found")] == calls
 
@@ -59,7 +59,7 @@ async def test_every_call_is_told_with_its_outcome(client: KubeClient, calls: Ca
 async def test_who_may_not_is_forbidden(control_plane: Sandbox) -> None:
     async with opened(control_plane.user_kubeconfig("nobody")) as client:
         with pytest.raises(errors.Forbidden, match="nobody"):
-            await objects.get_pod(client, "default", "a")
+            await decode.get_pod(client, "default", "a")
 
 
 async def test_a_stalled_answer_is_no_answer(control_plane: Sandbox, tmp_path: Path) -> None:
@@ -218,14 +218,14 @@ async def test_what_stands_in_between_is_told_from_the_api_server() -> None:
     }
     async with answering(routes) as client:
         with pytest.raises(errors.TooManyRequests) as refusal:
-            await objects.get_pod(client, "default", "busy")
+            await decode.get_pod(client, "default", "busy")
         assert 3 == refusal.value.retry_after_s
         with pytest.raises(errors.Unavailable, match="302"):
-            await objects.get_pod(client, "default", "away")
+            await decode.get_pod(client, "default", "away")
         with pytest.raises(errors.Unavailable, match="no answer"):
-            await objects.get_pod(client, "default", "broken")
+            await decode.get_pod(client, "default", "broken")
         with pytest.raises(errors.Malformed, match="READ Pod: Malformed: JSON is malformed"):
-            await objects.get_pod(client, "default", "page")
+            await decode.get_pod(client, "default", "page")
 
 
 @asynccontextmanager

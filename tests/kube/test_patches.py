@@ -11,7 +11,7 @@ from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import Cause
 from bridge.domain.model.nodes import NodeCondition, Taint
 from bridge.domain.model.pods import Condition, Phase, Pod
-from bridge.kube import errors, objects, patches, writes
+from bridge.kube import decode, errors, patches, writes
 from bridge.kube.client import STRATEGIC_MERGE_PATCH, KubeClient
 from sandbox.client import Sandbox
 from tests.kube import kube_nodes
@@ -49,7 +49,7 @@ async def test_a_namesake_is_never_patched(
     with pytest.raises(errors.Conflict):
         await writes.patch_pod(client, other, patch(other))
 
-    now = await objects.get_pod(client, created.namespace, "a")
+    now = await decode.get_pod(client, created.namespace, "a")
     assert created.resource_version == now.resource_version
 
 
@@ -67,7 +67,7 @@ async def test_a_namesake_gets_no_status(client: KubeClient, create_pod: CreateP
         with pytest.raises(errors.Conflict):
             await writes.patch_pod_status(client, other, patch)
 
-    now = await objects.get_pod(client, created.namespace, "a")
+    now = await decode.get_pod(client, created.namespace, "a")
     assert created.resource_version == now.resource_version
 
 
@@ -101,7 +101,7 @@ async def test_who_was_overtaken_adopts_nothing(client: KubeClient, create_pod: 
     with pytest.raises(errors.Conflict):
         await writes.patch_pod(client, created, late)
 
-    now = await objects.get_pod(client, created.namespace, "a")
+    now = await decode.get_pod(client, created.namespace, "a")
     assert (JOB, "new") == (now.job_id, now.sluid)
 
 
@@ -125,13 +125,13 @@ async def test_release_of_a_deleted_pod_lets_it_go(
     created = create_pod(pod("a"))
     where = {"namespace": created.namespace, "name": "a"}
     await writes.delete_pod(client, **where, uid=created.uid, grace_s=0)
-    deleting = await objects.get_pod(client, created.namespace, "a")
+    deleting = await decode.get_pod(client, created.namespace, "a")
     assert deleting.is_deleting
 
     await writes.patch_pod(client, deleting, patches.release(deleting))
 
     with pytest.raises(errors.NotFound):
-        await objects.get_pod(client, created.namespace, "a")
+        await decode.get_pod(client, created.namespace, "a")
 
 
 async def test_the_job_id_label_of_a_gated_pod_comes_and_changes(
@@ -152,7 +152,7 @@ async def test_a_placed_pods_job_id_label_stays(client: KubeClient, create_pod: 
     with pytest.raises(errors.Conflict):
         await writes.patch_pod(client, gated, patches.label_job_id(gated, JobId(4712)))
 
-    assert placed == await objects.get_pod(client, gated.namespace, "a")
+    assert placed == await decode.get_pod(client, gated.namespace, "a")
 
 
 async def test_end_pod_ends_a_gated_pod_as_disrupted(
@@ -201,7 +201,7 @@ async def test_end_pod_is_refused_when_the_pod_has_changed_in_any_way(
         )
 
     assert 409 == refusal.value.status
-    now = await objects.get_pod(client, created.namespace, "a")
+    now = await decode.get_pod(client, created.namespace, "a")
     assert (Phase.PENDING, assigned.resource_version) == (now.phase, now.resource_version)
 
 

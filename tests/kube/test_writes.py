@@ -9,7 +9,7 @@ from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, PodUid
 from bridge.domain.model.leases import LeaseRecord
 from bridge.domain.model.objects import Owner
-from bridge.kube import errors, objects, patches, writes
+from bridge.kube import decode, errors, objects, patches, writes
 from bridge.kube.client import KubeClient
 from bridge.kube.events import Event, EventType, Reporter, create_event
 from bridge.kube.leases import KubeLeases
@@ -31,7 +31,7 @@ async def test_bind_binds_and_may_be_repeated(client: KubeClient, create_pod: Cr
             client, namespace=created.namespace, name="a", uid=created.uid, kube_node=HERE
         )
 
-    assert HERE == (await objects.get_pod(client, created.namespace, "a")).kube_node
+    assert HERE == (await decode.get_pod(client, created.namespace, "a")).kube_node
 
 
 async def test_bind_to_another_node_is_refused(client: KubeClient, create_pod: CreatePod) -> None:
@@ -54,7 +54,7 @@ async def test_bind_of_a_gated_pod_or_a_namesake_is_a_conflict(
             await writes.bind(client, namespace=gated.namespace, name=name, uid=uid, kube_node=HERE)
         assert not isinstance(refusal.value, errors.AlreadyBound)
 
-    assert not (await objects.get_pod(client, free.namespace, "free")).is_bound
+    assert not (await decode.get_pod(client, free.namespace, "free")).is_bound
 
 
 async def test_bind_of_a_pod_that_is_gone_says_so(client: KubeClient, namespace: str) -> None:
@@ -69,12 +69,12 @@ async def test_delete_is_for_one_uid_and_may_be_repeated(
     where = {"namespace": created.namespace, "name": "a"}
 
     await writes.delete_pod(client, **where, uid=OTHER_UID, grace_s=0)
-    assert not (await objects.get_pod(client, created.namespace, "a")).is_deleting
+    assert not (await decode.get_pod(client, created.namespace, "a")).is_deleting
 
     for _ in range(2):
         await writes.delete_pod(client, **where, uid=created.uid, grace_s=0)
     with pytest.raises(errors.NotFound):
-        await objects.get_pod(client, created.namespace, "a")
+        await decode.get_pod(client, created.namespace, "a")
 
 
 async def test_delete_of_one_version_leaves_any_other_alone(
@@ -90,10 +90,10 @@ async def test_delete_of_one_version_leaves_any_other_alone(
 
     with pytest.raises(errors.Conflict):
         await delete(created.resource_version)
-    assert not (await objects.get_pod(client, created.namespace, "a")).is_deleting
+    assert not (await decode.get_pod(client, created.namespace, "a")).is_deleting
 
     await delete(labelled.resource_version)
-    assert (await objects.get_pod(client, created.namespace, "a")).is_deleting
+    assert (await decode.get_pod(client, created.namespace, "a")).is_deleting
 
 
 async def test_events_are_what_kubectl_describe_shows(
@@ -109,9 +109,9 @@ async def test_events_are_what_kubectl_describe_shows(
     )
     reporter = Reporter(controller="slurm-bridge.dev/extender", instance="extender-0")
 
-    await create_event(client, created, event, by=reporter)
+    await create_event(client, created.about, event, by=reporter)
     node = await kube_nodes.read(client, THERE)
-    await create_event(client, node, replace(event, note="seen on the node"), by=reporter)
+    await create_event(client, node.about, replace(event, note="seen on the node"), by=reporter)
 
     shown = control_plane.kubectl("describe", "pod", "a", "-n", created.namespace)
     line = next(line for line in shown.splitlines() if "InvalidAccount" in line)

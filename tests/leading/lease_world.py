@@ -17,7 +17,7 @@ from bridge.domain.errors import PeerError
 from bridge.domain.model.leases import LeaseRecord
 from bridge.leading import lease, several
 from bridge.process.metrics import Metrics
-from bridge.settings.schema import LeaderElection
+from bridge.settings.sections import LeaderElection
 from tests.virtual_time import VirtualClock, World
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import pytest
 from bridge.domain.model.leases import LeaseRecord
 from bridge.leading import lease
 from bridge.leading.lease import Accession, Claim
-from bridge.settings.schema import RENEW_JITTER, LeaderElection
+from bridge.settings.sections import RENEW_JITTER, LeaderElection
 from tests.leading.lease_world import EXTENDER, SETTINGS, Election, Fate, Reign
 from tests.virtual_time import EPOCH
 

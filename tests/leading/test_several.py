@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bridge.domain.model.leases import LeaseRecord
 from bridge.leading import several
 from bridge.leading.lease import Accession
-from bridge.settings.schema import RENEW_JITTER
+from bridge.settings.sections import RENEW_JITTER
 from tests.leading import lease_faults
 from tests.leading.lease_faults import CALM_AT_S, FREEZES, SETTLED_AT_S, TIGHT, Trouble
 from tests.leading.lease_world import (

@@ -27,7 +27,7 @@ from bridge.leading.workqueue import WorkQueue
 from bridge.process import liveness
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
-from bridge.settings.schema import RENEW_JITTER, LeaderElection
+from bridge.settings.sections import RENEW_JITTER, LeaderElection
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED, Election, Fate
 from tests.virtual_time import VirtualClock

@@ -26,7 +26,8 @@ from bridge.reconcile import program
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
 from bridge.reconcile.set_aside import SetAside
-from bridge.settings.schema import LeaderElection, Settings
+from bridge.settings.schema import Settings
+from bridge.settings.sections import LeaderElection
 from bridge.settings.slurm import Slurm
 from bridge.slurm.client import SlurmClient
 from controllers import __main__ as controllers

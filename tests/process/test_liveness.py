@@ -10,7 +10,7 @@ from bridge.process import health, lifetime, liveness
 from bridge.process.health import Health
 from bridge.process.liveness import Liveness
 from bridge.process.metrics import Metrics
-from bridge.settings.schema import RENEW_JITTER, LeaderElection
+from bridge.settings.sections import RENEW_JITTER, LeaderElection
 from slurmclient.transport.exchange import Reply
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED

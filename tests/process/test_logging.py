@@ -10,7 +10,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from bridge.process import logging
-from bridge.settings.schema import Log
+from bridge.settings.sections import Log
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3MDAwMDAwMDB9.c2lnbmF0dXJl"
 

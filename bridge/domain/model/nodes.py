@@ -7,6 +7,7 @@ from datetime import datetime
 
 from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
+from bridge.domain.oddities import About
 
 NAME_TAKEN = "NameTaken"
 """Reason of the condition on a node whose Slurm name belongs to another node."""
@@ -70,6 +71,11 @@ class KubeNodeFacts:
     allocatable: Allocatable = field(default_factory=Allocatable)
     internal_ip: str = ""
     """The first address of type InternalIP; "" while the kubelet has reported none."""
+
+    @property
+    def about(self) -> About:
+        """The node, for an Event about it."""
+        return About(kind="Node", name=self.name, uid=self.uid)
 
     def condition(self, kind: str) -> NodeCondition | None:
         """Return the condition of that type, or None."""

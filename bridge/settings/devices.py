@@ -1,0 +1,41 @@
+"""Types of settings about devices: profiles, and classes by the resource that stands for them."""
+
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from bridge.domain.model.claims import by_class
+from bridge.domain.model.claims import profiles as device_profiles
+from bridge.settings.values import parse_json
+
+
+def profiles(settings: dict[str, str]) -> dict[str, str]:
+    """Check that device profiles can be read, and told apart."""
+    device_profiles.read(settings)
+    return settings
+
+
+Profiles = Annotated[
+    dict[str, Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(:[A-Za-z0-9_.-]+)?$")]],
+    BeforeValidator(parse_json),
+    AfterValidator(profiles),
+]
+
+
+_RESOURCE = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+
+
+ClassNames = Annotated[
+    dict[
+        Annotated[str, Field(pattern=_RESOURCE)],
+        Annotated[str, Field(pattern=rf"^{by_class.CLASS}$")],
+    ],
+    BeforeValidator(parse_json),
+]
+"""Extended resources, and the DeviceClass that each stands for."""
+
+
+CLASSES: Final = (
+    "Resource names by which pods may ask for the devices of a DeviceClass, and that class: what kube-scheduler knows as a "
+    "class's extendedResourceName. Such a request becomes a claim, whatever device plugins report."
+)
