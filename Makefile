@@ -1,7 +1,7 @@
 # Everything that developers and CI run. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := agent bridge webhook extender controllers leader jobs cluster slurmcli sandbox benchmarks client exporter deploy docs tests
+SOURCES := agent bridge webhook extender controllers leader jobs cluster slurmcli slurmruntime sandbox benchmarks client exporter deploy docs tests
 
 .PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices soak-operator bench bench-table bench-scale fmt docs site manifests lock image slurm-images release clean
 

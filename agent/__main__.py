@@ -10,20 +10,20 @@ from agent import machine
 from agent.cgroups import Cgroups
 from agent.pinner import Pinner
 from bridge import __version__
-from bridge.domain import names
-from bridge.domain.model.objects import KubeObject
-from bridge.kube import resource
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.resource import ResourceKind
-from bridge.kube.watch import Reflector
-from bridge.process import health, lifetime, logging
-from bridge.process.health import Health
-from bridge.process.lifetime import Service
-from bridge.process.metrics import Metrics
-from bridge.process.serve import bind
 from bridge.settings import configuration
 from bridge.settings.schema import Settings
+from slurmruntime.kube import resource
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.resource import ResourceKind
+from slurmruntime.kube.watch import Reflector
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.process import health, lifetime, logging
+from slurmruntime.process.health import Health
+from slurmruntime.process.lifetime import Service
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.process.serve import bind
+from slurmruntime.values import names
 
 _CONNECTIONS = 2
 PODS = ResourceKind(

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridge.domain.ids import PodUid
 from bridge.domain.model.cores import cpu_list
+from slurmruntime.values.ids import PodUid
 
 _CPUS = "cpuset.cpus"
 _EFFECTIVE = "cpuset.cpus.effective"

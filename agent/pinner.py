@@ -18,13 +18,13 @@ from pathlib import Path
 import structlog
 
 from agent.cgroups import Cgroups, NoCpusets
-from bridge.domain import backoff, names
-from bridge.domain.ids import PodUid
 from bridge.domain.model.cores import cpu_list, pinning
 from bridge.domain.model.cores.pinning import Unpinned
-from bridge.domain.model.objects import KubeObject
-from bridge.kube.cache import Cache
-from bridge.process.metrics.agents import AgentMetrics
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.process.metrics.agents import AgentMetrics
+from slurmruntime.values import backoff, names
+from slurmruntime.values.ids import PodUid
 
 _FIRST_PAUSE = timedelta(seconds=0.05)
 _PINNED = "pinned"

@@ -19,11 +19,11 @@ from benchmarks import apiserver, columns, micro, profiling, report, results, sc
 from benchmarks.meter import Meter
 from benchmarks.results import Machine, Run, Shape
 from benchmarks.scenarios import Stage
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import KubeError
-from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import KubeError
+from slurmruntime.process.clock import SystemClock
 
 _REQUEST_TIMEOUT_S = 60.0
 

@@ -17,8 +17,8 @@ from benchmarks import apiserver, columns, report, scenarios
 from benchmarks.meter import Meter
 from benchmarks.results import Shape
 from benchmarks.scenarios import Stage
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
+from slurmruntime.kube.client import KubeClient
 
 _REQUEST_TIMEOUT_S = 120.0
 _NODES = 20

@@ -13,8 +13,8 @@ from benchmarks import meter
 from benchmarks.load import MERGE_PATCH, Moment, Pods, at_once
 from benchmarks.results import ApiWork, Idle, Spread
 from benchmarks.scenarios import API_PODS, Stage
-from bridge.kube.client import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 from sandbox.errors import SandboxError
+from slurmruntime.kube.client import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 
 PLAIN, BRIDGED = "kube-scheduler alone", "through us"
 CREATE, UPDATE, STATUS, DELETE = "CREATE", "an annotation", "a status", "DELETE"

@@ -13,10 +13,10 @@ from typing import TypeVar
 import msgspec
 
 from benchmarks.results import Micro
-from bridge.kube import resource
-from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.reconcile.nodes import bound_to
+from slurmruntime.kube import resource
+from slurmruntime.kube.cache import Cache
 
 T = TypeVar("T")
 

@@ -13,12 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bridge.domain import hostlist, names
 from bridge.domain.admission import review
-from bridge.domain.faults import Refused
-from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode
 from bridge.domain.lifecycle import breaker, orphans
-from bridge.domain.model.affinity import NodeTerm, Requirement, Toleration
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import fillers
@@ -29,8 +25,12 @@ from bridge.domain.request.effective import Gathered, effective
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from bridge.domain.workloads import claims, workload
 from bridge.kube import decode
-from bridge.kube.errors import Malformed
-from bridge.leading.lanes import Lanes
+from slurmruntime.kube.errors import Malformed
+from slurmruntime.leading.lanes import Lanes
+from slurmruntime.model.affinity import NodeTerm, Requirement, Toleration
+from slurmruntime.values import hostlist, names
+from slurmruntime.values.faults import Refused
+from slurmruntime.values.ids import JobId, KubeNode, PodUid, SlurmNode
 from tests.make import gangs, lives, placing
 from tests.make import members as groups
 from webhook import answers, wire

@@ -24,11 +24,11 @@ from rich.console import Console
 
 from benchmarks import many_ended
 from benchmarks.meter import cpu_s
-from bridge.domain import names
-from bridge.process.clock import SystemClock
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.values import names
 
 _NAMESPACE = "endings"
 _PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"

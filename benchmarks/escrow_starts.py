@@ -19,10 +19,10 @@ from typing import Annotated
 
 import typer
 
-from bridge.domain import names
 from sandbox import escrow
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 
 _NAMESPACE = "starts"
 _PATIENCE_S = 60.0

@@ -22,10 +22,10 @@ from benchmarks import report
 from benchmarks.load import Moment, Pods
 from benchmarks.meter import SERVICES
 from benchmarks.results import Spread
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.options import Options
+from slurmruntime.kube.client import KubeClient
 from tests.soak.flood import KINDS
 
 FLOODS: Mapping[str, int] = {

@@ -23,12 +23,12 @@ from benchmarks import meter, report
 from benchmarks.load import Moment, Pods
 from benchmarks.meter import SERVICES, Meter
 from benchmarks.results import Usage
-from bridge.domain import names
-from bridge.kube.client import KubeClient
-from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.options import Options
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.values import names
 
 _NODE_CPUS = 8
 _SETTLE_S = 10.0

@@ -15,10 +15,10 @@ from typing import Self
 import msgspec
 
 from benchmarks.results import Spread, spread
-from bridge.domain import names
-from bridge.kube import errors
-from bridge.kube.client import JSON, KubeClient
 from sandbox.errors import SandboxError
+from slurmruntime.kube import errors
+from slurmruntime.kube.client import JSON, KubeClient
+from slurmruntime.values import names
 
 MERGE_PATCH = "application/merge-patch+json"
 PLAYED = "sandbox.slurm-bridge.dev"

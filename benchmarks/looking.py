@@ -22,9 +22,9 @@ from rich.console import Console
 
 from benchmarks.meter import SERVICES, cpu_s
 from benchmarks.results import spread
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 
 _NAMESPACE = "looking"
 _PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"

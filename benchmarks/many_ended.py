@@ -17,8 +17,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.meter import cpu_s
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, KubeNode, PodUid, WorkloadKey, alone_key
 from bridge.domain.lifecycle import breaker
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Evict
@@ -29,17 +27,19 @@ from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past
-from bridge.process.clock import SystemClock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.settings.schema import Controllers, PlacementSection
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.listed import listing
 from sandbox import nss
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, KubeNode, PodUid, WorkloadKey, alone_key
 
 _CLUSTER = ClusterId("benchmark")
 _NODE_CPUS = 256

@@ -17,10 +17,10 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.results import Usage
-from bridge.process.health import EXPOSITION_S
 from sandbox.client import Sandbox
 from sandbox.control import PartStatus
 from sandbox.errors import SandboxError
+from slurmruntime.process.health import EXPOSITION_S
 
 SERVICES = ("webhook", "extender", "controllers")
 """Our services, in Python."""

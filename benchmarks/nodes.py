@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.meter import Meter, Reading, between
-from bridge.domain import names
-from bridge.process.clock import SystemClock
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.values import names
 
 _POLL_S = 0.2
 _AT_ONCE = 16

@@ -12,13 +12,13 @@ from typing import Any
 
 import httpx
 
-from bridge.domain import names
-from bridge.domain.names import REQUEST_PREFIX
 from sandbox import nss
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.slurm_rest import API, credentials
+from slurmruntime.values import names
+from slurmruntime.values.names import REQUEST_PREFIX
 
 Manifest = dict[str, Any]
 

@@ -17,11 +17,11 @@ from rich.table import Table
 from benchmarks import odd_things, report
 from benchmarks.load import Moment, Pods
 from benchmarks.results import Spread
-from bridge.domain import names
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.options import Options
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values import names
 
 TIMES = 1.2
 """Goal: medians grow by so much at most."""

@@ -31,11 +31,6 @@ from rich.console import Console
 from benchmarks import figures
 from benchmarks.figures import Figure
 from benchmarks.meter import cpu_s, peak_memory_mib
-from bridge.domain.faults import Refused
-from bridge.domain.oddities import UNHEARD
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.watch import Reflector
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.definitions import definitions
@@ -46,6 +41,11 @@ from sandbox import ports
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from slurmclient.fake import FakeSlurm
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.watch import Reflector
+from slurmruntime.values.faults import Refused
+from slurmruntime.values.oddities import UNHEARD
 
 _NAMESPACE: Final = "slurm"
 _API: Final = f"/apis/slinky.slurm.net/v1beta1/namespaces/{_NAMESPACE}"

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.domain import names
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 
 _NODE = "real-0"
 _NAMESPACES = {"plain": {}, "bridged": {names.ENABLED_LABEL: "true"}}

@@ -18,10 +18,10 @@ from typing import Any
 
 import httpx
 
-from bridge.domain import names
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 
 _NAMESPACE = "restarts"
 _CREATORS = 4

@@ -19,10 +19,10 @@ from benchmarks import columns, meter
 from benchmarks.load import Moment, Pods
 from benchmarks.meter import Meter, Reading
 from benchmarks.results import Phase, Shape, Spread
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.options import Options
+from slurmruntime.kube.client import KubeClient
 
 PLAIN = "kube-scheduler alone"
 BOUND = "through us"

@@ -26,19 +26,19 @@ from rich.table import Table
 
 from benchmarks import slurm_job_objects
 from benchmarks.meter import SERVICES, Meter, cpu_s
-from bridge.domain import names
-from bridge.domain.ids import JobId
-from bridge.domain.oddities import UNHEARD
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.watch import Reflector
 from bridge.slurm import jobs as slurm_jobs
-from bridge.slurm.client import SlurmClient
 from jobs.controller import resource
 from jobs.objects.slurmjob import OURS, SlurmJobObject
 from sandbox import nss
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.watch import Reflector
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId
+from slurmruntime.values.oddities import UNHEARD
 
 _NAMESPACE, _ATTIC = "jobs", "attic"
 """Where jobs run, and where those lie that ended long ago: that one is not Slurm's, so no webhook is asked."""

@@ -6,9 +6,6 @@ import sys
 from datetime import timedelta
 from functools import partial
 
-from bridge.leading.lease import Accession
-from bridge.process import lifetime, logging
-from bridge.process.lifetime import Service
 from bridge.reconcile.program import opened
 from bridge.settings import configuration
 from bridge.settings.operator import OperatorSection
@@ -24,6 +21,9 @@ from cluster.objects.nodeset import NodeSetObject
 from cluster.rendering.node_sets.nodeset import worker_templates
 from cluster.rendering.site import ControlSite, NetworkSite, ServedNamespaces, SlurmImages
 from cluster.whole.assembly import SlurmClusters
+from slurmruntime.leading.lease import Accession
+from slurmruntime.process import lifetime, logging
+from slurmruntime.process.lifetime import Service
 
 
 def main() -> int:

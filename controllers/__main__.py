@@ -6,7 +6,6 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.breaker import Limits
 from bridge.domain.lifecycle.decision import Deadlines
@@ -18,17 +17,13 @@ from bridge.domain.nodes.spec import Publishing
 from bridge.domain.observation.binding import Bindings
 from bridge.escrow import service as escrow
 from bridge.escrow.news import News
-from bridge.leading.lease import Accession
-from bridge.leading.workqueue import WorkQueue
-from bridge.process import lifetime, logging
-from bridge.process.lifetime import Service
-from bridge.process.policy_file import PolicyFile
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Common, Leadership
 from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
+from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
 from controllers.nodes.controller import NodeController
 from controllers.nodes.fillers import Fillers
@@ -42,6 +37,11 @@ from controllers.pods.restoring import Restorer
 from controllers.pods.side import Endings, wake_with_nodes, watch_bindings
 from controllers.webhook.certificates import Certificates, Issued
 from controllers.webhook.selftest import SelfTest
+from slurmruntime.leading.lease import Accession
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process import lifetime, logging
+from slurmruntime.process.lifetime import Service
+from slurmruntime.values.ids import SlurmNode
 
 if TYPE_CHECKING:
     from jobs.controller.assembly import SlurmJobs

@@ -19,13 +19,13 @@ from typing import Any
 
 import yaml
 
-from bridge.domain import names
 from bridge.domain.workloads import kinds
 from cluster.objects import definitions as cluster_definitions
 from deploy.operator_rights import common, serving
 from jobs.objects.definition import definition
 from jobs.sylabs.definition import definitions
 from sandbox import assets
+from slurmruntime.values import names
 
 DEPLOY = Path(__file__).parent
 FILE = DEPLOY / "manifests/slurm-bridge.yaml"

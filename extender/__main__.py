@@ -6,36 +6,25 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
-from bridge.domain import names
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.profiles import Profiles
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
-from bridge.domain.oddities import About
 from bridge.escrow import service as escrow
 from bridge.escrow.news import News
-from bridge.kube import events
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
-from bridge.kube.events import Event, EventType
-from bridge.kube.objects import Objects
 from bridge.kube.volumes import Volumes
-from bridge.leading.lease import Accession
-from bridge.process import apart, lifetime, logging
-from bridge.process.lifetime import Service
-from bridge.process.policy_file import PolicyFile
-from bridge.process.serve import bind, serve
-from bridge.process.tls import ServerTls
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.kicker import Kicker
 from bridge.reconcile.leadership import Common, Leadership
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
+from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
-from bridge.slurm import inspection, kick, operators
+from bridge.slurm import inspection, kick
 from extender import app
 from extender.binder import Binder
 from extender.claims.asking import ClaimAsker, Templates, WithTemplates
@@ -48,6 +37,18 @@ from extender.owners import Owners
 from extender.side import Placement
 from extender.submitting import Submitter
 from extender.volumes import ClaimReader
+from slurmruntime.kube import events
+from slurmruntime.kube.events import Event, EventType
+from slurmruntime.kube.objects import Objects
+from slurmruntime.leading.lease import Accession
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.process import apart, lifetime, logging
+from slurmruntime.process.lifetime import Service
+from slurmruntime.process.serve import bind, serve
+from slurmruntime.process.tls import ServerTls
+from slurmruntime.slurm import operators
+from slurmruntime.values import names
+from slurmruntime.values.oddities import About
 
 
 def main() -> int:

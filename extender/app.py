@@ -14,14 +14,15 @@ from typing import TypeVar
 from fastapi import FastAPI, Request, Response
 
 from bridge.domain.admission import binding as placement
-from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.pods import Pod
 from bridge.escrow.shares import LastLook, no_look
-from bridge.kube import decode, errors, writes
-from bridge.kube.client import KubeClient
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
+from bridge.kube import decode, writes
 from extender import wire
+from slurmruntime.kube import errors
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.ids import KubeNode, PodUid
 
 T = TypeVar("T")
 

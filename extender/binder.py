@@ -10,26 +10,26 @@ import random
 from datetime import timedelta
 from typing import assert_never
 
-from bridge.domain import names
 from bridge.domain.admission import binder
 from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
-from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.pods import Pod
-from bridge.domain.oddities import About, Oddities
 from bridge.escrow.shares import LastLook, no_look
 from bridge.kube import patches, writes
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import AlreadyBound, Forbidden, NotFound, Rejected
-from bridge.leading import worker
-from bridge.leading.worker import Aside
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from extender.claims.known import KnownClaims
 from extender.nodes import Bridged
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import AlreadyBound, Forbidden, NotFound, Rejected
+from slurmruntime.leading import worker
+from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, PodUid
+from slurmruntime.values.oddities import About, Oddities
 
 _LOOK_AGAIN = timedelta(seconds=1)
 """News of Slurm and of nodes causes no event of the pod."""

@@ -7,8 +7,6 @@ Owners, namespace labels, Slurm's nodes.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from bridge.domain.faults import Fault
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution
@@ -16,13 +14,15 @@ from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.effective import Gathered, former, with_a_say
 from bridge.domain.request.rules import Policy
 from bridge.domain.workloads.workload import Workload
-from bridge.kube import errors, objects
-from bridge.kube.client import KubeClient
-from bridge.process.clock import Clock
 from extender.claims.asking import ClaimAsker
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.volumes import ClaimReader
+from slurmruntime.kube import errors, objects
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import Clock
+from slurmruntime.values.faults import Fault
+from slurmruntime.values.ids import SlurmNode
 
 _REMEMBERED_S = 30.0
 _REMEMBERED = 4096

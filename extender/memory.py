@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from bridge.domain.model.objects import KubeObject
+from slurmruntime.model.objects import KubeObject
 
 K = TypeVar("K")
 A = TypeVar("A", bound=Hashable)

@@ -6,23 +6,23 @@ Where a pod may go, and whether it fits.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.decision import Fit
-from bridge.domain.model import nodes
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
 from bridge.domain.nodes import vacating
 from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
-from bridge.kube.cache import Cache
-from bridge.process.clock import Clock
 from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import nodes as slurm_nodes
-from bridge.slurm.client import SlurmClient
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.process.clock import Clock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode
 
 _POOL_LASTS_S = 10.0
 """Maximum age of Slurm's node list for a new submit; the fit check catches nodes that have changed

@@ -9,17 +9,17 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from bridge.domain.errors import PeerError
-from bridge.domain.model.objects import KubeObject, Owner, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.request.overrides import effectless
 from bridge.domain.workloads import claims
 from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import Membership
-from bridge.kube import errors
-from bridge.kube.objects import Objects
-from bridge.process.clock import Clock
 from extender.memory import MOST, Failures, Memory
+from slurmruntime.kube import errors
+from slurmruntime.kube.objects import Objects
+from slurmruntime.model.objects import KubeObject, Owner, Reference
+from slurmruntime.process.clock import Clock
+from slurmruntime.values.errors import PeerError
 
 Warn = Callable[[KubeObject, str], Awaitable[None]]
 

@@ -6,27 +6,27 @@ A pod is the leader's from CREATE until the patch that removes our gate, its del
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 from bridge.domain.lifecycle import rules
 from bridge.domain.lifecycle.actions import Cause
 from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.unbindable import Unbindable
 from bridge.domain.observation.view import Past, View
 from bridge.domain.request import fit
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
-from bridge.kube.cache import Cache
-from bridge.leading.lease import Accession
-from bridge.process.clock import Clock
 from bridge.reconcile.placeholders import Placeholders
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.submitting import Submitter
+from slurmruntime.kube.cache import Cache
+from slurmruntime.leading.lease import Accession
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.process.clock import Clock
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 
 _HANDOVER = timedelta(seconds=2)
 """A pod created less than this before we led may have been handled by our predecessor: clocks

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from bridge.domain.faults import Refused
-from bridge.domain.ids import JobId, PodUid, WorkloadKey, alone_key
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.refusals import Refusals, SharedRefusals
@@ -17,13 +15,16 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution, overrides, revision
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.effective import effective
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm import errors, jobs
-from bridge.slurm.client import SlurmClient
+from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from extender.gathering import Gatherer
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm import errors
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.faults import Refused
+from slurmruntime.values.ids import JobId, PodUid, WorkloadKey, alone_key
 
 _log = structlog.get_logger(__name__)
 

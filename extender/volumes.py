@@ -4,8 +4,8 @@ import structlog
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.model.volumes import ClaimFacts, Claims, Reach, StorageClass
-from bridge.kube import errors
 from bridge.kube.volumes import Volumes
+from slurmruntime.kube import errors
 
 _log = structlog.get_logger(__name__)
 

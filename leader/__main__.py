@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from bridge.domain.lifecycle.decision import Actor
 from bridge.escrow import service as escrow
 from bridge.escrow.news import News
-from bridge.leading.lease import Accession
-from bridge.process import lifetime, logging
-from bridge.process.lifetime import Service
-from bridge.process.policy_file import PolicyFile
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Common
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration
 from bridge.settings.configuration import Sources
+from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
 from controllers import __main__ as controllers
 from extender import __main__ as extender
+from slurmruntime.leading.lease import Accession
+from slurmruntime.process import lifetime, logging
+from slurmruntime.process.lifetime import Service
 
 if TYPE_CHECKING:
     from jobs.controller.assembly import SlurmJobs

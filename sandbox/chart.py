@@ -17,12 +17,12 @@ from typing import Any
 
 import yaml
 
-from bridge.domain import names
 from sandbox import identity, kubeconfig, kubernetes, nss, pki, slurm_conf
 from sandbox.api import Api, ApiError
 from sandbox.errors import SandboxError
 from sandbox.identity import Identity
 from sandbox.instance import Instance, make_folder, write_private
+from slurmruntime.values import names
 
 CHART = Path(__file__).parents[1] / "deploy" / "chart"
 NAMESPACE = names.RELEASE_NAMESPACE

@@ -18,7 +18,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from bridge.process.clock import SystemClock
 from sandbox import control, detours, environment, instance, kubernetes, launch, running, slurm_rest
 from sandbox.api import Api
 from sandbox.control import PartStatus, Reply, Request
@@ -28,6 +27,7 @@ from sandbox.instance import SUPERVISOR, Instance
 from sandbox.options import Options
 from sandbox.process import tail
 from sandbox.realnodes import box, inside
+from slurmruntime.process.clock import SystemClock
 
 _POLL_S = 0.05
 _COMMAND_TIMEOUT_S = 60.0

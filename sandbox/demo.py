@@ -13,13 +13,13 @@ from typing import Annotated
 import typer
 import yaml
 
-from bridge.domain import names
 from sandbox import machine
 from sandbox.client import Sandbox
 from sandbox.demo_pods import on_real_nodes
 from sandbox.demo_screen import Screen, Source
 from sandbox.errors import SandboxError
 from sandbox.options import Options
+from slurmruntime.values import names
 
 NAMESPACE = "research"
 MANIFEST = Path(__file__).with_name("demo.yaml")

@@ -15,13 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bridge.domain import names
 from sandbox import identity, kubernetes, probes
 from sandbox.api import Api
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
 from sandbox.part import Part
 from sandbox.slurm_conf import PARTITION
+from slurmruntime.values import names
 
 STAGES = Path(__file__).parent / "stages"
 GPU_RESOURCE = "nvidia.com/gpu"

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from bridge.process.pki import usage
+from slurmruntime.process.pki import usage
 
 LIFETIME = timedelta(days=365)
 _CLOCK_SKEW = timedelta(hours=1)

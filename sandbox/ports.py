@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from bridge.process.clock import SystemClock
+from slurmruntime.process.clock import SystemClock
 
 LOWEST = 10_000
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
-from bridge.process.clock import SystemClock
 from sandbox import control, instance
 from sandbox.assembly import assemble
 from sandbox.assets import Asset, AssetName
@@ -21,6 +20,7 @@ from sandbox.options import Options
 from sandbox.realnodes import network, remains
 from sandbox.realnodes.network import Network
 from sandbox.supervisor import Supervisor
+from slurmruntime.process.clock import SystemClock
 
 _STOP_TIMEOUT_S = 60.0
 _POLL_S = 0.05

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bridge import __version__
 from bridge.domain.diagnosis.queue import QueuedJob
-from bridge.domain.errors import PeerError
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import ConfigurationError
 from bridge.slurm import queue
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError
 from slurmcli import output
 from slurmcli.line.options import Way
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import ConfigurationError
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError
+from slurmruntime.values.errors import PeerError
 
 if TYPE_CHECKING:
-    from bridge.domain.model.nodes import SlurmNodeFacts
+    from slurmruntime.model.nodes import SlurmNodeFacts
 
 _TIMEOUT_S = 10.0
 

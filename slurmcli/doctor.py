@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rich.text import Text
 
-from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Finding, Severity
@@ -19,6 +18,7 @@ from slurmcli.clusters import operator
 from slurmcli.examine_kube import KubeExaminer
 from slurmcli.line.options import FormatOption, ReleaseNamespace, Way
 from slurmcli.output import Format
+from slurmruntime.values import names
 
 FAULTY = 2
 """Exit code."""

@@ -8,9 +8,9 @@ import msgspec
 
 from bridge.domain.diagnosis.doctor import keys
 from bridge.domain.diagnosis.doctor.keys import RoleGrant
-from bridge.kube import paths
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import NotFound
+from slurmruntime.kube import paths
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import NotFound
 
 Json = Mapping[str, Any]
 

@@ -9,23 +9,24 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from bridge.domain import names
 from bridge.domain.admission import selftest
 from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.diagnosis.doctor.rights import CLAIM_RIGHTS, RIGHTS, Right
-from bridge.domain.ids import ClusterId, KubeNode
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.cores import agents
-from bridge.domain.model.nodes import KubeNodeFacts, is_hybrid
 from bridge.domain.observation import clocks
-from bridge.kube import lists, node_objects, paths, writes
+from bridge.kube import writes
 from bridge.kube.claims.resource_claims import CLASSES
 from bridge.kube.claims.slices import SLICES
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import Forbidden, KubeError, NotFound
 from bridge.settings.schema import Settings
 from slurmcli import examine_keys, installation
 from slurmcli.installation import OURS, Installation, config_map, excluded_namespaces
+from slurmruntime.kube import lists, node_objects, paths
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import Forbidden, KubeError, NotFound
+from slurmruntime.model.nodes import KubeNodeFacts, is_hybrid
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, KubeNode
 
 Json = Mapping[str, Any]
 T = TypeVar("T")

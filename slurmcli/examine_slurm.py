@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bridge.domain.diagnosis.doctor.slurm import Host, SlurmFacts, Trouble
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.observation import clocks
 from bridge.slurm import inspection, nodes
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError, TooOld, Unauthorized, Unavailable
 from slurmclient.transport.jwt import expires_at
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError, TooOld, Unauthorized, Unavailable
 
 
 async def examine(

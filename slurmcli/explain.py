@@ -19,14 +19,11 @@ import typer
 import yaml
 from rich.text import Text
 
-from bridge.domain import caps, names
+from bridge.domain import caps
 from bridge.domain.diagnosis import explained, namespaces
 from bridge.domain.diagnosis.explained import Explained
-from bridge.domain.faults import Refused
-from bridge.domain.ids import PodUid
 from bridge.domain.model.claims import asking, profiles
 from bridge.domain.model.claims.profiles import Profiles
-from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates, expected, manifests, overrides
@@ -40,11 +37,9 @@ from bridge.domain.workloads import claims, workload
 from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
-from bridge.kube import decode, lists, node_objects, objects, paths
+from bridge.kube import decode
 from bridge.kube.claims.claimed import ClaimsOfManifest
-from bridge.kube.errors import Forbidden, KubeError, NotFound
-from bridge.kube.objects import Objects
-from bridge.process import policy_file as policy
+from bridge.settings import policy_file as policy
 from bridge.settings import request_defaults
 from bridge.slurm import encode
 from slurmcli import access, output
@@ -52,6 +47,13 @@ from slurmcli.access import Access
 from slurmcli.installation import Installation, excluded_namespaces
 from slurmcli.line.options import FormatOption, Namespace, ReleaseNamespace, Way
 from slurmcli.output import Format
+from slurmruntime.kube import lists, node_objects, objects, paths
+from slurmruntime.kube.errors import Forbidden, KubeError, NotFound
+from slurmruntime.kube.objects import Objects
+from slurmruntime.model.objects import KubeObject, Reference
+from slurmruntime.values import names
+from slurmruntime.values.faults import Refused
+from slurmruntime.values.ids import PodUid
 
 REFUSED = 2
 """Exit code."""

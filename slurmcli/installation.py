@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import yaml
 
-from bridge.domain import names, quantities
 from bridge.domain.diagnosis import namespaces
-from bridge.domain.ids import ClusterId, KubeNode
 from bridge.domain.model.cores import agents as node_agents
 from bridge.domain.model.devices import gres
-from bridge.kube import decode, lists, objects, paths
-from bridge.kube.client import KubeClient
-from bridge.kube.connecting.kubeconfig import SAFE
-from bridge.kube.errors import Forbidden, NotFound
+from bridge.kube import decode
+from slurmruntime.kube import lists, objects, paths
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import Forbidden, NotFound
+from slurmruntime.kube.kubeconfig.kubeconfig import SAFE
+from slurmruntime.values import names, quantities
+from slurmruntime.values.ids import ClusterId, KubeNode
 
 if TYPE_CHECKING:
     from bridge.settings.schema import Settings
@@ -148,8 +149,8 @@ async def config_map(client: KubeClient, namespace: str, *, component: str, key:
 
 
 def _parsed(text: str, namespace: str) -> "tuple[Settings | None, Sequence[str]]":
-    from bridge.settings import sources  # noqa: PLC0415  # pydantic takes longer than most commands
     from bridge.settings.schema import ENV_PREFIX, Settings  # noqa: PLC0415  # as above
+    from slurmruntime.settings import sources  # noqa: PLC0415  # pydantic takes longer than most commands
 
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(text)

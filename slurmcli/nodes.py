@@ -3,16 +3,17 @@
 import asyncio
 import sys
 
-from bridge.domain import names
 from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.overview import NodeRow
 from bridge.domain.model.pods import BoundPod
-from bridge.kube import decode, lists, node_objects
-from bridge.kube.errors import Forbidden
+from bridge.kube import decode
 from slurmcli import access, installation, output
 from slurmcli.access import Access
 from slurmcli.line.options import FormatOption, ReleaseNamespace, Way
 from slurmcli.output import Format, TableColumn
+from slurmruntime.kube import lists, node_objects
+from slurmruntime.kube.errors import Forbidden
+from slurmruntime.values import names
 
 MISMATCH = 2
 """Exit code."""

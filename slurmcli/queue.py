@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
-from bridge.domain import names
 from bridge.domain.diagnosis import queue
 from bridge.domain.diagnosis.queue import QueueEntry
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, lists
+from bridge.kube import decode
 from slurmcli import access, installation, output
 from slurmcli.access import Access
 from slurmcli.line.declaring import Option
 from slurmcli.line.options import FormatOption, Namespace, ReleaseNamespace, Way
 from slurmcli.output import Format, TableColumn
+from slurmruntime.kube import lists
+from slurmruntime.values import names
 
 COLUMNS = (
     TableColumn("NAMESPACE", "namespace"),

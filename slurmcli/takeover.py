@@ -12,22 +12,23 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from bridge.domain import names
 from bridge.domain.diagnosis import takeover
 from bridge.domain.diagnosis.takeover import CancelJob, Leave, LetGo, Step, TakeOver
-from bridge.domain.errors import PeerError
-from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.model import grant
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, lists, node_objects, objects, takeover_patches, writes
+from bridge.kube import decode, takeover_patches, writes
 from bridge.slurm import jobs, marked, nodes
-from bridge.slurm.client import SlurmClient
 from slurmcli import access, output
 from slurmcli.access import Access
 from slurmcli.line.options import FormatOption, Way
 from slurmcli.output import Format, TableColumn
+from slurmruntime.kube import lists, node_objects, objects
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values import names
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.ids import ClusterId, JobId
 
 LEFT = 2
 """Exit code."""

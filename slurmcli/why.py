@@ -8,18 +8,19 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
-from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
 from bridge.domain.model.claims.values import ResourceClaim
-from bridge.kube import decode, objects
-from bridge.kube.errors import Forbidden, KubeError, NotFound
+from bridge.kube import decode
 from slurmcli import access, installation, output
 from slurmcli.access import Access
 from slurmcli.batch.finding import job_named
 from slurmcli.line.declaring import Operand
 from slurmcli.line.options import FormatOption, Namespace, ReleaseNamespace, Way
 from slurmcli.output import Format
+from slurmruntime.kube import objects
+from slurmruntime.kube.errors import Forbidden, KubeError, NotFound
+from slurmruntime.values import names
 
 WAITS = 3
 """Exit code."""

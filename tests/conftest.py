@@ -18,9 +18,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.servers import fresh_namespace, running_sandbox
 
 pytest_plugins = ["tests.sharing", "tests.spending"]

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import uvloop
 
-from bridge.process.clock import SystemClock
 from sandbox import kubernetes, pki
 from sandbox.client import Sandbox
+from slurmruntime.process.clock import SystemClock
 from tests.faults import Proxy, http_message, slurm_message
 
 PEERS = ("apiserver", "slurmrestd", "slurmctld")

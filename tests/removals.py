@@ -78,7 +78,7 @@ REMOVALS = [
     ),
     Removal(
         name="an etcd that went backwards",
-        file="bridge/kube/watch.py",
+        file="slurmruntime/kube/watch.py",
         before="if self._was_interrupted and await self._went_backwards():",
         after="if False:",
         test="tests/kube/test_watch.py::test_after_a_restore_of_etcd_what_is_undone_is_forgotten",
@@ -92,7 +92,7 @@ REMOVALS = [
     ),
     Removal(
         name="a leader whose work does not end",
-        file="bridge/leading/lease.py",
+        file="slurmruntime/leading/lease.py",
         before="""\
                     doom = asyncio.get_running_loop().call_later(
                         _UNWINDING_S, self._give_up, give_up
@@ -108,7 +108,7 @@ REMOVALS = [
     ),
     Removal(
         name="graces of centuries",
-        file="bridge/domain/numbers.py",
+        file="slurmruntime/values/numbers.py",
         before="    return within(number, 0, LONGEST_S)",
         after="    return number",
         test="tests/integration/test_odd_objects.py::test_a_delete_with_a_grace_of_centuries_stops_nobody",

@@ -24,7 +24,7 @@ class NothingLeft(AssertionError):
 
 
 class VirtualClock:
-    """A `bridge.process.clock.Clock` of the running virtual loop."""
+    """A `slurmruntime.process.clock.Clock` of the running virtual loop."""
 
     def __init__(self, *, wrong_by: timedelta = timedelta(0)) -> None:
         """wrong_by: how far its wall clock is off; its monotonic clock begins somewhere else, too."""

@@ -5,19 +5,19 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 
-from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
-from bridge.process import health, lifetime, logging
-from bridge.process.clock import Clock, SystemClock
-from bridge.process.health import Health
-from bridge.process.lifetime import Service
-from bridge.process.metrics import Metrics
-from bridge.process.policy_file import PolicyFile
-from bridge.process.serve import bind, serve
-from bridge.process.tls import ServerTls
 from bridge.settings import configuration, request_defaults, slurm_jobs
 from bridge.settings.configuration import Sources
+from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
+from slurmruntime.process import health, lifetime, logging
+from slurmruntime.process.clock import Clock, SystemClock
+from slurmruntime.process.health import Health
+from slurmruntime.process.lifetime import Service
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.process.serve import bind, serve
+from slurmruntime.process.tls import ServerTls
+from slurmruntime.values.ids import ClusterId
 from webhook import app
 from webhook.app import PodReviewer
 from webhook.reviewing import Reviewer

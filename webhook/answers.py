@@ -11,7 +11,7 @@ from http import HTTPStatus
 import msgspec
 
 from bridge.domain.admission.review import Verdict
-from bridge.domain.faults import Fault, shortened, told
+from slurmruntime.values.faults import Fault, shortened, told
 from webhook.wire import API_VERSION
 
 

@@ -16,10 +16,10 @@ from fastapi import FastAPI, Request, Response
 from bridge.domain.admission import keeping, selftest
 from bridge.domain.admission import review as admission
 from bridge.domain.admission.review import Draft, Verdict
-from bridge.domain.faults import shortened
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import POD, Policy
-from bridge.process.metrics import Metrics
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.faults import shortened
 from webhook import answers, wire
 from webhook.apart import BusyError, ReviewsApart
 from webhook.reviewing import Look, Reviewed, Reviewer

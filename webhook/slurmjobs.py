@@ -7,7 +7,6 @@ from typing import TypeVar
 import msgspec
 
 from bridge.domain.request.rules import Policy
-from bridge.process.clock import Clock
 from bridge.settings.sylabs import SylabsSection
 from jobs.admission import foreign
 from jobs.admission import review as admission
@@ -15,6 +14,7 @@ from jobs.objects import slurmjob
 from jobs.objects.slurmjob import JobResource
 from jobs.sylabs.job import KINDS, SylabsResource, TranslatedJob
 from jobs.sylabs.site import SylabsSite
+from slurmruntime.process.clock import Clock
 from webhook import wire
 from webhook.reviewing import Reviewed
 

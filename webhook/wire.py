@@ -12,12 +12,12 @@ from bridge.domain import caps
 from bridge.domain.admission import by_class
 from bridge.domain.admission.review import Draft, PodAffinityTerm
 from bridge.domain.caps import Sizes
-from bridge.domain.faults import shortened
 from bridge.domain.model import demand
-from bridge.domain.model.affinity import Toleration
 from bridge.domain.request import permit
 from bridge.domain.request.rules import Requester
 from bridge.domain.workloads import kinds
+from slurmruntime.model.affinity import Toleration
+from slurmruntime.values.faults import shortened
 
 API_VERSION = "admission.k8s.io/v1"
 

@@ -22,10 +22,10 @@ from benchmarks.claims import figures
 from benchmarks.claims.field import DEVICES, DRIVER, Field
 from benchmarks.claims.figures import Flood, Way, Ways
 from benchmarks.goals import Goal
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.options import Options
+from slurmruntime.kube.client import KubeClient
 
 _NODE_CPUS = 8
 _WARM_UP_PODS = 20

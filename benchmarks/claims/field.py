@@ -13,9 +13,9 @@ from benchmarks import meter
 from benchmarks.claims.figures import Flood, served_writes
 from benchmarks.load import Moment, Pods
 from benchmarks.meter import Meter, Reading
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
+from slurmruntime.kube.client import KubeClient
 
 DRIVER = "gpu.example.com"
 DEVICES = 4

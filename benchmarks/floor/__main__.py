@@ -19,9 +19,9 @@ import uvloop
 from benchmarks.floor.client import FINALIZER, GATE
 from benchmarks.load import Moment, Pods
 from benchmarks.meter import cpu_s
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.kube.client import KubeClient
 
 _WARM_UP = 20
 _NODE_CPUS = 8

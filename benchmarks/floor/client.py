@@ -13,14 +13,15 @@ import msgspec
 import typer
 import uvloop
 
-from bridge.domain.ids import JobId
 from bridge.domain.lifecycle.actions import Outcome
-from bridge.kube.client import JSON_PATCH, KubeClient
-from bridge.slurm import complete, kick, submission, wire
-from bridge.slurm.client import SlurmClient
+from bridge.slurm import complete, kick
 from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.kick import EndedJob
 from bridge.slurm.listed import listing
+from slurmruntime.kube.client import JSON_PATCH, KubeClient
+from slurmruntime.slurm import submission, wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import JobId
 
 FINALIZER = GATE = "floor.test/waits"
 _CONNECTIONS = 64

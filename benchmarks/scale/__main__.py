@@ -25,11 +25,11 @@ from benchmarks.meter import SERVICES, Meter, Reading, between
 from benchmarks.results import Usage
 from benchmarks.scale import costs
 from benchmarks.scale.size import CONF, Size
-from bridge.domain import names
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from slurmclient import Client, TokenFile
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values import names
 
 _USUAL = Size()
 _AT_ONCE = 8

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from bridge.domain import names
-from bridge.domain.faults import Fault
+from slurmruntime.values import names
+from slurmruntime.values.faults import Fault
 
 SECTION = "caps"
 """The section of the settings."""

@@ -17,10 +17,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from bridge.domain.ids import JobId
 from bridge.escrow.tokens import Tokens
-from bridge.process.metrics import Metrics
-from bridge.process.serve import BodyLimit
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.process.serve import BodyLimit
+from slurmruntime.values.ids import JobId
 
 MOST_CONNECTIONS = 512
 """One for each job that waits. Beyond it, the one that waits longest is closed, and asks again."""

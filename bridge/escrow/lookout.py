@@ -4,18 +4,18 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from bridge.domain.ids import JobId, SlurmNode
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation import lingering
 from bridge.escrow import shares
-from bridge.kube.cache import Cache
-from bridge.process.clock import Clock, pause
 from bridge.reconcile.nodes import taken_by
 from bridge.slurm.allocated import launches
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.process.clock import Clock, pause
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError
+from slurmruntime.values.ids import JobId, SlurmNode
 
 _AT_A_TIME = 4
 """Looks at Slurm, however many jobs wait: pods and nodes are read over the same connections."""

@@ -7,13 +7,13 @@ alone is read, a few times, and all of ours once it has left CONFIGURING.
 import asyncio
 from collections.abc import Collection
 
-from bridge.domain.ids import JobId
-from bridge.process import liveness
-from bridge.process.clock import Clock, pause
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError
 from bridge.slurm.listed import listing
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock, pause
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError
+from slurmruntime.values.ids import JobId
 
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.2

@@ -5,18 +5,18 @@ from functools import partial
 
 import structlog
 
-from bridge.domain.ids import JobId
 from bridge.escrow import door, shares
 from bridge.escrow.lookout import Lookout
 from bridge.escrow.news import News
 from bridge.escrow.shares import LastLook
 from bridge.escrow.tokens import Tokens
-from bridge.process.clock import pause
-from bridge.process.lifetime import Service
-from bridge.process.serve import bind, serve
-from bridge.process.tls import ServerTls, Unusable
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
+from slurmruntime.process.clock import pause
+from slurmruntime.process.lifetime import Service
+from slurmruntime.process.serve import bind, serve
+from slurmruntime.process.tls import ServerTls, Unusable
+from slurmruntime.values.ids import JobId
 
 HOLD_S = 10.0
 """How long a question is open before it is asked again: proxies close silent connections after a minute."""

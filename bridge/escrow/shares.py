@@ -2,16 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Collection
 
-from bridge.domain.ids import JobId, KubeNode, PodUid
-from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube.cache import Cache
 from bridge.slurm import decode
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError
 from bridge.slurm.listed import listing
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError
+from slurmruntime.values.ids import JobId, KubeNode, PodUid
 
 LastLook = Callable[[Pod, KubeNode], Awaitable[str]]
 """Returns why a pod that has its node must not be bound to it any more; "" if it may."""

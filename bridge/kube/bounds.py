@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from bridge.domain import caps, names
+from bridge.domain import caps
 from bridge.domain.caps import Sizes
 from bridge.domain.model.claims import asking
 from bridge.domain.model.claims.values import PodClaim
-from bridge.kube import meta, wire
+from bridge.kube import wire
+from slurmruntime.kube import meta
+from slurmruntime.values import names
 
 T = TypeVar("T")
 

@@ -9,14 +9,15 @@ from typing import TypeVar
 
 import msgspec
 
-from bridge.domain import numbers
-from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model import demand, pods
-from bridge.domain.model.affinity import NodeTerm, Requirement, Toleration
 from bridge.domain.model.demand import Demand
-from bridge.kube import bounds, containers, odd_numbers, paths, wire
-from bridge.kube.client import KubeClient
-from bridge.kube.resource import Json, ResourceKind, owner, read
+from bridge.kube import bounds, containers, odd_numbers, wire
+from slurmruntime.kube import paths
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.resource import Json, ResourceKind, owner, read
+from slurmruntime.model.affinity import NodeTerm, Requirement, Toleration
+from slurmruntime.values import numbers
+from slurmruntime.values.ids import KubeNode, PodUid
 
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 """Set by the kubelet on the mirror pod of a static pod."""

@@ -6,9 +6,10 @@ They are clamped or ignored, and reported to the pod's owner.
 from collections.abc import Iterator
 from datetime import datetime
 
-from bridge.domain import names, numbers
-from bridge.domain.faults import Fault
-from bridge.kube import meta, wire
+from bridge.kube import wire
+from slurmruntime.kube import meta
+from slurmruntime.values import names, numbers
+from slurmruntime.values.faults import Fault
 
 _SHOWN = 80
 """Characters of a faulty value that a message quotes."""

@@ -19,15 +19,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from bridge.domain import names
-from bridge.domain.faults import shortened
-from bridge.domain.ids import JobId, KubeNode, Sluid
 from bridge.domain.lifecycle.actions import Cause, Place
-from bridge.domain.model import json_patch
-from bridge.domain.model.json_patch import Operation
-from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, Taint
 from bridge.domain.model.pods import Phase, Pod
-from bridge.kube.meta import rfc3339
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.model import json_patch
+from slurmruntime.model.json_patch import Operation
+from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, Taint
+from slurmruntime.values import names
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.ids import JobId, KubeNode, Sluid
 
 
 @dataclass(frozen=True, slots=True)

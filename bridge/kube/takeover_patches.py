@@ -1,12 +1,12 @@
 """What `take-over` writes on pods: guarded like `bridge.kube.patches`."""
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, Sluid
 from bridge.domain.lifecycle.actions import Place
-from bridge.domain.model import json_patch
-from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.pods import Pod
 from bridge.kube.patches import JsonPatch
+from slurmruntime.model import json_patch
+from slurmruntime.model.json_patch import Operation
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, Sluid
 
 
 def placed(

@@ -2,10 +2,11 @@
 
 import msgspec
 
-from bridge.domain.model.affinity import NodeTerm, Requirement
 from bridge.domain.model.volumes import Reach, StorageClass, VolumeClaim
-from bridge.kube import decode, meta, paths, resource, wire
-from bridge.kube.client import KubeClient
+from bridge.kube import decode, wire
+from slurmruntime.kube import meta, paths, resource
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.model.affinity import NodeTerm, Requirement
 
 _MOST_TERMS = 64
 """Alternatives of one volume; more are not looked at, and kube-scheduler decides."""

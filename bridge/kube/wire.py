@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from bridge.domain.model.pods import Phase
-from bridge.kube.meta import Condition, Metadata, Struct
+from slurmruntime.kube.meta import Condition, Metadata, Struct
 
 
 class Named(Struct):

@@ -10,12 +10,13 @@ from typing import assert_never
 import msgspec
 
 from bridge.domain.admission.selftest import Marks
-from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors, meta, node_objects, patches, paths, resource, wire
-from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
+from bridge.kube import decode, patches, wire
 from bridge.kube.patches import JsonPatch, MergePatch, Patch
+from slurmruntime.kube import errors, meta, node_objects, paths, resource
+from slurmruntime.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values.ids import KubeNode, PodUid
 
 
 class _Metadata(meta.Struct):

@@ -10,9 +10,6 @@ from typing import Protocol, assert_never
 
 import structlog
 
-from bridge.domain import names
-from bridge.domain.errors import PeerError
-from bridge.domain.ids import WorkloadKey
 from bridge.domain.lifecycle import durations
 from bridge.domain.lifecycle.actions import (
     Action,
@@ -37,16 +34,20 @@ from bridge.domain.lifecycle.actions import (
 from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.kube import errors as kube_errors
-from bridge.kube import events, patches, writes
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.events import Event, EventType, Reporter
+from bridge.kube import patches, writes
 from bridge.kube.patches import Patch
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholder_writes import PlaceholderWrites, WorkloadWrites
 from bridge.reconcile.placeholders import Placeholders
+from slurmruntime.kube import errors as kube_errors
+from slurmruntime.kube import events
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.events import Event, EventType, Reporter
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.ids import WorkloadKey
 
 _log = structlog.get_logger(__name__)
 

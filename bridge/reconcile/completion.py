@@ -13,11 +13,11 @@ import structlog
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import SlurmJob
-from bridge.process.clock import Clock
 from bridge.slurm import complete, jobs
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import ControllerHosts
-from bridge.slurm.errors import LostReply, Unavailable
+from slurmruntime.process.clock import Clock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import LostReply, Unavailable
 
 _log = structlog.get_logger(__name__)
 

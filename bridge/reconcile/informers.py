@@ -9,20 +9,20 @@ import asyncio
 from collections.abc import Collection
 from typing import Any
 
-from bridge.domain import names
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, ResourceSlice
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
-from bridge.domain.oddities import Oddities
-from bridge.kube.cache import Cache, Share
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES
 from bridge.kube.claims.slices import SLICES
 from bridge.kube.decode import BOUND_PODS, PODS
-from bridge.kube.node_objects import NODES
-from bridge.kube.watch import Reflector
-from bridge.process import clock, liveness
-from bridge.process.lifetime import Service
 from bridge.reconcile.program import Program
+from slurmruntime.kube.cache import Cache, Share
+from slurmruntime.kube.node_objects import NODES
+from slurmruntime.kube.watch import Reflector
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.process import clock, liveness
+from slurmruntime.process.lifetime import Service
+from slurmruntime.values import names
+from slurmruntime.values.oddities import Oddities
 
 _TRY_AGAIN_S = 60.0
 

@@ -12,10 +12,10 @@ import structlog
 
 from bridge.domain.observation import kicks
 from bridge.domain.observation.kicks import WantedKicks
-from bridge.process import liveness
-from bridge.process.clock import Clock, pause
-from bridge.slurm.errors import SlurmError
 from bridge.slurm.kick import EndedJob
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock, pause
+from slurmruntime.slurm.errors import SlurmError
 
 _log = structlog.get_logger(__name__)
 

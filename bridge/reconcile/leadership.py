@@ -6,12 +6,7 @@ A process leads one of the two sides, or both (`leader`).
 import asyncio
 from collections.abc import Callable, Collection
 
-from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.lifecycle.decision import Actor, Deadlines
-from bridge.domain.oddities import About
-from bridge.kube import events
-from bridge.kube.events import Event, EventType
-from bridge.leading.workqueue import WorkQueue
 from bridge.reconcile import set_aside
 from bridge.reconcile.actuator import Actuator, CpuTeller, DeviceGiver
 from bridge.reconcile.informers import Mirror
@@ -27,6 +22,11 @@ from bridge.reconcile.program import Program
 from bridge.reconcile.reading.readings import Readings
 from bridge.reconcile.side import Side
 from bridge.slurm.discovery import Discovery
+from slurmruntime.kube import events
+from slurmruntime.kube.events import Event, EventType
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
+from slurmruntime.values.oddities import About
 
 _PATIENCE_S = 2.0
 """How long a new job may be pending before the controllers look at it: they have no use for it

@@ -14,31 +14,31 @@ from datetime import datetime, timedelta
 
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
-from bridge.domain.errors import PeerError
 from bridge.domain.gang import decide
 from bridge.domain.gang.decide import Decisions, Look, Plan, Sight
 from bridge.domain.gang.members import Claims
-from bridge.domain.ids import JobId, PodUid, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.lifecycle.pins import Pins
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Past
-from bridge.domain.oddities import UNHEARD, About, Oddities
 from bridge.domain.workloads import membership
-from bridge.kube.cache import Cache
-from bridge.kube.errors import Forbidden, Rejected
-from bridge.leading import worker
-from bridge.leading.worker import Aside
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.actuator import Actuator, NotGiven
 from bridge.reconcile.members import Members
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.side import Side
 from bridge.reconcile.situations import Situations
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.errors import Forbidden, Rejected
+from slurmruntime.leading import worker
+from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.ids import JobId, PodUid, WorkloadKey
+from slurmruntime.values.oddities import UNHEARD, About, Oddities
 
 _REST_S = 2.0
 """Delay before the next look at a workload without urgent work: everything that happens until then

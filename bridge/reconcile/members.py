@@ -1,6 +1,5 @@
 """An index of the observed pods by workload, and of which of them this side acts on."""
 
-from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.deletions import Deletions
@@ -8,6 +7,7 @@ from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Groups
 from bridge.reconcile.side import Side
+from slurmruntime.values.ids import PodUid, WorkloadKey
 
 
 class Members:

@@ -1,11 +1,11 @@
 """The node index: nodes by either name, whether they are gone for good, and pods by node."""
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
-from bridge.kube.cache import Cache
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, SlurmNode
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 """Taint set by an administrator on a machine that is certainly off: its containers no longer run

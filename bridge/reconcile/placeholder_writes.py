@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
-from bridge.domain.ids import JobId, Sluid, WorkloadKey
 from bridge.domain.lifecycle import amendments, outcome
 from bridge.domain.lifecycle.actions import (
     Cancel,
@@ -28,12 +27,13 @@ from bridge.domain.lifecycle.actions import (
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube import decode
-from bridge.kube import errors as kube_errors
-from bridge.kube.client import KubeClient
 from bridge.reconcile.completion import Completer
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
+from slurmruntime.kube import errors as kube_errors
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import JobId, Sluid, WorkloadKey
 
 SubmitFor = Callable[[Pod, Submit], Awaitable[None]]
 """Submits a placeholder. Only the extender can do that, as only it places pods."""

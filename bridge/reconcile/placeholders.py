@@ -16,18 +16,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from bridge.domain.ids import JobId, PodUid, WorkloadKey
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.turns import Round, Turns
 from bridge.domain.observation.view import Book, Concerns, Past, View
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.reading.audience import Audience, Wants
 from bridge.reconcile.reading.readings import Readings
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.snapshot import Snapshot
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.ids import JobId, PodUid, WorkloadKey
 
 Wake = Callable[[WorkloadKey], None]
 """Told of each workload that has news, or that waited for a reading."""

@@ -15,33 +15,33 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from bridge import __version__
-from bridge.domain import backoff
-from bridge.domain.ids import ClusterId
 from bridge.domain.observation.pace import Pace
-from bridge.kube import objects
-from bridge.kube.client import KubeClient, OnCall
-from bridge.kube.connecting.credentials import Credentials
-from bridge.kube.errors import Unavailable
-from bridge.kube.events import Reporter
-from bridge.kube.leases import KubeLeases
-from bridge.leading import lease, several
-from bridge.process import health, lifetime, liveness
-from bridge.process.clock import Clock, SystemClock
-from bridge.process.health import Health
-from bridge.process.lifetime import Service, StartAfresh
-from bridge.process.liveness import Liveness
-from bridge.process.metrics import Metrics
-from bridge.process.serve import bind
-from bridge.process.token_watch import TokenWatch
 from bridge.reconcile.completion import Completer
-from bridge.reconcile.reaching import opening
-from bridge.reconcile.reaching.finding import ControllerName
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.respond import Responder
 from slurmclient import Tls
+from slurmruntime.endpoints import opening
+from slurmruntime.endpoints.finding import ControllerName
+from slurmruntime.kube import objects
+from slurmruntime.kube.client import KubeClient, OnCall
+from slurmruntime.kube.errors import Unavailable
+from slurmruntime.kube.events import Reporter
+from slurmruntime.kube.kubeconfig.credentials import Credentials
+from slurmruntime.kube.leases import KubeLeases
+from slurmruntime.leading import lease, several
+from slurmruntime.process import health, lifetime, liveness
+from slurmruntime.process.clock import Clock, SystemClock
+from slurmruntime.process.health import Health
+from slurmruntime.process.lifetime import Service, StartAfresh
+from slurmruntime.process.liveness import Liveness
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.process.serve import bind
+from slurmruntime.process.token_watch import TokenWatch
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values import backoff
+from slurmruntime.values.ids import ClusterId
 
 _CONNECTIONS = 64
 _LEASE_CONNECTIONS = 2

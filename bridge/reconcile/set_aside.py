@@ -20,16 +20,16 @@ from dataclasses import dataclass
 
 import structlog
 
-from bridge.domain import faults
-from bridge.domain.errors import PeerError
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor
 from bridge.domain.model.pods import Pod
-from bridge.domain.oddities import About, Kind
-from bridge.kube.cache import Callback
-from bridge.process import liveness
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
+from slurmruntime.kube.cache import Callback
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import faults
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.oddities import About, Kind
 
 _log = structlog.get_logger(__name__)
 

@@ -3,14 +3,14 @@
 from datetime import datetime
 from typing import Protocol
 
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads.membership import Membership
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 
 
 class Side(Protocol):

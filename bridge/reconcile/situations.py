@@ -6,14 +6,14 @@ Since when (for deadlines), and how many pods are in each (for metrics).
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import View
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.ids import PodUid
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

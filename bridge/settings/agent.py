@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from bridge.domain import quantities
-from bridge.settings.values import Seconds, Section
+from slurmruntime.settings.values import Seconds, Section
+from slurmruntime.values import quantities
 
 
 class AgentSection(Section):

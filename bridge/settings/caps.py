@@ -6,7 +6,7 @@ from pydantic import Field
 
 from bridge.domain import caps
 from bridge.domain.caps import Caps
-from bridge.settings.values import Section
+from slurmruntime.settings.values import Section
 
 
 def _cap(name: str) -> Any:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridge.settings import reference
-from bridge.settings import sources as settings_sources
 from bridge.settings.schema import ENV_PREFIX, Settings
+from slurmruntime.settings import sources as settings_sources
 
 SECRETS_DIR_VARIABLE = "SLURM_BRIDGE_SECRETS_DIR"
 

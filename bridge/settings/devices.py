@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from bridge.domain.model.claims import by_class
 from bridge.domain.model.claims import profiles as device_profiles
-from bridge.settings.values import parse_json
+from slurmruntime.settings.values import parse_json
 
 
 def profiles(settings: dict[str, str]) -> dict[str, str]:

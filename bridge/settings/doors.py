@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from bridge.settings import values as settings_values
-from bridge.settings.values import Address, Section
+from slurmruntime.settings import values as settings_values
+from slurmruntime.settings.values import Address, Section
 
 
 class TlsServer(Section):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from bridge.settings.values import Count, Section, TextMap, parse_json, split
+from slurmruntime.settings.values import Count, Section, TextMap, parse_json, split
 
 
 class OperatorSection(Section):

@@ -12,7 +12,7 @@ import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from bridge.settings import values as settings_values
+from slurmruntime.settings import values as settings_values
 
 UNITS = {
     "_s": "seconds",

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Mapping
 
-from bridge.domain import quantities
-from bridge.domain.ids import ClusterId
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.request.build import Defaults
 from bridge.settings.schema import Settings
+from slurmruntime.values import quantities
+from slurmruntime.values.ids import ClusterId
 
 
 def of(settings: Settings, cluster: ClusterId) -> Defaults:

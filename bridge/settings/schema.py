@@ -14,7 +14,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from bridge.domain import names
 from bridge.domain.model.devices import gres
 from bridge.domain.request.rules import RESERVED
 from bridge.settings import agent as settings_agent
@@ -22,17 +21,18 @@ from bridge.settings import devices as settings_devices
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference
 from bridge.settings import sylabs as settings_sylabs
-from bridge.settings import values as settings_values
 from bridge.settings.agent import AgentSection
 from bridge.settings.caps import CapsSection
 from bridge.settings.doors import EscrowSection, Extender, Webhook
 from bridge.settings.operator import OperatorSection
 from bridge.settings.policy import OptionalField, RuleSection
-from bridge.settings.sections import HealthSection, LeaderElection, Log
 from bridge.settings.slurm import Slurm
 from bridge.settings.slurm_jobs import SlurmJobsSection
 from bridge.settings.sylabs import SylabsSection
-from bridge.settings.values import Amount, Count, Seconds, Section
+from slurmruntime.settings import values as settings_values
+from slurmruntime.settings.sections import HealthSection, LeaderElection, Log
+from slurmruntime.settings.values import Amount, Count, Seconds, Section
+from slurmruntime.values import names
 
 ENV_PREFIX = "SLURM_BRIDGE_"
 

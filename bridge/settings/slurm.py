@@ -4,9 +4,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from bridge.domain import quantities
-from bridge.settings import values as settings_values
-from bridge.settings.values import Count, Hosts, HttpUrls, Port, Seconds, Section
+from slurmruntime.settings import values as settings_values
+from slurmruntime.settings.values import Count, Hosts, HttpUrls, Port, Seconds, Section
+from slurmruntime.values import quantities
 
 
 class Slurm(Section):

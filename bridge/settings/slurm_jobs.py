@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field
 
-from bridge.settings.values import Section
+from slurmruntime.settings.values import Section
 
 
 def zone(name: str) -> tzinfo:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from bridge.settings import values
-from bridge.settings.values import Section, TextMap
+from slurmruntime.settings import values
+from slurmruntime.settings.values import Section, TextMap
 
 _PLACE = re.compile(r"([A-Za-z0-9.:-]+:)?/.*")
 _CLAIM = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?(/(?!.*(^|/)\.\.(/|$)).*)?")

@@ -7,11 +7,11 @@ its state; since v0.0.45 their SLUIDs tell them apart.
 
 from datetime import UTC, datetime
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle.evidence import AccountedJob, Numbering
-from bridge.slurm import wire
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Malformed
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed
+from slurmruntime.values.ids import JobId, Sluid
 
 
 async def record(client: SlurmClient, id_: JobId, *, sluid: Sluid | None) -> AccountedJob | None:

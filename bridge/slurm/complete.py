@@ -23,10 +23,11 @@ from typing import Final
 
 from typing_extensions import override
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle.actions import Outcome
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import (
+from bridge.slurm.jobs import Ending
+from slurmclient import Tls
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import (
     ALREADY_DONE,
     AUTHENTICATION,
     IN_STANDBY,
@@ -38,8 +39,7 @@ from bridge.slurm.errors import (
     Unavailable,
     classify,
 )
-from bridge.slurm.jobs import Ending
-from slurmclient import Tls
+from slurmruntime.values.ids import JobId, Sluid
 
 REQUEST_COMPLETE_JOB_ALLOCATION: Final = 5017
 RESPONSE_SLURM_RC: Final = 8001
@@ -139,7 +139,7 @@ async def complete(
         InStandby: no slurmctld is in charge.
         LostReply: the job may have been ended; a retry is harmless.
         Unauthorized: the token does not belong to the job's owner, SlurmUser or root.
-        SlurmError: classified by `bridge.slurm.errors`.
+        SlurmError: classified by `slurmruntime.slurm.errors`.
     """
     protocol = protocol_for((await client.dialect()).release_number)
     with client.observed(OPERATION):

@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
-from bridge.domain import hostlist
-from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.model import allocation, grant, identities
 from bridge.domain.model.allocation import Component, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.nodes import SlurmNodeFacts
-from bridge.slurm import wire
 from bridge.slurm.allocated import devices, granted
 from slurmclient.wire.reading import Decoded
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.slurm import wire
+from slurmruntime.values import hostlist
+from slurmruntime.values.ids import ClusterId, JobId, Sluid, SlurmNode, WorkloadKey
 
 EXTERNAL_JOB: Final = "EXTERNAL_JOB"
 

@@ -19,16 +19,13 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.observation.clocks import ClockReading
-from bridge.slurm import decode, jobs, snapshot, wire
+from bridge.slurm import decode, jobs, snapshot
 from bridge.slurm.batch_jobs.arrays import ArrayMemory
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
-from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.kick import EndedJob, ended_job
 from bridge.slurm.listed import unread
 from bridge.slurm.listed.incarnation import Incarnation
@@ -36,6 +33,10 @@ from bridge.slurm.listed.listing import JobListing, Lists
 from bridge.slurm.listed.unread import LikelyOurs, LooksAhead, OnSettled, OnUnreadable, UnreadJob
 from bridge.slurm.snapshot import Snapshot
 from slurmclient.watching.in_turn import in_turn
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed, NotFound, SlurmError
+from slurmruntime.values.ids import ClusterId, JobId
 
 _TRUSTED_S = 10.0
 """How long ids are trusted without that check, while every reading repeats the one before."""

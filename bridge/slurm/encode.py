@@ -7,12 +7,12 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from bridge.domain import hostlist
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model import identities
-from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import notation
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.values import hostlist
+from slurmruntime.values.ids import SlurmNode
 
 WORKING_DIRECTORY: Final = "/"
 """Slurm records one for every job; nothing runs there."""

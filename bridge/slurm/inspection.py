@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from bridge.domain.diagnosis.doctor.slurm import Conf, Partition, Preemption
-from bridge.slurm import wire
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError, TooOld
 from slurmclient.wire.reading import Answer
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError, TooOld
 
 
 class _Pinged(Struct, frozen=True):

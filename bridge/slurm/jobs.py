@@ -9,24 +9,20 @@ import enum
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from bridge.domain.ids import JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.model import identities
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
-from bridge.slurm import decode, encode, records, submission, wire
+from bridge.slurm import decode, encode
 from bridge.slurm.batch_jobs import decoding
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
-from bridge.slurm.errors import (
-    ALREADY_DONE,
-    INVALID_JOB_ID,
-    NotFound,
-    Rejected,
-)
-from bridge.slurm.records import JobRecord
 from bridge.slurm.updating import update
+from slurmruntime.slurm import records, submission, wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import ALREADY_DONE, INVALID_JOB_ID, NotFound, Rejected
+from slurmruntime.slurm.records import JobRecord
+from slurmruntime.values.ids import JobId, Sluid, SlurmNode, WorkloadKey
 
 
 class Ending(enum.Enum):

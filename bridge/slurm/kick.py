@@ -19,12 +19,12 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.slurm import complete
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import HAS_STEP_ID, NO_VAL, ControllerHosts
-from bridge.slurm.errors import classify
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import classify
+from slurmruntime.values.ids import JobId, Sluid
 
 MESSAGE_EPILOG_COMPLETE: Final = 6012
 OPERATION: Final = "scheduler.kick"
@@ -63,7 +63,7 @@ async def kick(client: SlurmClient, controllers: ControllerHosts, job: EndedJob)
         Unavailable: no slurmctld in charge could be reached; LostReply: or it did not answer.
         Unauthorized: the token does not belong to SlurmUser or root.
         Malformed: what answered is not slurmctld.
-        SlurmError: slurmctld refuses, classified by `bridge.slurm.errors`.
+        SlurmError: slurmctld refuses, classified by `slurmruntime.slurm.errors`.
     """
     protocol = complete.protocol_for((await client.dialect()).release_number)
     with client.observed(OPERATION):

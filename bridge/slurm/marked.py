@@ -1,17 +1,18 @@
 """Jobs that SchedMD's bridge has marked: read one as it is, write our identity into it, cancel it."""
 
-from bridge.domain import hostlist
 from bridge.domain.diagnosis.takeover import MarkedJob
-from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
-from bridge.slurm import decode, jobs, wire
-from bridge.slurm.client import SlurmClient
+from bridge.slurm import decode, jobs
 from bridge.slurm.decode import EXTERNAL_JOB
-from bridge.slurm.errors import Malformed, NotFound
 from bridge.slurm.updating import update
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Unreadable
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed, NotFound
+from slurmruntime.values import hostlist
+from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 
 
 async def read(client: SlurmClient, id_: JobId) -> MarkedJob | None:

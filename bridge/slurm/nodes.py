@@ -11,12 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain import hostlist
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import NodeReservation, SlurmNodeFacts, SlurmNodeSpec
-from bridge.slurm import decode, encode, wire
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import (
+from bridge.slurm import decode, encode
+from slurmclient.calls import answers
+from slurmclient.wire.reading import Answer
+from slurmruntime.model.nodes import NodeReservation, SlurmNodeFacts, SlurmNodeSpec
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import (
     GENERIC,
     INVALID_NODE_NAME,
     NO_RESERVATION,
@@ -27,8 +28,8 @@ from bridge.slurm.errors import (
     Rejected,
     Unavailable,
 )
-from slurmclient.calls import answers
-from slurmclient.wire.reading import Answer
+from slurmruntime.values import hostlist
+from slurmruntime.values.ids import SlurmNode
 
 
 class Creation(enum.Enum):

@@ -8,18 +8,19 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from bridge.domain import hostlist
 from bridge.domain.diagnosis.queue import QueuedJob
-from bridge.domain.hostlist import HostlistSize
-from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase
-from bridge.slurm import decode, wire
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Malformed
+from bridge.slurm import decode
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Answer, Unreadable
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed
+from slurmruntime.values import hostlist
+from slurmruntime.values.hostlist import HostlistSize
+from slurmruntime.values.ids import JobId, SlurmNode
 
 
 class _Job(Struct, frozen=True):

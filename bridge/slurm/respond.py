@@ -19,11 +19,11 @@ import struct
 from typing import Final
 
 from bridge.domain.model.devices import gres
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.slurm import complete
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import HAS_STEP_ID, NO_VAL, ControllerHosts
-from bridge.slurm.errors import TooOld, classify
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import TooOld, classify
 
 MESSAGE_NODE_REGISTRATION_STATUS: Final = 1002
 OPERATION: Final = "node.respond"
@@ -64,7 +64,7 @@ class Responder:
             Unavailable: no slurmctld in charge could be reached; LostReply: or it did not answer.
             Unauthorized: the token was refused.
             Malformed: what answered is not slurmctld.
-            SlurmError: slurmctld refuses, classified by `bridge.slurm.errors`.
+            SlurmError: slurmctld refuses, classified by `slurmruntime.slurm.errors`.
         """
         client = self._client
         protocol = complete.protocol_for((await client.dialect()).release_number)

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from bridge.domain.ids import JobId, WorkloadKey
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import SlurmJob
 from bridge.slurm.batch_jobs.arrays import ArrayMemory
+from slurmruntime.values.ids import JobId, WorkloadKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

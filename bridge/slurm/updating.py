@@ -15,12 +15,12 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
-from bridge.domain import hostlist, names
-from bridge.domain.ids import ClusterId, JobId, SlurmNode
-from bridge.domain.model import nodes as marks
-from bridge.slurm import nodes, records
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import (
+from bridge.slurm import nodes
+from slurmclient.wire.reading import Answer
+from slurmruntime.model import nodes as marks
+from slurmruntime.slurm import records
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import (
     INVALID_NODE_NAME,
     NODE_EXISTS,
     Rejected,
@@ -28,7 +28,8 @@ from bridge.slurm.errors import (
     TooOld,
     Unavailable,
 )
-from slurmclient.wire.reading import Answer
+from slurmruntime.values import hostlist, names
+from slurmruntime.values.ids import ClusterId, JobId, SlurmNode
 
 _log = structlog.get_logger(__name__)
 

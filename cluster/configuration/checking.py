@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from bridge.domain.faults import Fault
 from cluster.configuration import lines
 from cluster.configuration.lines import LONGEST_LINE, ConfLine, Setting
 from cluster.configuration.parameters import FILES, Parameter, ParameterKind
+from slurmruntime.values.faults import Fault
 
 _NUMBER = re.compile(r"(?i)^(0x[0-9a-f]+|-?[0-9]+[kmg]?|infinite|unlimited)$")
 _SWITCH: Final = frozenset({"yes", "no", "y", "n", "up", "down", "true", "false", "1", "0"})

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from bridge.domain.faults import Fault
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.objects.nodeset import NodeSetObject
+from slurmruntime.values.faults import Fault
 
 _KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _BY_RESOURCE: Final[Mapping[str, str]] = {

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from bridge.domain.faults import Fault
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
 from cluster.objects.nodeset import NodeSetObject
+from slurmruntime.values.faults import Fault
 
 _OURS: Final = frozenset(
     {"slurm.conf", "slurmdbd.conf", "slurm.key", "slurm.jwks", "jwt.key", "jwks.json"}

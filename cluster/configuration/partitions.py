@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bridge.domain import faults
 from cluster.configuration import lines
 from cluster.configuration.lines import Setting
+from slurmruntime.values import faults
 
 _DEFAULT: Final = "DEFAULT"
 """The name of lines that hold for all partitions after them."""

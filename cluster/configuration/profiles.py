@@ -6,11 +6,11 @@ Slurm has one way to track processes for all nodes (slurm.conf(5), ProctrackType
 from collections.abc import Iterator
 from typing import Final
 
-from bridge.domain.faults import Fault
 from cluster.configuration import lines
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.lines import Setting
 from cluster.objects.own.profiles import WorkerProfile, profile_of
+from slurmruntime.values.faults import Fault
 
 PRIVILEGED_CGROUP: Final = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
 PLAIN_CGROUP: Final = "CgroupPlugin=disabled\n"

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain import faults
 from cluster.configuration import lines
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.lines import Setting
+from slurmruntime.values import faults
 
 _AT_LINE: Final = re.compile(
     r"slurm(?:dbd)?\.conf:? line (\d{1,9})|\(line (\d{1,9}) [^)]*slurm(?:dbd)?\.conf\)"

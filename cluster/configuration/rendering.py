@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from bridge.domain import faults as bounds
-from bridge.domain.faults import Fault, Refused
 from cluster.configuration import checking, devices, inputs, profiles, slurm_conf
 from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
+from slurmruntime.values import faults as bounds
+from slurmruntime.values.faults import Fault, Refused
 
 MOST_BYTES: Final = 1_000_000
 """Of all files together: they are projected from ConfigMaps, and an object has 1 MiB at most."""

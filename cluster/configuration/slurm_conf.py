@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from bridge.domain.faults import Fault
 from cluster.configuration import checking, devices, lines, profiles
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.lines import ConfLine, Setting
 from cluster.configuration.parameters import SLURM_CONF, ParameterKind
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.workers import is_on_nodes
+from slurmruntime.values.faults import Fault
 
 ETC: Final = "/etc/slurm"
 LOGS: Final = "/var/log/slurm"

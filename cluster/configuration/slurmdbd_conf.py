@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from bridge.domain.faults import Fault
 from cluster.configuration import checking, lines, slurm_conf
 from cluster.configuration.refusals import WrittenLine
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.objects.accounting import AccountingObject
+from slurmruntime.values.faults import Fault
 
 FILE: Final = "slurmdbd.conf"
 _OURS_ALONE: Final = {

@@ -3,9 +3,6 @@
 import asyncio
 from typing import Final
 
-from bridge.kube.cache import Cache
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.lifetime import Service
 from bridge.reconcile.informers import trying_again, watching
 from bridge.reconcile.program import Program
 from cluster.controlplane.deciding import BodyMakers
@@ -20,6 +17,9 @@ from cluster.nodesets.owned.tried import TriedConfs
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import MADE_BY_US
 from cluster.rendering.site import ServedNamespaces
+from slurmruntime.kube.cache import Cache
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.lifetime import Service
 
 _WORKERS: Final = 2
 

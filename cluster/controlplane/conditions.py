@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from bridge.crd.conditions import ObjectCondition
-from bridge.domain import faults
 from cluster.controlplane.workload import WorkloadState
 from cluster.keys.rotation import RotationDecision
 from cluster.objects.controller import ControllerStatus
 from cluster.objects.loginset import LoginSetStatus
 from cluster.objects.parts import ConditionsOnly
 from cluster.objects.token import TokenStatus
+from slurmruntime.crd.conditions import ObjectCondition
+from slurmruntime.values import faults
 
 KEY_CONDITION: Final = "SlurmKeyRotated"
 """Of a Controller whose daemons' key was replaced, or is to be."""

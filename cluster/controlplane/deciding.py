@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bridge.domain import faults
-from bridge.domain.faults import Fault, Refused, bounded
 from cluster.configuration import changes, partitions, refusals, rendering, slurmdbd_conf
 from cluster.configuration.changes import ConfigurationChange
 from cluster.configuration.inputs import ConfigurationInputs
@@ -26,6 +24,8 @@ from cluster.rendering.controller import controller_bodies
 from cluster.rendering.loginset import login_set_bodies
 from cluster.rendering.restapi import restapi_bodies
 from cluster.rendering.site import ControlSite
+from slurmruntime.values import faults
+from slurmruntime.values.faults import Fault, Refused, bounded
 
 Bodies = Sequence[Mapping[str, Any]]
 """What Kubernetes is to have, each as server-side apply takes it."""

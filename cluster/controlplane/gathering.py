@@ -6,13 +6,6 @@ from datetime import timedelta
 
 import msgspec
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.faults import Fault, Refused, bounded
-from bridge.kube import errors, paths, resource
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.process.clock import Clock
 from cluster.configuration import refusals, slurmdbd_conf
 from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
 from cluster.configuration.rendering import ConfigurationSet
@@ -44,6 +37,13 @@ from cluster.rendering.site import (
     wanted_configuration_name,
 )
 from cluster.rendering.token import token_body, token_faults, token_place
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import errors, paths, resource
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import Clock
+from slurmruntime.values.faults import Fault, Refused, bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,18 +8,18 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain.faults import Fault
-from bridge.kube import errors
-from bridge.kube import secrets as kube_secrets
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.secrets import Secret
 from cluster.controlplane.part import WatchedPart
 from cluster.keys import rings, secrets
 from cluster.keys.naming import MADE_BYTES, KeyUse
 from cluster.keys.secrets import RandomBytes
 from cluster.objects.controller import ControllerObject
 from cluster.objects.parts import KeyOfObject
+from slurmruntime.kube import errors
+from slurmruntime.kube import secrets as kube_secrets
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.secrets import Secret
+from slurmruntime.values.faults import Fault
 
 _ANY_STEP: Final = re.compile(r".+\.[0-9]+\.jwks")
 

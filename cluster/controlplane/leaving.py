@@ -10,17 +10,17 @@ from typing import Final
 
 import msgspec
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.kube import errors, lists, paths, resource
-from bridge.kube.applying import standing, writes
-from bridge.kube.client import KubeClient
-from bridge.kube.resource import Json, ResourceKind
 from cluster.controlplane.part import PART_KINDS, WatchedPart
 from cluster.nodesets.nodeset import NODE_SET
 from cluster.objects.labels import MANAGER
 from cluster.objects.parts import API_VERSION
 from cluster.rendering.leftovers import leftovers
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import errors, lists, paths, resource
+from slurmruntime.kube.apply import standing, writes
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.resource import Json, ResourceKind
 
 _READ: Final = {
     "NodeSet": NODE_SET.plural,

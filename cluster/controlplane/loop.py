@@ -10,21 +10,6 @@ from typing import Final
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from bridge.domain import faults
-from bridge.domain.errors import PeerError
-from bridge.domain.faults import Fault, Refused
-from bridge.domain.oddities import Oddities
-from bridge.kube import errors as kube_errors
-from bridge.kube.applying import belongings
-from bridge.kube.applying.belongings import JudgedBody, Possessor
-from bridge.kube.applying.standing import Standing
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.leading import worker
-from bridge.leading.worker import Aside
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
 from cluster.controlplane import conditions, leaving, workload
 from cluster.controlplane.conditions import PartFacts
 from cluster.controlplane.deciding import Bodies, BodyMakers
@@ -50,6 +35,21 @@ from cluster.rendering.leftovers import leftovers
 from cluster.rendering.loginset import LOGIN_APP, host_keys_body, host_keys_secret
 from cluster.rendering.site import ELSEWHERE, ServedNamespaces
 from cluster.rendering.ssh import HOST_KEY_FILES
+from slurmruntime.kube import errors as kube_errors
+from slurmruntime.kube.apply import belongings
+from slurmruntime.kube.apply.belongings import JudgedBody, Possessor
+from slurmruntime.kube.apply.standing import Standing
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.leading import worker
+from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import faults
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.oddities import Oddities
 
 _log = structlog.get_logger(__name__)
 

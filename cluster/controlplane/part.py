@@ -2,13 +2,13 @@
 
 from typing import Final, TypeAlias
 
-from bridge.kube.applying.custom import CustomKind, Watched
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject, ControllerStatus
 from cluster.objects.loginset import LoginSetObject, LoginSetStatus
 from cluster.objects.parts import API_VERSION, ConditionsOnly
 from cluster.objects.restapi import RestApiObject
 from cluster.objects.token import TokenObject, TokenStatus
+from slurmruntime.kube.apply.custom import CustomKind, Watched
 
 PartObject = ControllerObject | AccountingObject | RestApiObject | LoginSetObject | TokenObject
 WatchedPart: TypeAlias = Watched[PartObject, ConditionsOnly]

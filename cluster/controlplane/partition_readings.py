@@ -5,12 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain import faults
-from bridge.domain.errors import PeerError
-from bridge.process.clock import Clock
 from bridge.slurm import inspection, nodes, queue
-from bridge.slurm.client import SlurmClient
 from cluster.configuration.partitions import (
     MOST_JOBS,
     NOT_READ,
@@ -18,6 +13,11 @@ from cluster.configuration.partitions import (
     SeenPartitions,
 )
 from cluster.nodesets.views import OpensSlurm
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.process.clock import Clock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values import faults
+from slurmruntime.values.errors import PeerError
 
 _AT_A_TIME: Final = 8
 _SOONEST_S: Final = 5.0

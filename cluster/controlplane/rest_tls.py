@@ -9,21 +9,21 @@ from typing import Final
 
 import msgspec
 
-from bridge.crd import restapis
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.faults import Fault, Refused, bounded
-from bridge.kube import errors, paths, resource
-from bridge.kube import secrets as kube_secrets
-from bridge.kube.client import KubeClient
-from bridge.kube.secrets import Secret
-from bridge.process.clock import Clock
 from cluster.keys import certificates, secrets
 from cluster.keys.certificates import WantedCertificate
 from cluster.objects.restapi import RestApiObject
 from cluster.rendering.access import tls
 from cluster.rendering.access.tls import RestTls
 from cluster.rendering.site import ControlSite
+from slurmruntime.crd import restapis
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import errors, paths, resource
+from slurmruntime.kube import secrets as kube_secrets
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.secrets import Secret
+from slurmruntime.process.clock import Clock
+from slurmruntime.values.faults import Fault, Refused, bounded
 
 _LOOKS_PER_LIFE: Final = 60
 

@@ -9,15 +9,15 @@ import msgspec
 import structlog
 from msgspec import Meta
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.errors import PeerError
-from bridge.kube import paths, resource
-from bridge.kube.client import KubeClient
-from bridge.process import clock
-from bridge.process.clock import Clock
-from bridge.process.lifetime import StartAfresh
 from cluster.objects.parts import GROUP
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import paths, resource
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process import clock
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.lifetime import StartAfresh
+from slurmruntime.values.errors import PeerError
 
 _log = structlog.get_logger(__name__)
 

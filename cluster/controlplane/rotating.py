@@ -11,13 +11,6 @@ from typing import Final
 
 import msgspec
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.kube import lists, paths, resource
-from bridge.kube.applying import writes
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.resource import ResourceKind
 from cluster.controlplane.conditions import KEY_CONDITION
 from cluster.controlplane.key_rings import KeyRing, KeyRings, is_named
 from cluster.controlplane.part import WatchedPart
@@ -30,6 +23,13 @@ from cluster.nodesets.owned import revisions
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject, ControllerStatus
 from cluster.objects.parts import KeyOfObject
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import lists, paths, resource
+from slurmruntime.kube.apply import writes
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.resource import ResourceKind
 
 _NAMING: Final = ("Controller", "Accounting")
 """Kinds whose objects name a key."""

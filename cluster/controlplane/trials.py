@@ -16,13 +16,6 @@ from typing import Final
 
 import msgspec
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.errors import PeerError
-from bridge.kube import paths, resource
-from bridge.kube.client import MERGE_PATCH, KubeClient
-from bridge.kube.errors import NotFound
-from bridge.process.clock import Clock
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.configuration.slurm_conf import node_line
 from cluster.nodesets.owned.tried import TriedConf, TriedConfs
@@ -34,6 +27,13 @@ from cluster.objects.pod_status import ContainerStatus, PodStatus
 from cluster.rendering import accounting, trying
 from cluster.rendering.body import CONFIGURATION_ANNOTATION
 from cluster.rendering.controller import RECONFIGURE
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import paths, resource
+from slurmruntime.kube.client import MERGE_PATCH, KubeClient
+from slurmruntime.kube.errors import NotFound
+from slurmruntime.process.clock import Clock
+from slurmruntime.values.errors import PeerError
 
 _MOST_PODS: Final = 5
 _MOST_LINES: Final = 3 * trying.MOST_UNFIT

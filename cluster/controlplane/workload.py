@@ -5,15 +5,15 @@ from typing import Any, Final
 
 import msgspec
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain import faults
-from bridge.kube import errors, paths, resource
-from bridge.kube.applying import writes
-from bridge.kube.client import KubeClient
-from bridge.kube.resource import ResourceKind
 from cluster.nodesets.owned import deleted_claims
 from cluster.objects.pod_status import PodStatus, why_not_ready
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import errors, paths, resource
+from slurmruntime.kube.apply import writes
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.resource import ResourceKind
+from slurmruntime.values import faults
 
 WORKLOADS: Final = frozenset({"StatefulSet", "Deployment"})
 _MOST_PODS: Final = 20

@@ -4,11 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bridge.crd.conditions import ObjectCondition
-from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.diagnosis.why import Diagnosis, Stage
-from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.diagnosis import parts, workers
 from cluster.diagnosis.parts import NamespaceObjects, SlurmInPods
 from cluster.diagnosis.workers import MISSING, UNKNOWN, InSlurm
@@ -18,6 +15,9 @@ from cluster.objects.labels import CLUSTER_LABEL, PROTECTED_LABEL, TAKE_OVER_ANN
 from cluster.objects.pod_status import why_not_ready
 from cluster.workers.choosing import REPLACED, SCALED_IN
 from cluster.workers.situation import REASON_PREFIX, PodStage
+from slurmruntime.crd.conditions import ObjectCondition
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.model.nodes import SlurmNodeFacts
 
 _MOST_JOBS: Final = 5
 """So many of a worker's jobs are named."""

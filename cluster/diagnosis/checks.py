@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bridge.crd.schema import Schema
 from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
 from cluster.diagnosis import parts
 from cluster.diagnosis.parts import NamespaceObjects
+from slurmruntime.crd.schema import Schema
 
 _MOST_NAMED: Final = 3
 _NONE: Final = "there is no Slurm in pods"

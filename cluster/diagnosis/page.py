@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bridge.crd.conditions import ObjectCondition
-from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.model.jobs import JobPhase
 from cluster.diagnosis import parts, workers
 from cluster.diagnosis.parts import NamespaceObjects, PartLine, SlurmInPods
 from cluster.diagnosis.workers import WorkerLine
+from slurmruntime.crd.conditions import ObjectCondition
+from slurmruntime.crd.metadata import ObjectMetadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

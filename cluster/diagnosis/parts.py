@@ -5,10 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from bridge.crd.conditions import ObjectCondition
-from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.diagnosis.queue import QueuedJob
-from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.controlplane.conditions import KEY_CONDITION
 from cluster.controlplane.part import PartObject, WatchedPart
 from cluster.nodesets.nodeset import WatchedNodeSet
@@ -21,6 +18,9 @@ from cluster.objects.pod_status import why_not_ready
 from cluster.objects.restapi import RestApiObject
 from cluster.objects.token import TokenObject
 from cluster.whole.slurm_cluster import WatchedCluster
+from slurmruntime.crd.conditions import ObjectCondition
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.model.nodes import SlurmNodeFacts
 
 DAEMONS: Final = {
     "Controller": "slurmctld",

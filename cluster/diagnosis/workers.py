@@ -7,12 +7,12 @@ from typing import Final
 
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.model.jobs import JobPhase
-from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.diagnosis.parts import SlurmInPods, pods_of
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.pod_status import why_not_ready
 from cluster.workers import node_states
 from cluster.workers.situation import BUSY, REASON_PREFIX, PodStage
+from slurmruntime.model.nodes import SlurmNodeFacts
 
 UNKNOWN: Final = "unknown"
 MISSING: Final = "missing"

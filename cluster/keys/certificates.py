@@ -1,6 +1,6 @@
 """The certificates that slurmrestd presents: of CAs of ours, replaced before they end, or a user's own, as they are.
 
-`bridge.domain.certificates` decides what is due when; nothing is read or written here.
+`slurmruntime.values.certificates` decides what is due when; nothing is read or written here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,11 +11,11 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
-from bridge.crd.restapis import TRUSTED
-from bridge.domain import certificates
-from bridge.domain.faults import Fault
-from bridge.process import pki
-from bridge.process.pki import Pair
+from slurmruntime.crd.restapis import TRUSTED
+from slurmruntime.process import pki
+from slurmruntime.process.pki import Pair
+from slurmruntime.values import certificates
+from slurmruntime.values.faults import Fault
 
 _CERTIFICATE, _KEY = "tls.crt", "tls.key"
 _MOST_SAID = 5

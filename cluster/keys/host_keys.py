@@ -7,9 +7,9 @@ from typing import Any, Final
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from bridge.domain.faults import Fault
-from bridge.kube.client import KubeClient
 from cluster.keys import secrets
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values.faults import Fault
 
 HostKeys = Callable[[], Awaitable[Mapping[str, bytes]]]
 """Makes new private keys and their public halves, by the names of their files."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from bridge.crd.fields import ObjectStruct
 from cluster.keys import rings
 from cluster.objects.parts import KeyOfObject
+from slurmruntime.crd.fields import ObjectStruct
 
 
 class _Item(ObjectStruct, frozen=True):

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain.faults import Fault
 from cluster.objects.accounting import AccountingSpec
 from cluster.objects.controller import ControllerSpec
 from cluster.objects.parts import KeyOfObject
+from slurmruntime.values.faults import Fault
 
 
 class KeyUse(enum.Enum):

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from bridge.domain import numbers
+from slurmruntime.values import numbers
 
 STEPS_PER_KEY: Final = 3
 MOST_STEPS: Final = 10**6

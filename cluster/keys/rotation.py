@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from bridge.domain import numbers
-from bridge.domain.faults import Fault
 from cluster.keys import rings
 from cluster.objects.labels import KEY_NUMBER_ANNOTATION
+from slurmruntime.values import numbers
+from slurmruntime.values.faults import Fault
 
 Truth = Literal["True", "False"]
 

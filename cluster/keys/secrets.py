@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from bridge.domain.faults import Fault
-from bridge.kube import errors, paths, resource
-from bridge.kube.client import KubeClient
 from cluster.keys import naming
 from cluster.keys.naming import NamedKey, SecretToMake, SeenSecret
 from cluster.objects.parts import KeyOfObject
+from slurmruntime.kube import errors, paths, resource
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values.faults import Fault
 
 RandomBytes = Callable[[int], bytes]
 """Returns so many bytes that nobody can guess."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain.faults import Fault
 from cluster.objects.parts import seconds_of
+from slurmruntime.values.faults import Fault
 
 ANYBODY: Final = "*"
 """In the settings, all namespaces, or all users but those who may do anything."""

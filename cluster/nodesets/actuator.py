@@ -8,13 +8,7 @@ from typing import Any, Final, assert_never
 
 import structlog
 
-from bridge.domain.errors import PeerError
-from bridge.domain.faults import Refused
-from bridge.domain.ids import SlurmNode
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
 from bridge.slurm import nodes
-from bridge.slurm.errors import LostReply
 from cluster.nodesets import worker_pods
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.planning import PlannedWorker
@@ -34,6 +28,12 @@ from cluster.workers.actions import (
     WorkerAction,
     WorkerDecision,
 )
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.slurm.errors import LostReply
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.faults import Refused
+from slurmruntime.values.ids import SlurmNode
 
 _log = structlog.get_logger(__name__)
 

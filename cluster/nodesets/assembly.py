@@ -3,11 +3,6 @@
 import asyncio
 from typing import Any, Final
 
-from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.kube.cache import Cache
-from bridge.kube.node_objects import NODES
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.lifetime import Service
 from bridge.reconcile.informers import trying_again, watching
 from bridge.reconcile.program import Program
 from cluster.nodesets import names
@@ -23,6 +18,11 @@ from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.views import WorkerViews
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from cluster.rendering.site import ServedNamespaces
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.node_objects import NODES
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.process.lifetime import Service
 
 _WORKERS: Final = 4
 

@@ -4,13 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from bridge.domain.faults import Refused
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.affinity import Selector
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
-from bridge.domain.names import TOPOLOGY_ANNOTATION
-from bridge.kube.cache import Cache
-from bridge.process.clock import Clock
 from cluster.nodesets import names, planning
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.nodesets.planning import NodeSetSituation
@@ -26,6 +19,13 @@ from cluster.rendering.node_sets.worker import worker_tolerations
 from cluster.workers import placing, pruning
 from cluster.workers.placing import NodePlan
 from cluster.workers.situation import SeenWorker
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model.affinity import Selector
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.process.clock import Clock
+from slurmruntime.values.faults import Refused
+from slurmruntime.values.ids import SlurmNode
+from slurmruntime.values.names import TOPOLOGY_ANNOTATION
 
 WorkerTemplates = Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | Refused]
 """Makes the pod of one of a NodeSet's workers with a step of the daemons' key, or says why there is none."""

@@ -9,19 +9,6 @@ from typing import Any
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from bridge.domain.errors import PeerError
-from bridge.domain.faults import Fault, Refused
-from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.domain.names import TOPOLOGY_ANNOTATION
-from bridge.domain.oddities import Oddities
-from bridge.kube import errors as kube_errors
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.leading import worker
-from bridge.leading.worker import Aside
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
 from cluster.nodesets import names, planning, status, troubles
 from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
 from cluster.nodesets.gathering import KeySteps, NodeSetGathering, WorkerTemplates
@@ -47,6 +34,19 @@ from cluster.rendering.site import ELSEWHERE, ServedNamespaces
 from cluster.workers import table
 from cluster.workers.placing import HOST_ANNOTATION
 from cluster.workers.situation import WorkerPolicy
+from slurmruntime.kube import errors as kube_errors
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.leading import worker
+from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.names import TOPOLOGY_ANNOTATION
+from slurmruntime.values.oddities import Oddities
 
 _log = structlog.get_logger(__name__)
 

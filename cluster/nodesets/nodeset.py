@@ -2,10 +2,10 @@
 
 from typing import Final, TypeAlias
 
-from bridge.kube.applying.custom import CustomKind, Watched
 from cluster.nodesets import names
 from cluster.objects.nodeset import NodeSetObject, NodeSetStatus
 from cluster.objects.parts import API_VERSION
+from slurmruntime.kube.apply.custom import CustomKind, Watched
 
 WatchedNodeSet: TypeAlias = Watched[NodeSetObject, NodeSetStatus]
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from bridge.domain import numbers
-from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.nodesets import names
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.labels import LOST_JOBS_ANNOTATION, PROTECTED_LABEL, WORKER_APP, selecting
@@ -19,6 +17,8 @@ from cluster.workers.choosing import REPLACED, SCALED_IN, LeavingWorker
 from cluster.workers.placing import NodePlan
 from cluster.workers.situation import BUSY, PodStage, SeenWorker, WorkerFacts
 from cluster.workers.updating import RolledWorker
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values import numbers
 
 DELETED: Final = "its NodeSet is deleted"
 OTHER_MODE: Final = "its NodeSet has another scalingMode"

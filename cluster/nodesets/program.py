@@ -2,12 +2,12 @@
 
 import asyncio
 
-from bridge.leading.lease import Accession
-from bridge.process import lifetime
 from bridge.reconcile.program import opened
 from bridge.settings.schema import Settings
 from cluster.nodesets.assembly import NodeSets
 from cluster.nodesets.gathering import KeySteps, WorkerTemplates
+from slurmruntime.leading.lease import Accession
+from slurmruntime.process import lifetime
 
 
 async def run(

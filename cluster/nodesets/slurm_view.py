@@ -12,18 +12,18 @@ from typing import Final
 
 import structlog
 
-from bridge.domain import faults
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
-from bridge.domain.oddities import Oddities
-from bridge.process import liveness
-from bridge.process.clock import Clock, pause
 from bridge.slurm import nodes, queue
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError
 from bridge.slurm.nodes import NodeListing
 from cluster.workers.readings import WorkerReading, WorkerReadings
 from cluster.workers.situation import SeenWorker
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock, pause
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError
+from slurmruntime.values import faults
+from slurmruntime.values.ids import SlurmNode
+from slurmruntime.values.oddities import Oddities
 
 _log = structlog.get_logger(__name__)
 

@@ -8,8 +8,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from bridge.crd.conditions import ObjectCondition
-from bridge.domain import faults
 from cluster.nodesets import names, troubles
 from cluster.nodesets.owned.tried import ConfInForce
 from cluster.nodesets.planning import PlannedWorker, is_current
@@ -18,6 +16,8 @@ from cluster.objects.nodeset import NodeSetStatus
 from cluster.workers.actions import WorkerDecision
 from cluster.workers.choosing import REPLACED
 from cluster.workers.situation import PodStage
+from slurmruntime.crd.conditions import ObjectCondition
+from slurmruntime.values import faults
 
 Truth = Literal["True", "False", "Unknown"]
 

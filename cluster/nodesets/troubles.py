@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from bridge.domain import faults
 from bridge.domain.model.devices import gres
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.pod_status import why_not_ready
 from cluster.workers.situation import REASON_PREFIX, PodStage, SeenWorker
+from slurmruntime.values import faults
 
 _STARTS: Final = timedelta(minutes=2)
 """How long a worker may take until it is ready; its startup probe gives up earlier."""

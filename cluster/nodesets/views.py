@@ -7,12 +7,12 @@ from typing import Final
 
 import structlog
 
-from bridge.domain import faults
-from bridge.domain.errors import PeerError
-from bridge.domain.oddities import Oddities
-from bridge.process.clock import Clock, pause
-from bridge.slurm.client import SlurmClient
 from cluster.nodesets.slurm_view import Interest, WorkerView
+from slurmruntime.process.clock import Clock, pause
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values import faults
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.oddities import Oddities
 
 _log = structlog.get_logger(__name__)
 

@@ -5,15 +5,16 @@ from typing import Any, Final
 
 import msgspec
 
-from bridge.crd.fields import Moment, ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.ids import PodUid
-from bridge.kube import errors, paths, writes
-from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
-from bridge.kube.resource import Json, ResourceKind, malformed
+from bridge.kube import writes
 from cluster.objects.labels import PROTECTED_LABEL
 from cluster.objects.pod_status import PodStatus
 from cluster.workers.situation import PodStage, WorkerPod
+from slurmruntime.crd.fields import Moment, ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import errors, paths
+from slurmruntime.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
+from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.values.ids import PodUid
 
 _OVER: Final = ("Succeeded", "Failed")
 _CANNOT_START: Final = frozenset(

@@ -5,8 +5,6 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from bridge.crd.fields import ObjectStruct, rule, text
-from bridge.crd.metadata import ObjectMetadata
 from cluster.objects import parts
 from cluster.objects.parts import (
     ConditionsOnly,
@@ -18,6 +16,8 @@ from cluster.objects.parts import (
     Port,
     ServicePart,
 )
+from slurmruntime.crd.fields import ObjectStruct, rule, text
+from slurmruntime.crd.metadata import ObjectMetadata
 
 
 class DatabaseAccess(ObjectStruct, frozen=True):

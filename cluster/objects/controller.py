@@ -5,9 +5,6 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from bridge.crd.conditions import Number
-from bridge.crd.fields import ObjectStruct, rule, text, unchanged
-from bridge.crd.metadata import ObjectMetadata
 from cluster.objects import parts
 from cluster.objects.parts import (
     NULLABLE,
@@ -21,6 +18,9 @@ from cluster.objects.parts import (
     ServicePart,
     Texts,
 )
+from slurmruntime.crd.conditions import Number
+from slurmruntime.crd.fields import ObjectStruct, rule, text, unchanged
+from slurmruntime.crd.metadata import ObjectMetadata
 
 LONGEST_CLUSTER_NAME: Final = 40
 

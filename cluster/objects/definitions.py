@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from bridge.crd.fields import RULES
-from bridge.crd.schema import Schema, structural
 from cluster.objects import names
 from cluster.objects.kinds import KINDS, SLURM_CLUSTER, ClusterKind
+from slurmruntime.crd.fields import RULES
+from slurmruntime.crd.schema import Schema, structural
 
 
 def definitions() -> tuple[dict[str, Any], ...]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.crd.fields import ObjectStruct
 from cluster.objects.accounting import ACCOUNTING_RULES, AccountingObject, AccountingSpec
 from cluster.objects.controller import (
     CONTROLLER_RULES,
@@ -24,6 +23,7 @@ from cluster.objects.own.slurm_cluster import (
 from cluster.objects.parts import GROUP, VERSION, ConditionsOnly
 from cluster.objects.restapi import REST_API_RULES, RestApiObject, RestApiSpec
 from cluster.objects.token import TOKEN_RULES, TokenObject, TokenSpec, TokenStatus
+from slurmruntime.crd.fields import ObjectStruct
 
 Column = tuple[str, str, str, int]
 """Name, type, path, and 1 for those that only `-o wide` shows."""

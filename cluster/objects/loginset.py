@@ -4,9 +4,6 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from bridge.crd.conditions import Number
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
 from cluster.objects import parts
 from cluster.objects.parts import (
     ConditionsOnly,
@@ -17,6 +14,9 @@ from cluster.objects.parts import (
     Replicas,
     ServicePart,
 )
+from slurmruntime.crd.conditions import Number
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
 
 
 class LoginSetSpec(ObjectStruct, frozen=True):

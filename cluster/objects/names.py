@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from bridge.crd.fields import rule
-from bridge.domain.faults import Fault
 from cluster.objects.own import slurm_cluster
 from cluster.objects.parts import MOST_REPLICAS
+from slurmruntime.crd.fields import rule
+from slurmruntime.values.faults import Fault
 
 _DNS: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 """Of a Service; names of objects may have dots and begin with a digit."""

@@ -4,10 +4,6 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from bridge.crd.conditions import Number
-from bridge.crd.fields import RULES, Moment, ObjectStruct, rule, text, unchanged
-from bridge.crd.metadata import ObjectMetadata
-from bridge.crd.schema import FREE, INT_OR_STRING
 from cluster.objects import parts
 from cluster.objects.parts import (
     NULLABLE,
@@ -18,6 +14,10 @@ from cluster.objects.parts import (
     NamedObject,
     Replicas,
 )
+from slurmruntime.crd.conditions import Number
+from slurmruntime.crd.fields import RULES, Moment, ObjectStruct, rule, text, unchanged
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.crd.schema import FREE, INT_OR_STRING
 
 ScalingMode = Literal["StatefulSet", "DaemonSet"]
 UpdateKind = Literal["RollingUpdate", "OnDelete", "ScheduledUpdate"]

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from bridge.crd.conditions import MOST_CONDITIONS, ObjectCondition
-from bridge.crd.fields import ObjectName, ObjectStruct, rule, text
-from bridge.crd.schema import FREE
 from cluster.objects.labels import KEY_NUMBER_ANNOTATION
+from slurmruntime.crd.conditions import MOST_CONDITIONS, ObjectCondition
+from slurmruntime.crd.fields import ObjectName, ObjectStruct, rule, text
+from slurmruntime.crd.schema import FREE
 
 GROUP: Final = "slinky.slurm.net"
 VERSION: Final = "v1beta1"

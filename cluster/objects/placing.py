@@ -6,9 +6,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from bridge.crd.fields import ObjectStruct
-from bridge.domain.faults import Fault, Refused
-from bridge.domain.model.affinity import INTEGER, NodeTerm, Requirement, Toleration
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.model.affinity import INTEGER, NodeTerm, Requirement, Toleration
+from slurmruntime.values.faults import Fault, Refused
 
 _LISTING: Final = ("In", "NotIn")
 _COMPARING: Final = ("Gt", "Lt")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from bridge.crd.fields import Moment, ObjectStruct
+from slurmruntime.crd.fields import Moment, ObjectStruct
 
 _EXPECTED: Final = frozenset({"ContainerCreating", "PodInitializing"})
 

@@ -4,8 +4,6 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
 from cluster.objects import parts
 from cluster.objects.parts import (
     ConditionsOnly,
@@ -15,6 +13,8 @@ from cluster.objects.parts import (
     Replicas,
     ServicePart,
 )
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
 
 
 class RestApiSpec(ObjectStruct, frozen=True):

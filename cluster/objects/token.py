@@ -5,10 +5,10 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from bridge.crd.fields import Moment, ObjectStruct, rule
-from bridge.crd.metadata import ObjectMetadata
 from cluster.objects import parts
 from cluster.objects.parts import ConditionsOnly, KeyOfObject
+from slurmruntime.crd.fields import Moment, ObjectStruct, rule
+from slurmruntime.crd.metadata import ObjectMetadata
 
 
 class TokenSpec(ObjectStruct, frozen=True):

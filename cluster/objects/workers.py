@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from bridge.crd.metadata import ObjectMetadata
 from cluster.objects.nodeset import NodeSetObject
+from slurmruntime.crd.metadata import ObjectMetadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -4,7 +4,6 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from bridge.domain.faults import Fault, Refused, bounded
 from cluster.configuration import slurmdbd_conf
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.configuration.slurm_conf import ETC, SLURMDBD_PORT
@@ -28,6 +27,7 @@ from cluster.rendering.site import (
     slurmdbd_conf_name,
     wanted_slurmdbd_conf_name,
 )
+from slurmruntime.values.faults import Fault, Refused, bounded
 
 SLURMDBD: Final = "slurmdbd"
 """The container of the daemon."""

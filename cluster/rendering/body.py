@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from bridge.crd.metadata import ObjectMetadata
 from cluster.objects import labels
 from cluster.objects.parts import API_VERSION, AddedMetadata
+from slurmruntime.crd.metadata import ObjectMetadata
 
 RESTART_ANNOTATION: Final = "slurm-bridge.dev/restarted-for"
 """On a pod template: a digest of what its daemon reads only at its start."""

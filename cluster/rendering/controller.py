@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from bridge.domain.faults import Fault, Refused, bounded
 from cluster.configuration import changes
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.configuration.slurm_conf import ETC, SLURMCTLD_PORT, SLURMD_PORT, STATE
@@ -28,6 +27,7 @@ from cluster.rendering.site import (
     wanted_configuration_name,
     workers_service,
 )
+from slurmruntime.values.faults import Fault, Refused, bounded
 
 _APP: Final = "slurmctld"
 _STATE_VOLUME: Final = "statesave"

@@ -7,8 +7,6 @@ outlive what they were made for.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from bridge.crd import restapis
-from bridge.crd.metadata import ObjectMetadata
 from cluster.rendering.access.monitoring import SERVICE_MONITOR
 from cluster.rendering.node_sets.nodeset import budget_name
 from cluster.rendering.node_sets.worker import ssh_config_map
@@ -19,6 +17,8 @@ from cluster.rendering.site import (
     wanted_slurmdbd_conf_name,
     workers_service,
 )
+from slurmruntime.crd import restapis
+from slurmruntime.crd.metadata import ObjectMetadata
 
 _POLICY: Final = ("networking.k8s.io/v1", "NetworkPolicy")
 

@@ -4,7 +4,6 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from bridge.domain.faults import Fault, Refused, bounded
 from cluster.objects import names
 from cluster.objects.controller import ControllerObject
 from cluster.objects.loginset import LoginSetObject
@@ -18,6 +17,7 @@ from cluster.rendering.site import (
     controller_faults,
     workers_domain,
 )
+from slurmruntime.values.faults import Fault, Refused, bounded
 
 LOGIN_APP: Final = "login"
 _SACKD: Final = {"name": "sackd-dir", "mountPath": "/run/slurm"}

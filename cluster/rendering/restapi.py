@@ -3,9 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from bridge.crd import restapis
-from bridge.crd.restapis import SLURMRESTD_PORT
-from bridge.domain.faults import Fault, Refused, bounded
 from cluster.configuration import changes
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.objects import names
@@ -17,6 +14,9 @@ from cluster.rendering.access import network, services, tls
 from cluster.rendering.access.tls import RestTls
 from cluster.rendering.body import Body, BodyOwner, digest, made
 from cluster.rendering.site import ControlSite, configuration_name, controller_faults
+from slurmruntime.crd import restapis
+from slurmruntime.crd.restapis import SLURMRESTD_PORT
+from slurmruntime.values.faults import Fault, Refused, bounded
 
 _APP: Final = "slurmrestd"
 _NOBODY: Final = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}

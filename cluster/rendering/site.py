@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from bridge.domain.faults import Fault
 from cluster.configuration.slurm_conf import SLURMCTLD_PORT
 from cluster.objects.controller import ControllerObject
+from slurmruntime.values.faults import Fault
 
 SLURM_USER_ID: Final = 401
 """User and group `slurm` of the images."""

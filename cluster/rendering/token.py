@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from bridge.domain.faults import Fault
 from cluster.objects.parts import KeyOfObject
 from cluster.objects.token import TokenObject
 from cluster.rendering.body import Body, BodyOwner, made
+from slurmruntime.values.faults import Fault
 
 _KEY: Final = "SLURM_JWT"
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

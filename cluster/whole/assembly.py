@@ -4,9 +4,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from bridge.kube.cache import Cache
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.lifetime import Service
 from bridge.reconcile.informers import trying_again, watching
 from bridge.reconcile.program import Program
 from cluster.controlplane.part import WatchedPart
@@ -14,6 +11,9 @@ from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.rendering.site import ServedNamespaces
 from cluster.whole.loop import ClusterLoop
 from cluster.whole.slurm_cluster import SLURM_CLUSTERS, WatchedCluster
+from slurmruntime.kube.cache import Cache
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.lifetime import Service
 
 
 class SlurmClusters:

@@ -7,8 +7,6 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from bridge.crd import restapis
-from bridge.crd.metadata import ObjectMetadata
 from cluster.objects.own import slurm_cluster
 from cluster.objects.own.profiles import PROFILE_ANNOTATION, WorkerProfile
 from cluster.objects.own.slurm_cluster import (
@@ -19,6 +17,8 @@ from cluster.objects.own.slurm_cluster import (
     SlurmClusterSpec,
 )
 from cluster.objects.parts import API_VERSION
+from slurmruntime.crd import restapis
+from slurmruntime.crd.metadata import ObjectMetadata
 
 MADE_FOR_LABEL: Final = "slurm-bridge.dev/cluster"
 """On what is made for a SlurmCluster: its name."""

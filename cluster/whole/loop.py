@@ -8,19 +8,6 @@ from typing import Any, Final
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from bridge.domain.errors import PeerError
-from bridge.domain.oddities import Oddities
-from bridge.kube import errors, lists
-from bridge.kube.applying import standing, writes
-from bridge.kube.applying.belongings import Possessor, withdraw
-from bridge.kube.applying.standing import Standing, StandingVerdict
-from bridge.kube.cache import Cache, Index
-from bridge.kube.client import KubeClient
-from bridge.leading import worker
-from bridge.leading.worker import Aside
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
 from cluster.controlplane.part import WatchedPart
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.objects.labels import TAKE_OVER_ANNOTATION
@@ -31,6 +18,19 @@ from cluster.rendering.site import ELSEWHERE, ServedNamespaces
 from cluster.whole import expanding, summary, yielding
 from cluster.whole.slurm_cluster import SLURM_CLUSTER, WatchedCluster
 from cluster.whole.summary import ClusterFacts, PartState
+from slurmruntime.kube import errors, lists
+from slurmruntime.kube.apply import standing, writes
+from slurmruntime.kube.apply.belongings import Possessor, withdraw
+from slurmruntime.kube.apply.standing import Standing, StandingVerdict
+from slurmruntime.kube.cache import Cache, Index
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.leading import worker
+from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.oddities import Oddities
 
 _log = structlog.get_logger(__name__)
 

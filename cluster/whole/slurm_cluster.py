@@ -2,7 +2,6 @@
 
 from typing import Final, TypeAlias
 
-from bridge.kube.applying.custom import CustomKind, Watched
 from cluster.objects.own.slurm_cluster import (
     API_VERSION,
     KIND,
@@ -10,6 +9,7 @@ from cluster.objects.own.slurm_cluster import (
     SlurmClusterObject,
     SlurmClusterStatus,
 )
+from slurmruntime.kube.apply.custom import CustomKind, Watched
 
 WatchedCluster: TypeAlias = Watched[SlurmClusterObject, SlurmClusterStatus]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from bridge.crd.conditions import ObjectCondition
-from bridge.domain import faults
 from cluster.objects.nodeset import NodeSetStatus
 from cluster.objects.own.slurm_cluster import SlurmClusterStatus
+from slurmruntime.crd.conditions import ObjectCondition
+from slurmruntime.values import faults
 
 _LONGEST_MESSAGE: Final = 2048
 _MOST_SAID: Final = 3

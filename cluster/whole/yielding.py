@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.kube.applying import standing
-from bridge.kube.applying.standing import FoundMetadata
+from slurmruntime.kube.apply import standing
+from slurmruntime.kube.apply.standing import FoundMetadata
 
 _OURS_ALWAYS = frozenset({"apiVersion", "kind", "metadata"})
 

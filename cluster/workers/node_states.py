@@ -7,8 +7,8 @@ message; one that does not hold is not there. Annotations tell autoscalers wheth
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from bridge.domain.names import AUTOSCALERS
 from cluster.objects.pod_status import PodCondition
+from slurmruntime.values.names import AUTOSCALERS
 
 STATE_PREFIX: Final = "SlurmNodeState"
 STATES: Final[Mapping[str, str]] = {

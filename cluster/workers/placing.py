@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain.model.affinity import Selector, Toleration, hard_taints, untolerated
-from bridge.domain.model.nodes import KubeNodeFacts
+from slurmruntime.model.affinity import Selector, Toleration, hard_taints, untolerated
+from slurmruntime.model.nodes import KubeNodeFacts
 
 HOST_ANNOTATION: Final = "nodeset.slinky.slurm.net/hostname-override"
 """On a Kubernetes node: what its worker is called in Slurm, instead of the first part of the node's name."""

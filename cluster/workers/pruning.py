@@ -7,8 +7,8 @@ that up again; one whose Kubernetes node is gone for good stays in `sinfo` for e
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import SlurmNode
 
 _DYNAMIC: Final = "DYNAMIC_NORM"
 """Of a node whose slurmd has made it: no slurm.conf has it."""

@@ -7,8 +7,8 @@ whose reply was lost may still take effect for a while.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.workers.situation import SeenWorker
+from slurmruntime.model.nodes import SlurmNodeFacts
 
 _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 

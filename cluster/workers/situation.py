@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from bridge.domain.model.nodes import SlurmNodeFacts
+from slurmruntime.model.nodes import SlurmNodeFacts
 
 REASON_PREFIX: Final = "slurm-operator: "
 """The beginning of a drain's reason if the drain is ours; SchedMD's operator has the same."""

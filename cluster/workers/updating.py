@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain import numbers
 from cluster.workers import choosing
 from cluster.workers.choosing import REPLACED, LeavingWorker
 from cluster.workers.situation import PodStage
+from slurmruntime.values import numbers
 
 _AWAY: Final = frozenset({"DRAIN", "DOWN", "FAIL", "INVALID_REG", "NOT_RESPONDING"})
 """States of a node that takes no jobs."""

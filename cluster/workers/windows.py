@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from bridge.domain.model.nodes import NodeReservation
+from slurmruntime.model.nodes import NodeReservation
 
 _MINUTE: Final = timedelta(minutes=1)
 _FLAGS: Final = frozenset({"MAINT", "IGNORE_JOBS"})

@@ -8,9 +8,7 @@ from typing import assert_never
 
 import structlog
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import OwnCause
-from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes import state
 from bridge.domain.nodes.actions import (
     Cordon,
@@ -36,18 +34,21 @@ from bridge.domain.nodes.actions import (
     Undrain,
     Withdraw,
 )
-from bridge.kube import events, patches, writes
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.events import Event, EventType, Reporter
+from bridge.kube import patches, writes
 from bridge.kube.patches import Patch
-from bridge.process.clock import Clock
 from bridge.slurm import jobs, nodes, updating
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING, NotFound, Rejected, SlurmError
 from bridge.slurm.nodes import Creation, Deletion
 from bridge.slurm.respond import Responder
 from controllers.nodes.slurm import SlurmNodes
+from slurmruntime.kube import events
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.events import Event, EventType, Reporter
+from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, SlurmNodeSpec
+from slurmruntime.process.clock import Clock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING, NotFound, Rejected, SlurmError
+from slurmruntime.values.ids import SlurmNode
 
 _log = structlog.get_logger(__name__)
 

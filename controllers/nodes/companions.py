@@ -6,20 +6,20 @@ of its members.
 
 from collections.abc import Iterator, Mapping
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model.jobs import JobPhase
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import release
 from bridge.domain.nodes.book import Unknown
 from bridge.domain.nodes.hold import Hold
 from bridge.domain.nodes.release import Companion
-from bridge.kube.cache import Cache
 from bridge.reconcile.nodes import KubeNodes, taken_by
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.snapshot import Snapshot
 from controllers.nodes.holds import Holdings
 from controllers.nodes.slurm import SlurmNodes
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import SlurmNode
 
 
 class Companions:

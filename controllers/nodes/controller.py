@@ -14,38 +14,39 @@ from datetime import timedelta
 
 import structlog
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle import outcome
-from bridge.domain.model import demand, nodes, others
+from bridge.domain.model import demand, others
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.nodes import named, registration
 from bridge.domain.nodes.actions import Create, SetCondition, SetTaint
 from bridge.domain.nodes.book import Unknown
 from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.hold import Hold
-from bridge.domain.oddities import About, Oddities
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.events import Reporter
-from bridge.leading import worker
-from bridge.leading.worker import Aside
-from bridge.leading.workqueue import WorkQueue
-from bridge.process import liveness
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Rejected, TooOld
 from bridge.slurm.respond import Responder
 from controllers.nodes.actuator import NodeHands
 from controllers.nodes.companions import Companions
 from controllers.nodes.holds import Holdings
 from controllers.nodes.slices import Slices
 from controllers.nodes.slurm import SlurmNodes
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.events import Reporter
+from slurmruntime.leading import worker
+from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Rejected, TooOld
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, SlurmNode
+from slurmruntime.values.oddities import About, Oddities
 
 _log = structlog.get_logger(__name__)
 

@@ -14,27 +14,28 @@ from typing import assert_never
 
 import structlog
 
-from bridge.domain import backoff
-from bridge.domain.ids import ClusterId, KubeNode, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.actions import Cancel
-from bridge.domain.model import demand, nodes
+from bridge.domain.model import demand
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.nodes import fillers
 from bridge.domain.nodes.book import Unknown
 from bridge.domain.nodes.fillers import Fill
 from bridge.domain.nodes.spec import Publishing
-from bridge.kube.cache import Cache
-from bridge.process import liveness
-from bridge.process.clock import Clock
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import LostReply, SlurmError
 from bridge.slurm.snapshot import Snapshot
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import LostReply, SlurmError
+from slurmruntime.values import backoff
+from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode, WorkloadKey
 
 _log = structlog.get_logger(__name__)
 

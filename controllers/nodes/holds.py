@@ -3,20 +3,20 @@
 Keeps other jobs off while placeholders are restored, and while pods run without one.
 """
 
-from bridge.domain.ids import KubeNode
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.table import Column
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import hold as node_hold
 from bridge.domain.nodes.hold import Hold
 from bridge.domain.observation.view import Evidence
-from bridge.kube.cache import Cache
 from bridge.reconcile.nodes import taken_by
 from bridge.reconcile.placeholders import Placeholders
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import Inquiry
 from controllers.pods.restoring import Restorer
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.values.ids import KubeNode
 
 
 class Holdings:

@@ -3,12 +3,12 @@
 Such jobs cannot be updated once the node is deleted.
 """
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.nodes.named import MOST_AT_ONCE
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import SlurmNode
 
 
 async def naming(

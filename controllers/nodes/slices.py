@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from bridge.domain.ids import KubeNode
 from bridge.domain.model.claims import inventory, profiles
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ResourceSlice
-from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.kube.cache import Cache
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values.ids import KubeNode
 
 
 class Slices:

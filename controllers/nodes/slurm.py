@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 import structlog
 
-from bridge.domain.ids import ClusterId, SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.nodes.book import NodeBook, Unknown
-from bridge.process import liveness
-from bridge.process.clock import Clock, pause
 from bridge.slurm import nodes, updating
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import NotFound, SlurmError
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock, pause
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import NotFound, SlurmError
+from slurmruntime.values.ids import ClusterId, SlurmNode
 
 _log = structlog.get_logger(__name__)
 

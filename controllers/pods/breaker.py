@@ -14,22 +14,22 @@ from types import MappingProxyType
 
 import structlog
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode
 from bridge.domain.lifecycle import breaker
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.breaker import Limits, Tally
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
-from bridge.kube import objects
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import KubeError
-from bridge.process import liveness
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
+from slurmruntime.kube import objects
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import KubeError
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode
 
 _log = structlog.get_logger(__name__)
 

@@ -13,16 +13,16 @@ from typing import TypeVar
 
 import structlog
 
-from bridge.domain.ids import JobId, PodUid, Sluid
 from bridge.domain.lifecycle import evidence as job_evidence
 from bridge.domain.lifecycle.evidence import AccountedJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
-from bridge.process import liveness
-from bridge.process.clock import Clock
 from bridge.slurm import accounting, jobs
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import NotFound, SlurmError, TooOld
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import NotFound, SlurmError, TooOld
+from slurmruntime.values.ids import JobId, PodUid, Sluid
 
 _log = structlog.get_logger(__name__)
 

@@ -13,24 +13,25 @@ from datetime import timedelta
 
 import structlog
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
 from bridge.domain.lifecycle import breaker, orphans
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
-from bridge.kube import decode, lists, objects
-from bridge.kube import errors as kube_errors
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.process import liveness
-from bridge.process.clock import Clock
-from bridge.process.metrics import Metrics
+from bridge.kube import decode
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError
+from slurmruntime.kube import errors as kube_errors
+from slurmruntime.kube import lists, objects
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
 
 _REMEMBERED = 100_000
 """How many pods that are gone are remembered as seen; older ones are forgotten."""

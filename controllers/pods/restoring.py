@@ -2,22 +2,23 @@
 
 import structlog
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.refusals import Refusals
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import restoration
-from bridge.kube.cache import Cache
-from bridge.process.clock import Clock
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm import errors, jobs
-from bridge.slurm.client import SlurmClient
+from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from controllers.pods.evidence import Inquiry
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.process.clock import Clock
+from slurmruntime.slurm import errors
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import SlurmNode
 
 _log = structlog.get_logger(__name__)
 

@@ -4,27 +4,27 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import released
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.binding import Bindings
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
-from bridge.process.clock import Clock
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import Inquiry
 from controllers.pods.restoring import Restorer
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.process.clock import Clock
+from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 
 _UNHELD = {
     (row, column) for row in (Row.PLACED, Row.BOUND) for column in (Column.NONE, Column.WAITING)

@@ -4,7 +4,7 @@ Those are the certificates of webhook, extender and scheduler. Everything is kep
 namespace that the chart creates empty; the CA's keys are in one that no pod mounts. A lease is not
 a fence, so every Secret is written only if it is unchanged since it was read: of two leaders, one
 gets a conflict and looks again. In every pass, publishing comes before signing.
-`bridge.domain.certificates` decides what is due when.
+`slurmruntime.values.certificates` decides what is due when.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from bridge.domain import certificates
-from bridge.domain.certificates import RotationPlan
-from bridge.kube import secrets, webhooks
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import KubeError, NotFound
-from bridge.kube.secrets import Secret
-from bridge.kube.webhooks import Trust
-from bridge.process import liveness, pki
-from bridge.process.clock import Clock, pause
-from bridge.process.metrics import Metrics
-from bridge.process.pki import Pair
+from slurmruntime.kube import secrets, webhooks
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import KubeError, NotFound
+from slurmruntime.kube.secrets import Secret
+from slurmruntime.kube.webhooks import Trust
+from slurmruntime.process import liveness, pki
+from slurmruntime.process.clock import Clock, pause
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.process.pki import Pair
+from slurmruntime.values import certificates
+from slurmruntime.values.certificates import RotationPlan
 
 _CERTIFICATE, _KEY, _TRUSTED = "tls.crt", "tls.key", "ca.crt"
 

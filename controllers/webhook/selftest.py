@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 import structlog
 
-from bridge.domain import names
 from bridge.domain.admission import selftest
 from bridge.domain.admission.selftest import Answer
 from bridge.kube import writes
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import KubeError
-from bridge.process.clock import pause
-from bridge.process.metrics import Metrics
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import KubeError
+from slurmruntime.process.clock import pause
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
 
 _AGAIN_S = 2.0
 """Retry delay while it does not work."""

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import (
     Cancel,
@@ -26,6 +24,16 @@ from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
 from bridge.domain.observation.view import View
+from slurmruntime.values import names
+from slurmruntime.values.ids import (
+    ClusterId,
+    JobId,
+    KubeNode,
+    PodUid,
+    Sluid,
+    SlurmNode,
+    WorkloadKey,
+)
 
 _NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 _LONG_AGO = _NOW - timedelta(days=1)

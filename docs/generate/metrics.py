@@ -2,7 +2,7 @@
 
 import sys
 
-from bridge.process.metrics import Metrics
+from slurmruntime.process.metrics import Metrics
 
 _INTRODUCTION = """\
 # Metrics

@@ -8,10 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, KubeNode
-from bridge.domain.model import demand, nodes
-from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, NodeCondition, SlurmNodeFacts
+from bridge.domain.model import demand
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
@@ -34,6 +31,10 @@ from bridge.domain.nodes.decision import Node, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import NodeRules
 from docs.generate import markdown
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import Allocatable, KubeNodeFacts, NodeCondition, SlurmNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, KubeNode
 
 _CLUSTER = ClusterId("cluster")
 _PUBLISHING = Publishing(cluster=_CLUSTER, node_features=("zone",))

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain.faults import Fault
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import asking, by_class, giving
 from bridge.domain.model.claims import profiles as device_profiles
@@ -17,14 +16,15 @@ from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
-from bridge.kube import errors
-from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
-from bridge.process.clock import Clock
 from bridge.reconcile.actuator import DeviceGiver, NotGiven
 from extender.claims.known import KnownClaims
 from slurmclient.watching.in_turn import in_turn
+from slurmruntime.kube import errors
+from slurmruntime.kube.cache import Cache
+from slurmruntime.process.clock import Clock
+from slurmruntime.values.faults import Fault
 
 _AT_A_TIME = 16
 """Reads for one gang at once."""

@@ -20,9 +20,7 @@ from itertools import chain
 
 import structlog
 
-from bridge.domain.faults import Refused
 from bridge.domain.gang import seating
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import asking, giving, inventory
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
@@ -33,18 +31,20 @@ from bridge.domain.model.claims.reservations import Reservations, as_given
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, ResourceSlice
 from bridge.domain.model.devices import exactness, gres
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube import errors
-from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
-from bridge.process.clock import Clock
 from bridge.reconcile.actuator import NotGiven
 from bridge.slurm import nodes
 from bridge.slurm.allocated import devices
-from bridge.slurm.client import SlurmClient
 from extender.claims.known import KnownClaims
 from slurmclient.watching.in_turn import in_turn
+from slurmruntime.kube import errors
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.process.clock import Clock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.faults import Refused
+from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode
 
 _log = structlog.get_logger(__name__)
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, ResourceClaim
 from bridge.domain.model.pods import Pod
-from bridge.kube import errors
-from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
 from slurmclient.watching.in_turn import in_turn
+from slurmruntime.kube import errors
+from slurmruntime.kube.cache import Cache
 
 _AT_A_TIME = 16
 """Classes that are read at once."""

@@ -5,10 +5,10 @@ from datetime import datetime
 from itertools import islice
 
 from bridge.domain.admission.review import Verdict
-from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.request.rules import SLURM_JOB, Policy, Requester
 from jobs.admission import review
 from jobs.sylabs.job import TranslatedJob
+from slurmruntime.values.faults import MOST_FAULTS, Fault, bounded
 
 
 def validate(job: TranslatedJob, requester: Requester, policy: Policy, now: datetime) -> Verdict:

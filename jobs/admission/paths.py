@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from bridge.domain.faults import Fault
+from slurmruntime.values.faults import Fault
 
 _LINE: Final = re.compile(r"line [0-9]+")
 _FIELDS: Final = "fields."

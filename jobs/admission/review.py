@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain import names
 from bridge.domain.admission import authorship
 from bridge.domain.admission.authorship import Authorship
 from bridge.domain.admission.review import Verdict
-from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.request.rules import SLURM_JOB, Policy, Requester
 from jobs.admission.paths import in_object
 from jobs.companions import collecting, volume
@@ -23,6 +20,9 @@ from jobs.request import build
 from jobs.request.origin import ScriptOrigin
 from jobs.script import read
 from jobs.script.chosen import ChosenOptions
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.values import names
+from slurmruntime.values.faults import MOST_FAULTS, Fault, bounded
 
 _ANY_DIRECTORY = "/"
 """Which one it will be depends on the rule, and no fault depends on which one it is."""

@@ -3,10 +3,10 @@
 import json
 from typing import Any, Final
 
-from bridge.domain import names
 from jobs.companions import collecting, due
 from jobs.companions.due import Account
 from jobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.values import names
 
 VOLUME: Final = "/volume"
 _TOLD: Final = "/told"

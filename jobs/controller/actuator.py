@@ -6,14 +6,9 @@ from typing import assert_never
 
 import structlog
 
-from bridge.domain.ids import ClusterId, WorkloadKey
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchMark
-from bridge.kube import errors as kube_errors
-from bridge.kube.client import KubeClient
-from bridge.process.metrics.slurm_jobs import SlurmJobMetrics
 from bridge.slurm.batch_jobs import calls
-from bridge.slurm.client import SlurmClient
 from jobs.controller import resource
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
@@ -31,6 +26,11 @@ from jobs.lifecycle.actions import (
 )
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.kube import errors as kube_errors
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.metrics.slurm_jobs import SlurmJobMetrics
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import ClusterId, WorkloadKey
 
 _log = structlog.get_logger(__name__)
 

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 
 import structlog
 
-from bridge.domain.ids import JobId, Sluid, WorkloadKey
 from bridge.domain.model.batch import BatchJob, BatchMark
-from bridge.process import liveness
-from bridge.process.clock import Clock
 from bridge.slurm import accounting
 from bridge.slurm.batch_jobs import calls
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError, TooOld
 from jobs.lifecycle.situation import Archive, Archived
 from jobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError, TooOld
+from slurmruntime.values.ids import JobId, Sluid, WorkloadKey
 
 _log = structlog.get_logger(__name__)
 

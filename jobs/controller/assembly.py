@@ -5,20 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 
-from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.pods import Pod
-from bridge.kube import objects
-from bridge.kube.cache import Cache
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.clock import pause
-from bridge.process.lifetime import Service
-from bridge.process.policy_file import PolicyFile
 from bridge.reconcile.informers import watching
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.program import Program
+from bridge.settings.policy_file import PolicyFile
 from bridge.settings.slurm_jobs import zone
 from bridge.settings.sylabs import SylabsSection
-from bridge.slurm import operators
 from jobs.controller import dependencies
 from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
@@ -39,6 +32,13 @@ from jobs.objects import slurmjob
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
 from jobs.sylabs.job import KINDS, SylabsResource
 from jobs.sylabs.site import SylabsSite
+from slurmruntime.kube import objects
+from slurmruntime.kube.cache import Cache
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.clock import pause
+from slurmruntime.process.lifetime import Service
+from slurmruntime.slurm import operators
+from slurmruntime.values.ids import WorkloadKey
 
 _LOOK_S = 0.2
 _WORKERS = 8

@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from bridge.domain.ids import JobId, WorkloadKey
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.turns import Turns
 from bridge.domain.observation.view import Expectations, Past, SeenJobs
-from bridge.process.clock import Clock
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.reading.audience import Wants
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.snapshot import Snapshot
 from jobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.process.clock import Clock
+from slurmruntime.values.ids import JobId, WorkloadKey
 
 
 @dataclass(frozen=True, slots=True)

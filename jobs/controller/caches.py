@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from bridge.domain.oddities import Oddities
-from bridge.kube.cache import Cache, Callback, Index
 from jobs.controller import resource
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
+from slurmruntime.kube.cache import Cache, Callback, Index
+from slurmruntime.values.oddities import Oddities
 
 
 class JobIndexes:

@@ -10,22 +10,22 @@ from typing import Final, TypeVar
 import msgspec
 import structlog
 
-from bridge.domain import names
-from bridge.domain.faults import shortened
-from bridge.domain.oddities import About
-from bridge.kube import errors, events, paths
-from bridge.kube.cache import Cache
-from bridge.kube.client import STRATEGIC_MERGE_PATCH
-from bridge.kube.events import Event, EventType
-from bridge.kube.resource import Json, ResourceKind, malformed
-from bridge.kube.watch import Reflector
-from bridge.process import liveness
-from bridge.process.clock import pause
-from bridge.process.lifetime import Service
 from bridge.reconcile.program import Program
 from jobs.sylabs import inventory, slurm_config
 from jobs.sylabs.inventory import PREFIX, InventoryNode, Label, Measure
 from jobs.sylabs.slurm_config import SlurmConfig
+from slurmruntime.kube import errors, events, paths
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import STRATEGIC_MERGE_PATCH
+from slurmruntime.kube.events import Event, EventType
+from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.kube.watch import Reflector
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import pause
+from slurmruntime.process.lifetime import Service
+from slurmruntime.values import names
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.oddities import About
 
 CONFIG_MAP: Final = "slurm-config"
 _KEY: Final = "config"

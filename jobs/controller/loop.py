@@ -9,23 +9,11 @@ from datetime import timedelta
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from bridge.domain import names
-from bridge.domain.errors import PeerError
-from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import Past
-from bridge.domain.oddities import About, Oddities
-from bridge.kube import errors as kube_errors
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.leading import worker
-from bridge.leading.worker import Aside
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.metrics import Metrics
 from bridge.slurm.batch_jobs import calls
-from bridge.slurm.client import SlurmClient
 from jobs.controller import resource
 from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
@@ -37,6 +25,18 @@ from jobs.lifecycle import failed, table
 from jobs.lifecycle.situation import Collection, JobFacts, JobPolicy
 from jobs.lifecycle.table import JobRow
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
+from slurmruntime.kube import errors as kube_errors
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.leading import worker
+from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values import names
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.ids import WorkloadKey
+from slurmruntime.values.oddities import About, Oddities
 
 _log = structlog.get_logger(__name__)
 

@@ -8,11 +8,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from bridge.domain import names
-from bridge.domain.faults import Refused, shortened, told
 from bridge.domain.request.rules import Policy
-from bridge.kube import errors, paths
-from bridge.kube.client import KubeClient
 from jobs.controller.dependencies import Resolved, Unmet
 from jobs.identity import granting, permission
 from jobs.identity.permission import JobProvenance
@@ -20,6 +16,10 @@ from jobs.objects.slurmjob import SlurmJobObject
 from jobs.request import build
 from jobs.request.origin import ScriptOrigin
 from jobs.script import read
+from slurmruntime.kube import errors, paths
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values import names
+from slurmruntime.values.faults import Refused, shortened, told
 
 _log = structlog.get_logger(__name__)
 

@@ -5,12 +5,12 @@ from typing import Final
 
 import msgspec
 
-from bridge.domain import names
-from bridge.kube import errors, paths
-from bridge.kube.client import JSON_PATCH, KubeClient
-from bridge.kube.resource import Json, ResourceKind, malformed
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.kube import errors, paths
+from slurmruntime.kube.client import JSON_PATCH, KubeClient
+from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.values import names
 
 _UID: Final = "/metadata/uid"
 

@@ -4,18 +4,18 @@ import asyncio
 
 import structlog
 
-from bridge.domain.faults import shortened
-from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.batch import BatchMark
-from bridge.process.clock import Clock
-from bridge.process.metrics.slurm_jobs import SlurmJobMetrics
-from bridge.slurm import errors
 from bridge.slurm.batch_jobs import calls
-from bridge.slurm.client import SlurmClient
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.preparing import NotPossible, Preparer
 from jobs.lifecycle.situation import NotSubmitted
 from jobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics.slurm_jobs import SlurmJobMetrics
+from slurmruntime.slurm import errors
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.ids import WorkloadKey
 
 _log = structlog.get_logger(__name__)
 

@@ -2,16 +2,16 @@
 
 import structlog
 
-from bridge.domain.ids import WorkloadKey
-from bridge.domain.oddities import About
-from bridge.kube import errors, events
-from bridge.kube.client import KubeClient
-from bridge.kube.events import Event, EventType, Reporter
-from bridge.process.clock import Clock
 from jobs.lifecycle import news
 from jobs.lifecycle.news import NewsDesk
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.kube import errors, events
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.events import Event, EventType, Reporter
+from slurmruntime.process.clock import Clock
+from slurmruntime.values.ids import WorkloadKey
+from slurmruntime.values.oddities import About
 
 _log = structlog.get_logger(__name__)
 

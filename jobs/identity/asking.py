@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from bridge.domain.faults import Fault
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Ask
 from jobs.script import options as o
 from jobs.script.chosen import ChosenOptions
 from jobs.script.options import SbatchOption
+from slurmruntime.values.faults import Fault
 
 _OPTIONS: Final[dict[str, tuple[SbatchOption[Any], ...]]] = {
     "account": (o.ACCOUNT,),

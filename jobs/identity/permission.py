@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bridge.domain.faults import Fault, Refused
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.request import attribution, permit
 from bridge.domain.request.permit import Permit
 from bridge.domain.request.rules import SLURM_JOB, Policy
 from jobs.identity import asking
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.script.chosen import ChosenOptions
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values.faults import Fault, Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle.actions import Wait
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.values.ids import JobId, Sluid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

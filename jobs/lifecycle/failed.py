@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
-from bridge.crd.conditions import ObjectCondition
-from bridge.domain.faults import shortened
 from jobs.lifecycle.actions import JobDecision, Report
 from jobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.crd.conditions import ObjectCondition
+from slurmruntime.values.faults import shortened
 
 CONDITION: Final = "Reconciled"
 REASON: Final = "ReconcileFailed"

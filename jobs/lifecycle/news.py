@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain.ids import WorkloadKey
 from bridge.domain.lifecycle import waiting_reasons
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.values.ids import WorkloadKey
 
 MOST: Final = 20
 """Events of one SlurmJob besides its end: somebody may hold and release its job for ever."""

@@ -9,9 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from bridge.crd.conditions import LONGEST_MESSAGE, ObjectCondition
-from bridge.domain import hostlist
-from bridge.domain.faults import shortened
 from bridge.domain.lifecycle.reasons import condition_reason
 from bridge.domain.model.batch import ArrayTally, BatchJob
 from jobs.lifecycle.situation import JobFacts, JobPolicy
@@ -23,6 +20,9 @@ from jobs.objects.status import (
     JobPhase,
     SlurmJobStatus,
 )
+from slurmruntime.crd.conditions import LONGEST_MESSAGE, ObjectCondition
+from slurmruntime.values import hostlist
+from slurmruntime.values.faults import shortened
 
 _LONGEST_CONDITION = 512
 """Bytes of a condition's message; the status itself has room for all of it."""

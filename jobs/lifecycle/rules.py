@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from bridge.domain import backoff, names
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchJob
@@ -27,6 +26,7 @@ from jobs.lifecycle.report import NewStatus
 from jobs.lifecycle.situation import Collected
 from jobs.objects.results import JobEnding, JobResults
 from jobs.objects.status import JobPhase
+from slurmruntime.values import backoff, names
 
 _SUBMITTED: Mapping[str, str] = {"Submitted": "Submitted"}
 

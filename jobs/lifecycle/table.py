@@ -13,8 +13,6 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import assert_never
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobPhase
@@ -23,6 +21,8 @@ from jobs.lifecycle.actions import JobDecision
 from jobs.lifecycle.cases import BatchCase, ObjectCase
 from jobs.lifecycle.situation import Archived, JobFacts, JobPolicy
 from jobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, Sluid
 
 _UNREACHABLE_RETRY = timedelta(seconds=5)
 

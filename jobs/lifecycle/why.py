@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from bridge.domain import names
 from bridge.domain.diagnosis import why as diagnosis
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.diagnosis.why import Diagnosis, Stage
 from bridge.domain.model.jobs import JobPhase
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.values import names
 
 _DOCTOR: Final = "if this lasts: kubectl slurm doctor"
 _ANEW: Final = "create it again, with another name or after deleting this one"

@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
-from bridge.crd.fields import RULES
-from bridge.crd.schema import Schema, structural
 from jobs.objects import slurmjob
 from jobs.objects.options_schema import options_schema
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.spec import SPEC_RULES, SlurmJobSpec
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.crd.fields import RULES
+from slurmruntime.crd.schema import Schema, structural
 
 NAME: Final = f"{slurmjob.PLURAL}.{slurmjob.GROUP}"
 

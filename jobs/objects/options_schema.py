@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from bridge.crd.schema import Schema
 from jobs.script.getopt import Takes
 from jobs.script.options import BY_FIELD, OPTIONS, SbatchOption, Treatment
 from jobs.script.values.form import LONGEST_VALUE
+from slurmruntime.crd.schema import Schema
 
 
 def options_schema() -> Schema:

@@ -4,8 +4,8 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from bridge.crd.conditions import LONGEST_MESSAGE
-from bridge.crd.fields import RULES, ObjectName, ObjectStruct, rule, text
+from slurmruntime.crd.conditions import LONGEST_MESSAGE
+from slurmruntime.crd.fields import RULES, ObjectName, ObjectStruct, rule, text
 
 MOST_RESULTS: Final = 16
 LONGEST_PATH: Final = 1024

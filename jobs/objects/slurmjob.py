@@ -4,11 +4,11 @@ from typing import Final, Protocol
 
 import msgspec
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.faults import Fault
 from jobs.objects.spec import SlurmJobSpec
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.values.faults import Fault
 
 GROUP: Final = "slurm-bridge.dev"
 VERSION: Final = "v1alpha1"

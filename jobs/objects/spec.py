@@ -5,8 +5,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from bridge.crd.fields import RULES, ObjectName, ObjectStruct, rule, text, unchanged
 from jobs.objects.results import MOST_RESULTS, JobResult
+from slurmruntime.crd.fields import RULES, ObjectName, ObjectStruct, rule, text, unchanged
 
 LONGEST_SCRIPT: Final = 1024 * 1024
 """Characters. etcd takes objects of 1.5 MiB, status and managed fields included."""

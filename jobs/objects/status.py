@@ -4,9 +4,9 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from bridge.crd.conditions import LONGEST_MESSAGE, MOST_CONDITIONS, Number, ObjectCondition
-from bridge.crd.fields import Moment, ObjectStruct, text
 from jobs.objects.results import JobResults
+from slurmruntime.crd.conditions import LONGEST_MESSAGE, MOST_CONDITIONS, Number, ObjectCondition
+from slurmruntime.crd.fields import Moment, ObjectStruct, text
 
 LONGEST_NODES: Final = 1024
 

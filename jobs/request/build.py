@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.domain.faults import Fault
 from jobs.request import conflicts, description
 from jobs.request.environment import environment
 from jobs.request.origin import ScriptOrigin
@@ -11,6 +10,7 @@ from jobs.request.settled import settle
 from jobs.script import read
 from jobs.script.chosen import ChosenOptions
 from jobs.script.read import ReadScript
+from slurmruntime.values.faults import Fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from bridge.domain.faults import Fault
 from jobs.request.settled import gpu_count
 from jobs.script import options as o
 from jobs.script.chosen import ChosenOptions
 from jobs.script.options import SbatchOption
+from slurmruntime.values.faults import Fault
 
 
 def faults(chosen: ChosenOptions, now: datetime) -> Iterator[Fault]:

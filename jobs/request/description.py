@@ -6,12 +6,12 @@ Source: `slurm_opt_create_job_desc` of Slurm's `slurm_opt.c` and `_fill_job_desc
 from collections.abc import Iterator
 from typing import Final
 
-from bridge.domain import hostlist
 from jobs.request.origin import ScriptOrigin
 from jobs.request.settled import SettledOptions, gpu_count, tasks_per_node
 from jobs.script import options as o
 from jobs.script.options import SbatchOption
 from jobs.script.values.times import UNLIMITED
+from slurmruntime.values import hostlist
 
 SINCE: Final = {
     "container_type": "v0.0.45",

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bridge.domain import hostlist
 from jobs.script import options as o
 from jobs.script.chosen import ChosenOptions
 from jobs.script.values.numbers import NodeShape
+from slurmruntime.values import hostlist
 
 ANY_COUNT = 65535
 """`--hint=multithread` sets this many tasks per core (INFINITE16 of slurm.h)."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from bridge.domain.faults import Fault
 from jobs.script.directives import where
 from jobs.script.words import BLANKS
+from slurmruntime.values.faults import Fault
 
 LARGEST_SCRIPT_BYTES: Final = 4 * 1024 * 1024
 """Slurm's own default (`max_script_size` in SchedulerParameters); sbatch itself reads up to 512 MiB."""

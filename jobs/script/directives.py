@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from bridge.domain.faults import Fault
 from jobs.script import words
 from jobs.script.getopt import MOST_OPTIONS
 from jobs.script.words import BLANKS, HeaderWord, UnreadableLine
+from slurmruntime.values.faults import Fault
 
 LONGEST_DIRECTIVE: Final = 16_384
 LONGEST_HEADER: Final = 2 * LONGEST_DIRECTIVE

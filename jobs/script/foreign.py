@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bridge.domain.faults import Fault
 from jobs.script import directives, getopt, options
 from jobs.script.directives import where
 from jobs.script.getopt import NoOption, Takes
 from jobs.script.options import SbatchOption
 from jobs.script.words import HeaderWord
+from slurmruntime.values.faults import Fault
 
 
 @dataclass(frozen=True, slots=True)

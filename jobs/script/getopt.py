@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
-from bridge.domain.faults import MOST_FAULTS
 from jobs.script.words import HeaderWord
+from slurmruntime.values.faults import MOST_FAULTS
 
 MOST_OPTIONS: Final = 500
 """In one header; sbatch has no such bound."""

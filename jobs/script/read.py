@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.domain.faults import MOST_FAULTS, Fault
 from jobs.script import body, directives, foreign, getopt
 from jobs.script.chosen import ChosenOption, ChosenOptions
 from jobs.script.directives import LONGEST_HEADER, HeaderWords, where
 from jobs.script.getopt import NoOption, Takes
 from jobs.script.options import BY_FIELD, IGNORE_PBS, OPTIONS, SbatchOption, Treatment
 from jobs.script.values.form import UnreadableValue
+from slurmruntime.values.faults import MOST_FAULTS, Fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
-from bridge.crd.fields import RULES, rule
-from bridge.crd.schema import Schema, structural
 from jobs.objects.spec import SCRIPT_RULES
 from jobs.sylabs.job import KINDS, VERSION, SylabsKind
 from jobs.sylabs.spec import MOST_LABELS, SylabsStatus
+from slurmruntime.crd.fields import RULES, rule
+from slurmruntime.crd.schema import Schema, structural
 
 _ANY: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """What the API server keeps, and nobody reads."""

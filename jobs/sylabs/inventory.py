@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from bridge.domain import quantities
-from bridge.domain.faults import Fault, told
 from jobs.sylabs.slurm_config import NodeEntry
+from slurmruntime.values import quantities
+from slurmruntime.values.faults import Fault, told
 
 PREFIX: Final = "slurm.sylabs.io/"
 

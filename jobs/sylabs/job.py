@@ -6,15 +6,15 @@ from typing import Final
 import msgspec
 from typing_extensions import override
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.faults import Fault, bounded
 from jobs.objects.slurmjob import JobResource, Json, SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
 from jobs.sylabs import translation
 from jobs.sylabs.site import SylabsSite
 from jobs.sylabs.spec import ContainerSpec, SlurmSpec, SylabsInputs, WlmSpec
 from jobs.sylabs.translation import OldSpec
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.values.faults import Fault, bounded
 
 VERSION: Final = "v1alpha1"
 

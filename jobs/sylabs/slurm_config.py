@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from bridge.domain.faults import Fault, bounded, shortened
+from slurmruntime.values.faults import Fault, bounded, shortened
 
 LONGEST: Final = 256 * 1024
 """Characters, which take seconds to read."""

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from bridge.crd.fields import ObjectStruct, text
 from jobs.objects.spec import LONGEST_SCRIPT
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.crd.fields import ObjectStruct, text
 
 MOST_LABELS: Final = 64
 MOST_RESOURCES: Final = 64

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.faults import Fault, shortened
 from jobs.objects.results import JobResult
 from jobs.objects.spec import SlurmJobSpec
 from jobs.script import options as o
@@ -26,6 +24,8 @@ from jobs.sylabs.spec import (
     SylabsResults,
     WlmSpec,
 )
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.values.faults import Fault, shortened
 
 _PARTITION: Final = "wlm.sylabs.io/partition"
 _ALWAYS: Final = frozenset(

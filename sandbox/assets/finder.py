@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridge.process.clock import SystemClock
 from sandbox.assets import (
     cache,
     coredns,
@@ -31,6 +30,7 @@ from sandbox.assets.errors import AssetError, FetchError, Unusable
 from sandbox.assets.kits import KITS, AssetName, Kit
 from sandbox.assets.progress import Report, Teller
 from sandbox.assets.settings import Settings
+from slurmruntime.process.clock import SystemClock
 
 FAILURES = (FetchError, OSError, subprocess.SubprocessError)
 """What a recipe raises if the network, the disk or a program it runs fails."""

@@ -18,7 +18,6 @@ from typing import Annotated, Any
 import typer
 
 from bridge import __version__
-from bridge.process.clock import SystemClock
 from sandbox import assets
 from sandbox.assets import AssetName
 from sandbox.errors import SandboxError
@@ -26,6 +25,7 @@ from sandbox.image import bom, layout, ours, provenance
 from sandbox.image.building import TREE, Target
 from sandbox.image.provenance import Source
 from sandbox.words import plainly
+from slurmruntime.process.clock import SystemClock
 
 CHARTS = {"slurm-bridge": "deploy/chart", "slurm-exporter": "deploy/exporter/chart"}
 SUMS = "SHA256SUMS"

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from bridge.process.clock import SystemClock
 from sandbox import assets
 from sandbox.assets import AssetName, settings
 from sandbox.assets.progress import Teller
@@ -23,6 +22,7 @@ from sandbox.image.bake import BakeTarget
 from sandbox.image.building import TREE, Builder, Target, say_step
 from sandbox.realnodes import images
 from sandbox.words import plainly
+from slurmruntime.process.clock import SystemClock
 
 FOLDER = TREE / "containers"
 BAKE = FOLDER / "docker-bake.json"

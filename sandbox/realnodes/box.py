@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bridge.domain import names
 from sandbox import identity, kubeconfig, kubernetes, pki
 from sandbox.api import Api
 from sandbox.assets import Asset
@@ -23,6 +22,7 @@ from sandbox.realnodes.cgroups import Layout
 from sandbox.realnodes.configuration import NodeShape
 from sandbox.realnodes.network import Network
 from sandbox.slurm_conf import PARTITION
+from slurmruntime.values import names
 
 KUBELET_PORT = 10250
 RELAY = "relay"

@@ -3,9 +3,9 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import Forbidden, NotFound
 from slurmcli.line.declaring import BadOperand
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from jobs.objects.slurmjob import JobResource, SlurmJobObject

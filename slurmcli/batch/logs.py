@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge.domain import names
 from bridge.kube import decode
-from bridge.kube.errors import NotFound
 from slurmcli.access import Access, run
 from slurmcli.batch.finding import job_named
 from slurmcli.line.options import Namespace, Way
+from slurmruntime.kube.errors import NotFound
+from slurmruntime.values import names
 
 if TYPE_CHECKING:
     from jobs.objects.slurmjob import SlurmJobObject

@@ -14,12 +14,12 @@ import msgspec
 import typer
 import yaml
 
-from bridge.domain.faults import Fault
-from bridge.kube import paths
-from bridge.kube.errors import Forbidden, NotFound, Rejected
-from bridge.kube.objects import Objects
 from slurmcli.access import Access, run
 from slurmcli.line.options import Namespace, Way
+from slurmruntime.kube import paths
+from slurmruntime.kube.errors import Forbidden, NotFound, Rejected
+from slurmruntime.kube.objects import Objects
+from slurmruntime.values.faults import Fault
 
 if TYPE_CHECKING:
     from jobs.request.build import BatchRequest

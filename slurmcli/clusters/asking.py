@@ -1,7 +1,6 @@
 """Gather for `why` what explains a worker, or an object of a Slurm in pods."""
 
 from bridge.domain.diagnosis.why import Diagnosis
-from bridge.kube import paths
 from cluster.diagnosis import answering
 from cluster.diagnosis.answering import AskedWorker
 from cluster.diagnosis.parts import NamespaceObjects
@@ -10,6 +9,7 @@ from cluster.objects.kinds import KINDS, SLURM_CLUSTER
 from cluster.objects.labels import CLUSTER_LABEL
 from slurmcli.access import Access
 from slurmcli.clusters import reading
+from slurmruntime.kube import paths
 
 
 async def of_worker(opened: Access, namespace: str, name: str) -> Diagnosis:

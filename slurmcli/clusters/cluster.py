@@ -3,7 +3,6 @@
 import sys
 from typing import Annotated
 
-from bridge.domain import names
 from cluster.diagnosis import page, parts, workers
 from cluster.diagnosis.page import SlurmPage, SlurmSummary
 from slurmcli import access, output
@@ -12,6 +11,7 @@ from slurmcli.clusters import operator, reading
 from slurmcli.line.declaring import BadOperand, Operand, Option
 from slurmcli.line.options import FormatOption, Namespace, ReleaseNamespace, Way
 from slurmcli.output import Format, TableColumn
+from slurmruntime.values import names
 
 WAITS = 3
 """Exit code."""

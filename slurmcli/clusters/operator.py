@@ -7,10 +7,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from bridge.kube import paths
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import Forbidden, NotFound
-from bridge.kube.leases import KubeLeases
 from cluster.controlplane import rivals
 from cluster.diagnosis import checks
 from cluster.diagnosis.checks import OperatorSeen
@@ -18,6 +14,10 @@ from cluster.objects.definitions import definition
 from cluster.objects.kinds import KINDS, SLURM_CLUSTER
 from cluster.objects.labels import MANAGER
 from slurmcli.clusters import reading
+from slurmruntime.kube import paths
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import Forbidden, NotFound
+from slurmruntime.kube.leases import KubeLeases
 
 T = TypeVar("T")
 

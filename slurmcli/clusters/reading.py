@@ -4,12 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-from bridge.kube import lists
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import Forbidden, NotFound
-from bridge.kube.resource import ResourceKind
 from bridge.slurm import inspection
-from bridge.slurm.errors import SlurmError
 from cluster.controlplane.part import PARTS
 from cluster.diagnosis import parts
 from cluster.diagnosis.parts import DAEMONS, NamespaceObjects, SlurmInPods
@@ -20,6 +15,11 @@ from cluster.objects.labels import APP_LABEL
 from cluster.whole.slurm_cluster import SLURM_CLUSTERS
 from slurmcli import output
 from slurmcli.access import Access
+from slurmruntime.kube import lists
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import Forbidden, NotFound
+from slurmruntime.kube.resource import ResourceKind
+from slurmruntime.slurm.errors import SlurmError
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from bridge.kube.connecting import kubeconfig
 from slurmcli.line.declaring import Option
 from slurmcli.output import Format
+from slurmruntime.kube.kubeconfig import kubeconfig
 
 FormatOption = Annotated[Format, Option(("--output", "-o"), help="Output format.")]
 Namespace = Annotated[

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.cgroups import Cgroups, NoCpusets
-from bridge.domain.ids import PodUid
+from slurmruntime.values.ids import PodUid
 from tests.agent.groups import v1
 
 UID = PodUid("1b-2c")

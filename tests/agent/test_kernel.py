@@ -12,8 +12,8 @@ import pytest
 
 from agent import machine
 from agent.cgroups import Cgroups
-from bridge.domain.ids import PodUid
 from bridge.domain.model.cores import cpu_list
+from slurmruntime.values.ids import PodUid
 
 CPUSET = Path("/sys/fs/cgroup/cpuset")
 ORDER = machine.order(Path("/sys/devices/system"))

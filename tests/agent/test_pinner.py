@@ -6,10 +6,10 @@ from agent import machine
 from agent.__main__ import PODS
 from agent.cgroups import Cgroups
 from agent.pinner import Pinner
-from bridge.domain import names
-from bridge.domain.model.objects import KubeObject
-from bridge.kube.cache import Cache
-from bridge.process.metrics import Metrics
+from slurmruntime.kube.cache import Cache
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
 from tests.agent.groups import v1
 
 

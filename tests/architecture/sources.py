@@ -6,7 +6,17 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("agent", "bridge", "webhook", "extender", "controllers", "jobs", "cluster", "slurmcli")
+PRODUCT = (
+    "agent",
+    "bridge",
+    "webhook",
+    "extender",
+    "controllers",
+    "jobs",
+    "cluster",
+    "slurmcli",
+    "slurmruntime",
+)
 """What is installed on a cluster."""
 PACKAGES = (*PRODUCT, "sandbox", "benchmarks")
 

@@ -30,16 +30,16 @@ def test_modules_and_names_that_docstrings_mention_exist() -> None:
 
 def test_a_name_that_is_not_there_is_noticed() -> None:
     there = (
-        "bridge.domain.names.GATE",
-        "bridge.kube.cache.Cache.observe",
-        "bridge.slurm.errors.LostReply.transient",
+        "slurmruntime.values.names.GATE",
+        "slurmruntime.kube.cache.Cache.observe",
+        "slurmruntime.slurm.errors.LostReply.transient",
         "bridge.domain.lifecycle.rules",
         "bridge.reconcile.program.Program.settings",
     )
     gone = (
-        "bridge.domain.names.GATES",
-        "bridge.kube.cache.Cache.observes",
-        "bridge.slurm.errors.LostReply.transients",
+        "slurmruntime.values.names.GATES",
+        "slurmruntime.kube.cache.Cache.observes",
+        "slurmruntime.slurm.errors.LostReply.transients",
         "bridge.domain.lifecycle.ruling",
         "bridge.kubernetes.cache",
     )

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks import meter
 from benchmarks.meter import Reading
-from bridge.process.metrics import Metrics
 from sandbox.errors import SandboxError
+from slurmruntime.process.metrics import Metrics
 from tests.servers import wait_until
 
 BUSY = "import time\nwhile time.process_time() < 0.4: pass\n"

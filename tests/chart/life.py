@@ -7,14 +7,14 @@ from pathlib import Path
 
 import httpx
 
-from bridge.domain import names
-from bridge.kube.client import KubeClient
-from bridge.process.clock import SystemClock
-from bridge.process.metrics import Metrics
 from controllers.webhook.certificates import Certificates, Issued
 from sandbox import kubeconfig
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
 from tests.chart.policed import OUTSIDE, apply, make_namespaces
 from tests.chart.rendering import Manifest, render
 from tests.chart.rights import (

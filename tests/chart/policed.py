@@ -13,10 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from bridge.domain import names
 from sandbox import kubeconfig
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.chart.rendering import Manifest, render
 from tests.servers import wait_until
 

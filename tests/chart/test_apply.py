@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.domain import names
-from bridge.kube.client import KubeClient
-from bridge.process.clock import SystemClock
-from bridge.process.metrics import Metrics
 from controllers.webhook.certificates import Certificates, Issued
 from sandbox import assets
 from sandbox.assets.kubeconform import FOLDER as CRD_FOLDER
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
 from tests.chart.conftest import Render
 from tests.chart.policed import OUTSIDE, make_namespaces
 from tests.chart.rendering import CHART, REQUIRED, Rendered

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.admission import binder
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.chart.policed import EFFECTIVE_S, Cluster, pod, pods, policed, refusal
 from tests.chart.rendering import Manifest, render
 from tests.chart.volumes import VOLUMES

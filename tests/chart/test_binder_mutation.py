@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.admission import binder
 from bridge.domain.admission import review as admission
 from bridge.domain.request.rules import Policy
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.chart.policed import EFFECTIVE_S, Cluster, pod, pods, policed, refusal
 from tests.chart.rendering import Manifest
 from tests.chart.volumes import VOLUMES

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from jobs.companions import pod as companion
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.chart.policed import RELEASE, Cluster, pods, policed, refusal
 from tests.chart.rendering import Manifest
 from tests.jobs.companions.outputs import ALICE, collecting_job, job

@@ -8,15 +8,15 @@ import httpx
 import pytest
 import yaml
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId
 from bridge.domain.request import overrides
 from bridge.domain.request.build import Defaults
-from bridge.process import policy_file
-from bridge.process.metrics import Metrics
+from bridge.settings import policy_file
 from bridge.settings.schema import Settings
 from bridge.settings.slurm import Slurm
 from sandbox.client import Sandbox
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId
 from tests.chart.policed import make_namespaces
 from webhook import app
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.domain import names
 from sandbox import assets
 from sandbox.assets.kubeconform import FOLDER as CRD_FOLDER
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests import pages
 from tests.pages import Reader
 from tests.servers import running_sandbox, wait_until

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.domain import names
 from bridge.settings import configuration
 from bridge.settings.schema import ENV_PREFIX, Settings
+from slurmruntime.values import names
 from tests.chart.conftest import Render
 from tests.chart.objects import (
     DEPLOYMENTS,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.domain import names
 from bridge.domain.admission import review as admission
 from bridge.domain.request.rules import Policy
 from bridge.domain.workloads.kinds import jobset, leader_worker_set
 from sandbox.api import Api
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.chart.conftest import Render
 from tests.chart.policed import BREAK_GLASS, EFFECTIVE_S, Cluster, pod, pods, policed, refusal
 from tests.chart.rendering import HelmError, Manifest

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.settings import sources
 from bridge.settings.schema import Settings
 from cluster.objects.kinds import KINDS
 from cluster.objects.own import slurm_cluster
@@ -15,6 +14,7 @@ from cluster.objects.parts import GROUP
 from deploy import manifests
 from deploy.operator_rights import NAME, rights
 from sandbox.client import Sandbox
+from slurmruntime.settings import sources
 from tests.chart import rendering
 from tests.chart.policed import make_namespaces
 from tests.chart.rendering import HelmError, Manifest

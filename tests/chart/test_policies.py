@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.chart.policed import (
     BREAK_GLASS,
     JSON_PATCH,

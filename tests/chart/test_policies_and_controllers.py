@@ -6,7 +6,7 @@ Real controller manager, scheduler and (KWOK's) kubelets; extender and controlle
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.chart.policed import (
     JSON_PATCH,
     STRATEGIC,

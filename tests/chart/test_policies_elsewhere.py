@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.chart.policed import (
     BREAK_GLASS,
     Cluster,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.chart.policed import (
     BREAK_GLASS,
     EFFECTIVE_S,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.chart.policed import Cluster, policed, refusal
 
 NODE = "broken-into"

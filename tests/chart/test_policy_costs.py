@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import caps, names
+from bridge.domain import caps
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.chart.policed import (
     BREAK_GLASS,
     Cluster,

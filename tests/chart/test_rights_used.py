@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.chart.life import (
     OPTIONS,
     bind_an_unknown_pod,

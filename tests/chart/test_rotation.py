@@ -20,13 +20,13 @@ import pytest
 from cryptography import x509
 from typing_extensions import override
 
-from bridge.domain import names
-from bridge.kube.client import KubeClient
-from bridge.process.clock import Clock, SystemClock
-from bridge.process.metrics import Metrics
 from controllers.webhook.certificates import Certificates, Issued
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import Clock, SystemClock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
 from tests.chart.policed import OUTSIDE, RELEASE, Cluster, apply, make_namespaces, pod, pods
 from tests.chart.rendering import Manifest, render
 from tests.servers import until

@@ -11,14 +11,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bridge.domain import names
-from bridge.process import policy_file
+from bridge.settings import policy_file
 from bridge.settings.schema import Settings
 from jobs.objects import slurmjob
 from jobs.sylabs.job import KINDS, SylabsKind
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from slurmcli import plugin
+from slurmruntime.values import names
 from tests import pages
 from tests.chart.policed import OUTSIDE, Cluster, policed, refusal
 from tests.chart.rendering import Manifest, render

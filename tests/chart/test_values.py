@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.domain import names
 from bridge.settings.schema import Settings
 from docs.generate import schema as config_schema
+from slurmruntime.values import names
 from tests.chart.conftest import Render
 from tests.chart.rendering import CHART, HelmError
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.chart.policed import OUTSIDE
 
 _ALL = {

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from slurmclient import (
     Added,
@@ -25,6 +24,7 @@ from slurmclient import (
 )
 from slurmclient.fake.server import FakeSlurm
 from slurmclient.watching import states as slurm_states
+from slurmruntime.process.clock import SystemClock
 from tests.client.conftest import Row, Submit
 from tests.servers import until
 

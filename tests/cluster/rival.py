@@ -3,9 +3,9 @@
 import contextlib
 from datetime import datetime, timedelta
 
-from bridge.kube.meta import rfc3339
 from cluster.controlplane.rivals import LEASE
 from sandbox.api import Api, ApiError
+from slurmruntime.kube.meta import rfc3339
 
 
 class Rival:

@@ -7,14 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import Unavailable
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.clock import SystemClock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
-from bridge.slurm.client import SlurmClient
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import ControlLoop
 from cluster.controlplane.part import PARTS, WatchedPart
@@ -25,6 +18,13 @@ from cluster.nodesets.owned.tried import TriedConfs
 from cluster.rendering.site import ControlSite, ServedNamespaces, SlurmImages
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import Unavailable
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.client import SlurmClient
 from tests.cluster.examples import BY_NAME, manifest, path
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bridge.kube.client import KubeClient
-from bridge.process.clock import SystemClock
 from bridge.settings.schema import Settings
 from cluster import __main__ as program
 from cluster.controlplane import rivals
@@ -18,6 +16,8 @@ from deploy.operator_rights import NAME, rights
 from sandbox import kubeconfig
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import SystemClock
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.rival import Rival
 from tests.cluster.served import APPS, DEADLINE_S, PLAIN, answers, world

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.kube.client import KubeClient
-from bridge.process.clock import SystemClock
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.nodesets.owned.deleted_claims import DeletedClaims
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
 from sandbox.client import Sandbox
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import SystemClock
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.served import PLAIN, secret, world
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from bridge.kube.client import KubeClient
-from bridge.process.clock import SystemClock
 from cluster.nodesets import nodeset, planning, worker_pods
 from cluster.nodesets.owned.belongings import NodeSetBelongings
 from cluster.objects.labels import PROTECTED_LABEL
 from cluster.objects.nodeset import NodeSetObject
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import SystemClock
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.served import DEADLINE_S
 from tests.servers import until

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from bridge.kube.errors import Conflict
 from cluster.keys.mounts import MountingSpec, mounted_steps
 from cluster.objects.parts import KeyOfObject
 from sandbox.client import Sandbox
+from slurmruntime.kube.errors import Conflict
 from tests.cluster.examples import BY_NAME, SLURM_KEY, path
 from tests.cluster.served import APPS, DEADLINE_S, PLAIN, World, world
 

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 from typing import Any
 
-from bridge.kube.errors import Conflict
 from sandbox.client import Sandbox
+from slurmruntime.kube.errors import Conflict
 from tests.cluster.examples import BY_NAME, path
 from tests.cluster.served import APPS, DEADLINE_S, PLAIN, World, answers, world
 from tests.servers import wait_until

@@ -4,11 +4,11 @@ import base64
 
 import pytest
 
-from bridge.kube.client import KubeClient
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from slurmcli import examine_keys
 from slurmclient.transport import jwt
+from slurmruntime.kube.client import KubeClient
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.people import editor
 from tests.cluster.served import PLAIN, World, world

@@ -11,13 +11,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model.jobs import JobPhase
-from bridge.domain.model.nodes import SlurmNodeSpec
-from bridge.domain.names import AUTOSCALERS
 from bridge.settings.schema import Settings
 from bridge.slurm import jobs, nodes
-from bridge.slurm.client import SlurmClient
 from cluster.nodesets import program
 from cluster.objects.definitions import definitions
 from cluster.objects.nodeset import NodeSetObject
@@ -27,6 +23,10 @@ from cluster.rendering.node_sets.worker import pinned
 from cluster.workers.placing import HOST_ANNOTATION
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import SlurmNode
+from slurmruntime.values.names import AUTOSCALERS
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.servers import until, wait_until
 from tests.slurm.placeholders import in_phase, spec

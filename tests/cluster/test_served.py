@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.domain.faults import Refused
 from cluster.nodesets import planning
 from cluster.objects.definitions import definitions
 from cluster.objects.kinds import KINDS
@@ -15,6 +14,7 @@ from cluster.objects.names import LONGEST
 from cluster.rendering.node_sets.worker import worker_pod
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values.faults import Refused
 from tests.cluster.examples import BY_NAME, SPECS, Manifest, manifest, path
 from tests.cluster.rendering.given import MADE_FOR, SITE, given, rendered
 from tests.servers import wait_until

@@ -9,11 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.clock import SystemClock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
 from cluster.controlplane.part import PARTS, WatchedPart
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
@@ -26,6 +21,11 @@ from cluster.whole.loop import ClusterLoop
 from cluster.whole.slurm_cluster import SLURM_CLUSTERS, WatchedCluster
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.metrics import Metrics
 from tests.cluster.examples import BY_NAME, path
 from tests.cluster.served import DEADLINE_S, DEFINITIONS, WRITES, answers
 from tests.servers import wait_until

@@ -11,11 +11,11 @@ from random import Random
 
 import pytest
 
-from bridge.domain.faults import Refused
 from cluster.configuration.rendering import render
 from sandbox import assets, identity, nss, ports, slurm
 from sandbox.assets import Asset, AssetName
 from sandbox.instance import make_folder, write_private
+from slurmruntime.values.faults import Refused
 from tests.cluster.configuration.given import files, inputs, node_set
 from tests.servers import wait_until
 

@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import Conflict
-from bridge.process.clock import SystemClock
 from cluster.nodesets.owned.claims import WorkerClaims
 from cluster.objects.nodeset import NodeSetObject
 from cluster.rendering.node_sets.claims import UNNEEDED_ANNOTATION
 from cluster.workers.volumes import PATIENCE
 from sandbox.client import Sandbox
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import Conflict
+from slurmruntime.process.clock import SystemClock
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.served import DEADLINE_S, answers
 from tests.servers import until

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bridge.crd.schema import INT_OR_STRING
 from cluster.objects.definitions import definition
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.crd.schema import INT_OR_STRING
 from tests.cluster.examples import BY_NAME, Manifest, manifest, path
 
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}

@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 from typer.testing import CliRunner
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from slurmcli import plugin
+from slurmruntime.values import names
 from tests.servers import wait_until
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bridge.domain import names
-from bridge.process.clock import SystemClock
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from slurmcli import plugin
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.values import names
 from tests.commands import sowing
 from tests.commands.sowing import (
     OURS,

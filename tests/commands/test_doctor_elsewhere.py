@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.commands.conftest import Run
 from tests.faults import Proxy, answers, lie
 

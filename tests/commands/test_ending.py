@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from bridge.domain import names
 from slurmcli import plugin
+from slurmruntime.values import names
 
 COMMAND = Path(sys.executable).with_name("kubectl-slurm")
 PLAIN, BY_TYPER = ("queue", "-n", "team"), ("queue", "-nteam")

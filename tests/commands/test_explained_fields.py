@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from bridge.domain import names
 from bridge.domain.diagnosis.explained import Explained
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.workloads.kinds import kueue
-from bridge.kube.client import KubeClient
 from bridge.settings.schema import Settings
 from slurmcli.access import Access
 from slurmcli.explain import _Explainer
 from slurmcli.installation import Installation
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values import names
 from tests.make import placing as make
 
 SETTINGS = Settings.model_validate(

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from sandbox.slurm_rest import API
 from slurmcli import plugin
+from slurmruntime.values import names
 from tests.integration.worlds import Job, Worlds, container
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 

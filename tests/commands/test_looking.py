@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.commands.conftest import EXPENSIVE, Run
 from tests.integration.worlds import Worlds, is_gated
 from tests.servers import wait_until

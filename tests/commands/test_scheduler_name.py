@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from bridge.domain import names
 from bridge.domain.diagnosis.why import Stage
-from bridge.kube.client import KubeClient
 from slurmcli import queue, why
 from slurmcli.access import Access
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values import names
 from tests.make.peers import serving
 
 SITE = "site-scheduler"

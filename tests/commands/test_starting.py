@@ -51,7 +51,7 @@ def test_aiohttp_does_not_read_the_systems_cas_and_slurms_side_still_trusts_them
 
 
 def test_a_kubeconfig_with_certificates_needs_no_library() -> None:
-    loaded = modules_of("from bridge.kube.connecting import credentials")
+    loaded = modules_of("from slurmruntime.kube.kubeconfig import credentials")
 
     assert "kubernetes_asyncio" not in loaded
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from bridge.crd.restapis import SLURMRESTD_PORT
 from cluster.configuration.slurm_conf import SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
 from cluster.rendering.site import SLURM_USER_ID, SlurmImages
 from cluster.rendering.ssh import SSH_PORT
 from sandbox.errors import SandboxError
 from sandbox.image import bake, slurm
 from sandbox.image.bake import BakeTarget
+from slurmruntime.crd.restapis import SLURMRESTD_PORT
 from tests.containers.dockerfile import Dockerfile
 
 DAEMONS = frozenset(SlurmImages.__annotations__)

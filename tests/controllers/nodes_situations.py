@@ -1,10 +1,11 @@
 """What a leader of the controllers may find: situations of nodes."""
 
-from bridge.domain import names
-from bridge.domain.ids import WorkloadKey
-from bridge.domain.model import identities, nodes
+from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
 from bridge.domain.nodes import fillers, state
+from slurmruntime.model import nodes
+from slurmruntime.values import names
+from slurmruntime.values.ids import WorkloadKey
 from tests.make.apiserver import Manifest
 from tests.make.leader import Outset
 from tests.make.manifests import CLUSTER, GATED, job, kube_node, pod

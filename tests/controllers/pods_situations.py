@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from bridge.domain import names
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity, decode
+from slurmruntime.values import names
 from tests.make.apiserver import Manifest
 from tests.make.leader import Outset
 from tests.make.manifests import GATED, in_ring, job, kube_node, placed, pod, running

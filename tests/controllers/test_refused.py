@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.slurm import errors
+from slurmruntime.slurm import errors
 from tests.controllers import nodes_situations, pods_situations
 from tests.make.situations import SETTLED_AFTER_S, Situation, lived_through
 from tests.make.trouble import Trouble

@@ -19,4 +19,4 @@ def test_terms_are_sorted() -> None:
 
 def test_a_term_without_a_definition_is_an_error() -> None:
     with pytest.raises(LookupError, match=r"bridge\.domain\.names\.NOWHERE has no docstring"):
-        glossary.meaning("bridge.domain.names.NOWHERE")
+        glossary.meaning("slurmruntime.values.names.NOWHERE")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bridge.process.metrics import Metrics
 from docs.generate import metrics as metrics_page
+from slurmruntime.process.metrics import Metrics
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
 

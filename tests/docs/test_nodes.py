@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from bridge.domain import names
 from bridge.settings.schema import Controllers
 from docs.generate import nodes
+from slurmruntime.values import names
 
 PAGE = Path(__file__).parents[2] / "docs" / "nodes.md"
 

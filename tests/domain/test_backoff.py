@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain import backoff
 from bridge.domain.observation.dwell import Dwell
+from slurmruntime.values import backoff
 
 NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.domain import certificates
-from bridge.domain.certificates import SETTLED_AFTER, Authority, Certificate, RotationPlan, Validity
+from slurmruntime.values import certificates
+from slurmruntime.values.certificates import (
+    SETTLED_AFTER,
+    Authority,
+    Certificate,
+    RotationPlan,
+    Validity,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -3,8 +3,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import faults
-from bridge.domain.faults import Fault
+from slurmruntime.values import faults
+from slurmruntime.values.faults import Fault
 
 
 def test_few_short_faults_stay_as_they_are() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import hostlist
+from slurmruntime.values import hostlist
 
 
 @pytest.mark.parametrize(

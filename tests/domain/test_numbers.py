@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import numbers
+from slurmruntime.values import numbers
 
 
 @pytest.mark.parametrize(

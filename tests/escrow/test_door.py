@@ -5,10 +5,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bridge.domain.ids import JobId
 from bridge.escrow import door
 from bridge.escrow.tokens import Tokens
-from bridge.process.metrics import Metrics
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.ids import JobId
 
 TOKEN = "a" * 64
 SHOWN = {"authorization": f"Bearer {TOKEN}"}

@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, KubeNode, PodUid
 from bridge.domain.model.pods import Phase, Pod
 from bridge.escrow.lookout import Lookout
-from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
-from bridge.kube.node_objects import NODES
-from bridge.slurm.errors import Unavailable
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.node_objects import NODES
+from slurmruntime.slurm.errors import Unavailable
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, KubeNode, PodUid
 from tests import virtual_time
 from tests.make import placing as build
 from tests.make.slurm import Job, Slurm

@@ -4,9 +4,9 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 
-from bridge.domain.ids import JobId
 from bridge.escrow.news import News
-from bridge.slurm.errors import Unavailable
+from slurmruntime.slurm.errors import Unavailable
+from slurmruntime.values.ids import JobId
 from tests import virtual_time
 from tests.make.slurm import Job, Slurm
 from tests.make.trouble import Trouble

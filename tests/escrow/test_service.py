@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from bridge.escrow import service
-from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
-from bridge.kube.node_objects import NODES
-from bridge.kube.watch import Reflector
-from bridge.process.health import Check, Health
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.node_objects import NODES
+from slurmruntime.kube.watch import Reflector
+from slurmruntime.process.health import Check, Health
 
 WATCHES = ("pods", "pods of the binder", "nodes")
 

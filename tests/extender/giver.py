@@ -6,19 +6,20 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, node_objects
-from bridge.kube.cache import Cache
+from bridge.kube import decode
 from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.slices import SLICES
 from extender.claims.giving import Devices
 from extender.claims.known import KnownClaims
+from slurmruntime.kube import node_objects
+from slurmruntime.kube.cache import Cache
+from slurmruntime.values.ids import JobId, KubeNode, PodUid, SlurmNode
 from tests import virtual_time
 from tests.make import placing
 from tests.make.apiserver import ApiServer, Manifest

@@ -9,20 +9,13 @@ from typing import Any
 
 from typing_extensions import override
 
-from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.rules import Policy
-from bridge.kube import errors as kube_errors
-from bridge.kube.client import KubeClient
-from bridge.kube.objects import Objects
 from bridge.kube.volumes import Volumes
-from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
 from extender.gathering import Gatherer
 from extender.nodes import Bridged
@@ -32,6 +25,13 @@ from extender.volumes import ClaimReader
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
+from slurmruntime.kube import errors as kube_errors
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.objects import Objects
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import ClusterId, JobId
 from tests.virtual_time import VirtualClock
 
 PING = {"meta": {"slurm": {"version": {"major": "26", "minor": "5"}}}, "errors": []}

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from bridge.leading.lease import Accession
-from bridge.process.policy_file import PolicyFile
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
 from bridge.settings.configuration import Sources
+from bridge.settings.policy_file import PolicyFile
 from extender.__main__ import place
+from slurmruntime.leading.lease import Accession
 
 
 async def placing(

@@ -6,12 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.pods import Pod
-from bridge.process.clock import SystemClock
-from bridge.process.metrics import Metrics
 from extender import app
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, PodUid
 from tests.make import placing as build
 
 ASKED = {"PodName": "train", "PodNamespace": "team-a", "PodUID": "u-1", "Node": "k1"}

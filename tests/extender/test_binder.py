@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode
-from bridge.domain.model import nodes
 from bridge.domain.model.pods import Pod
 from bridge.escrow import service as escrow
-from bridge.kube import errors
-from bridge.kube.meta import rfc3339
+from slurmruntime.kube import errors
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.model import nodes
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode
 from tests import virtual_time
 from tests.extender.placing import placing
 from tests.make.apiserver import ApiServer, Manifest

@@ -12,13 +12,14 @@ from typing_extensions import override
 
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors
-from bridge.kube.cache import Cache
+from bridge.kube import decode
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.decode import PODS
 from extender.claims.asking import ClaimAsker, Templates
 from extender.claims.known import KnownClaims
+from slurmruntime.kube import errors
+from slurmruntime.kube.cache import Cache
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, claim, claiming, device_class

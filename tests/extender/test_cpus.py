@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Assign
-from bridge.slurm import errors
 from bridge.slurm.allocated import cpus
 from extender.cpus import CpuReader
+from slurmruntime.slurm import errors
+from slurmruntime.values.ids import JobId, KubeNode, SlurmNode
 from tests.make.slurm import Slurm
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Trouble

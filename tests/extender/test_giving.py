@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.model.claims import reservations
-from bridge.kube import errors
 from bridge.reconcile.actuator import NotGiven
 from extender.claims import giving
+from slurmruntime.kube import errors
+from slurmruntime.values import names
 from tests.extender.giver import Stage, staged
 from tests.make import placing
 from tests.make.devices import claim, claiming

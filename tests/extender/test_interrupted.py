@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.lifecycle.actions import (
     Action,
     Assign,
@@ -20,10 +19,12 @@ from bridge.domain.lifecycle.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.model import identities, nodes
+from bridge.domain.model import identities
 from bridge.domain.model.identities import Frozen
-from bridge.kube.meta import rfc3339
-from bridge.process.metrics.pods import PodMetrics
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.model import nodes
+from slurmruntime.process.metrics.pods import PodMetrics
+from slurmruntime.values import names
 from tests.extender.placing import placing
 from tests.make.apiserver import Manifest
 from tests.make.devices import (

@@ -1,7 +1,7 @@
 """What is remembered of owners costs no more than a bound, however many and large they are."""
 
-from bridge.domain.model.objects import KubeObject
 from extender.memory import MOST, MOST_BYTES, Memory
+from slurmruntime.model.objects import KubeObject
 
 FAT = KubeObject(uid="u", name="fat", size_bytes=MOST_BYTES // 4)
 

@@ -6,19 +6,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import demand
 from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.demand import Resources
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, PODS
-from bridge.kube.node_objects import NODES
 from bridge.reconcile.nodes import KubeNodes
 from extender.nodes import Bridged
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.node_objects import NODES
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, SlurmNode
 from tests.make import gangs, lives, placing
 from tests.make.visits import visits
 from tests.virtual_time import VirtualClock

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from bridge.domain.model.objects import KubeObject, Owner
 from bridge.domain.workloads.kinds import coscheduling
-from bridge.kube import errors
 from extender.owners import Owners
+from slurmruntime.kube import errors
+from slurmruntime.model.objects import KubeObject, Owner
 from tests import virtual_time
 from tests.make import lives as build
 from tests.virtual_time import VirtualClock

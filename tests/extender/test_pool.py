@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, PODS
-from bridge.kube.node_objects import NODES
-from bridge.slurm.client import SlurmClient
 from extender.nodes import Bridged
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.node_objects import NODES
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import SlurmNode
 from tests.extender.peers import PING, reply
 from tests.make import placing
 from tests.virtual_time import VirtualClock, run

@@ -5,13 +5,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from bridge.domain.ids import JobId, PodUid, SlurmNode, alone_key
 from bridge.domain.model.claims import giving as rules
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.workloads import membership
-from bridge.kube import errors
 from bridge.kube.claims import resource_claims
+from slurmruntime.kube import errors
+from slurmruntime.values.ids import JobId, PodUid, SlurmNode, alone_key
 from tests.extender.giver import Stage, staged
 from tests.make.devices import claim, claiming
 from tests.make.manifests import CLUSTER

@@ -6,17 +6,17 @@ from functools import partial
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import PodUid, alone_key
 from bridge.domain.lifecycle.actions import Submit
 from bridge.domain.model.identities import Identity, decode
-from bridge.domain.model.objects import KubeObject, Owner
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
-from bridge.kube import errors as kube_errors
-from bridge.slurm import errors
+from slurmruntime.kube import errors as kube_errors
+from slurmruntime.model.objects import KubeObject, Owner
+from slurmruntime.slurm import errors
+from slurmruntime.values import names
+from slurmruntime.values.ids import PodUid, alone_key
 from tests.extender.peers import Stage, accepted, rejected, stage, words
 from tests.make import placing as make
 

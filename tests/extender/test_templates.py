@@ -5,18 +5,18 @@ from collections.abc import Awaitable, Callable, Iterable
 import msgspec
 import pytest
 
-from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube import decode
-from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.actuator import NotGiven
 from extender.claims.asking import Templates, WithTemplates
 from extender.claims.known import KnownClaims
+from slurmruntime.kube.cache import Cache
+from slurmruntime.values.ids import JobId, KubeNode, SlurmNode
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.devices import PROFILES, by_class, device_class

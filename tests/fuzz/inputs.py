@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Frozen, Identity
+from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
 
 INPUTS = 10_000
 AT_ONCE = 10

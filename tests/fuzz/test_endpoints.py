@@ -16,16 +16,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.types import ASGIApp, Message
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Patterns, Policy, Rule
-from bridge.kube.client import KubeClient
-from bridge.process.clock import SystemClock
-from bridge.process.metrics import Metrics
-from bridge.process.serve import BodyLimit
 from extender import app as extender
 from sandbox.client import Sandbox
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.process.serve import BodyLimit
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId
 from tests.webhook.recordings import recorded
 from webhook import app as webhook
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bridge.process import serve
+from slurmruntime.process import serve
 from tests.webhook.recordings import recorded
 from tests.webhook.running import Webhook, running_webhook
 

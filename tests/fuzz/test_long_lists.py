@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from bridge.slurm import nodes, queue, wire
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Malformed
+from bridge.slurm import nodes, queue
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed
 from tests.attacks import attack
 
 SLURM = {

@@ -15,8 +15,6 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.domain import names
-from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
@@ -24,13 +22,15 @@ from bridge.domain.observation.pace import Pace
 from bridge.domain.workloads import claims
 from bridge.domain.workloads.kinds import kueue, leader_worker_set
 from bridge.kube import decode
-from bridge.kube.cache import Cache
-from bridge.kube.errors import Malformed
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.metrics import Metrics
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.set_aside import SetAside, odd_pods
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.errors import Malformed
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
+from slurmruntime.values.ids import PodUid
 from tests import virtual_time
 from tests.make import lives as build
 from tests.make.samples import value

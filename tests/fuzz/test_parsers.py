@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from bridge.domain import hostlist, names, quantities
 from bridge.domain.model import grant, identities
 from bridge.domain.model.identities import UnreadableIdentityError
 from bridge.domain.request import overrides, rules
-from bridge.process import policy_file as runtime_policy
-from bridge.settings import sources
+from bridge.settings import policy_file as runtime_policy
 from bridge.settings.schema import ENV_PREFIX, Settings
+from slurmruntime.settings import sources
+from slurmruntime.values import hostlist, names, quantities
 from tests.fuzz.inputs import COMMENT, IDENTITY, batches, document, fuzzed, joined
 
 _FIELDS = [*(field.name for field in overrides.FIELDS), *overrides.REFUSED, "nonsense", ""]

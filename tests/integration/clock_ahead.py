@@ -12,7 +12,7 @@ from sandbox.client import Sandbox
 AN_HOUR_AHEAD = """
 import sys
 from datetime import timedelta
-from bridge.process.clock import SystemClock
+from slurmruntime.process.clock import SystemClock
 from controllers.__main__ import main
 true_now = SystemClock.now
 SystemClock.now = lambda self: true_now(self) + timedelta(hours=1)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.fault_bench import FaultBench, fault_bench
 from tests.integration.creators import ALICE, BOB, Tenants, policy
 from tests.integration.machines import Machine, a_machine

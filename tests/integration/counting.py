@@ -9,8 +9,8 @@ from typing import TypeVar
 import httpx
 import pytest
 
-from bridge.process.health import EXPOSITION_S
 from sandbox.client import Sandbox
+from slurmruntime.process.health import EXPOSITION_S
 from tests.integration.worlds import Worlds, is_released
 from tests.servers import SERVICES
 

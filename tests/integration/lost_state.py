@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests import backups
 from tests.integration.gang_pods import uid_of
 from tests.integration.worlds import Manifest, Worlds, condition, job_id

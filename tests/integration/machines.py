@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx
 
-from bridge.domain import names
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
+from slurmruntime.values import names
 from tests.integration.worlds import Worlds
 from tests.servers import DATA_PARSER, wait_until
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from bridge.domain import names
 from jobs.sylabs.inventory import PREFIX
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.servers import wait_until
 
 _NODE = "/api/v1/nodes/old-node"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import httpx
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.integration.worlds import Worlds, is_gated
 from tests.servers import fresh_namespace, wait_until
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.integration.worlds import Worlds, container, played
 
 _LINUX = {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}

@@ -9,12 +9,12 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from bridge.domain import names
-from bridge.domain.names import REQUEST_PREFIX
-from bridge.process.clock import SystemClock
 from sandbox import chart
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.values import names
+from slurmruntime.values.names import REQUEST_PREFIX
 from tests.integration.tampering import BREAK_GLASS, refusal
 from tests.integration.worlds import PATIENCE_S, Worlds, container, job_id, played
 from tests.servers import SERVICES, wait_until

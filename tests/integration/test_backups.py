@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId
 from sandbox.options import Options
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId
 from tests import backups
 from tests.integration.lookalikes import submit_again
 from tests.integration.worlds import LIVE, Job, Worlds, condition, job_id

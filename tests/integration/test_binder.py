@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.integration.claimed_devices import OPTIONS, Devices, offer
 from tests.integration.counting import calls
 from tests.integration.volumes import a_volume, mounted

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.domain import names
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
+from slurmruntime.values import names
 from tests.integration import claimed_devices
 from tests.integration.claimed_devices import (
     API,

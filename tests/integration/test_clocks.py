@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bridge.domain.names import REQUEST_PREFIX
 from sandbox.client import Sandbox
+from slurmruntime.values.names import REQUEST_PREFIX
 from tests.integration.clock_ahead import controllers_an_hour_ahead
 from tests.integration.worlds import PATIENCE_S, Worlds, played
 from tests.servers import wait_until

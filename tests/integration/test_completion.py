@@ -6,19 +6,19 @@ from dataclasses import dataclass
 import pytest
 from typing_extensions import override
 
-from bridge.domain.ids import ClusterId, PodUid, alone_key
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
-from bridge.process.clock import SystemClock
 from bridge.reconcile.completion import PATIENCE_S, Completer
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
-from bridge.slurm.errors import Unavailable
 from sandbox import nss
 from sandbox.client import Sandbox
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Unavailable
+from slurmruntime.values.ids import ClusterId, PodUid, alone_key
 
 _NOBODY = 1
 """A port where nothing listens."""

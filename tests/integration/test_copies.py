@@ -7,14 +7,14 @@ import asyncio
 
 import pytest
 
-from bridge.process import lifetime
-from bridge.process.lifetime import Service
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.program import opened
 from bridge.settings.schema import Settings
 from controllers.pods.orphans import Orphans
 from sandbox.client import Sandbox
+from slurmruntime.process import lifetime
+from slurmruntime.process.lifetime import Service
 from tests.integration.worlds import Worlds
 
 PODS = 4

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.integration.creators import (
     ALICE,
     CREATOR,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bridge.domain import names
 from sandbox import chart
 from sandbox.api import Api
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.attacks import attack
 from tests.integration.tampering import refusal
 from tests.integration.worlds import container

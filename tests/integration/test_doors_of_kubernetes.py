@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.names import REQUEST_PREFIX
 from sandbox import chart
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
+from slurmruntime.values import names
+from slurmruntime.values.names import REQUEST_PREFIX
 from tests.attacks import attack
 from tests.integration.policed import person
 from tests.integration.tampering import Scene, refusal

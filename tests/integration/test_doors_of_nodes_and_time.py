@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.names import REQUEST_PREFIX
 from sandbox import chart
 from sandbox.api import Api
 from sandbox.client import Sandbox
+from slurmruntime.values import names
+from slurmruntime.values.names import REQUEST_PREFIX
 from tests.attacks import attack
 from tests.integration.machines import Machine
 from tests.integration.slurm_users import run_as

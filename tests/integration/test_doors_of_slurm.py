@@ -14,10 +14,10 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from bridge.domain import names
-from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from sandbox.slurm_rest import API
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.values import names
 from tests.attacks import attack
 from tests.integration.worlds import Job, Worlds, played
 from tests.servers import fresh_namespace

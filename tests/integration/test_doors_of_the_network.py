@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bridge.process.clock import SystemClock
 from sandbox import pki
 from sandbox.client import Sandbox
+from slurmruntime.process.clock import SystemClock
 from tests.attacks import attack
 
 REVIEW = {

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.lifecycle.actions import Cause
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.integration.worlds import (
     Manifest,
     Worlds,

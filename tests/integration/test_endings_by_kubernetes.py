@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.integration.worlds import (
     Manifest,
     Worlds,

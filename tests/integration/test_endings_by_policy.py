@@ -6,12 +6,12 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from bridge.domain import names
 from bridge.domain.lifecycle.actions import Cause
 from bridge.domain.nodes import fillers
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.integration import gang_pods
 from tests.integration.breaker import await_read, await_readiness, evictions_allowed
 from tests.integration.machines import repaired

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.lifecycle.actions import OwnCause
 from sandbox.api import Api
+from slurmruntime.values import names
 from tests.integration.machines import Machine
 from tests.integration.tampering import BREAK_GLASS
 from tests.integration.volumes import a_resource, a_volume, mounted

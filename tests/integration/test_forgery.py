@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.integration.tampering import refusal
 from tests.integration.worlds import (
     Manifest,

@@ -1,7 +1,7 @@
 """A gang that runs has lost nothing, and is no reason to hold evictions back. With the breaker's default limits."""
 
-from bridge.domain import names
-from bridge.process.clock import SystemClock
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.values import names
 from tests.integration.residents import readiness
 from tests.integration.worlds import Manifest, Worlds, condition, job_manifest, moment
 from tests.servers import wait_until

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.model.identities import Identity
 from sandbox.api import ApiError
+from slurmruntime.values import names
+from slurmruntime.values.ids import PodUid, WorkloadKey
 from tests import faults
 from tests.fault_bench import FaultBench
 from tests.faults import Fault

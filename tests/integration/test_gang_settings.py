@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.lifecycle.actions import Cause
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.integration.gang_pods import GangJob, lws_member, note, submit, uid_of
 from tests.integration.worlds import Worlds, condition, container, is_gated
 from tests.servers import fresh_namespace, running_sandbox

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import PodUid
+from slurmruntime.values import names
+from slurmruntime.values.ids import PodUid
 from tests.integration.gang_pods import in_group, lws_member, note, submit, uid_of
 from tests.integration.worlds import (
     PATIENCE_S,

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.integration import gang_pods
 from tests.integration.machines import PATIENCE_S, Machine, a_machine
 from tests.integration.worlds import Worlds, condition, is_gated

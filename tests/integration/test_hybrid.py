@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import names, quantities
 from bridge.domain.nodes import fillers
 from sandbox.api import Api
 from sandbox.options import Options
+from slurmruntime.values import names, quantities
 from tests.integration.machines import PATIENCE_S, Machine
 from tests.integration.tampering import BREAK_GLASS
 from tests.integration.worlds import Manifest, Worlds, container, played

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.integration.worlds import (
     Worlds,
     condition,

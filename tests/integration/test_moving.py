@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from bridge.domain import names
 from sandbox import nss
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.slurm_rest import API, credentials
+from slurmruntime.values import names
 from tests import pages
 from tests.integration.machines import PATIENCE_S, Machine, a_machine
 from tests.integration.tampering import BREAK_GLASS, refusal, tear

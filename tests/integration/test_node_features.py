@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.integration.machines import PATIENCE_S, Machine
 from tests.integration.worlds import Worlds
 from tests.servers import fresh_namespace, running_sandbox, wait_until

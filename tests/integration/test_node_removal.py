@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.integration.machines import PATIENCE_S, Machine, a_machine
 from tests.integration.worlds import Worlds, is_gated
 from tests.servers import wait_until

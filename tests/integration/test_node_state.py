@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.integration.machines import PATIENCE_S, Machine
 from tests.integration.worlds import Worlds, played
 from tests.servers import wait_until

@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
-from bridge.domain import names
 from sandbox.api import Api
+from slurmruntime.values import names
 from tests.integration.machines import Machine
 from tests.integration.tampering import BREAK_GLASS
 from tests.integration.worlds import Manifest, Worlds, condition, container, is_released

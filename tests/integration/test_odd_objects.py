@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.domain import caps, faults, names
-from bridge.domain.names import REQUEST_PREFIX
+from bridge.domain import caps
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import faults, names
+from slurmruntime.values.names import REQUEST_PREFIX
 from tests.integration.policed import person
 from tests.integration.worlds import (
     PATIENCE_S,

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from bridge.domain import names
-from bridge.domain.names import REQUEST_PREFIX
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
+from slurmruntime.values.names import REQUEST_PREFIX
 from tests.integration.worlds import Worlds, condition, is_gated
 from tests.make.certificates import Authority
 

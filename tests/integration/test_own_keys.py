@@ -2,8 +2,8 @@
 
 import pytest
 
-from bridge.domain import names
 from sandbox.api import ApiError
+from slurmruntime.values import names
 from tests.integration.worlds import Worlds, condition, is_gated, job_manifest, played
 from tests.servers import wait_until
 

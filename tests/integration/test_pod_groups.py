@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.integration.worlds import Worlds, condition, container, is_gated, is_released, played
 from tests.servers import fresh_namespace, running_sandbox
 

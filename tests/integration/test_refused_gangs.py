@@ -1,6 +1,6 @@
 """A gang whose submit Slurm refused, and whose pods are edited then: what they ask for now is tried at once."""
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.integration.worlds import Worlds, condition, container, played
 from tests.servers import wait_until
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId
 from tests import faults
 from tests.fault_bench import fault_bench
 from tests.faults import Fault

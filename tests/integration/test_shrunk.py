@@ -3,8 +3,8 @@
 import pytest
 
 from bridge.domain.lifecycle.actions import OwnCause
-from bridge.domain.names import REQUEST_PREFIX
 from sandbox.client import Sandbox
+from slurmruntime.values.names import REQUEST_PREFIX
 from tests.integration import gang_pods
 from tests.integration.slurm_users import run_as
 from tests.integration.worlds import PATIENCE_S, Worlds, condition, job_id

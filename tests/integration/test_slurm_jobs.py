@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from sandbox.chart import BATCH_USER
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests import faults
 from tests.fault_bench import FaultBench, fault_bench
 from tests.integration import node_inventory, old_manifests

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from bridge.domain.ids import ClusterId
 from bridge.domain.lifecycle.actions import OwnCause
 from sandbox.client import Sandbox
+from slurmruntime.values.ids import ClusterId
 from tests.integration.lookalikes import submit_again, submit_batch
 from tests.integration.tampering import tear
 from tests.integration.worlds import LIVE, Worlds, is_gated, job_id, played

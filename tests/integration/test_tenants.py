@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from sandbox.api import ApiError
+from slurmruntime.values import names
 from tests.integration.creators import (
     ALICE,
     BOB,

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.process.clock import SystemClock
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.slurm_rest import TOKEN_LIFETIME
+from slurmruntime.process.clock import SystemClock
 from tests.integration.residents import (
     Residents,
     are_ready,

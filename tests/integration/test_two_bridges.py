@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.integration.machines import PATIENCE_S, Machine, a_machine
 from tests.integration.second_bridge import second_bridge
 from tests.integration.worlds import Worlds

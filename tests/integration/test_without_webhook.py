@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.domain import caps, names
-from bridge.domain.names import REQUEST_PREFIX
+from bridge.domain import caps
 from sandbox.api import Api, ApiError
 from sandbox.chart import CHART, RELEASE
 from sandbox.client import Sandbox
+from slurmruntime.values import names
+from slurmruntime.values.names import REQUEST_PREFIX
 from tests.integration.policed import person
 from tests.integration.worlds import Manifest, Worlds, condition, is_gated, played
 from tests.make import oversized

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests import faults
 from tests.fault_bench import FaultBench
 from tests.faults import Fault, Proxy

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from bridge.domain import names
 from bridge.domain.model import identities
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.servers import wait_until
 
 T = TypeVar("T")

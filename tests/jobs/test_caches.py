@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from bridge.domain.oddities import UNHEARD
 from jobs.controller.caches import JobCaches
 from jobs.objects import slurmjob
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
 from jobs.sylabs.job import KINDS, SylabsResource
 from jobs.sylabs.site import SylabsSite
+from slurmruntime.values.oddities import UNHEARD
 
 OLD, WLM, _ = (SylabsResource(kind, SylabsSite()) for kind in KINDS)
 SCRIPT = "#!/bin/sh\n"

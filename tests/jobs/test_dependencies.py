@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from bridge.domain import names
 from bridge.domain.model.pods import Phase, Pod
 from jobs.controller import dependencies
 from jobs.controller.dependencies import Others, Resolved, Unmet
@@ -11,6 +10,7 @@ from jobs.objects.results import JobResult, ResultTarget
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.spec import DependencyCondition, JobDependency, SlurmJobSpec
 from jobs.objects.status import JobPhase, SlurmJobStatus
+from slurmruntime.values import names
 from tests.jobs.lifecycle.situations import slurm_job
 from tests.make import members
 

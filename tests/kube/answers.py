@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from bridge.kube.client import KubeClient
+from slurmruntime.kube.client import KubeClient
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

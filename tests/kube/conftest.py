@@ -7,8 +7,8 @@ import pytest
 
 from bridge.domain.model.pods import Pod
 from bridge.kube import decode
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
+from slurmruntime.kube.client import KubeClient
 from tests.kube.manifests import Manifest
 
 CreatePod = Callable[[Manifest], Pod]

@@ -1,9 +1,9 @@
 """A single node, as our programs never read it: they list and watch."""
 
-from bridge.domain.ids import KubeNode
-from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.kube import node_objects, paths
-from bridge.kube.client import KubeClient
+from slurmruntime.kube import node_objects, paths
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values.ids import KubeNode
 
 
 async def read(client: KubeClient, name: KubeNode) -> KubeNodeFacts:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bridge.domain import names
+from slurmruntime.values import names
 
 Manifest = dict[str, Any]
 

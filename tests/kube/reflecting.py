@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from bridge.domain.model.pods import Pod
-from bridge.domain.oddities import UNHEARD, Oddities
 from bridge.kube import decode
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.watch import Reflector, Timing
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.watch import Reflector, Timing
+from slurmruntime.values.oddities import UNHEARD, Oddities
 
 HASTY = Timing(first_pause=timedelta(milliseconds=10), longest_pause=timedelta(milliseconds=100))
 

@@ -2,13 +2,14 @@
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, KubeNode, Sluid
-from bridge.domain.model.affinity import NodeTerm, Requirement
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors, patches, writes
-from bridge.kube.client import KubeClient
+from bridge.kube import decode, patches, writes
 from sandbox.client import Sandbox
+from slurmruntime.kube import errors
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.model.affinity import NodeTerm, Requirement
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, KubeNode, Sluid
 from tests.kube.conftest import CreatePod
 from tests.kube.manifests import expression, pod, preferred, required
 

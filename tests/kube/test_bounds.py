@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import caps, names
+from bridge.domain import caps
 from bridge.domain.caps import TABLE
-from bridge.domain.model.affinity import NodeTerm
 from bridge.domain.model.pods import Pod
 from bridge.kube import decode
+from slurmruntime.model.affinity import NodeTerm
+from slurmruntime.values import names
 from tests.kube.manifests import pod
 from tests.make import oversized
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.oddities import About
-from bridge.domain.oddities import Kind as Called
-from bridge.kube.cache import Cache
-from bridge.kube.resource import Json, ResourceKind
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.resource import Json, ResourceKind
+from slurmruntime.values.oddities import About
+from slurmruntime.values.oddities import Kind as Called
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from bridge.kube import client as kube_client
-from bridge.kube import decode, errors, objects
-from bridge.kube.client import KubeClient
-from bridge.kube.connecting.credentials import Credentials
-from bridge.kube.errors import ConfigurationError
+from bridge.kube import decode
 from sandbox import kubeconfig, pki
 from sandbox.client import Sandbox
+from slurmruntime.kube import client as kube_client
+from slurmruntime.kube import errors, objects
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import ConfigurationError
+from slurmruntime.kube.kubeconfig.credentials import Credentials
 from tests.kube.answers import answering
 from tests.kube.bad_network import bad_network
 from tests.kube.conftest import Calls

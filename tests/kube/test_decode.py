@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.caps import Sizes
-from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.model.affinity import NodeTerm, Requirement, Toleration
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.objects import Owner
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
 from bridge.kube import decode
+from slurmruntime.model.affinity import NodeTerm, Requirement, Toleration
+from slurmruntime.model.objects import Owner
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, PodUid
 from tests.kube.manifests import Manifest, container, expression, pod, required
 from tests.kube.stored import NEW, container_of, read_bound, read_pod, stored
 

@@ -2,9 +2,9 @@
 
 import json
 
-from bridge.domain.ids import KubeNode
-from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, NodeCondition, Taint
-from bridge.kube import node_objects
+from slurmruntime.kube import node_objects
+from slurmruntime.model.nodes import Allocatable, KubeNodeFacts, NodeCondition, Taint
+from slurmruntime.values.ids import KubeNode
 
 NEW = "2026-01-01T12:00:00Z"
 

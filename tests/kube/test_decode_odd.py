@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names, numbers
-from bridge.kube import decode, errors, node_objects, resource
-from bridge.kube.resource import Change
+from bridge.kube import decode
+from slurmruntime.kube import errors, node_objects, resource
+from slurmruntime.kube.resource import Change
+from slurmruntime.values import names, numbers
 from tests.kube.manifests import Manifest, container, pod
 from tests.kube.stored import read_bound, read_pod, stored
 

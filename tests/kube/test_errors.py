@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bridge.kube import errors
+from slurmruntime.kube import errors
 
 
 def status(**fields: object) -> bytes:

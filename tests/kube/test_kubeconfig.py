@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.kube.connecting import any_kubeconfig, kubeconfig
-from bridge.kube.connecting.kubeconfig import Connection, NotPlain, Unloadable
+from slurmruntime.kube.kubeconfig import any_kubeconfig, kubeconfig
+from slurmruntime.kube.kubeconfig.kubeconfig import Connection, NotPlain, Unloadable
 
 SERVER = {"server": "https://api.example.com:6443/"}
 DATA = {"certificate-authority-data": base64.b64encode(b"ca").decode()}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.kube import errors, resource
-from bridge.kube.claims import nesting, resource_claims
+from bridge.kube.claims import resource_claims
+from slurmruntime.kube import errors, nesting, resource
 
 DEEP = b"[" * 3000 + b"]" * 3000
 META = b'"metadata":{"name":"n","namespace":"ns","uid":"u","resourceVersion":"7","creationTimestamp":"2026-01-01T00:00:00Z"}'

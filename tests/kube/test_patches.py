@@ -5,15 +5,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import Cause
-from bridge.domain.model.nodes import NodeCondition, Taint
 from bridge.domain.model.pods import Condition, Phase, Pod
-from bridge.kube import decode, errors, patches, writes
-from bridge.kube.client import STRATEGIC_MERGE_PATCH, KubeClient
+from bridge.kube import decode, patches, writes
 from sandbox.client import Sandbox
+from slurmruntime.kube import errors
+from slurmruntime.kube.client import STRATEGIC_MERGE_PATCH, KubeClient
+from slurmruntime.model.nodes import NodeCondition, Taint
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, KubeNode, PodUid, Sluid
 from tests.kube import kube_nodes
 from tests.kube.conftest import CreatePod
 from tests.kube.manifests import Manifest, pod

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bridge.domain.ids import KubeNode
 from bridge.domain.model.claims.giving import Gift, Result
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, DeviceId
-from bridge.kube import errors
 from bridge.kube.claims import bodies, resource_claims, slices
+from slurmruntime.kube import errors
+from slurmruntime.values.ids import KubeNode
 
 META = {
     "name": "mine",

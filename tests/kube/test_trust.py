@@ -10,9 +10,9 @@ import yaml
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from bridge.kube.client import KubeClient
-from bridge.kube.connecting.credentials import Credentials
-from bridge.kube.errors import Unavailable
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import Unavailable
+from slurmruntime.kube.kubeconfig.credentials import Credentials
 from tests.make.certificates import Authority
 from tests.make.peers import serving
 

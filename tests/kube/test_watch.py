@@ -9,12 +9,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, node_objects, patches, writes
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.watch import Reflector
+from bridge.kube import decode, patches, writes
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.kube import node_objects
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.watch import Reflector
 from tests import backups
 from tests.kube.bad_network import BadNetwork, bad_network
 from tests.kube.conftest import Calls, CreatePod

@@ -9,9 +9,9 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from bridge.domain.model.pods import Pod
-from bridge.domain.oddities import UNHEARD, About, Oddities
-from bridge.domain.oddities import Kind as Called
-from bridge.kube.cache import Cache
+from slurmruntime.kube.cache import Cache
+from slurmruntime.values.oddities import UNHEARD, About, Oddities
+from slurmruntime.values.oddities import Kind as Called
 from tests.kube.answers import answering
 from tests.kube.manifests import Manifest, pod
 from tests.kube.reflecting import HASTY, names_in, reflecting

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any, cast
 
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import TooManyRequests
-from bridge.kube.node_objects import NODES
-from bridge.kube.watch import Reflector
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import TooManyRequests
+from slurmruntime.kube.node_objects import NODES
+from slurmruntime.kube.watch import Reflector
 from tests import virtual_time
 from tests.virtual_time import VirtualClock
 

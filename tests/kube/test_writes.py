@@ -5,15 +5,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, KubeNode, PodUid
-from bridge.domain.model.leases import LeaseRecord
-from bridge.domain.model.objects import Owner
-from bridge.kube import decode, errors, objects, patches, writes
-from bridge.kube.client import KubeClient
-from bridge.kube.events import Event, EventType, Reporter, create_event
-from bridge.kube.leases import KubeLeases
+from bridge.kube import decode, patches, writes
 from sandbox.client import Sandbox
+from slurmruntime.kube import errors, objects
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.events import Event, EventType, Reporter, create_event
+from slurmruntime.kube.leases import KubeLeases
+from slurmruntime.model.leases import LeaseRecord
+from slurmruntime.model.objects import Owner
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, KubeNode, PodUid
 from tests.kube import kube_nodes
 from tests.kube.conftest import Calls, CreatePod
 from tests.kube.manifests import container, pod

@@ -5,7 +5,7 @@ import random
 
 from hypothesis import strategies as st
 
-from bridge.settings.sections import LeaderElection
+from slurmruntime.settings.sections import LeaderElection
 from tests.leading.lease_world import Contender, Fate, Reign
 
 

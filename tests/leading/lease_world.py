@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from bridge.domain.errors import PeerError
-from bridge.domain.model.leases import LeaseRecord
-from bridge.leading import lease, several
-from bridge.process.metrics import Metrics
-from bridge.settings.sections import LeaderElection
+from slurmruntime.leading import lease, several
+from slurmruntime.model.leases import LeaseRecord
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.settings.sections import LeaderElection
+from slurmruntime.values.errors import PeerError
 from tests.virtual_time import VirtualClock, World
 
 T = TypeVar("T")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from bridge.kube.errors import Unavailable
-from bridge.kube.leases import KubeLeases
 from bridge.reconcile import program
 from bridge.settings.schema import Settings
+from slurmruntime.kube.errors import Unavailable
+from slurmruntime.kube.leases import KubeLeases
 
 WRITES = 300
 """More than the connections for them."""

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain.model.leases import LeaseRecord
-from bridge.leading import lease
-from bridge.leading.lease import Accession, Claim
-from bridge.settings.sections import RENEW_JITTER, LeaderElection
+from slurmruntime.leading import lease
+from slurmruntime.leading.lease import Accession, Claim
+from slurmruntime.model.leases import LeaseRecord
+from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
 from tests.leading.lease_world import EXTENDER, SETTINGS, Election, Fate, Reign
 from tests.virtual_time import EPOCH
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.domain.model.leases import LeaseRecord
-from bridge.leading import several
-from bridge.leading.lease import Accession
-from bridge.settings.sections import RENEW_JITTER
+from slurmruntime.leading import several
+from slurmruntime.leading.lease import Accession
+from slurmruntime.model.leases import LeaseRecord
+from slurmruntime.settings.sections import RENEW_JITTER
 from tests.leading import lease_faults
 from tests.leading.lease_faults import CALM_AT_S, FREEZES, SETTLED_AT_S, TIGHT, Trouble
 from tests.leading.lease_world import (

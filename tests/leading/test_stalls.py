@@ -17,17 +17,17 @@ import pytest
 from aiohttp import web
 from typing_extensions import override
 
-from bridge.domain.errors import PeerError
-from bridge.kube.client import KubeClient
-from bridge.kube.connecting.credentials import Credentials
-from bridge.kube.leases import KubeLeases
-from bridge.leading import lease, worker
-from bridge.leading.lease import Accession
-from bridge.leading.workqueue import WorkQueue
-from bridge.process import liveness
-from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
-from bridge.settings.sections import RENEW_JITTER, LeaderElection
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.kubeconfig.credentials import Credentials
+from slurmruntime.kube.leases import KubeLeases
+from slurmruntime.leading import lease, worker
+from slurmruntime.leading.lease import Accession
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process import liveness
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
+from slurmruntime.values.errors import PeerError
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED, Election, Fate
 from tests.virtual_time import VirtualClock

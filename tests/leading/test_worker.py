@@ -8,12 +8,12 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from bridge.domain.errors import PeerError
-from bridge.leading import worker
-from bridge.leading.workqueue import ShutDown, WorkQueue
-from bridge.process.clock import SystemClock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
+from slurmruntime.leading import worker
+from slurmruntime.leading.workqueue import ShutDown, WorkQueue
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.errors import PeerError
 from tests import virtual_time
 from tests.make.samples import value
 from tests.virtual_time import VirtualClock

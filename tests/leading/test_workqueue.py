@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.leading.workqueue import ShutDown, WorkQueue
+from slurmruntime.leading.workqueue import ShutDown, WorkQueue
 from tests import virtual_time
 from tests.virtual_time import VirtualClock
 

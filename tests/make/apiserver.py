@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from bridge.domain import names
-from bridge.kube import errors
-from bridge.kube.cache import Cache
-from bridge.kube.client import APPLY, JSON_PATCH, STRATEGIC_MERGE_PATCH
 from bridge.kube.decode import BOUND_PODS
-from bridge.kube.meta import rfc3339
+from slurmruntime.kube import errors
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import APPLY, JSON_PATCH, STRATEGIC_MERGE_PATCH
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.values import names
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import VirtualClock
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from bridge.kube import errors
-from bridge.kube.applying import writes
-from bridge.kube.client import APPLY
+from slurmruntime.kube import errors
+from slurmruntime.kube.apply import writes
+from slurmruntime.kube.client import APPLY
 from tests.make.apiserver import ApiServer, Manifest
 
 _WRITTEN_BY_ALL = ("name", "namespace", "uid")

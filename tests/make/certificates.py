@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from bridge.process.pki import usage
+from slurmruntime.process.pki import usage
 
 NOT_BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
 NOT_AFTER = datetime(2099, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
-from bridge.kube.meta import rfc3339
+from slurmruntime.kube.meta import rfc3339
 from tests.make.apiserver import Manifest
 from tests.make.manifests import GATED, pod
 from tests.virtual_time import EPOCH

@@ -8,7 +8,6 @@ from bridge.domain.gang import decide, seating
 from bridge.domain.gang.decide import Decisions, Plan, Sight
 from bridge.domain.gang.members import Claims
 from bridge.domain.gang.numbering import Topology
-from bridge.domain.ids import KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.lifecycle.decision import Deadlines, Facts, Fit
 from bridge.domain.model.allocation import TaskShare
@@ -18,6 +17,7 @@ from bridge.domain.workloads import claims, membership, workload
 from bridge.domain.workloads.kinds import labelled
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.values.ids import KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from tests.make import lives
 from tests.make import members as build
 

@@ -10,12 +10,6 @@ from typing import Any
 
 from typing_extensions import override
 
-from bridge.kube.cache import Cache
-from bridge.kube.events import Reporter
-from bridge.leading.lease import Accession
-from bridge.process.health import Health
-from bridge.process.liveness import Liveness
-from bridge.process.metrics import Metrics
 from bridge.reconcile.completion import Completer
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
@@ -24,6 +18,12 @@ from bridge.settings.schema import Settings
 from bridge.slurm.respond import Responder
 from controllers.__main__ import control
 from slurmclient import Tls
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.events import Reporter
+from slurmruntime.leading.lease import Accession
+from slurmruntime.process.health import Health
+from slurmruntime.process.liveness import Liveness
+from slurmruntime.process.metrics import Metrics
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.manifests import CLUSTER, told
 from tests.make.slurm import Job, Slurm

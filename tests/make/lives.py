@@ -3,8 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Action, Tell
 from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts
@@ -12,6 +10,16 @@ from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
 from bridge.domain.observation.view import View
+from slurmruntime.values import names
+from slurmruntime.values.ids import (
+    ClusterId,
+    JobId,
+    KubeNode,
+    PodUid,
+    Sluid,
+    SlurmNode,
+    WorkloadKey,
+)
 
 CREATED = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 NOW = CREATED + timedelta(minutes=1)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.kinds import labelled
-from bridge.kube.meta import rfc3339
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
 from tests.make.apiserver import Manifest
 from tests.make.slurm import Job
 from tests.virtual_time import EPOCH

@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge.domain import names
-from bridge.domain.ids import PodUid
-from bridge.domain.model.affinity import NodeTerm, Requirement
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
+from slurmruntime.model.affinity import NodeTerm, Requirement
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values import names
+from slurmruntime.values.ids import PodUid
 
 CREATED = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 JOBSET = "jobset.sigs.k8s.io/"

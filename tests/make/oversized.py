@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bridge.domain import names
 from bridge.domain.caps import DEFAULT, TABLE
+from slurmruntime.values import names
 
 Members = dict[str, dict[str, Any]]
 """Of a manifest: `metadata` and `spec`."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from bridge.domain.model.json_patch import Operation
+from slurmruntime.model.json_patch import Operation
 
 
 def patched(document: Mapping[str, Any], patch: tuple[Operation, ...]) -> dict[str, Any]:

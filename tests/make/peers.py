@@ -12,7 +12,7 @@ from typing import TypeVar
 from cryptography import x509
 from starlette.types import ASGIApp
 
-from bridge.process import serve
+from slurmruntime.process import serve
 
 T = TypeVar("T")
 

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode
-from bridge.domain.model import demand, nodes
-from bridge.domain.model.affinity import NodeTerm, Requirement, Toleration
+from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand, Resources
-from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod
+from slurmruntime.model import nodes
+from slurmruntime.model.affinity import NodeTerm, Requirement, Toleration
+from slurmruntime.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts, Taint
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, KubeNode, PodUid, SlurmNode
 
 CLUSTER = ClusterId("c-1")
 MARK = nodes.cluster_feature(CLUSTER)

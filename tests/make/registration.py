@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bridge.domain import names
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
 from bridge.domain.nodes import registration
 from bridge.domain.nodes.actions import (
     NodeAction,
@@ -18,6 +15,9 @@ from bridge.domain.nodes.actions import (
 )
 from bridge.domain.nodes.decision import Node, NodeDecision, NodeSettings
 from bridge.domain.nodes.spec import Publishing
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
+from slurmruntime.values import names
+from slurmruntime.values.ids import SlurmNode
 from tests.make import placing as build
 from tests.make.placing import MARK
 

@@ -4,7 +4,7 @@ import math
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bridge.process.metrics import Metrics
+from slurmruntime.process.metrics import Metrics
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float:

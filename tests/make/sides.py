@@ -4,15 +4,15 @@ from collections.abc import Callable
 from datetime import datetime
 from types import MappingProxyType
 
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 from bridge.domain.lifecycle.decision import Actor, Facts, Fit
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads.membership import Membership
 from bridge.slurm.snapshot import Snapshot
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 from tests.make import lives as build
 from tests.virtual_time import VirtualClock
 

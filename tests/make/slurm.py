@@ -15,10 +15,10 @@ import msgspec
 
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.nodes import SlurmNodeFacts
-from bridge.slurm import errors
 from slurmclient.api.operations import OPERATIONS
 from slurmclient.wire.reading import Answer
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.slurm import errors
 from tests.make.slurm_nodes import Node, Nodes
 from tests.make.trouble import Fault, Trouble
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.slurm import errors
+from slurmruntime.slurm import errors
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,30 +12,30 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from bridge.domain.ids import ClusterId
-from bridge.kube.client import KubeClient
-from bridge.kube.connecting.credentials import Credentials
-from bridge.kube.events import Reporter
-from bridge.leading.lease import Accession
-from bridge.process import lifetime, liveness
-from bridge.process.health import Health
-from bridge.process.liveness import Liveness
-from bridge.process.metrics import Metrics
-from bridge.process.policy_file import PolicyFile, compiled
 from bridge.reconcile import program
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
 from bridge.reconcile.set_aside import SetAside
+from bridge.settings.policy_file import PolicyFile, compiled
 from bridge.settings.schema import Settings
-from bridge.settings.sections import LeaderElection
 from bridge.settings.slurm import Slurm
-from bridge.slurm.client import SlurmClient
 from controllers import __main__ as controllers
 from extender import __main__ as extender
 from leader import __main__ as leader
 from slurmclient import LostReply, Tls, TokenFile, Unavailable
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.events import Reporter
+from slurmruntime.kube.kubeconfig.credentials import Credentials
+from slurmruntime.leading.lease import Accession
+from slurmruntime.process import lifetime, liveness
+from slurmruntime.process.health import Health
+from slurmruntime.process.liveness import Liveness
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.settings.sections import LeaderElection
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import ClusterId
 from tests import virtual_time
 from tests.virtual_time import VirtualClock
 

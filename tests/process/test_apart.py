@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bridge.process import apart
+from slurmruntime.process import apart
 from tests.servers import until
 
 DEADLINE_S = 60.0

@@ -1,7 +1,7 @@
 import asyncio
 from datetime import UTC
 
-from bridge.process.clock import SystemClock, pause
+from slurmruntime.process.clock import SystemClock, pause
 from tests import virtual_time
 from tests.virtual_time import VirtualClock
 

@@ -3,9 +3,9 @@ import contextlib
 
 import pytest
 
-from bridge.process import health, serve
-from bridge.process.health import Health
-from bridge.process.metrics import Metrics
+from slurmruntime.process import health, serve
+from slurmruntime.process.health import Health
+from slurmruntime.process.metrics import Metrics
 from tests.make.peers import TIMEOUT_S, connection, serving, talk
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from bridge.process import lifetime
-from bridge.process.lifetime import EndedEarly, Service
+from slurmruntime.process import lifetime
+from slurmruntime.process.lifetime import EndedEarly, Service
 
 PROGRAM = """
 import asyncio, sys
-from bridge.domain.errors import PeerError
-from bridge.process import lifetime, logging
+from slurmruntime.values.errors import PeerError
+from slurmruntime.process import lifetime, logging
 from bridge.settings.schema import Log
 
 logging.configure(Log(format="json"), "test")

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from bridge.kube.leases import KubeLeases
-from bridge.leading import lease
-from bridge.process import health, lifetime, liveness
-from bridge.process.health import Health
-from bridge.process.liveness import Liveness
-from bridge.process.metrics import Metrics
-from bridge.settings.sections import RENEW_JITTER, LeaderElection
 from slurmclient.transport.exchange import Reply
+from slurmruntime.kube.leases import KubeLeases
+from slurmruntime.leading import lease
+from slurmruntime.process import health, lifetime, liveness
+from slurmruntime.process.health import Health
+from slurmruntime.process.liveness import Liveness
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED
 from tests.make.peers import serving, talk

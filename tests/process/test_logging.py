@@ -9,8 +9,8 @@ import pytest
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from bridge.process import logging
-from bridge.settings.sections import Log
+from slurmruntime.process import logging
+from slurmruntime.settings.sections import Log
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3MDAwMDAwMDB9.c2lnbmF0dXJl"
 

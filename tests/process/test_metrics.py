@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bridge.process.metrics import Metrics
+from slurmruntime.process.metrics import Metrics
 from tests.make.samples import value
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain.certificates import Certificate, Validity
-from bridge.process import pki
-from bridge.process.pki import Pair
+from slurmruntime.process import pki
+from slurmruntime.process.pki import Pair
+from slurmruntime.values.certificates import Certificate, Validity
 
 NOW = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251  # handshakes know no other clock
 DAY = timedelta(days=1)

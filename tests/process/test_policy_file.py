@@ -9,13 +9,13 @@ import structlog
 import yaml
 
 from bridge.domain.request.rules import SLURM_JOB, Policy, Requester
-from bridge.process import policy_file
-from bridge.process.metrics import Metrics
-from bridge.process.policy_file import PolicyFile
-from bridge.settings import sources as settings_sources
+from bridge.settings import policy_file
 from bridge.settings.configuration import Sources
+from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import ENV_PREFIX, PlacementSection, Settings
 from bridge.settings.slurm import Slurm
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.settings import sources as settings_sources
 from tests.make.samples import value
 from tests.servers import until
 

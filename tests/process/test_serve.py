@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from bridge.process import serve
+from slurmruntime.process import serve
 from tests.make.certificates import Authority
 from tests.make.peers import Answer, Connection, connection, serving, talk
 

@@ -9,8 +9,8 @@ import structlog
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from bridge.process import tls
-from bridge.process.tls import ServerTls
+from slurmruntime.process import tls
+from slurmruntime.process.tls import ServerTls
 from tests.make.certificates import NOT_AFTER, Authority
 from tests.make.peers import Connection, serving, talk
 

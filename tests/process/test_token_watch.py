@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import structlog
 
-from bridge.process.metrics import Metrics
-from bridge.process.token_watch import TokenWatch
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.process.token_watch import TokenWatch
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

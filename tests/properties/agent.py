@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bridge.domain.ids import WorkloadKey, alone_key
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.model.jobs import SlurmJob
@@ -14,6 +13,7 @@ from bridge.domain.observation.deletions import Deletions
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import Book, Past
 from bridge.domain.request import fit
+from slurmruntime.values.ids import WorkloadKey, alone_key
 from tests.properties.cluster_model import KUBE_NODES, UID, Cluster
 
 POLICY = Deadlines()

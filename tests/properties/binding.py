@@ -4,9 +4,9 @@ from typing import assert_never
 
 from bridge.domain.admission import binder
 from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
-from bridge.domain.ids import KubeNode, alone_key
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.request.fit import FitResult
+from slurmruntime.values.ids import KubeNode, alone_key
 from tests.properties.agent import Agent, Fault
 from tests.properties.cluster_model import KUBE_NODES, UID
 from tests.properties.stage import Stage

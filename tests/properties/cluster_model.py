@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
 from bridge.domain.lifecycle.actions import Cause, Tell
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
 
 UID = PodUid("pod-1")
 FOREIGN_GATE = "kueue.x-k8s.io/admission"

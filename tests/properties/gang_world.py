@@ -7,14 +7,14 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, PodUid, Sluid, SlurmNode
 from bridge.domain.lifecycle.actions import Action, Assign, Cancel, Enlist, Release, Resize, Submit
 from bridge.domain.model import identities
 from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.kinds import labelled
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, PodUid, Sluid, SlurmNode
 from tests.make import lives
 from tests.make import members as build
 from tests.make.gangs import UID, decided

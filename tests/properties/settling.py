@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from bridge.domain import names
 from bridge.domain.lifecycle.decision import Actor, Fit
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.jobs import JobPhase
+from slurmruntime.values import names
 from tests.properties import binding
 from tests.properties.cluster_model import FOREIGN_GATE, KUBE_NODES
 from tests.properties.slurm_model import NODES, Job

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, SlurmNode, alone_key
 from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from slurmruntime.values.ids import ClusterId, JobId, PodUid, Sluid, SlurmNode, alone_key
 
 NODES = (SlurmNode("s1"), SlurmNode("s2"))
 OTHERS = ""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from bridge.domain.ids import ClusterId, JobId, Sluid, alone_key
 from bridge.domain.lifecycle import orphans
 from bridge.domain.lifecycle.actions import (
     Action,
@@ -35,6 +34,7 @@ from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.lifecycle.outcome import NO_EXIT_CODE
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.model.pods import Phase, Pod
+from slurmruntime.values.ids import ClusterId, JobId, Sluid, alone_key
 from tests.properties.agent import QUIET_S, Agent, Fault, Reading, Write
 from tests.properties.cluster_model import UID, Cluster, new_pod
 from tests.properties.slurm_model import OTHERS, Job, Slurm

@@ -14,10 +14,10 @@ from typing import Protocol, TypeVar
 
 from typing_extensions import override
 
-from bridge.domain import names
-from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.decision import Actor, Fit
 from bridge.domain.model.jobs import JobEnd, JobPhase
+from slurmruntime.values import names
+from slurmruntime.values.ids import SlurmNode
 from tests.properties import binding
 from tests.properties.agent import Agent, Fault, Reading
 from tests.properties.cluster_model import FOREIGN_GATE, KUBE_NODES, UID

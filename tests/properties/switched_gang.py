@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.lifecycle.actions import Action, Assign
 from bridge.domain.model import grant
 from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobPhase
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, SlurmNode
 from tests.make import members as build
 from tests.make.gangs import UID, decided
 from tests.properties.gang_world import World

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import names
 from sandbox import machine
 from sandbox.client import Sandbox
 from sandbox.image import bake, slurm
 from sandbox.image.slurm import SlurmImage
 from sandbox.operator import images
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.realnodes.containers import Containers
 from tests.servers import fresh_namespace, running_sandbox
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.realnodes.containers import Containers, running
 
 Pod = dict[str, Any]

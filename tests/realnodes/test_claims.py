@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.realnodes import claimants as claimants_of
 from tests.realnodes.claimants import PROFILE, Claimants
 from tests.realnodes.containers import ENDS_S, STARTS_S, Containers

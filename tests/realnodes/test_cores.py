@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bridge.domain import names
 from sandbox import chart
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.realnodes import cores
 from tests.realnodes.containers import STARTS_S, Containers
 from tests.servers import fresh_namespace, running_sandbox, wait_until

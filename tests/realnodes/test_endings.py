@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.realnodes.containers import Containers
 from tests.realnodes.endings import ENDINGS, Ending, Pod, runs
 from tests.servers import fresh_namespace, wait_until

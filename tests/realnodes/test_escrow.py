@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import names
 from sandbox import escrow
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.realnodes.containers import STARTS_S, Containers
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 

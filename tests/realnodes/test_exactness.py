@@ -5,10 +5,10 @@ import json
 
 from typer.testing import CliRunner
 
-from bridge.domain.ids import KubeNode
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
 from slurmcli import examine_kube, plugin
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values.ids import KubeNode
 
 
 def test_nodes_whose_kubelet_chooses_devices_give_counts_only(real: Sandbox) -> None:

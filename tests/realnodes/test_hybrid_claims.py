@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.realnodes import claimants as claimants_of
 from tests.realnodes.claimants import GRES, PROFILE, Claimants
 from tests.realnodes.containers import STARTS_S, Containers

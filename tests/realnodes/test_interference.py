@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.integration import gang_pods
 from tests.integration.breaker import await_read, await_readiness
 from tests.integration.machines import repaired

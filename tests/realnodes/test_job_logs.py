@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from sandbox import assets, nss
 from sandbox.assets import Asset, AssetName
 from sandbox.chart import BATCH_USER
@@ -18,6 +17,7 @@ from sandbox.image import base
 from sandbox.options import Options
 from sandbox.realnodes import images
 from sandbox.realnodes.images import Entry, Image
+from slurmruntime.values import names
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 PATIENCE_S = 60.0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests import backups
 from tests.realnodes.conftest import OPTIONS
 from tests.realnodes.containers import Containers

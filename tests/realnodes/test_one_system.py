@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.image.slurm import SlurmImage
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.realnodes import slurm_objects
 from tests.realnodes.containers import Containers
 from tests.servers import fresh_namespace, running_sandbox, wait_until

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from bridge.process import pki
-from bridge.process.clock import SystemClock
 from sandbox.image.slurm import SlurmImage
+from slurmruntime.process import pki
+from slurmruntime.process.clock import SystemClock
 from tests.realnodes.in_pods import NAMESPACE, STARTS_S, InPods, slurm_in_pods
 from tests.servers import wait_until
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import names
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.integration.clock_ahead import controllers_an_hour_ahead
 from tests.realnodes.containers import LIMITS, Containers
 from tests.servers import fresh_namespace, wait_until

@@ -8,7 +8,6 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-from bridge.domain.ids import alone_key
 from bridge.domain.lifecycle.actions import Resize, Restore, Submit
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Fit
 from bridge.domain.model.identities import Identity
@@ -17,11 +16,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
-from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
-from bridge.kube.events import Reporter
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.metrics import Metrics
 from bridge.reconcile.actuator import Actuator
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholder_writes import PlaceholderWrites
@@ -29,7 +24,12 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.side import Side
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.errors import LostReply
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.events import Reporter
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.errors import LostReply
+from slurmruntime.values.ids import alone_key
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.manifests import CLUSTER
 from tests.make.sides import KnowsAll

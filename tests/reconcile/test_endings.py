@@ -6,15 +6,15 @@ from types import SimpleNamespace
 import pytest
 from typing_extensions import override
 
-from bridge.domain.ids import KubeNode, SlurmNode, WorkloadKey
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.binding import Bindings
-from bridge.kube.cache import Cache
-from bridge.kube.node_objects import NODES
-from bridge.process.clock import SystemClock
 from bridge.reconcile.nodes import KubeNodes
 from controllers.pods.side import Endings
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.node_objects import NODES
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.values.ids import KubeNode, SlurmNode, WorkloadKey
 from tests.make import lives as build
 
 LARGE = replace(build.job(), nodes=tuple(SlurmNode(f"k{n}") for n in range(400)))

@@ -5,17 +5,17 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.workloads import membership
-from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.metrics import Metrics
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholders import Placeholders
+from slurmruntime.kube.cache import Cache
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.ids import PodUid
 from tests import virtual_time
 from tests.make import lives as build
 from tests.make.sides import KnowsAll, Lists

@@ -14,7 +14,6 @@ from typing import Any, get_args
 import pytest
 from structlog.testing import capture_logs
 
-from bridge.domain import names
 from bridge.domain.lifecycle.actions import (
     Action,
     Adopt,
@@ -36,8 +35,9 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Actor
-from bridge.kube.meta import rfc3339
-from bridge.process.metrics.pods import PodMetrics
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.process.metrics.pods import PodMetrics
+from slurmruntime.values import names
 from tests import virtual_time
 from tests.make.apiserver import Manifest
 from tests.make.manifests import GATED, in_ring, job, member, placed, pod, running, told

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.reconcile.kicker import Kicker
-from bridge.slurm.errors import LostReply, SlurmError, Unavailable
 from bridge.slurm.kick import EndedJob
+from slurmruntime.slurm.errors import LostReply, SlurmError, Unavailable
+from slurmruntime.values.ids import JobId, Sluid
 from tests import virtual_time
 from tests.virtual_time import VirtualClock
 

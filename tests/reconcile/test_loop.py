@@ -8,21 +8,21 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.lifecycle.actions import Complete
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.workloads import membership
-from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.metrics import Metrics
 from bridge.reconcile.actuator import NotGiven
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm.errors import Rejected
+from slurmruntime.kube.cache import Cache
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.errors import Rejected
+from slurmruntime.values import names
+from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
 from tests import virtual_time
 from tests.make import lives as build
 from tests.make.samples import value

@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 from typing_extensions import override
 
-from bridge.domain import names
 from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model import grant, identities
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence, View
-from bridge.kube.meta import rfc3339
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.values import names
 from tests import virtual_time
 from tests.make.apiserver import Manifest
 from tests.make.manifests import in_ring, placed, pod, running

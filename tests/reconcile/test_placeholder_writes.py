@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from bridge.domain.ids import WorkloadKey
 from bridge.domain.lifecycle.actions import Complete, Outcome
 from bridge.domain.model.jobs import SlurmJob
 from bridge.reconcile.placeholder_writes import PlaceholderWrites
-from bridge.slurm.errors import Unavailable
+from slurmruntime.slurm.errors import Unavailable
+from slurmruntime.values.ids import WorkloadKey
 from tests.make import lives as build
 
 JOB = build.job()

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past
-from bridge.process.clock import SystemClock
-from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.snapshot import Snapshot
 from sandbox.client import Sandbox
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
 from tests import virtual_time
 from tests.make import lives
 from tests.make.sides import Lists

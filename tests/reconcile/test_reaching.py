@@ -10,18 +10,18 @@ import aiohttp
 import msgspec
 import pytest
 
-from bridge.domain.faults import Fault, Refused
-from bridge.kube.errors import NotFound
-from bridge.kube.errors import Unavailable as KubeUnavailable
-from bridge.reconcile.reaching import finding
-from bridge.reconcile.reaching.finding import ControllerName, FoundRestApi, KnownServers, RestServer
-from bridge.reconcile.reaching.objects import ControllerObjects
-from bridge.reconcile.reaching.signing import LIFETIME_S, SignedToken
-from bridge.reconcile.reaching.transport import LOOK_AGAIN_S, FoundTransport
 from slurmclient import UnusableTls
 from slurmclient.errors import Unauthorized, Unavailable
 from slurmclient.transport import jwt
 from slurmclient.transport.exchange import Reply, Request
+from slurmruntime.endpoints import finding
+from slurmruntime.endpoints.finding import ControllerName, FoundRestApi, KnownServers, RestServer
+from slurmruntime.endpoints.objects import ControllerObjects
+from slurmruntime.endpoints.signing import LIFETIME_S, SignedToken
+from slurmruntime.endpoints.transport import LOOK_AGAIN_S, FoundTransport
+from slurmruntime.kube.errors import NotFound
+from slurmruntime.kube.errors import Unavailable as KubeUnavailable
+from slurmruntime.values.faults import Fault, Refused
 from tests.virtual_time import VirtualClock, run
 
 SITE = ControllerName("slurm", "site")

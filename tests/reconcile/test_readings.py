@@ -6,15 +6,15 @@ from typing import Any
 
 from typing_extensions import override
 
-from bridge.domain.ids import JobId, PodUid, alone_key
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past
-from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.reading.audience import Wants, together
 from bridge.reconcile.reading.readings import Readings
-from bridge.slurm.errors import Unavailable
 from bridge.slurm.snapshot import Snapshot
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.errors import Unavailable
+from slurmruntime.values.ids import JobId, PodUid, alone_key
 from tests import virtual_time
 from tests.make import lives
 from tests.make.sides import Lists

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from bridge.domain.faults import Fault
 from bridge.domain.lifecycle.decision import Actor
-from bridge.domain.oddities import About
-from bridge.kube.errors import Unavailable
-from bridge.process.metrics import Metrics
 from bridge.reconcile import set_aside as module
 from bridge.reconcile.set_aside import MOST, SetAside, odd_pods
+from slurmruntime.kube.errors import Unavailable
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.faults import Fault
+from slurmruntime.values.oddities import About
 from tests import virtual_time
 from tests.make import lives as build
 from tests.make.samples import value

@@ -4,13 +4,13 @@ import asyncio
 from dataclasses import replace
 from types import MappingProxyType
 
-from bridge.domain.ids import PodUid, alone_key
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past, View
-from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.snapshot import Snapshot
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.ids import PodUid, alone_key
 from tests import virtual_time
 from tests.make import lives as build
 from tests.virtual_time import VirtualClock

@@ -15,10 +15,11 @@ from typing import Any
 
 import yaml
 
-from bridge.domain import names
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, resource
+from bridge.kube import decode
+from slurmruntime.kube import resource
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values import names
 
 Manifest = dict[str, Any]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from bridge.slurm.client import VERSIONS
 from sandbox.assets import oldest
+from slurmruntime.slurm.client import VERSIONS
 from tests.releases import matrix
 from tests.releases.matrix import Outcome
 

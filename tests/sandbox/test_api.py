@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from bridge.process.clock import SystemClock
 from sandbox import kubeconfig, pki
 from sandbox.api import Api
+from slurmruntime.process.clock import SystemClock
 
 
 class AskedServer(ThreadingHTTPServer):

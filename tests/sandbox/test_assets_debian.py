@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from bridge.process.clock import SystemClock
 from sandbox import assets
 from sandbox.assets import apt, debian, download, signature
 from sandbox.assets.debian import Package, Suite
 from sandbox.assets.errors import AssetError, FetchError
 from sandbox.assets.progress import Teller
+from slurmruntime.process.clock import SystemClock
 from tests.sandbox import debian_mirror
 from tests.sandbox.debian_mirror import Built
 from tests.sandbox.openpgp import Key

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bridge.process.clock import SystemClock
 from sandbox import assets
 from sandbox.assets import Asset, AssetName
 from sandbox.assets.errors import FetchError
 from sandbox.assets.progress import Teller
 from sandbox.assets.signature import Verifier
+from slurmruntime.process.clock import SystemClock
 from tests.sandbox.openpgp import Key
 from tests.servers import is_offline
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bridge.process.clock import SystemClock
 from sandbox import assets
 from sandbox.assets import AssetName, cache, settings
 from sandbox.assets.errors import AssetError
@@ -17,6 +16,7 @@ from sandbox.assets.finder import finder
 from sandbox.assets.kits import KITS, Kit
 from sandbox.assets.progress import Stage
 from sandbox.assets.settings import DebianSettings
+from slurmruntime.process.clock import SystemClock
 
 SAYS = {
     AssetName.KUBE: "Kubernetes v1.36.4",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.process.clock import SystemClock
 from sandbox import pki
+from slurmruntime.process.clock import SystemClock
 from tests.make.certificates import Authority
 
 HOST = "127.0.0.1"

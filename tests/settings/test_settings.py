@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from bridge.settings import configuration, reference, sources
+from bridge.settings import configuration, reference
 from bridge.settings import schema as settings
 from bridge.settings.schema import ENV_PREFIX, Settings
+from slurmruntime.settings import sources
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
-from bridge.domain.ids import JobId
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.discovery import Discovery
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import JobId
 from tests.faults import Proxy
 from tests.servers import running_sandbox
 from tests.slurm.placeholders import CLUSTER, said_when_it_started

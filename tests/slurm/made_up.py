@@ -4,10 +4,10 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from bridge.domain.ids import JobId
-from bridge.slurm.client import SlurmClient
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import JobId
 
 PING = b'{"meta":{"slurm":{"version":{"major":"26","minor":"05"}}}}'
 

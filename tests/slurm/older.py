@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bridge.domain.ids import JobId, Sluid
-from bridge.slurm.client import SlurmClient
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import JobId, Sluid
 
 RELEASES: Final = {"25.11.7": "v0.0.44", "25.05.8": "v0.0.43"}
 """Releases and their data parsers."""

@@ -6,12 +6,13 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from bridge.domain.ids import ClusterId, JobId, PodUid, WorkloadKey
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
-from bridge.slurm import jobs, wire
-from bridge.slurm.client import SlurmClient
+from bridge.slurm import jobs
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import ClusterId, JobId, PodUid, WorkloadKey
 
 CLUSTER = ClusterId("5f0c5a7e-cluster")
 USER = "daemon"

@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle import evidence
 from bridge.domain.lifecycle.evidence import AccountedJob
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.observation.view import Evidence
 from bridge.slurm import accounting, jobs
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError
 from sandbox import nss
 from sandbox.client import Sandbox
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError
+from slurmruntime.values.ids import JobId, Sluid
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import in_phase, spec
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.ids import ClusterId, JobId, Sluid, WorkloadKey
 from bridge.domain.model.batch import ArrayTally, BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm.batch_jobs.arrays import ArrayMemory
 from bridge.slurm.listed import unread
+from slurmruntime.values.ids import ClusterId, JobId, Sluid, WorkloadKey
 
 MARK = BatchMark(
     cluster=ClusterId("east"), namespace="physics", name="train", key=WorkloadKey("5b"), attempt=1

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.ids import JobId
 from bridge.domain.model.identities import Frozen
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import NotFound, Rejected
 from sandbox.client import Sandbox
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import NotFound, Rejected
+from slurmruntime.values.ids import JobId
 from tests.slurm.placeholders import DEADLINE_S, POLL_S, identity, in_phase, spec
 
 ACCOUNT = "limited"

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.domain.ids import ClusterId, JobId, WorkloadKey
 from bridge.domain.model import batch
 from bridge.domain.model.batch import ArrayTally, BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.slurm import wire
 from bridge.slurm.batch_jobs import decoding
 from bridge.slurm.decode import Stranger
+from slurmruntime.slurm import wire
+from slurmruntime.values.ids import ClusterId, JobId, WorkloadKey
 
 MARK = BatchMark(
     cluster=ClusterId("east"), namespace="physics", name="train", key=WorkloadKey("5b"), attempt=1

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.ids import JobId
 from bridge.domain.model.jobs import SlurmJob
 from bridge.slurm import encode, jobs
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import LostReply, Malformed, Rejected
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient.wire.reading import Answer
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import LostReply, Malformed, Rejected
+from slurmruntime.values.ids import JobId
 from tests import faults
 from tests.faults import Proxy
 from tests.slurm.conftest import Submit

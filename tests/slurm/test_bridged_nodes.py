@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model import demand
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.placeholder import PlaceholderSpec
@@ -25,9 +23,11 @@ from bridge.domain.request.candidates import Pool
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
 from bridge.slurm import jobs, nodes
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Rejected
 from sandbox.client import Sandbox
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Rejected
+from slurmruntime.values import names
+from slurmruntime.values.ids import SlurmNode
 from tests.make import placing as make
 from tests.make.placing import term
 from tests.slurm.conftest import Submit

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.slurm import jobs, nodes
-from bridge.slurm.client import VERSIONS, SlurmClient
-from bridge.slurm.errors import (
+from bridge.slurm.listed import listing
+from sandbox.client import Sandbox
+from slurmclient.api.operation import parser as named
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.slurm.client import VERSIONS, SlurmClient
+from slurmruntime.slurm.errors import (
     LostReply,
     Malformed,
     Rejected,
@@ -20,9 +22,7 @@ from bridge.slurm.errors import (
     Unauthorized,
     Unavailable,
 )
-from bridge.slurm.listed import listing
-from sandbox.client import Sandbox
-from slurmclient.api.operation import parser as named
+from slurmruntime.values.ids import SlurmNode
 from tests import faults
 from tests.faults import Proxy
 from tests.slurm.placeholders import spec

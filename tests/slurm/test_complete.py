@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
-from bridge.slurm.errors import (
+from bridge.slurm.jobs import Ending
+from sandbox.client import Sandbox
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import (
     LostReply,
     Malformed,
     Rejected,
@@ -21,8 +22,7 @@ from bridge.slurm.errors import (
     Unauthorized,
     Unavailable,
 )
-from bridge.slurm.jobs import Ending
-from sandbox.client import Sandbox
+from slurmruntime.values.ids import JobId, Sluid
 from tests import faults
 from tests.faults import Proxy
 from tests.slurm.conftest import Submit

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from bridge.domain.ids import JobId, SlurmNode
-from bridge.slurm import records, wire
 from bridge.slurm.allocated import cpus
-from bridge.slurm.errors import Malformed, NotFound
-from bridge.slurm.records import JobRecord
 from slurmclient.wire import reading
+from slurmruntime.slurm import records, wire
+from slurmruntime.slurm.errors import Malformed, NotFound
+from slurmruntime.slurm.records import JobRecord
+from slurmruntime.values.ids import JobId, SlurmNode
 
 
 def sockets(*own: list[int], width: int) -> bytes:

@@ -6,19 +6,19 @@ from collections.abc import AsyncIterator, Awaitable
 
 import pytest
 
-from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.slurm import complete, jobs, nodes
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.errors import LostReply, Unavailable
 from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import LostReply, Unavailable
+from slurmruntime.values.ids import JobId, SlurmNode
 from tests.slurm.placeholders import (
     CLUSTER,
     DEADLINE_S,

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.model import identities
 from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.slurm import decode, wire
+from bridge.slurm import decode
 from bridge.slurm.decode import Stranger
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Decoded
+from slurmruntime.slurm import wire
+from slurmruntime.values.ids import JobId, Sluid
 from tests.slurm.placeholders import CLUSTER, identity
 
 WHOSE = identity("3e9f")

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model import batch
 from bridge.domain.model.batch import BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import ControllerHosts
 from bridge.slurm.discovery import Discovery
 from sandbox.client import Sandbox
 from slurmclient.wire.reading import Answer
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import ClusterId, JobId
 from tests import faults
 from tests.faults import Proxy
 from tests.servers import until

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.ids import ClusterId
-from bridge.slurm import encode, jobs, wire
-from bridge.slurm.client import SlurmClient
+from bridge.slurm import encode, jobs
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.errors import LostReply, SlurmError
 from sandbox.client import Sandbox
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import LostReply, SlurmError
+from slurmruntime.values.ids import ClusterId
 from tests import faults
 from tests.faults import Proxy
 from tests.slurm.conftest import Submit

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model import identities
-from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.slurm import complete, encode
-from bridge.slurm.errors import Malformed
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.slurm.errors import Malformed
+from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 from tests.slurm.placeholders import USER, identity, spec
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bridge.slurm import errors
-from bridge.slurm.errors import (
+from slurmruntime.slurm import errors
+from slurmruntime.slurm.errors import (
     LostReply,
     Malformed,
     NotFound,

@@ -9,13 +9,10 @@ from contextlib import closing
 
 import pytest
 
-from bridge.domain.ids import JobId
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
-from bridge.slurm.errors import IN_STANDBY, InStandby, LostReply, Unavailable
 from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
 from sandbox import assembly, assets
@@ -23,6 +20,9 @@ from sandbox.assets import Asset
 from sandbox.assets.kits import AssetName
 from sandbox.client import Sandbox
 from sandbox.slurm import daemon_environment
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import IN_STANDBY, InStandby, LostReply, Unavailable
+from slurmruntime.values.ids import JobId
 from tests import faults
 from tests.faults import Proxy
 from tests.servers import wait_until

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.request import restoration
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import SlurmNode
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, in_phase, spec
 

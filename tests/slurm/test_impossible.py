@@ -9,8 +9,8 @@ from bridge.domain.model.devices import room
 from bridge.domain.model.devices.room import Task
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import nodes
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Rejected
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Rejected
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import identity, in_phase, spec
 

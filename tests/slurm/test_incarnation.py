@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.slurm.errors import Rejected, SlurmError, TooOld, Unavailable
 from bridge.slurm.listed.incarnation import Incarnation
+from slurmruntime.slurm.errors import Rejected, SlurmError, TooOld, Unavailable
 
 ONE = ({"hostname": "a"},)
 TWO = ({"hostname": "a"}, {"hostname": "b"})

@@ -6,18 +6,19 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.slurm import jobs, queue, wire
-from bridge.slurm.client import SlurmClient
+from bridge.slurm import jobs, queue
 from bridge.slurm.decode import Stranger
-from bridge.slurm.errors import NotFound, Rejected
 from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient.wire import reading
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import NotFound, Rejected
+from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 from tests.faults import Proxy
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, identity, in_phase, spec

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from bridge.domain.ids import JobId
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.slurm import complete, inspection, kick
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import ControllerHosts
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.kick import EndedJob
 from sandbox.client import Sandbox
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.ids import JobId
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import CLUSTER, in_phase, said_when_it_started, spec
 

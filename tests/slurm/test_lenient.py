@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.ids import ClusterId, JobId, Sluid
 from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
-from bridge.slurm import accounting, nodes, queue, wire
+from bridge.slurm import accounting, nodes, queue
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.errors import Malformed
 from bridge.slurm.listed import listing
 from bridge.slurm.snapshot import Snapshot
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.errors import Malformed
+from slurmruntime.values.ids import ClusterId, JobId, Sluid
 from tests.slurm.made_up import Server
 from tests.slurm.placeholders import CLUSTER, identity
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from bridge.domain.ids import JobId
 from bridge.domain.model import identities
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.listed import listing
+from slurmruntime.values.ids import JobId
 from tests.slurm.made_up import Server
 from tests.slurm.placeholders import CLUSTER, identity
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.ids import JobId
-from bridge.slurm.errors import LostReply, TooOld
 from bridge.slurm.listed import listing
 from bridge.slurm.listed.listing import Lists
 from slurmclient.watching.states import State, States
 from slurmclient.wire.reading import Answer
+from slurmruntime.slurm.errors import LostReply, TooOld
+from slurmruntime.values.ids import JobId
 
 A = TypeVar("A", bound=Answer)
 FEW, BATCH, SETTLED, DOUBTFUL = 3, 4, 2, 50

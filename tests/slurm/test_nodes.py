@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices import gres
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes.spec import Publishing
 from bridge.slurm import encode, jobs, nodes
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import NotFound, Rejected
 from bridge.slurm.nodes import Creation, Deletion
+from slurmruntime.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeSpec
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import NotFound, Rejected
+from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import in_phase, spec
 

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.ids import JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.model import batch, identities
 from bridge.domain.model.batch import BatchMark
 from bridge.domain.model.identities import Frozen
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.model.placeholder import Changes
 from bridge.slurm import accounting, jobs, marked, nodes
 from bridge.slurm.allocated import cpus, devices, launches
 from bridge.slurm.batch_jobs import calls
-from bridge.slurm.errors import NotFound, Rejected, TooOld
 from bridge.slurm.jobs import Ending
 from bridge.slurm.nodes import NodeListing
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.slurm.errors import NotFound, Rejected, TooOld
+from slurmruntime.values.ids import JobId, Sluid, SlurmNode, WorkloadKey
 from tests.slurm.older import RELEASES, OlderSlurm
 from tests.slurm.placeholders import CLUSTER, identity, spec
 

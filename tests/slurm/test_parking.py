@@ -5,19 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, SlurmNode
-from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.nodes import parking
 from bridge.domain.nodes.actions import NodeAction, RenewPartitions, SetFeatures
 from bridge.domain.request.restoration import TOP_PRIORITY
 from bridge.slurm import jobs
 from bridge.slurm import nodes as slurm_nodes
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Rejected
 from bridge.slurm.nodes import Creation, Deletion
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Rejected
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, SlurmNode
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import CLUSTER, in_phase, spec
 

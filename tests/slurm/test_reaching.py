@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.kube.errors import NotFound
-from bridge.process import pki
-from bridge.process.clock import SystemClock
-from bridge.reconcile.reaching import opening
-from bridge.reconcile.reaching.finding import ControllerName
 from bridge.slurm import nodes
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Unauthorized, Unavailable
 from sandbox.client import Sandbox
+from slurmruntime.endpoints import opening
+from slurmruntime.endpoints.finding import ControllerName
+from slurmruntime.kube.errors import NotFound
+from slurmruntime.process import pki
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Unauthorized, Unavailable
 
 SITE = ControllerName("slurm", "site")
 HOST = "one-restapi.slurm.svc"

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, SlurmNode
-from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase
-from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.request.restoration import TOP_PRIORITY
 from bridge.slurm import jobs
 from bridge.slurm import nodes as slurm_nodes
-from bridge.slurm.client import SlurmClient
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, SlurmNode
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import CLUSTER, in_phase, spec
 

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import NodeReservation, SlurmNodeFacts, SlurmNodeSpec
-from bridge.process.clock import SystemClock
 from bridge.slurm import nodes
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Rejected
 from bridge.slurm.nodes import Deletion
+from slurmruntime.model.nodes import NodeReservation, SlurmNodeFacts, SlurmNodeSpec
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Rejected
+from slurmruntime.values.ids import SlurmNode
 
 NAME = "SlurmOperatorMaint-made"
 FLAGS = frozenset({"MAINT", "IGNORE_JOBS"})

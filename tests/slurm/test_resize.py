@@ -10,9 +10,9 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import revision
 from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING, Rejected
 from sandbox.client import Sandbox
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING, Rejected
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, identity, in_phase, spec
 

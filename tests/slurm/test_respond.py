@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model.jobs import JobPhase
-from bridge.domain.model.nodes import SlurmNodeSpec
-from bridge.process.clock import SystemClock
 from bridge.slurm import complete, jobs, nodes, respond
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import ControllerHosts
-from bridge.slurm.errors import TooOld
 from bridge.slurm.nodes import Deletion
 from bridge.slurm.respond import Responder
 from sandbox.client import Sandbox
 from sandbox.slurm_conf import PARTITION
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import TooOld
+from slurmruntime.values.ids import SlurmNode
 from tests.slurm.placeholders import in_phase, spec
 
 NAME = SlurmNode("answered")

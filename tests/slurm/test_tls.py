@@ -11,14 +11,14 @@ import pytest
 
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts, complete
-from bridge.slurm.errors import LostReply, SlurmError, Unavailable
 from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient import Tls, UnusableTls
 from slurmclient.transport.tls import RELOAD_AFTER_S
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import LostReply, SlurmError, Unavailable
 from tests.make.certificates import Authority
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import in_phase, spec

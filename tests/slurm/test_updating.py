@@ -8,14 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, SlurmNode
-from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.slurm import errors, jobs, updating
-from bridge.slurm.client import SlurmClient
+from bridge.slurm import jobs, updating
 from sandbox.client import Sandbox
 from slurmclient.wire.reading import Answer
+from slurmruntime.model import nodes
+from slurmruntime.slurm import errors
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, SlurmNode
 from tests.servers import wait_until
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import CLUSTER, identity, spec

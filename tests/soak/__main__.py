@@ -16,9 +16,9 @@ import uvloop
 
 from benchmarks import columns
 from benchmarks.columns import Column
-from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.fault_bench import FaultBench, fault_bench
 from tests.servers import fresh_namespace, running_sandbox
 from tests.soak import churn, report

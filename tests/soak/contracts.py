@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.integration.worlds import LIVE, Job
 from tests.soak.lives import Fate, Life
 

@@ -17,10 +17,10 @@ from typing import Self
 import msgspec
 
 from bridge.domain.model import identities
-from bridge.kube import errors
-from bridge.kube.client import JSON, KubeClient
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
+from slurmruntime.kube import errors
+from slurmruntime.kube.client import JSON, KubeClient
 from tests.integration.worlds import Job
 from tests.soak import contracts
 from tests.soak.contracts import Ended, Pod

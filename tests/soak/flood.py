@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from bridge.domain import names
-from bridge.domain.names import REQUEST_PREFIX
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
+from slurmruntime.values.names import REQUEST_PREFIX
 from tests.integration.worlds import Manifest, container
 
 _AT_ONCE = 4

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.domain import names
-from bridge.domain.names import REQUEST_PREFIX
 from sandbox import nss
 from sandbox.api import Api
 from sandbox.client import Sandbox
+from slurmruntime.values import names
+from slurmruntime.values.names import REQUEST_PREFIX
 from tests.integration.slurm_users import run_as
 from tests.integration.worlds import (
     LIVE,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import columns
-from bridge.process.clock import SystemClock
+from slurmruntime.process.clock import SystemClock
 
 KEPT = Path(".soak")
 PAGE = Path("docs/reliability.md")

@@ -19,12 +19,12 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from bridge.domain import names
 from sandbox import nss
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.fault_bench import FaultBench, fault_bench
 from tests.servers import fresh_namespace, running_sandbox
 from tests.soak import report

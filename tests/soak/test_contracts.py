@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
 from bridge.domain.model.identities import Identity
+from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
 from tests.integration.worlds import Job
 from tests.soak import contracts
 from tests.soak.contracts import Ended, Pod

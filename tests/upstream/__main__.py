@@ -12,11 +12,11 @@ from typing import Annotated
 
 import typer
 
-from bridge.domain import names
 from sandbox import assets
 from sandbox.assets import Asset, AssetName
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.servers import running_sandbox
 from tests.upstream import ground, images, results
 from tests.upstream.ledger import Ledger

@@ -1,7 +1,7 @@
 """Real nodes for other people's tests: some stay with Kubernetes, Slurm has the others."""
 
-from bridge.domain import names
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.servers import wait_until
 
 PLAIN = ("real-0", "real-1")

@@ -12,13 +12,13 @@ from typing import Annotated
 
 import typer
 
-from bridge.domain import names
 from sandbox import assets
 from sandbox.assets import Asset, AssetName
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from sandbox.realnodes import images
 from sandbox.realnodes.images import Entry, Image
+from slurmruntime.values import names
 from tests.servers import running_sandbox, wait_until
 from tests.upstream import ground, results
 from tests.upstream.results import Subject

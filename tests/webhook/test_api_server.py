@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.servers import wait_until
 from tests.webhook.running import Webhook
 

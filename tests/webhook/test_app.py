@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.servers import wait_until
 from tests.webhook.recordings import edited, recorded, with_pod
 from tests.webhook.running import JSON, Webhook

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 from bridge.domain.admission import review as admission
-from bridge.domain.ids import ClusterId
 from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Policy, Rule
+from slurmruntime.values.ids import ClusterId
 from tests.make.patches import patched
 from tests.webhook.recordings import with_pod
 from webhook import wire

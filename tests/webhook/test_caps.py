@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.admission import review as admission
 from bridge.domain.caps import DEFAULT, TABLE, Caps
-from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Policy, Rule
 from bridge.kube import decode
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId
 from tests.make import oversized
 from tests.make.patches import patched
 from tests.webhook.recordings import with_pod

@@ -7,10 +7,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from bridge.domain.admission.review import Verdict
-from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Policy
-from bridge.process.metrics import Metrics
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.ids import ClusterId
 from webhook import app, wire
 from webhook.app import PodReviewer
 from webhook.reviewing import Reviewed

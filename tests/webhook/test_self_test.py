@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.admission import selftest
-from bridge.kube.client import KubeClient
-from bridge.process.metrics import Metrics
 from controllers.webhook.selftest import SelfTest
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
 from tests.servers import fresh_namespace, until, wait_until
 from tests.webhook.running import Webhook, running_webhook
 

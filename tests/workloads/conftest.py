@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.domain import names
 from sandbox import workloads
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.integration.worlds import Worlds
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 from tests.workloads.kinds import RACK, Kinds

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.integration.worlds import PATIENCE_S, Job, Manifest, Worlds, condition, container, played
 from tests.servers import wait_until
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.integration.worlds import is_gated
 from tests.workloads.kinds import JOBS, STATEFUL_SETS, Kinds, Seen, outcomes, template
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.domain import names
+from slurmruntime.values import names
 from tests.integration.worlds import is_gated
 from tests.workloads.kinds import (
     JOB_INDEX,

@@ -6,13 +6,13 @@ Nobody else may write these annotations, then or later: the admission policies o
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bridge.domain import names
-from bridge.domain.faults import Fault, Refused
-from bridge.domain.model import json_patch
-from bridge.domain.model.json_patch import Operation
 from bridge.domain.request import permit
 from bridge.domain.request.permit import Ask
 from bridge.domain.request.rules import Policy, Requester
+from slurmruntime.model import json_patch
+from slurmruntime.model.json_patch import Operation
+from slurmruntime.values import names
+from slurmruntime.values.faults import Fault, Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

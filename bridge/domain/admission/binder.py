@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from bridge.domain.admission.binding import refuse_binding
-from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.request.fit import FitResult
+from slurmruntime.values.ids import KubeNode, SlurmNode
 
 PLAIN_VOLUMES = frozenset(
     ("configMap", "downwardAPI", "emptyDir", "hostPath", "projected", "secret")

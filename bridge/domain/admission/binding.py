@@ -7,8 +7,8 @@ node.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.domain import names
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

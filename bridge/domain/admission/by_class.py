@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from bridge.domain import quantities
-from bridge.domain.faults import Fault
-from bridge.domain.model import json_patch
 from bridge.domain.model.claims import by_class
 from bridge.domain.model.claims.asking import MOST_DEVICES
 from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Demand, Resources
-from bridge.domain.model.json_patch import Operation
+from slurmruntime.model import json_patch
+from slurmruntime.model.json_patch import Operation
+from slurmruntime.values import quantities
+from slurmruntime.values.faults import Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from bridge.domain import names
 from bridge.domain.admission import by_class, review
 from bridge.domain.admission.review import Draft, Verdict
-from bridge.domain.model import json_patch
 from bridge.domain.model.claims.by_class import Ways
-from bridge.domain.model.json_patch import Operation
+from slurmruntime.model import json_patch
+from slurmruntime.model.json_patch import Operation
+from slurmruntime.values import names
 
 
 def keep(

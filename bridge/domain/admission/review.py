@@ -14,24 +14,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from bridge.domain import caps, names
+from bridge.domain import caps
 from bridge.domain.admission import authorship, binder, by_class
 from bridge.domain.admission.authorship import Authorship
 from bridge.domain.admission.by_class import Asker
 from bridge.domain.caps import Sizes
-from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.lifecycle.decision import WhenFull
-from bridge.domain.model import json_patch
-from bridge.domain.model.affinity import Toleration
 from bridge.domain.model.claims.asking import MOST_CLAIMS
 from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.json_patch import Operation
 from bridge.domain.request import build, overrides, permit
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.rules import POD, Policy, Requester
 from bridge.domain.workloads import kinds, own_keys
+from slurmruntime.model import json_patch
+from slurmruntime.model.affinity import Toleration
+from slurmruntime.model.json_patch import Operation
+from slurmruntime.values import names
+from slurmruntime.values.faults import MOST_FAULTS, Fault, bounded
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """Marks the mirror pod of a static pod:

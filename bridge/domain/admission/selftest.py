@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.domain import names
-from bridge.domain.names import REQUEST_PREFIX
 from bridge.domain.request import overrides
 from bridge.domain.request.rules import Policy, Rule
+from slurmruntime.values import names
+from slurmruntime.values.names import REQUEST_PREFIX
 
 _FIELD = "self-test"
 

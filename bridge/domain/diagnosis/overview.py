@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from bridge.domain import names, quantities
-from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.model import demand, nodes, others
+from bridge.domain.model import demand, others
 from bridge.domain.model.devices import exactness
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.values import names, quantities
+from slurmruntime.values.ids import KubeNode, SlurmNode
 
 _CLOSED = frozenset({"DRAIN", "DRAINING", "DRAINED", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING"})
 """States in which Slurm starts nothing on a node."""

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain import names, numbers
-from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Phase, Pod
+from slurmruntime.values import names, numbers
+from slurmruntime.values.ids import JobId, SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.domain import names
-from bridge.domain.ids import (
+from bridge.domain.lifecycle.actions import Place
+from bridge.domain.model import identities
+from bridge.domain.model.identities import Identity, UnreadableIdentityError
+from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.pods import Pod
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, slurm_name
+from slurmruntime.values import names
+from slurmruntime.values.ids import (
     ClusterId,
     JobId,
     KubeNode,
@@ -21,12 +27,6 @@ from bridge.domain.ids import (
     WorkloadKey,
     alone_key,
 )
-from bridge.domain.lifecycle.actions import Place
-from bridge.domain.model import identities
-from bridge.domain.model.identities import Identity, UnreadableIdentityError
-from bridge.domain.model.jobs import JobPhase
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, slurm_name
-from bridge.domain.model.pods import Pod
 
 _CREATE_AGAIN = "delete the pod: its controller creates it again"
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
-from bridge.domain import names
 from bridge.domain.diagnosis import namespaces
 from bridge.domain.diagnosis.queue import QueuedJob, ahead_of
 from bridge.domain.lifecycle import outcome, reasons, waiting_reasons
@@ -20,6 +19,7 @@ from bridge.domain.lifecycle.waiting_reasons import Explanation
 from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
 
 _SHOWN_AHEAD = 3
 

@@ -13,7 +13,6 @@ from datetime import datetime
 from bridge.domain.gang import endings, waiting
 from bridge.domain.gang.members import Member
 from bridge.domain.gang.waiting import Around
-from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle.actions import (
     Cancel,
     Complete,
@@ -29,6 +28,7 @@ from bridge.domain.lifecycle.rules.answers import wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.values.ids import PodUid
 
 _REPEATED = (Cancel, Restore, SetTimeLimit)
 """Actions that several members request alike, since their decisions do not depend on each other."""

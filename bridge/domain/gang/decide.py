@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from bridge.domain.faults import Fault, told
 from bridge.domain.gang import agree, members, numbering, seating
 from bridge.domain.gang.members import Claims, Member
 from bridge.domain.gang.numbering import Topology
-from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Submit
 from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts, WhenFull
 from bridge.domain.lifecycle.rules import answers, crashes, graces
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.view import View
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values.faults import Fault, told
+from slurmruntime.values.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
 
 _READ_AGAIN = timedelta(seconds=10)
 """Rights may be granted, and kinds installed, without an event for us."""

@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bridge.domain import names
 from bridge.domain.gang import seating
 from bridge.domain.gang.members import Member, has
-from bridge.domain.ids import JobId, PodUid
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import (
     Cancel,
@@ -24,6 +22,8 @@ from bridge.domain.lifecycle.rules.answers import wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, PodUid
 
 ENDING = frozenset({Row.GATED_DELETING, Row.UNPLACED, Row.TERMINAL, Row.DELETED})
 

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bridge.domain import names
 from bridge.domain.gang import seating
-from bridge.domain.ids import JobId, PodUid
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Deadlines, Decision, WhenFull
 from bridge.domain.lifecycle.rules.answers import tell, wait
@@ -15,6 +13,8 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Concerns, View
 from bridge.domain.workloads.membership import Membership
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, PodUid
 
 _SOON = timedelta(seconds=1)
 

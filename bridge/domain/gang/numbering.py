@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model import allocation, grant
 from bridge.domain.model.allocation import Component, TaskShare
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
+from slurmruntime.values.ids import SlurmNode
 
 Topology = Callable[[SlurmNode], str]
 """Returns a node's place in Slurm's topologies, `topo-switch:s1,topo-block:b1`; "" if it has none."""

@@ -4,8 +4,6 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import released
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Assign, Cancel, OwnCause, Place
@@ -17,6 +15,8 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 
 HOLDING = frozenset({Row.PLACED, Row.BOUND, Row.STOPPING})
 """Members that keep a placeholder from ending."""

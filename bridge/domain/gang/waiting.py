@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bridge.domain.faults import told
 from bridge.domain.gang import seating
 from bridge.domain.gang.members import Member, Names, has, runs_in
-from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle.actions import (
     Action,
     Assign,
@@ -24,6 +22,8 @@ from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.values.faults import told
+from slurmruntime.values.ids import PodUid
 
 _LOOK_AGAIN = timedelta(seconds=10)
 """The object that declares a group's size may be edited or created without an event for us."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.values.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 
 
 class Cause(enum.Enum):

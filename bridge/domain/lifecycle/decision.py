@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bridge.domain.caps import DEFAULT, Caps
-from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.unbindable import Unbound
 from bridge.domain.observation.view import View
+from slurmruntime.values.ids import JobId, KubeNode, SlurmNode
 
 
 class Actor(enum.Enum):

@@ -8,9 +8,9 @@ the job's id, or a lower one, again; that another job has its id.
 from dataclasses import dataclass
 from datetime import datetime
 
-from bridge.domain.ids import JobId
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.observation.view import Evidence
+from slurmruntime.values.ids import JobId
 
 _WRAPS_NEAR = 0.1
 """Share of the id range near its ends.

@@ -17,9 +17,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.jobs import JobPhase, SlurmJob
+from slurmruntime.values.ids import ClusterId, JobId, PodUid, Sluid
 
 MOST = 20
 MOST_SHARE = 0.1

@@ -8,10 +8,10 @@ containers made of the SIGTERM.
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain import names, numbers
 from bridge.domain.lifecycle.actions import Cause, Outcome
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
+from slurmruntime.values import names, numbers
 
 NO_EXIT_CODE = 255
 """For a pod that failed as a whole (Evicted, DeadlineExceeded, NodeLost …), or without a failed

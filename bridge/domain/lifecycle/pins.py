@@ -7,10 +7,10 @@ count; that the API server is away, or that our view was stale, proves nothing.
 from dataclasses import replace
 from datetime import datetime
 
-from bridge.domain.faults import shortened
-from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.lifecycle.decision import Decision, PinRefusal
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.ids import PodUid
 
 _LONGEST_BYTES = 512
 

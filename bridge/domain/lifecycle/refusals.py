@@ -6,11 +6,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
-from bridge.domain import backoff
-from bridge.domain.faults import shortened
-from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.model.placeholder import PlaceholderSpec
+from slurmruntime.values import backoff
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.ids import PodUid, WorkloadKey
 
 K = TypeVar("K")
 

@@ -7,10 +7,10 @@ not merely known by another name.
 
 import itertools
 
-from bridge.domain import names
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
+from slurmruntime.values.ids import SlurmNode
 
 
 def node_of(pod: Pod, job: SlurmJob) -> SlurmNode | None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bridge.domain.ids import PodUid, SlurmNode
+from slurmruntime.values.ids import PodUid, SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from bridge.domain.ids import ClusterId, JobId, Sluid, WorkloadKey
 from bridge.domain.model import identities
 from bridge.domain.model.identities import UnreadableIdentityError
 from bridge.domain.model.jobs import JobEnd, JobPhase
+from slurmruntime.values.ids import ClusterId, JobId, Sluid, WorkloadKey
 
 BATCH_MARK = "slurm-job"
 """The JSON key that marks a batch job as ours; its value is the version."""

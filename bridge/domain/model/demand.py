@@ -11,7 +11,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import NamedTuple
 
-from bridge.domain import quantities
+from slurmruntime.values import quantities
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 

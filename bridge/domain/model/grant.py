@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity, UnreadableIdentityError
+from slurmruntime.values.ids import SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
+from slurmruntime.values.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 
 M = TypeVar("M")
 

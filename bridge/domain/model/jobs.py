@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.model.allocation import Component, TaskGrant, TaskShare, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
+from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 
 
 class JobPhase(enum.Enum):

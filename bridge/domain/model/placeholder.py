@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model.identities import Identity
+from slurmruntime.values.ids import SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bridge.domain import names, numbers
 from bridge.domain.caps import Sizes
-from bridge.domain.faults import Fault
-from bridge.domain.ids import (
+from bridge.domain.model import demand, grant
+from bridge.domain.model.claims.values import PodClaim
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.identities import Identity
+from slurmruntime.model.affinity import NodeTerm, Toleration
+from slurmruntime.model.objects import Owner
+from slurmruntime.values import names, numbers
+from slurmruntime.values.faults import Fault
+from slurmruntime.values.ids import (
     LONGEST_WORKLOAD_KEY,
     JobId,
     KubeNode,
@@ -17,14 +24,7 @@ from bridge.domain.ids import (
     WorkloadKey,
     alone_key,
 )
-from bridge.domain.model import demand, grant
-from bridge.domain.model.affinity import NodeTerm, Toleration
-from bridge.domain.model.claims.values import PodClaim
-from bridge.domain.model.demand import Demand
-from bridge.domain.model.grant import Grant
-from bridge.domain.model.identities import Identity
-from bridge.domain.model.objects import Owner
-from bridge.domain.oddities import About
+from slurmruntime.values.oddities import About
 
 
 class Phase(enum.Enum):

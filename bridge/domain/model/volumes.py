@@ -7,8 +7,8 @@ left to kube-scheduler: whoever cannot be bound for them teaches the next submit
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bridge.domain.faults import Fault
-from bridge.domain.model.affinity import NodeTerm
+from slurmruntime.model.affinity import NodeTerm
+from slurmruntime.values.faults import Fault
 
 Reach = tuple[NodeTerm, ...]
 """The nodes from which one volume can be used: alternatives, as in a required node affinity."""

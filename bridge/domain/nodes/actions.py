@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, JobId, KubeNode, Sluid, SlurmNode
-from bridge.domain.model.nodes import NodeCondition, SlurmNodeFacts, SlurmNodeSpec, Taint
+from slurmruntime.model.nodes import NodeCondition, SlurmNodeFacts, SlurmNodeSpec, Taint
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, JobId, KubeNode, Sluid, SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ two lists in a row lack it. All times are seconds of one monotonic clock.
 import enum
 from collections.abc import Iterable, Iterator
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import SlurmNode
 
 
 class Unknown(enum.Enum):

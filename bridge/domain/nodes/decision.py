@@ -3,17 +3,17 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from bridge.domain import names
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes.actions import NodeAction
 from bridge.domain.nodes.hold import Hold
 from bridge.domain.nodes.release import Companion
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import NodeRules
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
+from slurmruntime.values import names
+from slurmruntime.values.ids import SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bridge.domain.model.devices import gres
-from bridge.domain.model.nodes import SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes.actions import (
     Drain,
@@ -16,6 +15,7 @@ from bridge.domain.nodes.actions import (
     SetWeight,
 )
 from bridge.domain.nodes.state import REASON_PREFIX
+from slurmruntime.model.nodes import SlurmNodeFacts, SlurmNodeSpec
 
 
 def changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeAction]:

@@ -16,17 +16,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain import quantities
-from bridge.domain.ids import ClusterId, WorkloadKey
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices import gres
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes.spec import Publishing
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.values import quantities
+from slurmruntime.values.ids import ClusterId, WorkloadKey
 
 KIND = "Node"
 """The workload kind in a filler's identity. Its uid is the Kubernetes node's, and it has no

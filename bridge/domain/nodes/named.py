@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain.ids import ClusterId, SlurmNode
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.nodes.actions import Create, Forget, Rename, Withdraw
 from bridge.domain.nodes.decision import NodeDecision
+from slurmruntime.values.ids import ClusterId, SlurmNode
 
 SOON = timedelta(seconds=1)
 

@@ -12,11 +12,11 @@ the way, that feature remains, and the next one repeats the whole sequence.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, SlurmNode
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.nodes.actions import NodeAction, RenewPartitions, SetFeatures
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, SlurmNode
 
 
 def parked(wanted: SlurmNodeSpec, cluster: ClusterId) -> SlurmNodeSpec:

@@ -9,11 +9,6 @@ and survives a restart of slurmctld. `bridge.domain.nodes.state` decides whether
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain import names
-from bridge.domain.faults import told
-from bridge.domain.ids import KubeNode
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes import drift, named, parking, signs
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
@@ -30,6 +25,11 @@ from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSe
 from bridge.domain.nodes.hold import Hold
 from bridge.domain.nodes.release import RESTORING, Companion, release
 from bridge.domain.nodes.state import REASON_PREFIX
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
+from slurmruntime.values import names
+from slurmruntime.values.faults import told
+from slurmruntime.values.ids import KubeNode
 
 LATER = timedelta(seconds=30)
 

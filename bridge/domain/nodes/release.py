@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import NodeAction, Undrain
 from bridge.domain.nodes.hold import Hold
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import SlurmNode
 
 RESTORING = "placeholders of its pods are about to start there"
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bridge.domain import names
-from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, Taint
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
@@ -15,6 +13,8 @@ from bridge.domain.nodes.actions import (
     SetTaint,
     Uncordon,
 )
+from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, Taint
+from slurmruntime.values import names
 
 
 def condition(

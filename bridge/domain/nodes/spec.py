@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bridge.domain import names, numbers, quantities
-from bridge.domain.faults import Fault
-from bridge.domain.ids import ClusterId
-from bridge.domain.model import demand, nodes
+from bridge.domain.model import demand
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
+from slurmruntime.values import names, numbers, quantities
+from slurmruntime.values.faults import Fault
+from slurmruntime.values.ids import ClusterId
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]+")
 """One word of node_conf, which cannot start another key."""

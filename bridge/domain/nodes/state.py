@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bridge.domain import names
-from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
 from bridge.domain.nodes.actions import Cordon, Down, Drain, NodeAction, Resume, Uncordon, Undrain
+from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
+from slurmruntime.values import names
 
 REASON_PREFIX = "slurm-bridge: "
 """The prefix of a drain's or DOWN's reason if it is ours."""

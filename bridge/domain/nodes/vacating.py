@@ -8,14 +8,14 @@ the containers ask for. So this compares what Slurm granted each pod, as it is w
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bridge.domain import names, quantities
 from bridge.domain.model import demand, grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
 from bridge.domain.request import overrides
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values import names, quantities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ time. Only its own word about this very pod makes a deadline run.
 
 from dataclasses import dataclass
 
-from bridge.domain import names
-from bridge.domain.ids import PodUid
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
+from slurmruntime.values.ids import PodUid
 
 _LULL_S = 30.0
 """If no pod has been bound for this long, nobody may be binding. kube-scheduler tries again after

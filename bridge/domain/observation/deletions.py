@@ -8,8 +8,8 @@ pod had ended first and been deleted afterwards. So the earliest moment seen is 
 from dataclasses import replace
 from datetime import datetime
 
-from bridge.domain.ids import PodUid
 from bridge.domain.model.pods import Pod
+from slurmruntime.values.ids import PodUid
 
 
 class Deletions:

@@ -8,9 +8,9 @@ it at once, unless its PrologSlurmctld holds it (docs/escrow.md).
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
+from slurmruntime.values.ids import PodUid, SlurmNode
 
 _NAMED = 3
 """Pods that a reason names."""

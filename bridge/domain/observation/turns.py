@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice, takewhile
 
-from bridge.domain.ids import JobId
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import SlurmJob
+from slurmruntime.values.ids import JobId
 
 _REASONS_AGAIN_S = 5.0
 _REASONS_AT_LATEST_S = 300.0

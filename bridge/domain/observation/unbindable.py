@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain.ids import SlurmNode
+from slurmruntime.values.ids import SlurmNode
 
 LASTS = timedelta(hours=1)
 _MOST_OWNERS = 4096

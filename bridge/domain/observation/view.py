@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar, assert_never
 
-from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.model.jobs import JobPhase, SlurmJob
+from slurmruntime.values.ids import PodUid, WorkloadKey
 
 
 class Evidence(enum.Enum):

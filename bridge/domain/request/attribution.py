@@ -11,15 +11,15 @@ whoever relabels a pod can have it adopted. So only owners that were recorded at
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bridge.domain import names
-from bridge.domain.faults import Fault, Refused
-from bridge.domain.ids import PodUid
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import permit
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Ask, Permit
 from bridge.domain.request.rules import POD, Policy, Requester, Rule
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values import names
+from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.ids import PodUid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

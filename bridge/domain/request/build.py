@@ -10,10 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict, Unpack
 
-from bridge.domain import numbers, quantities
 from bridge.domain.caps import DEFAULT, Caps
-from bridge.domain.faults import Fault, Refused
-from bridge.domain.ids import ClusterId, SlurmNode, alone_key
 from bridge.domain.model import demand
 from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Demand
@@ -27,6 +24,9 @@ from bridge.domain.request.candidates import Candidates, Pool
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.values import numbers, quantities
+from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.ids import ClusterId, SlurmNode, alone_key
 
 MAX_KINDS = 16
 """The most components of a heterogeneous job.

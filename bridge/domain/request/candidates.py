@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain import hostlist
-from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
-from bridge.domain.model import affinity, nodes
-from bridge.domain.model.affinity import Requirement
 from bridge.domain.model.devices import exactness, room
 from bridge.domain.model.devices.room import Lack, Shape, Task
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod
 from bridge.domain.model.volumes import Reach
 from bridge.domain.request import fit, notation, selection
+from slurmruntime.model import affinity, nodes
+from slurmruntime.model.affinity import Requirement
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
+from slurmruntime.values import hostlist
+from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,9 @@ the same function, so it shows the job that the extender would submit.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain import caps, names, numbers
-from bridge.domain.faults import Fault, Refused, bounded
-from bridge.domain.ids import PodUid, SlurmNode
+from bridge.domain import caps
 from bridge.domain.model import volumes
 from bridge.domain.model.identities import Frozen, Identity
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.model.volumes import Claims
@@ -23,6 +20,10 @@ from bridge.domain.request.candidates import Pool
 from bridge.domain.request.permit import Permit
 from bridge.domain.request.rules import POD, Policy
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values import names, numbers
+from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.ids import PodUid, SlurmNode
 
 Texts = Mapping[str, str]
 """What is asked for, as written, keyed by the names of `overrides.FIELDS`."""

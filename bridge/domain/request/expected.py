@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from bridge.domain.ids import PodUid
 from bridge.domain.model.pods import Pod
 from bridge.domain.request.manifests import Manifest, Template
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.kinds import job as job_kind
 from bridge.domain.workloads.kinds import jobset, leader_worker_set
+from slurmruntime.values.ids import PodUid
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
 _JOBSET = "jobset.sigs.k8s.io/"

@@ -10,16 +10,17 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from bridge.domain import quantities
-from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle.decision import Fit
-from bridge.domain.model import affinity, demand
+from bridge.domain.model import demand
 from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.nodes import Allocatable, KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.request import selection
+from slurmruntime.model import affinity
+from slurmruntime.model.nodes import Allocatable, KubeNodeFacts
+from slurmruntime.values import quantities
+from slurmruntime.values.ids import PodUid
 
 ANY_IP = "0.0.0.0"  # noqa: S104  # a value to compare with, nothing is bound to it
 

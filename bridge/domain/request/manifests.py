@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bridge.domain.model.objects import WHOLE_KINDS, KubeObject
+from slurmruntime.model.objects import WHOLE_KINDS, KubeObject
 
 Manifest = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from bridge.domain import quantities
+from slurmruntime.values import quantities
 
 MAX_TEXT_BYTES = 1024
 """Slurm refuses longer names, comments and expressions (422, errno 2012)."""

@@ -13,10 +13,11 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-from bridge.domain import caps, names
-from bridge.domain.faults import Fault, bounded
+from bridge.domain import caps
 from bridge.domain.request import notation
 from bridge.domain.workloads import own_keys
+from slurmruntime.values import names
+from slurmruntime.values.faults import Fault, bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

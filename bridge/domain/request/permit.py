@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from bridge.domain.faults import Fault, Refused
 from bridge.domain.request import overrides
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.rules import Choice, Patterns, Range, Requester, Rule
+from slurmruntime.values.faults import Fault, Refused
 
 PATH = "policy"
 """The path of faults that no field of the object causes."""

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.lifecycle.evidence import AccountedJob
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.request import overrides
+from slurmruntime.values.ids import PodUid, SlurmNode
 
 TOP_PRIORITY = 4_000_000_000
 """Below NO_VAL (4294967294), above any sum of a site's weights. It has no effect once the job

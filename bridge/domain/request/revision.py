@@ -5,10 +5,10 @@ Only the number of tasks changes in place, as the job's user. Any other differen
 
 from collections.abc import Mapping
 
-from bridge.domain.ids import JobId
 from bridge.domain.model.allocation import TaskSize
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
+from slurmruntime.values.ids import JobId
 
 
 def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | None:

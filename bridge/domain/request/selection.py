@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from bridge.domain import names
-from bridge.domain.model import nodes
-from bridge.domain.model.affinity import Selector, Toleration, untolerated
-from bridge.domain.model.nodes import HARD_EFFECTS, TRANSIENT_TAINTS, KubeNodeFacts
 from bridge.domain.model.pods import Pod
+from slurmruntime.model import nodes
+from slurmruntime.model.affinity import Selector, Toleration, untolerated
+from slurmruntime.model.nodes import HARD_EFFECTS, TRANSIENT_TAINTS, KubeNodeFacts
+from slurmruntime.values import names
 
 
 def selects(pod: Pod, kube_node: KubeNodeFacts) -> bool:

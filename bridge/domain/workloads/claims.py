@@ -10,13 +10,13 @@ read claims nothing.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bridge.domain import names
-from bridge.domain.faults import Fault
-from bridge.domain.model.objects import KubeObject, Owner, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import kinds, membership, own_keys
 from bridge.domain.workloads.kinds import leader_worker_set, owner
 from bridge.domain.workloads.membership import Confirmed, Membership, alone
+from slurmruntime.model.objects import KubeObject, Owner, Reference
+from slurmruntime.values import names
+from slurmruntime.values.faults import Fault
 
 
 def of(pod: Pod, owners: Sequence[KubeObject]) -> Membership:

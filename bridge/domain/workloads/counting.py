@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.domain import numbers
-from bridge.domain.faults import Fault
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.membership import Size
+from slurmruntime.values import numbers
+from slurmruntime.values.faults import Fault
 
 _DIGITS = 9
 """No size or rank has more; an annotation may have 256 kB of them."""

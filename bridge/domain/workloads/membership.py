@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from bridge.domain.faults import Fault
-from bridge.domain.ids import WorkloadKey, alone_key
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Pod
+from slurmruntime.model.objects import KubeObject, Reference
+from slurmruntime.values.faults import Fault
+from slurmruntime.values.ids import WorkloadKey, alone_key
 
 POD = "Pod"
 

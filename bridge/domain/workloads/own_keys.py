@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from types import MappingProxyType
 
-from bridge.domain import names
-from bridge.domain.faults import MOST_FAULTS, Fault
+from slurmruntime.values import names
+from slurmruntime.values.faults import MOST_FAULTS, Fault
 
 PREFIX = "slurm-bridge.dev/"
 

@@ -9,13 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain import caps, numbers
+from bridge.domain import caps
 from bridge.domain.caps import DEFAULT, Caps, Sizes
-from bridge.domain.faults import Fault
-from bridge.domain.ids import PodUid, WorkloadKey
-from bridge.domain.model.affinity import NodeTerm, Requirement
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import kinds
 from bridge.domain.workloads.membership import (
@@ -27,6 +23,11 @@ from bridge.domain.workloads.membership import (
     Sized,
     Slotted,
 )
+from slurmruntime.model.affinity import NodeTerm, Requirement
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values import numbers
+from slurmruntime.values.faults import Fault
+from slurmruntime.values.ids import PodUid, WorkloadKey
 
 MAX_SIZE = caps.TABLE["gang_size"].largest
 """More tasks than that are a typing error: their uids alone would take 400 kB in the placeholder's

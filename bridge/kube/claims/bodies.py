@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from bridge.domain.ids import KubeNode
 from bridge.domain.model.claims.giving import FINALIZER, Gift
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim
 from bridge.domain.model.pods import Pod
-from bridge.kube import meta
+from slurmruntime.kube import meta
+from slurmruntime.values.ids import KubeNode
 
 
 def allocation(

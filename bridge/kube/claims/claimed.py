@@ -12,8 +12,8 @@ from bridge.domain.model.pods import Pod
 from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
-from bridge.kube.client import KubeClient
-from bridge.kube.errors import KubeError, Malformed, NotFound
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.errors import KubeError, Malformed, NotFound
 
 _CLAIM, _TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
 

@@ -6,7 +6,6 @@ from datetime import datetime
 
 import msgspec
 
-from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.claims import giving
 from bridge.domain.model.claims.giving import Gift
 from bridge.domain.model.claims.values import (
@@ -17,10 +16,12 @@ from bridge.domain.model.claims.values import (
     ResourceClaim,
 )
 from bridge.domain.model.pods import Pod
-from bridge.kube import errors, lists, meta, paths, resource, wire
+from bridge.kube import wire
 from bridge.kube.claims import bodies
-from bridge.kube.client import APPLY, JSON_PATCH, KubeClient
-from bridge.kube.resource import Json, ResourceKind
+from slurmruntime.kube import errors, lists, meta, paths, resource
+from slurmruntime.kube.client import APPLY, JSON_PATCH, KubeClient
+from slurmruntime.kube.resource import Json, ResourceKind
+from slurmruntime.values.ids import KubeNode, PodUid
 
 API = "resource.k8s.io/v1"
 _EXACT = "ExactCount"

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import msgspec
 
 from bridge.domain.model.claims.values import Device, DeviceId, ResourceSlice
-from bridge.kube import meta, paths, resource
 from bridge.kube.claims.resource_claims import API
-from bridge.kube.resource import Json, ResourceKind
+from slurmruntime.kube import meta, paths, resource
+from slurmruntime.kube.resource import Json, ResourceKind
 
 _MOST_DEVICES = 2048
 """Of one slice that are read; Kubernetes allows 128."""

@@ -3,10 +3,10 @@
 import msgspec
 
 from bridge.domain.model.claims.values import ClaimSpec
-from bridge.kube import errors, meta, paths, resource
 from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import API
-from bridge.kube.client import KubeClient
+from slurmruntime.kube import errors, meta, paths, resource
+from slurmruntime.kube.client import KubeClient
 
 
 class _TemplateSpec(meta.Struct):

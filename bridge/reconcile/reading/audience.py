@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from bridge.domain.ids import JobId
 from bridge.domain.observation.pace import Pace
 from bridge.slurm.snapshot import Snapshot
+from slurmruntime.values.ids import JobId
 
 
 @dataclass(frozen=True, slots=True)

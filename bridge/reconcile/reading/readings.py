@@ -20,13 +20,13 @@ import structlog
 from bridge.domain.lifecycle import reasons
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.observation import clocks
-from bridge.process import liveness
-from bridge.process.clock import Clock, pause
-from bridge.process.metrics import Metrics
 from bridge.reconcile.reading.audience import Reader, together
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.errors import SlurmError, Unauthorized
 from bridge.slurm.snapshot import Snapshot
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock, pause
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.errors import SlurmError, Unauthorized
 
 _log = structlog.get_logger(__name__)
 

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.model.cores import cpu_list, topology
-from bridge.slurm import records, wire
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Malformed, NotFound
+from slurmruntime.slurm import records, wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed, NotFound
+from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 
 _sockets = msgspec.json.Decoder(list[wire.CoreSocket])
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from bridge.domain import hostlist
-from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.slurm import records, wire
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Malformed
+from slurmruntime.slurm import records, wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed
+from slurmruntime.values import hostlist
+from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 
 _ENTRY: Final = re.compile(
     r"(?P<gres>[^:,()]+(?::[^:,()]+)?):(?P<count>[0-9]{1,9})(?:\(IDX:(?P<indexes>[-0-9,]*)\))?(?:,|$)"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from bridge.domain import numbers
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model import allocation, grant
 from bridge.domain.model.allocation import TaskGrant, TaskShare
 from bridge.domain.model.grant import Grant
-from bridge.slurm import wire
+from slurmruntime.slurm import wire
+from slurmruntime.values import numbers
+from slurmruntime.values.ids import SlurmNode
 
 LAST_S: Final = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
 """The last Unix time that can be converted."""

@@ -1,11 +1,12 @@
 """Where slurmctld is about to launch a job, whoever's it is."""
 
-from bridge.domain import hostlist
-from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.observation.lingering import Launch
-from bridge.slurm import decode, records
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Malformed, NotFound
+from bridge.slurm import decode
+from slurmruntime.slurm import records
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed, NotFound
+from slurmruntime.values import hostlist
+from slurmruntime.values.ids import JobId, SlurmNode
 
 
 async def launch(client: SlurmClient, job_id: JobId) -> Launch | None:

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from bridge.domain.ids import JobId
 from bridge.domain.model.batch import ArrayTally, BatchJob
 from bridge.domain.model.jobs import JobEnd, JobPhase
+from slurmruntime.values.ids import JobId
 
 _ORDER: Final = (JobPhase.RUNNING, JobPhase.PAUSED, JobPhase.WAITING, JobPhase.ENDED)
 """What an array is, by the first of these that one of its tasks is."""

@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.model import batch, identities
 from bridge.domain.model.batch import BatchJob, BatchMark
-from bridge.slurm import jobs, submission, wire
+from bridge.slurm import jobs
 from bridge.slurm.batch_jobs import decoding
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Malformed, NotFound
 from slurmclient.api.operation import Value
+from slurmruntime.slurm import submission, wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed, NotFound
+from slurmruntime.values.ids import JobId, Sluid
 
 _EARLIER = timedelta(minutes=5)
 """How much slurmctld's clock may be behind the API server's."""

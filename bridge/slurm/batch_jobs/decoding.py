@@ -4,15 +4,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bridge.domain.ids import ClusterId, JobId, Sluid, WorkloadKey
 from bridge.domain.model import batch, identities
 from bridge.domain.model.batch import BATCH_MARK, ArrayTally, BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.slurm import decode, wire
+from bridge.slurm import decode
 from bridge.slurm.decode import EXTERNAL_JOB, Stranger
-from bridge.slurm.errors import Malformed
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Decoded, Unreadable
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.errors import Malformed
+from slurmruntime.values.ids import ClusterId, JobId, Sluid, WorkloadKey
 
 _REQUEUED: Final = frozenset({"REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"})
 """Slurm runs it again, with the same id: whatever its base state, it has not ended."""

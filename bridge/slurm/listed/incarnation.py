@@ -4,9 +4,9 @@
 resets the counters; then the boot time in `conf` (Slurm 26.05) tells that it is still the same one.
 """
 
-from bridge.slurm import wire
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError
 
 
 class Incarnation:

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
-from bridge.domain.ids import JobId
-from bridge.slurm import accounting, decode, wire
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import InStandby, LostReply, Malformed, TooOld, translating
+from bridge.slurm import accounting, decode
 from slurmclient.watching import states as slurm_states
 from slurmclient.watching.states import State, States, StatesAnswer
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import InStandby, LostReply, Malformed, TooOld, translating
+from slurmruntime.values.ids import JobId
 
 BATCH: Final = 1000
 """Ids per /jobs/state/ request: the cost grows faster than linearly, and a URL of 119 kB is

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.domain.ids import JobId, WorkloadKey
+from slurmruntime.values.ids import JobId, WorkloadKey
 
 _FEW = 50
 """Unknown jobs that are fetched in a fraction of a second, in whatever order."""

@@ -4,8 +4,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bridge.domain.errors import PeerError
-from bridge.slurm.errors import SlurmError
 from cluster.nodesets import planning
 from cluster.nodesets.gathering import NodeSetGathering
 from cluster.nodesets.owned import records, topology
@@ -18,6 +16,8 @@ from cluster.nodesets.planning import NodeSetSituation, PlannedWorker
 from cluster.nodesets.status import ToldReservation
 from cluster.nodesets.views import WorkerViews
 from cluster.objects.nodeset import NodeSetObject
+from slurmruntime.slurm.errors import SlurmError
+from slurmruntime.values.errors import PeerError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

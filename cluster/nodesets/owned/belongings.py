@@ -4,18 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain import faults
-from bridge.domain.errors import PeerError
-from bridge.kube.applying import belongings
-from bridge.kube.applying.belongings import Possessor
-from bridge.kube.applying.standing import Standing
-from bridge.kube.client import KubeClient
 from cluster.nodesets.status import Refusal
 from cluster.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
 from cluster.objects.nodeset import NodeSetObject
 from cluster.rendering.body import digest
 from cluster.rendering.leftovers import leftovers
 from cluster.rendering.node_sets.nodeset import node_set_bodies
+from slurmruntime.kube.apply import belongings
+from slurmruntime.kube.apply.belongings import Possessor
+from slurmruntime.kube.apply.standing import Standing
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values import faults
+from slurmruntime.values.errors import PeerError
 
 LOOK_AGAIN_S: Final = 60.0
 """How often they are read while they are as they should be: a NodeSet is looked at whenever one of its pods changes."""

@@ -11,11 +11,6 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.kube import errors, lists, paths, resource
-from bridge.kube.client import JSON_PATCH, KubeClient
-from bridge.kube.resource import ResourceKind
 from cluster.nodesets import names, planning
 from cluster.nodesets.nodeset import NODE_SETS
 from cluster.nodesets.worker_pods import WORKER_PODS
@@ -30,6 +25,11 @@ from cluster.rendering.node_sets.claims import (
 )
 from cluster.workers import volumes
 from cluster.workers.volumes import HeldClaim
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import errors, lists, paths, resource
+from slurmruntime.kube.client import JSON_PATCH, KubeClient
+from slurmruntime.kube.resource import ResourceKind
 
 _log = structlog.get_logger(__name__)
 

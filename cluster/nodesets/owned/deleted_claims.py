@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from bridge.kube import errors, lists
-from bridge.kube.client import KubeClient
 from cluster.nodesets import names
 from cluster.nodesets.owned import claims
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.labels import MADE_BY_US
 from cluster.objects.nodeset import NodeSetObject
+from slurmruntime.kube import errors, lists
+from slurmruntime.kube.client import KubeClient
 
 _LOOK_AGAIN: Final = timedelta(seconds=30)
 _MOST_ASKED: Final = 16

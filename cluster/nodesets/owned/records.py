@@ -10,12 +10,12 @@ from typing import Final
 
 import structlog
 
-from bridge.domain import faults
-from bridge.domain.ids import SlurmNode
 from bridge.slurm import nodes, queue
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Rejected
 from bridge.slurm.nodes import Deletion
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Rejected
+from slurmruntime.values import faults
+from slurmruntime.values.ids import SlurmNode
 
 _log = structlog.get_logger(__name__)
 

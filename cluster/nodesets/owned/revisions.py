@@ -8,12 +8,6 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain.errors import PeerError
-from bridge.kube import errors, lists, paths, resource
-from bridge.kube.client import JSON_PATCH, KubeClient
-from bridge.kube.resource import ResourceKind
 from cluster.nodesets import names
 from cluster.objects.labels import WORKER_APP
 from cluster.objects.nodeset import NodeSetObject
@@ -22,6 +16,12 @@ from cluster.objects.parts import AddedMetadata
 from cluster.rendering.body import BodyOwner, digest, made
 from cluster.workers import revisions
 from cluster.workers.revisions import Revision, RevisionPlan
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import errors, lists, paths, resource
+from slurmruntime.kube.client import JSON_PATCH, KubeClient
+from slurmruntime.kube.resource import ResourceKind
+from slurmruntime.values.errors import PeerError
 
 _log = structlog.get_logger(__name__)
 

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from bridge.domain.errors import PeerError
-from bridge.domain.model.nodes import SlurmNodeFacts
-from bridge.kube import errors
-from bridge.kube.cache import Cache
-from bridge.kube.client import KubeClient
-from bridge.kube.meta import rfc3339
 from cluster.nodesets import worker_pods
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.workers import node_states
 from cluster.workers.node_states import STATE_PREFIX
 from cluster.workers.situation import PodStage
+from slurmruntime.kube import errors
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.errors import PeerError
 
 TELL_EVERY_S: Final = 10.0
 _AT_ONCE: Final = 16

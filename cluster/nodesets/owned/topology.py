@@ -9,15 +9,15 @@ from typing import Final
 
 import structlog
 
-from bridge.domain import faults, names
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.nodes.spec import topology_parts
 from bridge.slurm import nodes
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Rejected, SlurmError
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.workers.situation import PodStage
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Rejected, SlurmError
+from slurmruntime.values import faults, names
+from slurmruntime.values.ids import SlurmNode
 
 _log = structlog.get_logger(__name__)
 

@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from bridge.crd.conditions import ObjectCondition
-from bridge.domain import faults
 from cluster.objects.nodeset import NodeSetObject
+from slurmruntime.crd.conditions import ObjectCondition
+from slurmruntime.values import faults
 
 _LONGEST = 200
 _NOBODY_LOOKED = "slurm-operator is about to have it tried"

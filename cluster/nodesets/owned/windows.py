@@ -10,17 +10,17 @@ from typing import Final
 
 import structlog
 
-from bridge.domain import faults, numbers
-from bridge.domain.model.nodes import NodeReservation
 from bridge.slurm import nodes
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Rejected
 from cluster.nodesets import names, planning
 from cluster.nodesets.status import ToldReservation
 from cluster.objects import parts
 from cluster.objects.nodeset import NodeSetObject
 from cluster.workers import windows
 from cluster.workers.windows import ReservationStep, UpdateTimes
+from slurmruntime.model.nodes import NodeReservation
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Rejected
+from slurmruntime.values import faults, numbers
 
 _log = structlog.get_logger(__name__)
 

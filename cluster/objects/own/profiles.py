@@ -4,8 +4,8 @@ import enum
 from collections.abc import Iterator
 from typing import Final
 
-from bridge.domain.faults import Fault
 from cluster.objects.nodeset import NodeSetObject
+from slurmruntime.values.faults import Fault
 
 PROFILE_ANNOTATION: Final = "slurm-bridge.dev/worker-profile"
 """On a NodeSet; without it, its workers are privileged, as those of SchedMD's operator."""

@@ -5,10 +5,6 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from bridge.crd.conditions import Number
-from bridge.crd.fields import ObjectStruct, rule, text
-from bridge.crd.metadata import ObjectMetadata
-from bridge.crd.schema import FREE, INT_OR_STRING
 from cluster.objects import parts
 from cluster.objects.accounting import DatabaseAccess
 from cluster.objects.parts import (
@@ -18,6 +14,10 @@ from cluster.objects.parts import (
     PodTemplatePart,
     Replicas,
 )
+from slurmruntime.crd.conditions import Number
+from slurmruntime.crd.fields import ObjectStruct, rule, text
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.crd.schema import FREE, INT_OR_STRING
 
 GROUP: Final = "slurm-bridge.dev"
 VERSION: Final = "v1alpha1"

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bridge.crd.restapis import SLURMRESTD_PORT
 from cluster.configuration.slurm_conf import SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
 from cluster.objects.labels import APP_LABEL
 from cluster.rendering.body import Body, BodyOwner, made
 from cluster.rendering.site import NetworkSite
 from cluster.rendering.ssh import SSH_PORT
+from slurmruntime.crd.restapis import SLURMRESTD_PORT
 
 ANYBODY: Final = "anybody"
 OPERATOR: Final = "the namespace of slurm-operator"

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from bridge.domain.faults import Fault
 from cluster.objects.parts import ServicePart
 from cluster.rendering.body import Body, BodyOwner, made
 from cluster.rendering.overlay import laid_over
+from slurmruntime.values.faults import Fault
 
 
 def faults(service: ServicePart | None) -> Iterator[Fault]:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bridge.crd import restapis
-from bridge.crd.restapis import SLURMRESTD_PORT
 from cluster.objects.restapi import RestApiObject
 from cluster.rendering import pods
 from cluster.rendering.body import Body, BodyOwner, made
+from slurmruntime.crd import restapis
+from slurmruntime.crd.restapis import SLURMRESTD_PORT
 
 CONTAINER: Final = "tls"
 LISTENS: Final = "127.0.0.1:6821"

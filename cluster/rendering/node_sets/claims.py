@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from bridge.domain import numbers
-from bridge.domain.faults import Fault
 from cluster.objects.labels import WORKER_APP, standard
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.workers import WorkerKey, volumes_of
+from slurmruntime.values import numbers
+from slurmruntime.values.faults import Fault
 
 NODE_SET_UID_ANNOTATION: Final = "slurm-bridge.dev/node-set-uid"
 """On a claim that we made: for which NodeSet."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from bridge.domain.faults import Refused
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import PROTECTED_LABEL, WORKER_APP
 from cluster.objects.nodeset import NodeSetObject
@@ -12,6 +11,7 @@ from cluster.rendering import ssh
 from cluster.rendering.body import Body, BodyOwner, made
 from cluster.rendering.node_sets.worker import ssh_config_map, worker_pod
 from cluster.rendering.site import ControlSite
+from slurmruntime.values.faults import Refused
 
 ALL_OF_THEM: Final = 2**31 - 1
 """As `minAvailable`: no protected worker may be evicted, however many there are."""

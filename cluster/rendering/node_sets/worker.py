@@ -7,7 +7,6 @@ SchedMD's containers: arguments go to the entry point, `POD_CPUS` and `POD_MEMOR
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from bridge.domain.faults import Fault, Refused, bounded
 from cluster.configuration.slurm_conf import SLURMD_PORT
 from cluster.objects.controller import ControllerObject
 from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL, LOST_JOBS_ANNOTATION, WORKER_APP
@@ -27,6 +26,7 @@ from cluster.rendering.site import (
     workers_domain,
     workers_service,
 )
+from slurmruntime.values.faults import Fault, Refused, bounded
 
 _SECURITY: Final[Mapping[WorkerProfile, Mapping[str, Any]]] = {
     WorkerProfile.PRIVILEGED: {

@@ -1,4 +1,4 @@
-{{/* Names that several templates share. The keys are those of bridge/domain/names.py; tests/chart compares them. */}}
+{{/* Names that several templates share. The keys are those of slurmruntime/values/names.py; tests/chart compares them. */}}
 
 {{- define "slurm-bridge.gate" -}}slurm-bridge.dev/placement{{- end }}
 {{- define "slurm-bridge.finalizer" -}}slurm-bridge.dev/placeholder{{- end }}

@@ -11,12 +11,6 @@ from typing import Final
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from bridge.domain.faults import shortened
-from bridge.domain.ids import WorkloadKey
-from bridge.kube import errors, paths
-from bridge.leading import worker
-from bridge.leading.worker import Aside
-from bridge.leading.workqueue import WorkQueue
 from bridge.reconcile.program import Program
 from jobs.companions import collecting, pod
 from jobs.companions.collecting import CollectFacts
@@ -25,6 +19,12 @@ from jobs.controller.caches import JobCaches
 from jobs.controller.companions.pods import CompanionPod, CompanionWatch, path_of
 from jobs.lifecycle.situation import Collected, Collection
 from jobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.kube import errors, paths
+from slurmruntime.leading import worker
+from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.ids import WorkloadKey
 
 _log = structlog.get_logger(__name__)
 

@@ -12,15 +12,7 @@ from typing import Final
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from bridge.domain import names
-from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.batch import BatchJob
-from bridge.kube import errors, events, paths
-from bridge.kube.client import JSON_PATCH
-from bridge.kube.events import Event, EventType
-from bridge.leading import worker
-from bridge.leading.worker import Aside
-from bridge.leading.workqueue import WorkQueue
 from bridge.reconcile.program import Program
 from jobs.companions import due, pod
 from jobs.companions.due import Account, LogFacts, LogStep
@@ -29,6 +21,14 @@ from jobs.controller.caches import JobCaches
 from jobs.controller.companions.pods import CompanionPod, CompanionWatch, path_of
 from jobs.controller.telling import about
 from jobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.kube import errors, events, paths
+from slurmruntime.kube.client import JSON_PATCH
+from slurmruntime.kube.events import Event, EventType
+from slurmruntime.leading import worker
+from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.values import names
+from slurmruntime.values.ids import WorkloadKey
 
 _log = structlog.get_logger(__name__)
 

@@ -5,20 +5,20 @@ from typing import Final
 
 import msgspec
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain import names
-from bridge.domain.faults import shortened
-from bridge.domain.ids import WorkloadKey
-from bridge.kube import paths
-from bridge.kube.cache import Cache
-from bridge.kube.resource import Json, ResourceKind, malformed
-from bridge.process.lifetime import Service
 from bridge.reconcile.informers import watching
 from bridge.reconcile.program import Program
 from jobs.companions import pod
 from jobs.companions.collecting import Collector
 from jobs.companions.due import Account, LogCompanion
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import paths
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.process.lifetime import Service
+from slurmruntime.values import names
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.ids import WorkloadKey
 
 _OVER: Final = ("Succeeded", "Failed")
 

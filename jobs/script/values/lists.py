@@ -7,9 +7,9 @@ import re
 from functools import partial
 from typing import Final
 
-from bridge.domain import hostlist
-from bridge.domain.hostlist import HostlistSize
 from jobs.script.values.form import LONGEST_VALUE, UnreadableValue, ValueForm
+from slurmruntime.values import hostlist
+from slurmruntime.values.hostlist import HostlistSize
 
 LIMITS: Final = (
     "CPU",

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.process.clock import SystemClock
 from slurmclient import Client, Model, NotFound
+from slurmruntime.process.clock import SystemClock
 from tests.client.conftest import Submit
 from tests.client.looking import eventually
 

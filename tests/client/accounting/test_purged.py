@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from slurmclient import Client, Model, NotFound, Rejected, TokenFile
+from slurmruntime.process.clock import SystemClock
 from tests.client.looking import eventually
 from tests.servers import running_sandbox
 

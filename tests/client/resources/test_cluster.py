@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.process.clock import SystemClock
 from slurmclient import Client, Model, NotFound
+from slurmruntime.process.clock import SystemClock
 
 
 class Row(Model, frozen=True):

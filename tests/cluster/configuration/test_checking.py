@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.faults import Refused
 from cluster.configuration import slurmdbd_conf
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.rendering import render
+from slurmruntime.values.faults import Refused
 from tests.cluster.configuration.given import accounting, files, inputs, node_set
 
 

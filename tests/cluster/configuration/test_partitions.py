@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.faults import Refused
 from cluster.configuration import lines, partitions
 from cluster.configuration.partitions import NOT_READ, JobsOfPartition, SeenPartitions
 from cluster.controlplane import deciding
+from slurmruntime.values.faults import Refused
 from tests.cluster.configuration.given import files, inputs, node_set
 
 OLD = (

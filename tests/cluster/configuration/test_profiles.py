@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.domain.faults import Refused
 from cluster.configuration.rendering import render
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.own.profiles import PROFILE_ANNOTATION
+from slurmruntime.values.faults import Refused
 from tests.cluster.configuration.given import files, inputs, node_set
 
 PLAIN = {

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.faults import Refused
 from cluster.configuration import lines
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.lines import LONGEST_LINE, Setting
 from cluster.configuration.rendering import render
+from slurmruntime.values.faults import Refused
 from tests.cluster.configuration.given import files, inputs, node_set
 
 LONG = 65_000

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from bridge.kube.client import MERGE_PATCH
 from cluster.keys import rings
 from cluster.keys.mounts import MountingSpec, mounted_steps
 from cluster.objects.parts import API_VERSION, KeyOfObject
 from cluster.rendering import pods
+from slurmruntime.kube.client import MERGE_PATCH
 from tests.cluster.controlplane.peers import AppliedTo, part
 from tests.make.apiserver import Manifest
 

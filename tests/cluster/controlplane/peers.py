@@ -12,12 +12,6 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from bridge.kube.applying import writes
-from bridge.kube.cache import Cache
-from bridge.kube.errors import Unavailable
-from bridge.kube.meta import rfc3339
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import ControlLoop
@@ -29,6 +23,12 @@ from cluster.nodesets.owned.tried import TriedConfs
 from cluster.objects.parts import API_VERSION
 from cluster.rendering.site import ServedNamespaces
 from cluster.rendering.ssh import HOST_KEY_FILES
+from slurmruntime.kube.apply import writes
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.errors import Unavailable
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.metrics import Metrics
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.rendering.given import SITE
 from tests.make.apiserver import Manifest

@@ -7,8 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.crd.conditions import ObjectCondition
-from bridge.domain.faults import Refused
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.partitions import NOT_READ, SeenPartitions
 from cluster.configuration.rendering import ConfigurationSet, render
@@ -17,6 +15,8 @@ from cluster.controlplane.conditions import PartFacts
 from cluster.controlplane.workload import WorkloadState
 from cluster.keys.rotation import RotationDecision
 from cluster.objects.controller import ControllerStatus
+from slurmruntime.crd.conditions import ObjectCondition
+from slurmruntime.values.faults import Refused
 from tests.cluster.configuration.given import files, inputs, node_set
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.kube import errors
-from bridge.process.lifetime import StartAfresh
 from cluster.controlplane.rivals import Rivals
+from slurmruntime.kube import errors
+from slurmruntime.process.lifetime import StartAfresh
 from tests.cluster.controlplane.peers import Leaders, controller, part, secret
 from tests.virtual_time import VirtualClock, run
 

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.crd.metadata import ObjectMetadata
 from cluster.configuration import lines
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.controlplane.partition_readings import PartitionReadings
 from cluster.rendering.trying import TELLS
+from slurmruntime.crd.metadata import ObjectMetadata
 from tests.cluster.controlplane.peers import Leaders, controller, part
 from tests.virtual_time import VirtualClock, run
 

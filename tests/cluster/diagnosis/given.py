@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 
 from bridge.domain.diagnosis.queue import QueuedJob
-from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model.jobs import JobPhase
-from bridge.domain.model.nodes import SlurmNodeFacts
-from bridge.kube.applying.custom import Watched
 from cluster.controlplane.part import PARTS, WatchedPart
 from cluster.diagnosis import parts
 from cluster.diagnosis.parts import NamespaceObjects, SlurmInPods
 from cluster.nodesets import nodeset, worker_pods
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.nodesets.worker_pods import WorkerPodObject
+from slurmruntime.kube.apply.custom import Watched
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import JobId, SlurmNode
 from tests.cluster.examples import manifest
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from bridge.process import pki
+from slurmruntime.process import pki
 
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.faults import Fault
 from cluster.keys import rings, rotation
 from cluster.keys.rotation import KeyHolder, RotationDecision, RotationFacts, decide
 from cluster.objects.labels import KEY_NUMBER_ANNOTATION
+from slurmruntime.values.faults import Fault
 
 BAD = Fault("metadata.annotations[x]", "expected a number")
 NONE = RotationDecision()

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from bridge.kube import errors
-from bridge.kube.client import KubeClient
 from cluster.keys import naming, secrets
+from slurmruntime.kube import errors
+from slurmruntime.kube.client import KubeClient
 from tests.cluster.keys.specs import spec
 
 

@@ -11,16 +11,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from bridge.domain.faults import Fault, Refused
-from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.kube.cache import Cache
-from bridge.kube.errors import Malformed
-from bridge.kube.meta import rfc3339
-from bridge.kube.node_objects import NODES
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
-from bridge.slurm.errors import LostReply, Rejected, Unavailable
 from cluster.nodesets.actuator import WorkerActuator
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.names import KUBE_NODE_ANNOTATION
@@ -38,6 +29,15 @@ from cluster.objects.workers import WorkerKey, host_name
 from cluster.rendering import pods
 from cluster.rendering.node_sets.claims import with_claims
 from cluster.rendering.site import ServedNamespaces
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.errors import Malformed
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.kube.node_objects import NODES
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.slurm.errors import LostReply, Rejected, Unavailable
+from slurmruntime.values.faults import Fault, Refused
 from tests.cluster.examples import manifest
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from bridge.kube import errors
 from cluster.objects.labels import PROTECTED_LABEL
+from slurmruntime.kube import errors
 from tests.cluster.nodesets.peers import READY, Cluster, Operator, Workers, job, names_of, node_set
 from tests.virtual_time import VirtualClock, run
 

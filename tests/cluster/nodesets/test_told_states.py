@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bridge.domain.names import AUTOSCALERS
 from cluster.workers.node_states import KEPT_ANNOTATION
+from slurmruntime.values.names import AUTOSCALERS
 from tests.cluster.nodesets.peers import SETTLED_S, Operator, node_set
 from tests.virtual_time import VirtualClock, run
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from bridge.slurm.errors import Rejected
+from slurmruntime.slurm.errors import Rejected
 from tests.cluster.nodesets.peers import SETTLED_S, Operator, Workers, names_of, node_set
 from tests.make.apiserver import Manifest
 from tests.make.trouble import Trouble

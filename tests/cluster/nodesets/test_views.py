@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bridge.kube.errors import Unavailable
 from cluster.nodesets.slurm_view import Interest
 from cluster.nodesets.views import MOST_SLURMS, WorkerViews
+from slurmruntime.kube.errors import Unavailable
 from tests.virtual_time import VirtualClock, run
 
 NOTHING = Interest(nodes=frozenset(), jobs=False)

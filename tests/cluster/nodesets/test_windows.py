@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bridge.kube.meta import rfc3339
+from slurmruntime.kube.meta import rfc3339
 from tests.cluster.nodesets.given import container, current, update
 from tests.cluster.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
 from tests.make.trouble import Fault, Trouble

@@ -4,7 +4,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bridge.domain.faults import Refused
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
@@ -20,6 +19,7 @@ from cluster.rendering.node_sets.nodeset import node_set_bodies
 from cluster.rendering.restapi import restapi_bodies
 from cluster.rendering.site import ControlSite, SlurmImages
 from cluster.rendering.ssh import HOST_KEYS
+from slurmruntime.values.faults import Refused
 from tests.cluster.examples import BY_NAME, manifest
 
 T = TypeVar("T")

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.domain.faults import Refused
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.rendering.accounting import accounting_bodies
 from cluster.rendering.controller import controller_bodies
 from cluster.rendering.loginset import login_set_bodies
 from cluster.rendering.restapi import restapi_bodies
+from slurmruntime.values.faults import Refused
 from tests.cluster.rendering.given import FILES, MADE_FOR, SITE, given, named, one, pod, rendered
 
 WITH_PODS = ("Controller", "Accounting", "RestApi", "LoginSet")

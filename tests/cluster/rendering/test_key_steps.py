@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.domain.faults import Refused
 from cluster.keys.mounts import MountingSpec, mounted_steps
 from cluster.objects.parts import KeyOfObject
 from cluster.rendering.accounting import accounting_bodies
@@ -14,6 +13,7 @@ from cluster.rendering.controller import controller_bodies
 from cluster.rendering.loginset import login_set_bodies
 from cluster.rendering.node_sets.worker import worker_pod
 from cluster.rendering.restapi import restapi_bodies
+from slurmruntime.values.faults import Refused
 from tests.cluster.examples import SLURM_KEY
 from tests.cluster.rendering.given import FILES, PRESENTED, SITE, given, pod
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.crd.restapis import SLURMRESTD_PORT
-from bridge.domain.faults import Refused
 from cluster.configuration.slurm_conf import SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
 from cluster.rendering.access.tls import HEALTH_PORT
 from cluster.rendering.node_sets.worker import worker_pod
 from cluster.rendering.site import NetworkSite
 from cluster.rendering.ssh import SSH_PORT
+from slurmruntime.crd.restapis import SLURMRESTD_PORT
+from slurmruntime.values.faults import Refused
 from tests.cluster.rendering.given import MADE_FOR, SITE, given, pod, rendered
 
 PAGE = Path(__file__).parents[3] / "docs/operator.md"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.faults import Refused
 from cluster.rendering.differences import BODY_DIFFERENCES
 from cluster.rendering.node_sets.worker import worker_pod
+from slurmruntime.values.faults import Refused
 from tests.cluster.rendering.given import MADE_FOR, SITE, given, one, pod, rendered
 
 EXPLAINED = " ".join(f"{each.where} {each.theirs} {each.ours}" for each in BODY_DIFFERENCES)

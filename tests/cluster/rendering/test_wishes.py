@@ -8,8 +8,8 @@ from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from bridge.domain.faults import Refused
 from cluster.rendering.node_sets.worker import worker_pod
+from slurmruntime.values.faults import Refused
 from tests.cluster.rendering.given import MADE_FOR, SITE, given, named, pod, rendered
 
 Strategy = st.SearchStrategy[Any]

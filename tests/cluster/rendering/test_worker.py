@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from bridge.domain.faults import Refused
 from cluster.nodesets.owned import revisions
 from cluster.objects.own.profiles import PROFILE_ANNOTATION
 from cluster.objects.workers import OnNode
 from cluster.rendering.node_sets.nodeset import worker_templates
 from cluster.rendering.node_sets.worker import returning, worker_pod
+from slurmruntime.values.faults import Refused
 from tests.cluster.rendering.given import SITE, given, named
 
 CONTROLLER = given("Controller")

@@ -7,9 +7,6 @@ from typing import Any
 
 import msgspec
 
-from bridge.kube.cache import Cache
-from bridge.leading.workqueue import WorkQueue
-from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
 from cluster.controlplane.part import PARTS
 from cluster.nodesets.nodeset import NODE_SETS
@@ -17,6 +14,9 @@ from cluster.objects.own.slurm_cluster import API_VERSION, KIND, PLURAL
 from cluster.rendering.site import ServedNamespaces
 from cluster.whole.loop import ClusterLoop
 from cluster.whole.slurm_cluster import SLURM_CLUSTERS
+from slurmruntime.kube.cache import Cache
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.metrics import Metrics
 from tests.cluster.controlplane.peers import SETTLED_S, AppliedTo
 from tests.make.apiserver import Manifest
 from tests.make.trouble import Trouble

@@ -9,12 +9,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.faults import Refused
 from cluster.configuration import rendering
 from cluster.configuration.inputs import ConfigurationInputs
 from cluster.objects.kinds import KINDS
 from cluster.objects.own.slurm_cluster import API_VERSION, KIND, SlurmClusterObject
 from cluster.whole.expanding import expanded
+from slurmruntime.values.faults import Refused
 
 TYPES = {each.kind: each.object_type for each in KINDS}
 SIX_LINES: dict[str, Any] = yaml.safe_load(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bridge.kube import errors
+from slurmruntime.kube import errors
 from tests.cluster import examples
 from tests.cluster.examples import BY_NAME
 from tests.cluster.whole.peers import SIX_LINES, ClusterLeaders

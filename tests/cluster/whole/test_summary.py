@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bridge.crd.conditions import ObjectCondition
 from cluster.objects.nodeset import NodeSetStatus
 from cluster.objects.own.slurm_cluster import SlurmClusterStatus
 from cluster.whole.summary import ClusterFacts, PartState, status
+from slurmruntime.crd.conditions import ObjectCondition
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -5,12 +5,12 @@ from typing import Final
 
 from typing_extensions import override
 
-from bridge.domain.ids import KubeNode
-from bridge.domain.model.affinity import Selector
-from bridge.domain.model.nodes import KubeNodeFacts, Taint
 from cluster.workers import placing
 from cluster.workers.actions import CreateWorker, DeleteWorker, DrainWorker, WorkerAction
 from cluster.workers.situation import PodStage, WorkerFacts
+from slurmruntime.model.affinity import Selector
+from slurmruntime.model.nodes import KubeNodeFacts, Taint
+from slurmruntime.values.ids import KubeNode
 from tests.cluster.workers.world import CORDON, MOST, World, name
 
 LABELS: Final = {"gpu": "yes"}

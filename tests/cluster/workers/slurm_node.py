@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import SlurmNode
 
 
 @dataclass(slots=True)

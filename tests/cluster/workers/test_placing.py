@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.ids import KubeNode
-from bridge.domain.model.affinity import NodeTerm, Requirement, Selector, Toleration
-from bridge.domain.model.nodes import KubeNodeFacts, Taint
 from cluster.workers import placing
 from cluster.workers.placing import HOST_ANNOTATION, NodePlan
+from slurmruntime.model.affinity import NodeTerm, Requirement, Selector, Toleration
+from slurmruntime.model.nodes import KubeNodeFacts, Taint
+from slurmruntime.values.ids import KubeNode
 
 GPU = {"gpu": "yes"}
 BROKEN = Taint(key="broken", effect="NoSchedule")

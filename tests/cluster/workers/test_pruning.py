@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.workers.pruning import forgotten
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import SlurmNode
 
 GONE: Mapping[str, Any] = {
     "states": frozenset({"DOWN", "DYNAMIC_NORM", "NOT_RESPONDING"}),

@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.workers import rules, table
 from cluster.workers.actions import (
     CreateWorker,
@@ -28,6 +26,8 @@ from cluster.workers.situation import (
     WorkerPolicy,
 )
 from cluster.workers.table import WorkerColumn, WorkerRow
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import SlurmNode
 
 POLICY = WorkerPolicy()
 OURS = f"{REASON_PREFIX}{SCALED_IN}"

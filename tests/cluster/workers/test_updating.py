@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.nodes import SlurmNodeFacts
 from cluster.workers import revisions, updating
 from cluster.workers.choosing import REPLACED, SCALED_IN, LeavingWorker, to_go
 from cluster.workers.revisions import Revision
 from cluster.workers.situation import REASON_PREFIX, PodStage, SeenWorker, WorkerPod
 from cluster.workers.updating import RolledWorker
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import SlurmNode
 
 OURS = f"{REASON_PREFIX}{REPLACED}"
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.model.nodes import NodeReservation
 from cluster.workers.windows import ReservationStep, UpdateTimes, opening, step, wanted
+from slurmruntime.model.nodes import NodeReservation
 
 THURSDAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode
-from bridge.domain.model.nodes import NodeCondition
 from bridge.domain.nodes import state
 from bridge.domain.nodes.actions import SetCondition, Uncordon
-from bridge.kube.cache import Cache
-from bridge.kube.events import Reporter
-from bridge.kube.node_objects import NODES
 from controllers.nodes.actuator import NodeHands
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.events import Reporter
+from slurmruntime.kube.node_objects import NODES
+from slurmruntime.model.nodes import NodeCondition
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode
 from tests import virtual_time
 from tests.make.apiserver import ApiServer
 from tests.make.manifests import kube_node

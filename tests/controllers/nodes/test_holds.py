@@ -5,17 +5,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, KubeNode, WorkloadKey
 from bridge.domain.model import grant as grants
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence, View
-from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from controllers.nodes.holds import Holdings
+from slurmruntime.kube.cache import Cache
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, KubeNode, WorkloadKey
 from tests.make import lives as build
 
 HERE = KubeNode("here")

@@ -7,19 +7,19 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
-from bridge.domain import names
-from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.lifecycle.breaker import Limits
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
-from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
-from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.settings.schema import Controllers
 from bridge.slurm.snapshot import Snapshot
 from controllers.pods.breaker import LISTEN_S, Breaker
+from slurmruntime.kube.cache import Cache
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
+from slurmruntime.values.ids import PodUid, WorkloadKey
 from tests import virtual_time
 from tests.make import lives as build
 from tests.virtual_time import VirtualClock

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.lifecycle.actions import Restore
-from bridge.process.metrics.pods import PodMetrics
+from slurmruntime.process.metrics.pods import PodMetrics
+from slurmruntime.values import names
 from tests.controllers.pods_situations import COLLECTED, RESTORED, identity_of
 from tests.make.situations import (
     Situation,

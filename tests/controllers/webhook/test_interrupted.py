@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bridge.kube.webhooks import WebhookKind
-from bridge.process import pki
-from bridge.process.metrics import Metrics
-from bridge.process.pki import Pair
 from controllers.webhook.certificates import Certificates, Issued
+from slurmruntime.kube.webhooks import WebhookKind
+from slurmruntime.process import pki
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.process.pki import Pair
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.trouble import Fault, Trouble

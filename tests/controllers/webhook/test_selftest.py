@@ -5,12 +5,12 @@ import json
 
 from typing_extensions import override
 
-from bridge.domain import names
 from bridge.domain.admission import selftest
-from bridge.kube import errors
-from bridge.kube.client import KubeClient
-from bridge.process.metrics import Metrics
 from controllers.webhook.selftest import SelfTest
+from slurmruntime.kube import errors
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values import names
 from tests import virtual_time
 from tests.virtual_time import VirtualClock
 

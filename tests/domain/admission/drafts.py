@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from bridge.domain import names
 from bridge.domain.admission.review import Draft
-from bridge.domain.model.json_patch import Operation
 from bridge.domain.request.rules import Requester
+from slurmruntime.model.json_patch import Operation
+from slurmruntime.values import names
 from tests.make.placing import OUR_TOLERATION, demands
 
 ALICE = Requester(user="alice", groups=("staff",))

@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.admission import binder, review
 from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
 from bridge.domain.admission.review import Draft
-from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, alone_key
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model.claims.values import PodClaim, ResourceClaim
 from bridge.domain.model.identities import Identity
@@ -19,6 +17,8 @@ from bridge.domain.model.pods import Phase, Pod
 from bridge.domain.request.fit import FitResult
 from bridge.domain.request.rules import Policy
 from bridge.domain.workloads import membership
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, alone_key
 
 NODE, UID = KubeNode("k1"), PodUid("uid-1")
 POD = Pod(

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import names
 from bridge.domain.admission import by_class as admission
 from bridge.domain.admission import review
 from bridge.domain.admission.by_class import Asker
 from bridge.domain.admission.review import Draft
-from bridge.domain.ids import ClusterId
 from bridge.domain.model.claims import by_class
 from bridge.domain.model.claims.asking import MOST_CLAIMS
 from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Resources
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Policy, Requester, Rule
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId
 from tests.make import patches
 from tests.make.placing import demands
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.admission import keeping
 from bridge.domain.admission.review import Verdict
-from bridge.domain.model.affinity import Toleration
-from bridge.domain.model.json_patch import Operation
+from slurmruntime.model.affinity import Toleration
+from slurmruntime.model.json_patch import Operation
+from slurmruntime.values import names
 from tests.domain.admission.drafts import HANDED_OVER, NAME, ORDINARY, TOLERATION, add
 from tests.make.placing import OUR_TOLERATION
 

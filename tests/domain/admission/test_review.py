@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.admission import by_class
 from bridge.domain.admission import review as admission
 from bridge.domain.admission.review import Draft, PodAffinityTerm, Verdict
-from bridge.domain.ids import ClusterId
-from bridge.domain.model.affinity import Toleration
 from bridge.domain.model.demand import Resources
-from bridge.domain.model.json_patch import Operation
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Patterns, Policy, Range, Rule
 from bridge.domain.workloads.kinds import jobset, leader_worker_set
+from slurmruntime.model.affinity import Toleration
+from slurmruntime.model.json_patch import Operation
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId
 from tests.domain.admission.drafts import (
     ATTRIBUTION,
     HANDED_OVER,

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.admission import review as admission
 from bridge.domain.admission import selftest
 from bridge.domain.admission.review import Draft
 from bridge.domain.admission.selftest import Answer, Marks
-from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Policy, Requester
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId
 
 DEFAULTS = Defaults(cluster=ClusterId(""), required_limits=("cpu", "memory"))
 CONTROLLERS = Requester(user="system:serviceaccount:slurm-bridge-system:slurm-bridge-controllers")

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.faults import Refused
 from bridge.domain.model.claims import asking, by_class, profiles
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, DeviceRequest, PodClaim
+from slurmruntime.values.faults import Refused
 
 PROFILES = profiles.read(
     {"device.driver == 'gpu.example.com'": "gpu:a100", "device.driver == 'n'": "nic"}

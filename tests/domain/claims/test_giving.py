@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.claims import giving, inventory, profiles
 from bridge.domain.model.claims.giving import CannotGive
 from bridge.domain.model.claims.values import (
@@ -18,6 +17,7 @@ from bridge.domain.model.claims.values import (
     ResourceClaim,
     ResourceSlice,
 )
+from slurmruntime.values.ids import KubeNode, PodUid
 
 PROFILES = profiles.read({"device.driver == 'd'": "gpu:a100", "device.driver == 'n'": "nic"})
 CLASSES = {"gpu": DeviceClass(name="gpu", selectors=("device.driver == 'd'",))}

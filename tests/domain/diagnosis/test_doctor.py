@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Check, Finding, Severity
@@ -20,10 +19,11 @@ from bridge.domain.diagnosis.doctor.slurm import (
     SlurmFacts,
     Trouble,
 )
-from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.observation import clocks
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode
 from tests.make.lives import NOW
 
 SCHEDULER: dict[str, Any] = {

@@ -4,12 +4,12 @@ from collections.abc import Collection
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Severity
-from bridge.domain.ids import KubeNode
-from bridge.domain.model.nodes import KubeNodeFacts
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode
 
 EXTERNAL = {names.EXTERNAL_NODE_LABEL: "true"}
 FOR_AGENTS = {**EXTERNAL, names.CPU_MANAGER_LABEL: "none"}

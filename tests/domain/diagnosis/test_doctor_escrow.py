@@ -2,12 +2,12 @@
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Severity
-from bridge.domain.ids import KubeNode
-from bridge.domain.model.nodes import KubeNodeFacts
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode
 
 HYBRID = {names.HYBRID_NODE_LABEL: "true"}
 EXTERNAL = {names.EXTERNAL_NODE_LABEL: "true"}

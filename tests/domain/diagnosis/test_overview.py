@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.diagnosis import overview
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod
+from slurmruntime.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode
 
 KUBE = KubeNodeFacts(
     name=KubeNode("k1"),

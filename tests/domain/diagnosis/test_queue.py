@@ -7,8 +7,8 @@ import pytest
 
 from bridge.domain.diagnosis import queue
 from bridge.domain.diagnosis.queue import QueuedJob
-from bridge.domain.ids import JobId, PodUid
 from bridge.domain.model.jobs import JobPhase
+from slurmruntime.values.ids import JobId, PodUid
 from tests.make import lives as build
 
 

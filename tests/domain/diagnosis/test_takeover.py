@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.diagnosis import takeover
 from bridge.domain.diagnosis.takeover import CancelJob, Leave, LetGo, MarkedJob, Step, TakeOver
-from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, alone_key
 from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import Phase, Pod
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, alone_key
 from tests.make import lives as build
 
 CLUSTER = ClusterId("c-1")

@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
-from bridge.domain.ids import JobId, PodUid
 from bridge.domain.model.claims.values import DeviceId, PodClaim, ResourceClaim
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Condition, Container, Pod
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, PodUid
 from tests.make import lives as build
 
 IDENTITY = replace(build.waiting().identity, pods=(PodUid("pod-1"),))

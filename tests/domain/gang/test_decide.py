@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.gang.decide import Decisions
-from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.lifecycle.actions import Evict, Record, Release, Submit, Tell
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
+from slurmruntime.values.ids import PodUid, SlurmNode
 from tests.make import lives
 from tests.make import members as build
 from tests.make.gangs import POLICY, A, B, C, decided, decisions, ended, job, plan, running, waiting

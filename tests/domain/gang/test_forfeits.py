@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain.gang.decide import Look, Plan
-from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.claims.values import PodClaim
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
+from slurmruntime.values.ids import WorkloadKey
 from tests.make import placing as make
 
 POD = make.pod(resource_claims=(PodClaim(entry="gpu", claim="mine"),))

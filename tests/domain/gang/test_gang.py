@@ -3,9 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain import names
 from bridge.domain.gang import seating
-from bridge.domain.ids import JobId, PodUid
 from bridge.domain.lifecycle.actions import (
     Assign,
     Cancel,
@@ -27,6 +25,8 @@ from bridge.domain.model.allocation import Component, TaskShare
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase, Pod
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, PodUid
 from tests.make import lives
 from tests.make import members as build
 from tests.make.gangs import (

@@ -5,10 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.gang import endings, members, seating
 from bridge.domain.gang.members import Member
-from bridge.domain.ids import alone_key
 from bridge.domain.lifecycle.actions import Cancel, Cause, Enlist, Evict, OwnCause, Resize, Tell
 from bridge.domain.lifecycle.decision import Deadlines, Decision, WhenFull
 from bridge.domain.lifecycle.table import row_of
@@ -18,6 +16,8 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.values import names
+from slurmruntime.values.ids import alone_key
 from tests.make import lives
 from tests.make.gangs import NOW, A, B, C, decided, job, running, uid, waiting
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import names
 from bridge.domain.gang import numbering, seating
-from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Assign, Place
 from bridge.domain.model import grant
 from bridge.domain.model.allocation import Component, TaskShare
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, SlurmNode
 from tests.make import gangs
 from tests.make.gangs import N1, N2, A, B, C
 

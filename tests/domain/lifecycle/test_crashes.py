@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.lifecycle.actions import Cause, Excuse, Release, Wait
 from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.lifecycle.rules import crashes
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Condition, Pod
+from slurmruntime.values import names
 from tests.make import gangs
 from tests.make import lives as build
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain.ids import JobId
 from bridge.domain.lifecycle import evidence
 from bridge.domain.lifecycle.evidence import AccountedJob, Numbering
 from bridge.domain.observation.view import Evidence
+from slurmruntime.values.ids import JobId
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain.ids import ClusterId, PodUid, Sluid
 from bridge.domain.lifecycle import orphans
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.jobs import JobPhase, SlurmJob
+from slurmruntime.values.ids import ClusterId, PodUid, Sluid
 from tests.make import lives as build
 
 OURS = ClusterId("cluster-1")

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import JobId
 from bridge.domain.lifecycle.actions import Action, Assign, Cancel, OwnCause, Tell, Wait
 from bridge.domain.lifecycle.decision import Decision, Facts, Fit, PinRefusal
 from bridge.domain.lifecycle.pins import Pins
 from bridge.domain.model.claims.values import PodClaim
 from bridge.domain.model.pods import Condition
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId
 from tests.make import lives as build
 from tests.make.lives import NOW
 

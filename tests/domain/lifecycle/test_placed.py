@@ -5,8 +5,6 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode
 from bridge.domain.lifecycle.actions import (
     Action,
     Cancel,
@@ -24,6 +22,8 @@ from bridge.domain.lifecycle.rules.ending import NODE_FAILS_WITHIN
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.pods import Condition, Container, Phase, Pod
 from bridge.domain.observation.view import Evidence
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode
 from tests.make import lives as build
 from tests.make.lives import actions, decide, only_tell
 

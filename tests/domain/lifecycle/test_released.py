@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle import breaker, released
 from bridge.domain.lifecycle.actions import Cause, Evict
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
+from slurmruntime.values.ids import SlurmNode
 from tests.make import lives as build
 from tests.make.lives import actions
 

@@ -5,8 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import Sluid, WorkloadKey
 from bridge.domain.lifecycle.actions import (
     Action,
     Adopt,
@@ -24,6 +22,8 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
+from slurmruntime.values import names
+from slurmruntime.values.ids import Sluid, WorkloadKey
 from tests.make import lives as build
 from tests.make.lives import actions, decide, only_tell
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain.ids import JobId
 from bridge.domain.lifecycle.actions import (
     Tell,
     Wait,
 )
 from bridge.domain.model.jobs import JobPhase
+from slurmruntime.values.ids import JobId
 from tests.make import lives as build
 from tests.make.lives import actions, decide, only_tell, told
 

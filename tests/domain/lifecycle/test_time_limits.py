@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import (
@@ -22,6 +21,7 @@ from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
+from slurmruntime.values import names
 from tests.make import lives as build
 from tests.make.lives import NOW
 

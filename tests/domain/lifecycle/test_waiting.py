@@ -5,8 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.actions import (
     Assign,
     Cancel,
@@ -21,6 +19,8 @@ from bridge.domain.lifecycle.decision import Decision, Facts, Fit, SubmitRefusal
 from bridge.domain.model.jobs import JobEnd, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.unbindable import Unbound
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 from tests.make import lives as build
 from tests.make.lives import actions, decide, only_tell, told
 

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.model import allocation
 from bridge.domain.model.allocation import Seat, TaskShare
+from slurmruntime.values.ids import PodUid, SlurmNode
 
 counts = st.lists(st.integers(1, 8), min_size=1, max_size=12)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
 from bridge.domain.model import batch, identities
 from bridge.domain.model.batch import BatchMark
 from bridge.domain.model.identities import Identity, UnreadableIdentityError
+from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
 
 MARK = BatchMark(
     cluster=ClusterId("east"),

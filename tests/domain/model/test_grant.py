@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
+from slurmruntime.values.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 
 WHOSE = Identity(
     cluster=ClusterId("c"),

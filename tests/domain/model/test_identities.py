@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity, UnreadableIdentityError
+from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
 
 IDENTITY = Identity(
     cluster=ClusterId("c-1"),

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model import others
-from bridge.domain.model.objects import Owner
 from bridge.domain.model.pods import BoundPod
+from slurmruntime.model.objects import Owner
+from slurmruntime.values.ids import KubeNode, PodUid
 
 PLAIN = BoundPod(uid=PodUid("u"), namespace="plain", name="squatter", kube_node=KubeNode("k1"))
 

@@ -1,7 +1,7 @@
 """What counts as known of Slurm's nodes: one short list changes nothing, and no list counts from before a write."""
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.nodes.book import UNKNOWN, NodeBook
+from slurmruntime.values.ids import SlurmNode
 from tests.make import placing as build
 
 A, B = build.slurm_node("a"), build.slurm_node("b")

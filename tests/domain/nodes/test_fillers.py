@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model import demand
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.nodes import fillers
 from bridge.domain.nodes.fillers import NOTHING, Fill, Portion
+from slurmruntime.values.ids import JobId, Sluid
 from tests.make import lives
 from tests.make import placing as build
 from tests.make.registration import PUBLISHING

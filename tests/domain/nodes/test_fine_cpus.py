@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import names, quantities
 from bridge.domain.diagnosis import overview
 from bridge.domain.model import demand
 from bridge.domain.model.placeholder import PlaceholderSpec
@@ -16,6 +15,7 @@ from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
 from bridge.settings import request_defaults
 from bridge.settings.schema import Settings
+from slurmruntime.values import names, quantities
 from tests.make import placing
 from tests.make.registration import NO_DAEMONS, PUBLISHING
 

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, WorkloadKey
 from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model import grant as grants
@@ -16,6 +14,8 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import hold as node_hold
 from bridge.domain.nodes.hold import Hold
 from bridge.domain.observation.view import Evidence
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, WorkloadKey
 from tests.make import lives as build
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)

@@ -3,16 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.nodes.actions import (
     Delete,
     Drain,
     RemoveTaint,
     SetFeatures,
 )
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode
 from tests.make import placing as build
 from tests.make.placing import MARK, NO_TAINTS
 from tests.make.registration import NAME, TAINT, TAINTED, decided, told

@@ -4,10 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.nodes import named, registration
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
@@ -21,6 +18,9 @@ from bridge.domain.nodes.actions import (
     Uncordon,
     Withdraw,
 )
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, SlurmNode
 from tests.make import lives
 from tests.make import placing as build
 from tests.make.registration import BUSY, NAME, TAINTED, decided, drained, look, unlabelled

@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import names
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
     Create,
@@ -29,6 +26,9 @@ from bridge.domain.nodes.actions import (
     SetWeight,
     Undrain,
 )
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.values import names
 from tests.make import placing as build
 from tests.make.placing import MARK, NO_TAINTS
 from tests.make.registration import BUSY, NAME, SETTINGS, TAINT, TAINTED, decided, drained, look

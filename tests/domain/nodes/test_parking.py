@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.nodes.actions import (
     Create,
     Delete,
@@ -14,6 +13,7 @@ from bridge.domain.nodes.actions import (
     Undrain,
 )
 from bridge.domain.nodes.hold import Hold
+from slurmruntime.values import names
 from tests.make import placing as build
 from tests.make.placing import MARK
 from tests.make.registration import NAME, PARKED, TAINTED, decided, drained, leaves_parking, look

@@ -5,17 +5,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.model import demand, nodes
+from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices import gres
-from bridge.domain.model.nodes import (
-    Allocatable,
-    KubeNodeFacts,
-    SlurmNodeSpec,
-    Taint,
-)
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
@@ -30,6 +22,10 @@ from bridge.domain.nodes.actions import (
     Undrain,
 )
 from bridge.domain.nodes.decision import NodeRefusal
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeSpec, Taint
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, SlurmNode
 from tests.make import placing as build
 from tests.make.registration import (
     BUSY,

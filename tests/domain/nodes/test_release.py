@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import names
-from bridge.domain.ids import SlurmNode
 from bridge.domain.nodes.actions import Undrain
 from bridge.domain.nodes.hold import Hold
 from bridge.domain.nodes.release import Companion, groups, release
+from slurmruntime.values import names
+from slurmruntime.values.ids import SlurmNode
 from tests.make import placing as build
 from tests.make.placing import MARK
 from tests.make.registration import TAINTED, decided, drained, look

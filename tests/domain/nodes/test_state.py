@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import Cordon, Down, Drain, NodeAction, Resume, Uncordon, Undrain
 from bridge.domain.nodes.state import NodeRules
+from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, SlurmNode
 from tests.make import placing as build
 
 NAME = SlurmNode("k1")

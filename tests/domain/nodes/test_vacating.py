@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Frozen, Identity
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Neighbours, Pod
 from bridge.domain.nodes import vacating
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
 from tests.make import lives
 from tests.make import placing as build
 from tests.make.placing import demands

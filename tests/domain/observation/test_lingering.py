@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Phase, Pod
 from bridge.domain.observation import lingering
 from bridge.domain.observation.lingering import Launch
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode
 from tests.make import placing as build
 from tests.make.lives import MAIN_RUNNING, exited
 

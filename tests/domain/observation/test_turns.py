@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from bridge.domain.ids import JobId
 from bridge.domain.observation.turns import Round, Turns
+from slurmruntime.values.ids import JobId
 from tests.make import lives as build
 
 STEP_S = 0.5

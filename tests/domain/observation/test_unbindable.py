@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.observation.unbindable import LASTS, Unbindable, Unbound
+from slurmruntime.values.ids import SlurmNode
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = SlurmNode("s1")

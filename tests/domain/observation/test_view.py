@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.model.jobs import JobEnd, SlurmJob
 from bridge.domain.observation.view import Book, Evidence, Past, View
+from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
 from tests.make import lives as build
 
 UID = PodUid("pod-1")

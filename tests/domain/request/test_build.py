@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.faults import Fault
-from bridge.domain.ids import SlurmNode, WorkloadKey
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
@@ -16,6 +13,9 @@ from bridge.domain.request import build, candidates, overrides
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
+from slurmruntime.values import names
+from slurmruntime.values.faults import Fault
+from slurmruntime.values.ids import SlurmNode, WorkloadKey
 from tests.make import placing as make
 from tests.make.placing import MARK, demands
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.affinity import NodeTerm, Toleration
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Candidates, Unseen
+from slurmruntime.model.affinity import NodeTerm, Toleration
+from slurmruntime.values import names
+from slurmruntime.values.ids import SlurmNode
 from tests.domain.request.zones import OURS, ZONES, pool
 from tests.make import placing as build
 from tests.make.placing import MARK, requirement, term

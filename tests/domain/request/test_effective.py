@@ -4,12 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bridge.domain import names
 from bridge.domain.caps import Sizes
-from bridge.domain.faults import Refused
-from bridge.domain.ids import PodUid, SlurmNode, WorkloadKey
 from bridge.domain.model.identities import Frozen, Identity
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
@@ -18,6 +14,10 @@ from bridge.domain.request.build import Defaults
 from bridge.domain.request.effective import Gathered, effective, former, with_a_say
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from bridge.domain.workloads import claims, workload
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values import names
+from slurmruntime.values.faults import Refused
+from slurmruntime.values.ids import PodUid, SlurmNode, WorkloadKey
 from tests.make import placing as make
 
 CREATOR = "example.test/creator"

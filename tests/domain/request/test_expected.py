@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import expected, manifests
 from bridge.domain.workloads import claims, workload
 from bridge.domain.workloads.kinds import jobset as jobset_kind
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.values import names
 from tests.make import placing
 
 POD = {"spec": {"containers": [{"name": "main"}]}}

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.lifecycle.decision import Fit
-from bridge.domain.model.affinity import Toleration
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Phase, Pod
 from bridge.domain.request import fit
 from bridge.domain.request.fit import FitResult, Tenant
+from slurmruntime.model.affinity import Toleration
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values.ids import KubeNode, PodUid
 from tests.make import placing as build
 from tests.make.placing import demands, taint
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bridge.domain.model.affinity import Toleration
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Candidates
+from slurmruntime.model.affinity import Toleration
 from tests.domain.request.zones import OURS, pool
 from tests.make import placing as build
 from tests.make.placing import MARK

@@ -1,7 +1,7 @@
 """What choosing among ten thousand nodes costs, and what Slurm is sent of it."""
 
-from bridge.domain import hostlist
 from bridge.domain.request import candidates
+from slurmruntime.values import hostlist
 from tests.make import placing as build
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import faults, names
 from bridge.domain.request import overrides
 from bridge.domain.request.overrides import Overrides
+from slurmruntime.values import faults, names
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "annotations.md"
 SLINKY = [

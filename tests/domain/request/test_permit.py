@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.request import permit
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Ask, Permit
 from bridge.domain.request.rules import Choice, Patterns, Range, Requester, Rule
+from slurmruntime.values import names
 
 ALICE = Requester(user="alice@example.org", groups=("staff",))
 RULE = Rule(

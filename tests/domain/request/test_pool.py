@@ -1,7 +1,7 @@
 """Which nodes the pool has, and under which names."""
 
-from bridge.domain.ids import SlurmNode
 from bridge.domain.request import candidates
+from slurmruntime.values.ids import SlurmNode
 from tests.make import placing as build
 
 

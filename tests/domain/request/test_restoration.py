@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.evidence import AccountedJob
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Frozen, Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.request import restoration
+from slurmruntime.values.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -6,12 +6,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.affinity import Toleration
-from bridge.domain.model.nodes import SlurmNodeFacts, taints_feature
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates, selection
 from bridge.domain.request.candidates import Candidates
+from slurmruntime.model.affinity import Toleration
+from slurmruntime.model.nodes import SlurmNodeFacts, taints_feature
+from slurmruntime.values.ids import SlurmNode
 from tests.make import placing as build
 from tests.make.placing import MARK, taint, term
 

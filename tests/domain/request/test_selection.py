@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from bridge.domain.model import affinity
-from bridge.domain.model.affinity import NodeTerm, Toleration
 from bridge.domain.request import selection
+from slurmruntime.model import affinity
+from slurmruntime.model.affinity import NodeTerm, Toleration
 from tests.make import placing as build
 from tests.make.placing import requirement, taint, term
 

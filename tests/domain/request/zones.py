@@ -1,8 +1,8 @@
 """A pool of three nodes in three zones."""
 
-from bridge.domain.model.nodes import taints_feature
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Pool
+from slurmruntime.model.nodes import taints_feature
 from tests.make import placing as build
 from tests.make.placing import MARK, taint
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.workloads import claims, counting, workload
+from slurmruntime.values import names
 from tests.make import members as build
 
 ENDLESS = "9" * 5000

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import alone_key
-from bridge.domain.model.objects import KubeObject, Owner
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import claims, kinds
 from bridge.domain.workloads.membership import Kind, ReadsObjects
 from docs.generate import workloads
+from slurmruntime.model.objects import KubeObject, Owner
+from slurmruntime.values import names
+from slurmruntime.values.ids import alone_key
 from tests.make import members as build
 from tests.recorded import recording
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, WorkloadKey, alone_key
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
-from bridge.domain.model.objects import KubeObject, Owner
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import claims, membership, workload
 from bridge.domain.workloads.kinds import coscheduling, jobset, kueue, leader_worker_set
 from bridge.domain.workloads.workload import Groups, Workload
+from slurmruntime.model.objects import KubeObject, Owner
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, WorkloadKey, alone_key
 from tests.make import members as build
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bridge.domain import names
 from bridge.domain.request import overrides
 from bridge.domain.workloads import claims, own_keys
+from slurmruntime.values import names
 from tests.make import members as build
 
 OURS = own_keys.PREFIX

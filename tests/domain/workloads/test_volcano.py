@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.model.objects import Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import claims, kinds, workload
 from bridge.domain.workloads.kinds import coscheduling, volcano
 from bridge.domain.workloads.workload import Workload
+from slurmruntime.model.objects import Reference
+from slurmruntime.values import names
 from tests.make import members as build
 
 RING = Reference(

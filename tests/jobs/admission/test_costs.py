@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.domain import hostlist
 from bridge.domain.admission.review import Verdict
 from bridge.domain.request.rules import Policy, Requester, Rule
 from jobs.admission import review
@@ -26,6 +25,7 @@ from jobs.objects.spec import LONGEST_SCRIPT
 from jobs.script.directives import LONGEST_DIRECTIVE
 from jobs.script.options import OPTIONS, Treatment
 from jobs.script.values.form import LONGEST_VALUE
+from slurmruntime.values import hostlist
 
 MOST_STEPS = 300_000
 """A step takes some 0.1 µs, and a review may take 50 ms."""

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.domain import faults, names
 from bridge.domain.admission.review import Verdict
-from bridge.domain.faults import LONGEST_TEXT, MOST_FAULTS
 from bridge.domain.request.rules import Choice, Patterns, Policy, Range, Requester, Rule
 from jobs.admission import review
 from jobs.objects import slurmjob
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.script.options import BY_FIELD
+from slurmruntime.values import faults, names
+from slurmruntime.values.faults import LONGEST_TEXT, MOST_FAULTS
 
 ALICE = Requester(user="alice", groups=("physics",))
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.ids import JobId
 from jobs.companions import collecting, pod
 from jobs.companions.collecting import CollectFacts, Collector, CollectStep
 from jobs.companions.due import Account
 from jobs.lifecycle.situation import Collected
 from jobs.objects.results import JobResult, ResultTarget
 from jobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.values.ids import JobId
 from tests.jobs.companions.outputs import ALICE, collecting_job
 from tests.jobs.lifecycle.situations import NOW, batch_job
 

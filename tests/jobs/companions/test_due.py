@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import names
 from jobs.companions import due, pod, volume
 from jobs.companions.due import Account, LogCompanion, LogFacts, LogStep
 from jobs.objects.results import JobEnding, JobResults
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.status import ArrayTasks, JobOutputs, JobPhase
+from slurmruntime.values import names
 from tests.jobs.companions.outputs import ALICE, job
 from tests.jobs.lifecycle.situations import NOW, UID
 

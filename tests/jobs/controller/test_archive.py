@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from bridge.domain.ids import WorkloadKey
-from bridge.process.clock import SystemClock
-from bridge.slurm import wire
-from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import Malformed, Rejected, SlurmError, TooOld, Unavailable
 from jobs.controller.archive import Archives
 from jobs.lifecycle.situation import Archived
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed, Rejected, SlurmError, TooOld, Unavailable
+from slurmruntime.values.ids import WorkloadKey
 from tests.jobs.lifecycle.situations import UID, mark, slurm_job
 
 

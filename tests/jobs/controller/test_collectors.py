@@ -10,10 +10,6 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import WorkloadKey
-from bridge.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
-from bridge.leading.workqueue import WorkQueue
 from bridge.reconcile.program import Program
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
@@ -21,6 +17,10 @@ from jobs.controller.companions.collectors import ResultCollectors
 from jobs.controller.companions.pods import CompanionPod, CompanionWatch, read
 from jobs.lifecycle.situation import Collected
 from jobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.values import names
+from slurmruntime.values.ids import WorkloadKey
 from tests.jobs.companions.outputs import ALICE, collecting_job
 from tests.jobs.lifecycle.situations import NOW, UID
 

@@ -5,11 +5,11 @@ from typing import cast
 
 from structlog.testing import capture_logs
 
-from bridge.domain import names
 from bridge.domain.request.rules import Policy
-from bridge.kube.client import KubeClient
 from jobs.controller.dependencies import Resolved
 from jobs.controller.preparing import NotPossible, Preparer
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values import names
 from tests.jobs.lifecycle.situations import NOW, slurm_job
 
 

@@ -6,10 +6,6 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.faults import Refused
-from bridge.domain.ids import PodUid
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.request.permit import Permit
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from jobs.identity import granting
@@ -20,6 +16,10 @@ from jobs.request.origin import ScriptOrigin
 from jobs.script import read
 from jobs.sylabs.job import KINDS, SylabsResource
 from jobs.sylabs.site import SylabsSite
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values import names
+from slurmruntime.values.faults import Refused
+from slurmruntime.values.ids import PodUid
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 SCRIPT = "#!/bin/sh\nsrun hostname\n"

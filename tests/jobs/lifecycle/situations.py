@@ -6,9 +6,6 @@ from typing import Any
 
 import msgspec
 
-from bridge.crd.metadata import ObjectMetadata
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, JobId, Sluid, WorkloadKey
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.observation.view import SeenJobs
@@ -16,6 +13,9 @@ from jobs.lifecycle.situation import JobFacts, JobPolicy
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.spec import SlurmJobSpec
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, JobId, Sluid, WorkloadKey
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 UID = WorkloadKey("5b1c")

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from jobs.lifecycle import table
@@ -22,6 +21,7 @@ from jobs.lifecycle.actions import (
 from jobs.lifecycle.situation import Archive, Archived, JobFacts, NotSubmitted
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
+from slurmruntime.values.ids import JobId, Sluid
 from tests.jobs.lifecycle.situations import NOW, POLICY, batch_job, facts, mark, slurm_job, told
 
 SUBMITTED = SlurmJobStatus(phase="Pending", job_id=7, sluid="s7", attempt=1)

@@ -7,12 +7,12 @@ import pytest
 
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.diagnosis.why import Diagnosis, Stage
-from bridge.domain.ids import JobId
 from bridge.domain.model.jobs import JobPhase
 from jobs.lifecycle import why
 from jobs.lifecycle.outcome import ENDS
 from jobs.lifecycle.why import JobSituation
 from jobs.objects.status import ArrayTasks, JobOutputs, SlurmJobStatus
+from slurmruntime.values.ids import JobId
 from tests.jobs.lifecycle.situations import NOW, slurm_job
 
 QUEUED = QueuedJob(

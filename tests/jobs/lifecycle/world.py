@@ -10,8 +10,6 @@ from random import Random
 
 import msgspec
 
-from bridge.domain import names
-from bridge.domain.ids import JobId, Sluid, WorkloadKey
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobEnd, JobPhase
@@ -23,6 +21,8 @@ from jobs.lifecycle.situation import Archive, Archived, Collected, Collection, J
 from jobs.objects.results import JobResult, ResultTarget
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.spec import JobOutput
+from slurmruntime.values import names
+from slurmruntime.values.ids import JobId, Sluid, WorkloadKey
 from tests.jobs.lifecycle.situations import NOW, POLICY, UID, batch_job, mark, slurm_job
 
 QUIET_S = 10.0

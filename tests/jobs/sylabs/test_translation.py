@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.domain.faults import MOST_FAULTS
 from jobs.objects.spec import JobOutput
 from jobs.objects.status import SlurmJobStatus
 from jobs.script import options as o
@@ -20,6 +19,7 @@ from jobs.sylabs import container, translation
 from jobs.sylabs.job import KINDS, SylabsKind, SylabsResource, TranslatedJob
 from jobs.sylabs.site import SylabsSite
 from jobs.sylabs.spec import ContainerOptions
+from slurmruntime.values.faults import MOST_FAULTS
 from tests.jobs.sylabs.published import PUBLISHED
 
 OUTPUT = JobOutput(claim_name="scratch", cluster_path="/scratch")

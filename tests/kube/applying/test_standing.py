@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.kube.applying import standing
-from bridge.kube.applying.standing import (
+from slurmruntime.kube.apply import standing
+from slurmruntime.kube.apply.standing import (
     DIGEST_ANNOTATION,
     FieldOwner,
     FoundMetadata,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from bridge.kube import errors
-from bridge.kube.applying import standing, writes
-from bridge.kube.applying.standing import Standing
-from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox
+from slurmruntime.kube import errors
+from slurmruntime.kube.apply import standing, writes
+from slurmruntime.kube.apply.standing import Standing
+from slurmruntime.kube.client import KubeClient
 
 OURS = "slurm-bridge-operator"
 

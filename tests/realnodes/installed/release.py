@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridge.domain import names
 from sandbox import nss, slurm_conf
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.realnodes.installed import surroundings
 from tests.servers import wait_until
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bridge.domain import names
 from sandbox.client import Sandbox
 from slurmcli import plugin
+from slurmruntime.values import names
 from tests.commands import sowing
 from tests.realnodes import cores
 from tests.realnodes.containers import Containers

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.domain import names
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.realnodes.containers import Containers
 from tests.realnodes.installed import release, surroundings
 from tests.realnodes.installed.release import (

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
 from deploy.manifests import OPERATOR_CHART
 from deploy.operator_rights import NAME
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests.realnodes.installed import surroundings
 from tests.servers import fresh_namespace, wait_until
 

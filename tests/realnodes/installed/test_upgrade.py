@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.domain import names
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmruntime.values import names
 from tests import pages
 from tests.pages import Reader
 from tests.realnodes.containers import Containers

@@ -17,9 +17,9 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
-from bridge.process.clock import SystemClock
 from sandbox import kubernetes, pki
 from sandbox.client import Sandbox
+from slurmruntime.process.clock import SystemClock
 
 METRIC = "slurm_wanted_nodes"
 FAMILIES = ("slurm_allocated_nodes", "slurm_requested_nodes")

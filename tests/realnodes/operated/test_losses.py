@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.process.clock import SystemClock
 from sandbox.api import ApiError
 from sandbox.image.slurm import SlurmImage
 from sandbox.operator import demo
 from sandbox.operator.serving import cluster_file
+from slurmruntime.process.clock import SystemClock
 from tests.realnodes.containers import running
 from tests.realnodes.in_pods import NAMESPACE, STARTS_S, InPods
 from tests.servers import running_sandbox, wait_until

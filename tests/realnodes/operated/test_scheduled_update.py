@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.kube.meta import rfc3339
-from bridge.process.clock import SystemClock
 from sandbox.image.slurm import SlurmImage
+from slurmruntime.kube.meta import rfc3339
+from slurmruntime.process.clock import SystemClock
 from tests.realnodes.in_pods import NAMESPACE, STARTS_S, InPods, slurm_in_pods
 from tests.servers import wait_until
 

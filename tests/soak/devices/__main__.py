@@ -20,11 +20,11 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.domain import names
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.options import Options
+from slurmruntime.values import names
 from tests.realnodes import claimants
 from tests.realnodes.containers import running
 from tests.servers import SERVICES, fresh_namespace, running_sandbox, wait_until

@@ -13,7 +13,7 @@ _AHEAD = Path("clock-is-ahead-s")
 
 
 def _wrong() -> None:
-    from bridge.process.clock import SystemClock  # noqa: PLC0415  # other programs need not have it
+    from slurmruntime.process.clock import SystemClock  # noqa: PLC0415  # other programs need not have it
 
     true_now = SystemClock.now
 

@@ -7,10 +7,10 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 
-from bridge.process.clock import SystemClock
 from sandbox.api import ApiError
 from sandbox.errors import SandboxError
 from sandbox.operator.serving import SLURM_CONF
+from slurmruntime.process.clock import SystemClock
 from tests.realnodes.in_pods import STARTS_S, InPods
 from tests.servers import wait_until
 from tests.soak.operator import lives

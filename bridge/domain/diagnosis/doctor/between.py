@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bridge.domain import names, quantities
 from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
-from bridge.domain.ids import ClusterId, KubeNode
-from bridge.domain.model import nodes
 from bridge.domain.model.cores import agents
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.devices.exactness import Exactness
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from slurmruntime.values import names, quantities
+from slurmruntime.values.ids import ClusterId, KubeNode
 
 _SHOWN = 5
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.domain import names
 from bridge.domain.diagnosis import namespaces
 from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
+from slurmruntime.values import names
 
 _OLDEST = (1, 30)
 """The first release with ValidatingAdmissionPolicy v1."""

@@ -2,15 +2,15 @@
 
 from datetime import timedelta
 
-from bridge.domain import names
-from bridge.domain.faults import shortened
-from bridge.domain.ids import JobId
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import Action, Cancel, Complete, Outcome, OwnCause, Tell, Wait
 from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.ids import JobId
 
 
 def do(reason: str, *actions: Action) -> Decision:

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from bridge.domain import names
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import Cause, Excuse, Wait
 from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
 
 
 def excused(pod: Pod, decision: Decision) -> Decision:

@@ -3,8 +3,6 @@
 from datetime import timedelta
 from typing import assert_never
 
-from bridge.domain import names
-from bridge.domain.faults import shortened
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Adopt, Cause, Evict, Restore
 from bridge.domain.lifecycle.decision import Decision
@@ -14,6 +12,8 @@ from bridge.domain.lifecycle.rules.waiting import backoff_left
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
+from slurmruntime.values import names
+from slurmruntime.values.faults import shortened
 
 _ROOM_IS_TAKEN = ("Resources", "Priority")
 """Slurm's reasons while others hold what the job needs. A drained node, a limit or a hold is for

@@ -2,8 +2,6 @@
 
 from datetime import timedelta
 
-from bridge.domain import names
-from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Cause, Evict
 from bridge.domain.lifecycle.decision import Decision
@@ -11,6 +9,8 @@ from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.limits import at_its_limit, limit_of
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
+from slurmruntime.values.ids import SlurmNode
 
 _CORRECTED_AFTER = timedelta(seconds=5)
 """Delay before a stale "waiting" condition is corrected: avoids a burst of writes when many pods

@@ -3,8 +3,6 @@
 from datetime import timedelta
 from typing import assert_never
 
-from bridge.domain import backoff, names
-from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Action, Assign, EndPod, OwnCause, Submit, Tell
 from bridge.domain.lifecycle.decision import Decision, Facts, Fit
@@ -15,6 +13,8 @@ from bridge.domain.model import grant
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation import unbindable
+from slurmruntime.values import backoff, names
+from slurmruntime.values.ids import KubeNode, SlurmNode
 
 SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BOOT_FAIL})
 """Ends that nobody meant for the pod: a waiting one is submitted again."""

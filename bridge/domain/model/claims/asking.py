@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain.faults import Fault, Refused, bounded
 from bridge.domain.model.claims import by_class
 from bridge.domain.model.claims import profiles as device_profiles
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, PodClaim
 from bridge.domain.model.pods import Pod
+from slurmruntime.values.faults import Fault, Refused, bounded
 
 MOST_DEVICES = 32
 """Kubernetes' own limit of devices in one claim: `AllocationResultsMaxSize`."""

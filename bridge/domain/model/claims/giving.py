@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.claims import inventory
 from bridge.domain.model.claims import profiles as device_profiles
 from bridge.domain.model.claims.inventory import Inventory
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import DeviceClass, DeviceId, ResourceClaim
+from slurmruntime.values.ids import KubeNode, PodUid
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """Keeps a claim as long as it is allocated; Kubernetes' resource claim controller takes back the

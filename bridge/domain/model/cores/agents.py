@@ -7,11 +7,11 @@ write anything, and its word is never older than a probe.
 
 from collections.abc import Collection, Iterable
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode
-from bridge.domain.model import nodes
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode
 
 SELECTOR = "app.kubernetes.io/name=slurm-bridge,app.kubernetes.io/component=agent"
 """Its pods, in the release's namespace."""

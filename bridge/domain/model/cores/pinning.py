@@ -8,8 +8,8 @@ import enum
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from bridge.domain.ids import PodUid
 from bridge.domain.model.cores import cpu_list, topology
+from slurmruntime.values.ids import PodUid
 
 
 class Unpinned(enum.StrEnum):

@@ -17,14 +17,15 @@ import enum
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode
-from bridge.domain.model import demand, nodes
+from bridge.domain.model import demand
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.cores import agents
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices import gres
-from bridge.domain.model.nodes import KubeNodeFacts
+from slurmruntime.model import nodes
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode
 
 STATIC = "static"
 """The CPU manager policy that gives containers cores of their own."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bridge.domain import quantities
 from bridge.domain.model.devices import gres
-from bridge.domain.model.nodes import SlurmNodeFacts
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values import quantities
 
 _WITH_TYPE = 2
 

@@ -6,7 +6,6 @@ manifests`), and the table in docs/workloads.md (`make docs`).
 
 from collections.abc import Mapping, Sequence
 
-from bridge.domain import names
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import kueue, leader_worker_set
 from bridge.domain.workloads.kinds.coscheduling import Coscheduling
@@ -22,6 +21,7 @@ from bridge.domain.workloads.kinds.pod_group import InTree
 from bridge.domain.workloads.kinds.ray import Ray
 from bridge.domain.workloads.kinds.volcano import Volcano
 from bridge.domain.workloads.membership import Exclusive, Kind, Ranked, ReadsObjects
+from slurmruntime.values import names
 
 NAMED: tuple[Kind, ...] = (
     InTree(),

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import KindRow, Membership, Read
+from slurmruntime.model.objects import KubeObject
 
 LABEL = "scheduling.x-k8s.io/pod-group"
 _API = "scheduling.x-k8s.io/v1alpha1"

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.domain import names
-from bridge.domain.faults import Fault
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import owner
 from bridge.domain.workloads.membership import KindRow, Membership, Read, Size
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values import names
+from slurmruntime.values.faults import Fault
 
 KIND = "Job"
 _INDEX = "batch.kubernetes.io/job-completion-index"

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.domain import names
-from bridge.domain.faults import Fault
-from bridge.domain.ids import WorkloadKey
-from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import job, owner
 from bridge.domain.workloads.membership import ExclusiveTopology, KindRow, Membership, Read, Size
+from slurmruntime.model.objects import KubeObject, Reference
+from slurmruntime.values import names
+from slurmruntime.values.faults import Fault
+from slurmruntime.values.ids import WorkloadKey
 
 KIND = "JobSet"
 _PREFIX = "jobset.sigs.k8s.io/"

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import labelled
 from bridge.domain.workloads.membership import KindRow, Membership, Size
+from slurmruntime.model.objects import KubeObject
 
 KIND = "KueuePodGroup"
 LABEL = "kueue.x-k8s.io/pod-group-name"

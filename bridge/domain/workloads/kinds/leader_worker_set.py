@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.domain.ids import WorkloadKey
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand, Resources
-from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.membership import ExclusiveTopology, KindRow, Membership, Read, Size
+from slurmruntime.model.objects import KubeObject, Reference
+from slurmruntime.values.ids import WorkloadKey
 
 KIND = "LeaderWorkerSet"
 _PREFIX = "leaderworkerset.sigs.k8s.io/"

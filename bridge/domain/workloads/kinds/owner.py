@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from bridge.domain import names
-from bridge.domain.ids import WorkloadKey
-from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.membership import Kind, KindRow, Membership, Size
+from slurmruntime.model.objects import KubeObject, Reference
+from slurmruntime.values import names
+from slurmruntime.values.ids import WorkloadKey
 
 SIZE_ANNOTATION = names.POD_GROUP_SIZE_ANNOTATION
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import KindRow, Membership, Read
+from slurmruntime.model.objects import KubeObject
 
 
 class SinglePod:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from bridge.domain.faults import Fault
-from bridge.domain.ids import WorkloadKey
-from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.membership import Kind, KindRow, Membership, Read, Size
+from slurmruntime.model.objects import KubeObject, Reference
+from slurmruntime.values.faults import Fault
+from slurmruntime.values.ids import WorkloadKey
 
 KIND = "PodGroup"
 _API = "scheduling.k8s.io/v1alpha2"

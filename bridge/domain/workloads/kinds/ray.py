@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from bridge.domain import names
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.kinds import job
 from bridge.domain.workloads.kinds.owner import AnyOwner
 from bridge.domain.workloads.membership import KindRow, Membership, Read
+from slurmruntime.model.objects import KubeObject
+from slurmruntime.values import names
 
 _KINDS = ("RayCluster", "RayJob", "RayService")
 _SUBMITTED_BY = "RayJob"

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.cores import agents
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Condition, Pod
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import KubeNode, PodUid
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 K1 = KubeNode("k1")

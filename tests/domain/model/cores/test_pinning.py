@@ -5,9 +5,9 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.ids import PodUid
 from bridge.domain.model.cores import cpu_list, pinning
 from bridge.domain.model.cores.pinning import Unpinned
+from slurmruntime.values.ids import PodUid
 
 FOUR = (0, 2, 1, 3)
 

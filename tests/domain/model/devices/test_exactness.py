@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import SlurmNode
 from bridge.domain.model import demand
 from bridge.domain.model.claims.profiles import COUNTED
 from bridge.domain.model.demand import Demand, Resources
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.devices.exactness import Exactness
-from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Candidates, Pool, Unseen
+from slurmruntime.model.nodes import KubeNodeFacts
+from slurmruntime.values import names
+from slurmruntime.values.ids import SlurmNode
 from tests.make import placing
 
 GPUS = {

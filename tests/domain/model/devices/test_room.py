@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from bridge.domain.model.devices import room
 from bridge.domain.model.devices.room import Shape, Task
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Pool
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from tests.make import placing as make
 from tests.make.placing import MARK, term
 

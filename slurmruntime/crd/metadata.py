@@ -1,0 +1,43 @@
+"""The part of `meta/v1 ObjectMeta` that we read of our own objects."""
+
+import msgspec
+
+from slurmruntime.crd.fields import Moment, ObjectStruct
+
+
+class OwnedBy(ObjectStruct, frozen=True):
+    """`meta/v1 OwnerReference`."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMetadata(ObjectStruct, frozen=True):
+    """Of an object that may not have been stored yet: then it has no uid, and perhaps no name."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: Moment | None = None
+    deletion_timestamp: Moment | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    owner_references: tuple[OwnedBy, ...] = ()
+    finalizers: tuple[str, ...] | None = None
+    """None if the list does not exist: a patch must create it then."""
+
+    @property
+    def full_name(self) -> str:
+        """For people: namespace and name, or the prefix of the name it will get."""
+        return f"{self.namespace}/{self.name or f'{self.generate_name}…'}"
+
+    @property
+    def controller_uid(self) -> str:
+        """The uid of the controlling owner; "" without one."""
+        return next((owner.uid for owner in self.owner_references if owner.controller), "")

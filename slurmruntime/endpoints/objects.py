@@ -1,0 +1,130 @@
+"""Read from the API server what it takes to reach a Controller's Slurm."""
+
+import base64
+import binascii
+from typing import Final
+
+import msgspec
+
+from slurmruntime.crd import restapis
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.endpoints import finding
+from slurmruntime.endpoints.finding import (
+    ControllerName,
+    FoundController,
+    FoundRestApi,
+    KnownServers,
+)
+from slurmruntime.kube import errors, paths, resource
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values.faults import Fault, Refused, bounded
+
+_GROUP: Final = "slinky.slurm.net/v1beta1"
+
+
+class _Items(ObjectStruct, frozen=True):
+    items: list[msgspec.Raw]
+
+
+class _Data(ObjectStruct, frozen=True):
+    data: dict[str, str] | None = None
+
+
+_controller = msgspec.json.Decoder(FoundController)
+_items = msgspec.json.Decoder(_Items)
+_rest_api = msgspec.json.Decoder(FoundRestApi)
+_data = msgspec.json.Decoder(_Data)
+
+
+class ControllerObjects:
+    """Reads the objects of Controllers, each time anew: they are asked for rarely."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def servers(self, of: ControllerName) -> KnownServers | Refused:
+        """Return where a Controller's slurmrestd is, or why it is nowhere; a RestApi that cannot be read costs only itself.
+
+        One that speaks TLS and has no CAs yet is left out, and never asked in clear.
+
+        Raises:
+            KubeError: it was not read.
+        """
+        path = paths.collection(_GROUP, "restapis", of.namespace)
+        answer = await self._kube.request("GET", path)
+        found: list[FoundRestApi] = []
+        odd: list[Fault] = []
+        for item in resource.decoded(_items, f"RestApis of {of.namespace}", answer).items:
+            try:
+                found.append(resource.decoded(_rest_api, "RestApi", item))
+            except errors.Malformed as error:
+                odd.append(Fault("RestApi", error.message))
+        servers = finding.servers(of, found)
+        if isinstance(servers, Refused):
+            why = Refused(bounded((*servers.faults, *odd)))
+            return await self._missing(of) or why
+        urls, trusted = [], []
+        for each in servers:
+            bundle = await self._trusted(of, each.trust) if each.trust else ""
+            if bundle is not None:
+                urls.append(each.url)
+                trusted.append(bundle)
+        if not urls:
+            missing = ", ".join(each.trust for each in servers)
+            text = (
+                f"Controller {of}: there is no {restapis.TRUSTED} in ConfigMap {missing}: see the conditions of its RestApi,"
+                f" and annotate one that speaks plain HTTP with {restapis.TLS_ANNOTATION}={restapis.TLS_OFF}"
+            )
+            return await self._missing(of) or Refused((Fault("RestApi", text),))
+        return KnownServers(urls=tuple(urls), trusted="".join(trusted))
+
+    async def _trusted(self, of: ControllerName, config_map: str) -> str | None:
+        """Return the CAs that a ConfigMap has; None if it has none."""
+        where = paths.collection("v1", "configmaps", of.namespace) + paths.of(config_map)
+        try:
+            answer = await self._kube.request("GET", where)
+        except errors.NotFound:
+            return None
+        data = resource.decoded(_data, f"ConfigMap {of.namespace}/{config_map}", answer).data or {}
+        return data.get(restapis.TRUSTED) or None
+
+    async def _missing(self, of: ControllerName) -> Refused | None:
+        """Return that there is no such Controller: then nothing is wrong with its RestApis. None if there is one."""
+        read = await self._controller(of)
+        return read if isinstance(read, Refused) else None
+
+    async def _controller(self, of: ControllerName) -> bytes | Refused:
+        path = paths.collection(_GROUP, "controllers", of.namespace) + paths.of(of.name)
+        try:
+            return await self._kube.request("GET", path)
+        except errors.NotFound:
+            return Refused((Fault("Controller", f"there is no {of}: create it"),))
+
+    async def signing_key(self, of: ControllerName) -> bytes | Refused:
+        """Return the key that signs tokens of a Controller's Slurm, or why there is none.
+
+        Raises:
+            KubeError: it was not read.
+        """
+        answer = await self._controller(of)
+        if isinstance(answer, Refused):
+            return answer
+        controller = resource.decoded(_controller, f"Controller {of}", answer)
+        named = finding.signing_key(of, controller)
+        if isinstance(named, Refused):
+            return named
+        where = paths.collection("v1", "secrets", of.namespace) + paths.of(named.name)
+        try:
+            answer = await self._kube.request("GET", where)
+        except errors.NotFound:
+            text = f"Secret {of.namespace}/{named.name} is missing: the Controller's slurmctld has its key"
+            return Refused((Fault("spec.jwtKeyRef.name", text),))
+        data = resource.decoded(_data, f"Secret {of.namespace}/{named.name}", answer).data or {}
+        try:
+            key = base64.b64decode(data.get(named.key, ""), validate=True)
+        except binascii.Error:
+            key = b""
+        if not key:
+            text = f"Secret {of.namespace}/{named.name} has no {named.key}: expected slurmctld's jwt_key"
+            return Refused((Fault("spec.jwtKeyRef.key", text),))
+        return key

@@ -1,0 +1,58 @@
+"""Open the client of the Slurm of a Controller object."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from slurmclient import Tls
+from slurmclient.transport.failover import MOST_BYTES, Transport
+from slurmruntime.endpoints.finding import ControllerName, KnownServers
+from slurmruntime.endpoints.objects import ControllerObjects
+from slurmruntime.endpoints.signing import SignedToken
+from slurmruntime.endpoints.transport import FoundTransport
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.process.clock import Clock
+from slurmruntime.slurm.client import OnCall, SlurmClient
+
+
+@asynccontextmanager
+async def of_controller(
+    of: ControllerName,
+    kube: KubeClient,
+    clock: Clock,
+    *,
+    connections: int,
+    timeout_s: float,
+    on_call: OnCall,
+    most_bytes: int = MOST_BYTES,
+) -> AsyncIterator[SlurmClient]:
+    """Open a client; nothing is read or sent before the first call, so neither objects nor Slurm need be there.
+
+    Args:
+        of: the Controller.
+        kube: has its objects.
+        clock: of the process.
+        connections: to each slurmrestd.
+        timeout_s: for one request.
+        on_call: called after every call.
+        most_bytes: the longest answer to take.
+    """
+    objects = ControllerObjects(kube)
+    token = SignedToken(partial(objects.signing_key, of), clock)
+
+    def opens(servers: KnownServers) -> Transport:
+        return Transport(
+            servers.urls,
+            token,
+            Tls(ca_data=servers.trusted),
+            connections=connections,
+            timeout_s=timeout_s,
+            user_agent="slurm-bridge",
+            most_bytes=most_bytes,
+        )
+
+    transport = FoundTransport(partial(objects.servers, of), opens, clock)
+    try:
+        yield SlurmClient(transport, token=token, connections=connections, on_call=on_call)
+    finally:
+        await transport.close()

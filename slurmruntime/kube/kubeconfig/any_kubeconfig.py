@@ -1,0 +1,58 @@
+"""Read whatever a kubeconfig may contain (plug-ins, OIDC, …) with kubernetes_asyncio.
+
+Import this module only where it is needed: the library imports every model of the API, which takes
+more CPU and memory than all the rest of a command.
+"""
+
+from pathlib import Path
+
+import yaml
+from kubernetes_asyncio.client import Configuration
+from kubernetes_asyncio.config import ConfigException, load_kube_config
+
+from slurmruntime.kube.kubeconfig.kubeconfig import Connection, Pem, Unloadable
+
+# The loader does not validate shapes: malformed input surfaces as whatever Python raises.
+_ERRORS = (
+    ConfigException,
+    yaml.YAMLError,
+    OSError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+
+
+async def read(path: str) -> Connection:
+    """Read the cluster and the user of the current context; run its plug-in, if it names one.
+
+    Raises:
+        Unloadable: the kubeconfig is missing or invalid.
+    """
+    found = Configuration()
+    try:
+        _must_exist(Path(path))
+        await load_kube_config(config_file=path, client_configuration=found, persist_config=False)
+        return Connection(
+            server=str(found.host).rstrip("/"),
+            authorization=str(found.api_key.get("BearerToken", "")).strip(),
+            ca=_pem(found.ssl_ca_cert),
+            certificate=_pem(found.cert_file),
+            key=_pem(found.key_file),
+            verifies=bool(found.verify_ssl),
+            server_name=found.tls_server_name,
+            proxy=found.proxy,
+        )
+    except _ERRORS as error:
+        raise Unloadable(f"{type(error).__name__}: {error}") from error
+
+
+def _must_exist(path: Path) -> None:
+    """Raise if the file is missing; the loader would only log a warning and continue empty."""
+    path.stat()
+
+
+def _pem(file: str | None) -> Pem | None:
+    return Pem(Path(file).read_bytes(), file) if file else None

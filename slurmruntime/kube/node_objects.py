@@ -1,0 +1,99 @@
+"""Kubernetes nodes: their JSON, and what is kept of it."""
+
+import msgspec
+
+from slurmruntime.kube.meta import Condition, Metadata, Struct
+from slurmruntime.kube.resource import Json, ResourceKind, read
+from slurmruntime.model import nodes
+from slurmruntime.values import quantities
+from slurmruntime.values.ids import KubeNode
+
+
+class _Taint(Struct):
+    """`core/v1 Taint`."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class _Spec(Struct):
+    """`core/v1 NodeSpec`."""
+
+    taints: list[_Taint] = []
+    unschedulable: bool = False
+
+
+class _Address(Struct):
+    """`core/v1 NodeAddress`."""
+
+    type: str
+    address: str
+
+
+class _Status(Struct):
+    """`core/v1 NodeStatus`."""
+
+    allocatable: dict[str, str] = {}
+    conditions: list[Condition] = []
+    addresses: list[_Address] = []
+
+
+class _Node(Struct):
+    """`core/v1 Node`."""
+
+    metadata: Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_node = msgspec.json.Decoder(_Node)
+
+
+def node(body: Json) -> nodes.KubeNodeFacts:
+    """Decode one node."""
+    return read("Node", _node, _to_node, body)
+
+
+NODES = ResourceKind(
+    path="/api/v1/nodes",
+    read=node,
+    key=lambda n: n.name,
+    version=lambda n: n.resource_version,
+    called="node",
+    api_kind="Node",
+)
+"""Nodes, by name."""
+
+
+def _to_node(wired: _Node) -> nodes.KubeNodeFacts:
+    meta, spec, status = wired.metadata, wired.spec, wired.status
+    return nodes.KubeNodeFacts(
+        name=KubeNode(meta.name),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        labels=meta.labels,
+        annotations=meta.annotations,
+        taints=tuple(nodes.Taint(key=t.key, value=t.value, effect=t.effect) for t in spec.taints),
+        is_unschedulable=spec.unschedulable,
+        is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
+        is_deleting=meta.deletion_timestamp is not None,
+        conditions=tuple(
+            nodes.NodeCondition(type=c.type, status=c.status, reason=c.reason, message=c.message)
+            for c in status.conditions
+        ),
+        allocatable=_allocatable(status.allocatable),
+        internal_ip=next((a.address for a in status.addresses if a.type == "InternalIP"), ""),
+    )
+
+
+def _allocatable(amounts: dict[str, str]) -> nodes.Allocatable:
+    exact = {name: quantities.parse(text) for name, text in amounts.items()}
+    nothing = quantities.parse("0")
+    return nodes.Allocatable(
+        milli_cpu=quantities.milli(exact.pop("cpu", nothing)),
+        memory_bytes=quantities.whole(exact.pop("memory", nothing)),
+        ephemeral_storage_bytes=quantities.whole(exact.pop("ephemeral-storage", nothing)),
+        pods=quantities.whole(exact.pop("pods", nothing)),
+        extended={name: quantities.whole(amount) for name, amount in exact.items()},
+    )

@@ -1,0 +1,155 @@
+"""A kind of object of the API server: how its collection is listed and watched, and its JSON decoded or refused."""
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from slurmruntime.kube import meta, nesting
+from slurmruntime.kube.errors import Malformed
+from slurmruntime.model.objects import KubeObject, Owner
+from slurmruntime.values import oddities
+
+T = TypeVar("T")
+W = TypeVar("W")
+
+Json = bytes | msgspec.Raw
+
+_any_object = msgspec.json.Decoder(meta.AnyObject)
+_identified = msgspec.json.Decoder(meta.Identified)
+_page = msgspec.json.Decoder(meta.Page)
+_event = msgspec.json.Decoder(meta.WatchEvent)
+_bookmark = msgspec.json.Decoder(meta.Bookmark)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceKind(Generic[T]):
+    """A kind of object that a reflector lists and watches, and how to decode it."""
+
+    path: str
+    """Path of the collection."""
+    read: Callable[[Json], T]
+    key: Callable[[T], str]
+    """Return the object's key in the cache."""
+    version: Callable[[T], str]
+    """Return the object's resourceVersion: opaque, compared for equality only."""
+    called: oddities.Kind = "object"
+    """Name of the kind in logs and metrics about objects that are set aside."""
+    api_kind: str = ""
+    """`Pod` or `Node` if Events may report an object that is set aside; else ""."""
+    name: Callable[[T], str] | None = None
+    """Return a name for people; None: use the key."""
+
+
+class Change(enum.Enum):
+    """Type of a watch event.
+
+    Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks>.
+    """
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+    """No change; only the version advances."""
+    ERROR = "ERROR"
+    """The object is a `Status`."""
+
+
+def page(path: str, body: bytes) -> meta.Page:
+    """Split a page of a list into undecoded objects, so that the event loop can run in between."""
+    return decoded(_page, f"list of {path}", body, cuts=True)
+
+
+def event(path: str, line: bytes) -> tuple[Change, msgspec.Raw]:
+    """Split a watch event into the type of change and the undecoded object."""
+    happened = decoded(_event, f"watch event of {path}", line, cuts=True)
+    try:
+        return Change(happened.type), happened.object
+    except ValueError as error:
+        raise malformed(f"watch event of {path}", error) from error
+
+
+def bookmark(path: str, body: msgspec.Raw) -> str:
+    """Return the version in a bookmark."""
+    return decoded(_bookmark, f"bookmark of {path}", body).metadata.resource_version
+
+
+def identity(body: Json) -> meta.Identity:
+    """Decode only the identity of an object; for objects that cannot be decoded otherwise."""
+    return decoded(_identified, "object", body).metadata
+
+
+def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json, *, cuts: bool = False) -> W:
+    """Decode JSON; cuts: leave out what is nested too deep, rather than give up.
+
+    Raises:
+        Malformed: it violates the schema; the message names the object and the path.
+    """
+    try:
+        return nesting.decode(decoder, body) if cuts else decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise malformed(f"{what} {name_in(body)}".strip(), error) from error
+
+
+def malformed(what: str, error: Exception) -> Malformed:
+    """Return the error for a response that cannot be decoded."""
+    return Malformed("READ", what, reason="Malformed", message=str(error))
+
+
+def name_in(body: Json) -> str:
+    """Return the namespace and name in a body, or "" if it has none."""
+    try:
+        found = _identified.decode(body).metadata
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    return f"{found.namespace}/{found.name}" if found.namespace else found.name
+
+
+def kube_object(body: Json, api_version: str = "", kind: str = "") -> KubeObject:
+    """Decode the metadata of any object, and its spec and status if they were requested."""
+    wired = decoded(_any_object, "object", body)
+    metadata = wired.metadata
+    return KubeObject(
+        api_version=api_version,
+        kind=kind,
+        spec=wired.spec,
+        status=wired.status,
+        uid=metadata.uid,
+        name=metadata.name,
+        namespace=metadata.namespace,
+        resource_version=metadata.resource_version,
+        labels=metadata.labels,
+        annotations=metadata.annotations,
+        owner=owner(metadata),
+        is_deleting=metadata.deletion_timestamp is not None,
+        size_bytes=len(bytes(body)),
+    )
+
+
+def read(what: str, decoder: msgspec.json.Decoder[W], translate: Callable[[W], T], body: Json) -> T:
+    """Decode JSON and translate it.
+
+    Raises:
+        Malformed: either failed; the message names the object and the path.
+    """
+    wired = decoded(decoder, what, body)
+    try:
+        return translate(wired)
+    except (ValueError, ArithmeticError) as error:  # an invalid quantity
+        raise malformed(f"{what} {name_in(body)}", error) from error
+
+
+def owner(metadata: meta.Metadata) -> Owner | None:
+    """Return the controlling owner, if there is one."""
+    for reference in metadata.owner_references:
+        if reference.controller:
+            return Owner(
+                api_version=reference.api_version,
+                kind=reference.kind,
+                name=reference.name,
+                uid=reference.uid,
+            )
+    return None

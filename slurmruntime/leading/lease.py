@@ -1,0 +1,390 @@
+"""Leader election among replicas by a Lease in the API server, as in client-go.
+
+**This is not a fence.** Clocks are never compared; each side only measures intervals on its own
+clock. The leader counts from before it sent the renewal and stops after `renew_deadline_s`. Others
+count from when they *saw* the renewal and take over after `lease_duration_s`, which is longer. Two
+bodies therefore run at the same time only if one cannot stop: its process was frozen, or its body
+continues after being cancelled. Writes in flight at that moment still land. Everything a leader
+does must therefore be safe when done twice (identity, preconditions), and orphans are searched for.
+"""
+
+import asyncio
+import enum
+import math
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+import structlog
+
+from slurmruntime.model.leases import LeaseRecord
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock, pause
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
+from slurmruntime.values.errors import PeerError
+
+_log = structlog.get_logger(__name__)
+
+_RELEASED_FOR_S = 1
+"""`leaseDurationSeconds` of a released lease; the API requires a positive number."""
+
+_UNWINDING_S = 5.0
+"""How long a cancelled body may take to end.
+
+Others wait at least `lease_duration_s - renew_deadline_s`, 5 s by default.
+"""
+
+_VACANT_S = 15.0
+"""How long the lease may be held while no body runs: one iteration of the loop, or a release."""
+
+
+class LeaseStore(Protocol):
+    """Leases in the API server.
+
+    Every call may raise `PeerError`; a write that raised may nevertheless have happened.
+    """
+
+    async def get(self, name: str) -> LeaseRecord | None:
+        """Return a lease, read from the API server and not from a cache; None if it is absent."""
+        ...
+
+    async def create(self, name: str, record: LeaseRecord) -> None:
+        """Create a lease; raise if it exists already."""
+        ...
+
+    async def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:
+        """Replace a lease and return it as written; raise if its resourceVersion has changed."""
+        ...
+
+
+class Accession(enum.Enum):
+    """How a leader acquired the lease: what its predecessor may have left in flight."""
+
+    ORDERLY = "orderly"
+    """There was no leader, or the last one released the lease after its work had ended normally."""
+    SEIZED = "seized"
+    """The last leader stopped renewing: it may have died, hung or been interrupted in the middle of
+    a write. Also used without an election."""
+
+
+Body = Callable[[asyncio.Event, Accession], Awaitable[None]]
+"""The work of a leader; runs until the event is set."""
+
+GiveUp = Callable[[str], object]
+"""Ends the process immediately, whatever still runs in it; takes the reason."""
+
+
+class Claim(enum.Enum):
+    """What to do about a lease."""
+
+    CREATE = "create"
+    RENEW = "renew"
+    TAKE = "take"
+    FOLLOW = "follow"
+    """Another replica holds it: leave it."""
+
+
+def claim(record: LeaseRecord | None, identity: str, unchanged_s: float) -> Claim:
+    """Decide what to do about a lease that has been unchanged for a time, by our own clock."""
+    if record is None:
+        return Claim.CREATE
+    if record.holder == identity:
+        return Claim.RENEW
+    if not record.holder or unchanged_s >= record.duration_s:
+        return Claim.TAKE
+    return Claim.FOLLOW
+
+
+def held_by(
+    identity: str, before: LeaseRecord | None, now: datetime, *, duration_s: int
+) -> LeaseRecord:
+    """Return the record to write to hold the lease from now on."""
+    if before is None:
+        return LeaseRecord(holder=identity, acquired_at=now, renewed_at=now, duration_s=duration_s)
+    ours = before.holder == identity
+    return replace(
+        before,
+        holder=identity,
+        acquired_at=before.acquired_at if ours else now,
+        renewed_at=now,
+        duration_s=duration_s,
+        transitions=before.transitions if ours else before.transitions + 1,
+    )
+
+
+async def lead(
+    store: LeaseStore,
+    *,
+    name: str,
+    identity: str,
+    settings: LeaderElection,
+    clock: Clock,
+    rng: random.Random,
+    stop: asyncio.Event,
+    metrics: Metrics | None,
+    on_lead: Body,
+    give_up: GiveUp,
+) -> bool:
+    """Wait for the lease, then run `on_lead` while we hold it; lead once.
+
+    Return True at `stop`, or after `on_lead` has ended by itself. At `stop` the lease is kept until
+    the body has ended and is then released, so that the next leader need not wait. If the lease is
+    lost, the body is cancelled repeatedly until it ends. If it does not end within seconds, the
+    process is ended: a new one takes its place, whereas this one would hold the lease and do
+    nothing. If a body was interrupted, by that or by its own error, the lease is left to expire: a
+    write may still be in flight, and the next leader must know (`Accession.SEIZED`).
+
+    Return False after the lease was lost, as soon as the API server answers again: what the caller
+    starts next needs it. The lease is not touched again, so a follower takes over at the earliest.
+
+    Args:
+        store: Stores the lease.
+        name: Of the lease.
+        identity: Ours; unique to this process, different even from our successor's in the same
+            pod.
+        settings: The intervals. `enabled=False` leads without a lease.
+        clock: Our clock.
+        rng: Spreads the attempts of several contenders.
+        stop: Ends the election.
+        metrics: Records whether we lead; None: the caller does (`slurmruntime.leading.several`).
+        on_lead: The body; called with `stop` and with how the lease was acquired.
+        give_up: Called if a cancelled body does not end.
+    """
+    if not settings.enabled:
+        with told(metrics, name):
+            await on_lead(stop, Accession.SEIZED)
+        return True
+    contender = _Contender(
+        store, name=name, identity=identity, settings=settings, clock=clock, rng=rng
+    )
+    cut_off = False
+    with liveness.checked(f"lease {name}", contender.fault):
+        try:
+            if not await contender.campaign(stop):
+                return True
+            _log.info("lease.acquired", lease=name, identity=identity)
+            cut_off = True
+            with told(metrics, name):
+                cut_off = not await contender.reign(on_lead, stop, give_up)
+            if cut_off:
+                _log.warning("lease.lost", lease=name, identity=identity)
+                await contender.see_again(stop)
+            return stop.is_set() or not cut_off
+        finally:
+            if not cut_off:
+                await contender.release()
+
+
+class _Contender:
+    """One replica's part in the election of one lease."""
+
+    def __init__(
+        self,
+        store: LeaseStore,
+        *,
+        name: str,
+        identity: str,
+        settings: LeaderElection,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._identity = identity
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng
+        self._attempt_s = settings.renew_deadline_s / 2  # a call that hangs leaves time for another
+        self._held: LeaseRecord | None = None
+        """The lease as our last write left it; None if that is not known."""
+        self._seen: LeaseRecord | None = None
+        self._seen_at = clock.monotonic()
+        self._leads_until = self._seen_at
+        self._may_hold = False
+        self._holds_until = -math.inf
+        """Others leave the lease to us at least until then."""
+        self._vacant_since: float | None = self._seen_at
+        """Since when we may have held the lease while no body runs; None while one does."""
+        self._accession = Accession.SEIZED
+        self._trouble = ""
+
+    async def campaign(self, stop: asyncio.Event) -> bool:
+        """Retry until we hold the lease; return False if stopped before."""
+        with liveness.loop(f"lease {self._name}: campaign"):
+            while not stop.is_set():
+                if await self._attempt():
+                    return True
+                liveness.turned(retry_s := self._retry_s())
+                await pause(retry_s, stop)
+        return False
+
+    async def see_again(self, stop: asyncio.Event) -> None:
+        """Retry until the lease can be read, or stopped."""
+        with liveness.loop(f"lease {self._name}: after its loss"):
+            while not stop.is_set():
+                with suppress(PeerError, TimeoutError):
+                    async with asyncio.timeout(self._attempt_s):
+                        await self._store.get(self._name)
+                        return
+                liveness.turned(retry_s := self._retry_s())
+                await pause(retry_s, stop)
+
+    async def reign(self, body: Body, stop: asyncio.Event, give_up: GiveUp) -> bool:
+        """Run the body while the lease is renewed in time; return False if it was cancelled."""
+        limit = asyncio.timeout(self._leads_until - self._clock.monotonic())
+        doom: asyncio.TimerHandle | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                reigning = group.create_task(self._rule(body, stop))
+                renewing = group.create_task(self._renew(limit, reigning))
+                try:
+                    # Only this wait is in the time-out, so no other code can swallow its cancel.
+                    with suppress(TimeoutError):
+                        async with limit:
+                            await asyncio.wait([reigning])
+                finally:
+                    doom = asyncio.get_running_loop().call_later(
+                        _UNWINDING_S, self._give_up, give_up
+                    )
+                    await liveness.ended(reigning)
+                    await liveness.ended(renewing)
+        finally:
+            if doom is not None:
+                doom.cancel()
+        return not limit.expired()
+
+    def fault(self) -> str | None:
+        """Return a fault for liveness if we have held the lease without a body for too long."""
+        now = self._clock.monotonic()
+        if self._vacant_since is None or now >= self._holds_until:
+            return None
+        vacant_s = now - self._vacant_since
+        return f"held without a leader for {vacant_s:.0f} s" if vacant_s > _VACANT_S else None
+
+    async def release(self) -> None:
+        """Let the next leader start at once.
+
+        Call it when no body runs; it does nothing if another replica holds the lease.
+        """
+        if not self._may_hold:
+            return
+        try:
+            async with asyncio.timeout(self._attempt_s):
+                record = await self._store.get(self._name)
+                if record is not None and record.holder == self._identity:
+                    await self._store.replace(
+                        self._name, replace(record, holder="", duration_s=_RELEASED_FOR_S)
+                    )
+                    _log.info("lease.released", lease=self._name)
+        except (PeerError, TimeoutError) as error:
+            _log.warning("lease.not_released", lease=self._name, error=_words(error))
+
+    async def _rule(self, body: Body, stop: asyncio.Event) -> None:
+        self._vacant_since = None
+        try:
+            await body(stop, self._accession)
+        finally:
+            self._vacant_since = self._clock.monotonic()
+
+    async def _renew(self, limit: asyncio.Timeout, reigning: asyncio.Task[None]) -> None:
+        """Extend the limit with every renewal; expire it once another replica holds the lease."""
+        loop = asyncio.get_running_loop()
+        with liveness.loop(f"lease {self._name}: renewal"):
+            while not reigning.done():
+                liveness.turned(retry_s := self._retry_s())
+                await self._clock.sleep(retry_s)
+                held = await self._attempt()
+                if limit.expired() or reigning.done():
+                    continue  # no other leader should start until a cancelled body has ended
+                if held:
+                    limit.reschedule(loop.time() + self._leads_until - self._clock.monotonic())
+                elif self._seen is not None and self._seen.holder not in ("", self._identity):
+                    limit.reschedule(loop.time())
+
+    def _give_up(self, give_up: GiveUp) -> None:
+        give_up(
+            f"lease {self._name}: its work was cancelled and did not end within {_UNWINDING_S:g} s;"
+            " a new process has to start"
+        )
+
+    async def _attempt(self) -> bool:
+        """Read the lease and, if we may have it, write it; return whether we hold it.
+
+        The time we hold it counts from before the request.
+        """
+        began = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(self._attempt_s):
+                held = await self._read_and_write()
+        except (PeerError, TimeoutError) as error:
+            if _words(error) != self._trouble:
+                _log.warning("lease.attempt_failed", lease=self._name, error=_words(error))
+            self._trouble = _words(error)
+            return False
+        self._trouble = ""
+        if held:
+            if began >= self._holds_until and self._vacant_since is not None:
+                self._vacant_since = began
+            self._holds_until = began + self._settings.lease_duration_s
+            self._leads_until = began + self._settings.renew_deadline_s
+        return held
+
+    async def _read_and_write(self) -> bool:
+        held, self._held = self._held, None
+        if held is not None:
+            with suppress(PeerError):  # another replica has it, or the last reply was lost: read
+                self._held = self._seen = await self._write(held)
+                return True
+        record = await self._store.get(self._name)
+        if record != self._seen:
+            self._seen, self._seen_at = record, self._clock.monotonic()
+        verdict = claim(record, self._identity, self._clock.monotonic() - self._seen_at)
+        if verdict is Claim.FOLLOW:
+            return False
+        self._may_hold = True
+        if verdict is not Claim.RENEW:
+            is_orderly = record is None or not record.holder
+            self._accession = Accession.ORDERLY if is_orderly else Accession.SEIZED
+        self._held = await self._write(record)
+        return True
+
+    async def _write(self, before: LeaseRecord | None) -> LeaseRecord | None:
+        """Write the lease as ours; return it as written, or None if only a read can tell."""
+        ours = held_by(
+            self._identity,
+            before,
+            self._clock.now(),
+            duration_s=self._settings.lease_duration_s,
+        )
+        if before is None:
+            await self._store.create(self._name, ours)
+            return None
+        return await self._store.replace(self._name, ours)
+
+    def _retry_s(self) -> float:
+        return self._settings.retry_period_s * self._rng.uniform(1, RENEW_JITTER)
+
+
+@contextmanager
+def told(metrics: Metrics | None, *names: str) -> Iterator[None]:
+    """Record in the metrics that we lead while the block runs."""
+    record = metrics.work.leading if metrics else _nowhere
+    for name in names:
+        record(name, leads=True)
+    try:
+        yield
+    finally:
+        for name in names:
+            record(name, leads=False)
+
+
+def _nowhere(_lease: str, *, leads: bool) -> None:
+    """Record nothing: the caller does."""
+
+
+def _words(error: PeerError | TimeoutError) -> str:
+    return str(error) or "no response in time"

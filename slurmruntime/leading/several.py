@@ -1,0 +1,100 @@
+"""Leadership under several leases at once: one process does the work of several programs.
+
+A process that leads under two leases never works beside one that has only one of them, such as an
+older release's, or a replica that is configured differently during an upgrade. So it
+
+- takes the leases one after another, always in the same order: two such processes cannot each hold
+  what the other waits for;
+- works while it holds all of them, and says so in the metrics only then;
+- stops when it loses any, and gives none of them back: a write of the interrupted work may be in
+  flight, and the next leader must know.
+
+Each lease is led as by `lease.lead`, the later ones within the earlier ones, so all that is said
+there of clocks, deadlines and lost replies holds here.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import structlog
+
+from slurmruntime.leading import lease
+from slurmruntime.leading.lease import Accession, Body, GiveUp, LeaseStore
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.settings.sections import LeaderElection
+
+_log = structlog.get_logger(__name__)
+
+
+class _Lost(Exception):
+    """A later lease was lost; raised through the earlier ones, so that they are left to expire."""
+
+
+async def lead(
+    store: LeaseStore,
+    *,
+    names: Sequence[str],
+    identity: str,
+    settings: LeaderElection,
+    clock: Clock,
+    rng: random.Random,
+    stop: asyncio.Event,
+    metrics: Metrics,
+    on_lead: Body,
+    give_up: GiveUp,
+) -> bool:
+    """Wait for the leases, in this order, then run `on_lead` while we hold all of them; lead once.
+
+    Return True at `stop`, or after `on_lead` has ended by itself: all leases are then released.
+    Return False after any was lost. The work is told the worst of the accessions.
+
+    Args:
+        store: Stores the leases.
+        names: Of the leases; every process that takes more than one needs the same order.
+        identity: As for `lease.lead`, and so are the others.
+        settings: The intervals.
+        clock: Our clock.
+        rng: Spreads the attempts.
+        stop: Ends the election.
+        metrics: Records that we lead under each of the leases, while we hold all.
+        on_lead: The body.
+        give_up: Called if a cancelled body does not end.
+    """
+
+    async def under(left: Sequence[str], so_far: Sequence[Accession]) -> bool:
+        if not left:
+            with lease.told(metrics, *names):
+                await on_lead(stop, worst(so_far))
+            return True
+        if so_far:
+            _log.info("lease.waits_for_next", lease=left[0], identity=identity)
+
+        async def body(_stop: asyncio.Event, accession: Accession) -> None:
+            if not await under(left[1:], (*so_far, accession)):
+                raise _Lost(left[1])
+
+        return await lease.lead(
+            store,
+            name=left[0],
+            identity=identity,
+            settings=settings,
+            clock=clock,
+            rng=rng,
+            stop=stop,
+            metrics=None,
+            on_lead=body,
+            give_up=give_up,
+        )
+
+    try:
+        return await under(names, ())
+    except* _Lost:
+        pass
+    return stop.is_set()
+
+
+def worst(accessions: Sequence[Accession]) -> Accession:
+    """Return what any predecessor may have left in flight."""
+    return Accession.SEIZED if Accession.SEIZED in accessions else Accession.ORDERLY

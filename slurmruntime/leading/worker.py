@@ -1,0 +1,150 @@
+"""Workers that reconcile the keys of a queue, log each result in one line and retry failures.
+
+A failure of one key must not affect the others: unexpected exceptions are caught here, and the key
+is set aside until it succeeds.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+import structlog
+from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
+
+from slurmruntime.leading.workqueue import ShutDown, WorkQueue
+from slurmruntime.process import liveness
+from slurmruntime.process.metrics import Metrics
+from slurmruntime.values.errors import PeerError
+from slurmruntime.values.oddities import About, Kind, Oddities
+
+_log = structlog.get_logger(__name__)
+
+K = TypeVar("K", bound=Hashable)
+
+Reconcile = Callable[[K], Awaitable[timedelta | None]]
+"""Reconciles one key and returns when to reconcile it again without an event; None: only after
+one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside(Generic[K]):
+    """Where and as what a key is set aside."""
+
+    set_aside: Oddities
+    kind: Kind
+    about: Callable[[K], About | None] = lambda _: None
+    """Return the object to report it on, if any."""
+
+
+async def run(
+    queue: WorkQueue[K],
+    reconcile: Reconcile[K],
+    *,
+    name: str,
+    count: int,
+    stop: asyncio.Event,
+    metrics: Metrics,
+    aside: Aside[K],
+) -> None:
+    """Process up to `count` keys concurrently until `stop`; then finish those in progress.
+
+    This shuts the queue down.
+
+    Args:
+        queue: Source of the keys.
+        reconcile: Called with each key.
+        name: Of the queue, for logs and metrics.
+        count: Number of workers.
+        stop: Ends the workers.
+        metrics: Counts the results.
+        aside: Where keys whose reconcile crashed are set aside.
+    """
+    metrics.work.watch_queue(name, queue.__len__)
+    async with asyncio.TaskGroup() as workers:
+        for number in range(count):
+            worker = f"{name} worker {number}"
+            work = _work(queue, reconcile, worker=worker, name=name, metrics=metrics, aside=aside)
+            workers.create_task(work)
+        try:
+            await stop.wait()
+        finally:
+            # Before waiting for the workers: one whose cancellation is lost, because its
+            # reconcile fails at that moment, ends at the next key.
+            queue.shut_down()
+
+
+async def _work(
+    queue: WorkQueue[K],
+    reconcile: Reconcile[K],
+    *,
+    worker: str,
+    name: str,
+    metrics: Metrics,
+    aside: Aside[K],
+) -> None:
+    with liveness.loop(worker):
+        while True:
+            liveness.turned(rests_s=None)
+            try:
+                key = await queue.get()
+            except ShutDown:
+                return
+            liveness.turned()
+            began = time.perf_counter()
+            try:
+                with _in_every_line(queue=name, key=str(key)):
+                    outcome = await _one(queue, reconcile, key, began, aside)
+            finally:
+                queue.done(key)
+            metrics.work.reconciled(name, outcome, time.perf_counter() - began)
+
+
+@contextmanager
+def _in_every_line(**about: str) -> Iterator[None]:
+    """Bind values to every log line of the block; also unbind what the reconcile binds."""
+    before = get_contextvars()
+    bind_contextvars(**about)
+    try:
+        yield
+    finally:
+        clear_contextvars()
+        bind_contextvars(**before)
+
+
+async def _one(
+    queue: WorkQueue[K], reconcile: Reconcile[K], key: K, began: float, aside: Aside[K]
+) -> str:
+    """Reconcile one key, log the result in one line and return the outcome for the metrics."""
+    try:
+        look_again = await reconcile(key)
+    except PeerError as error:
+        outcome = "transient" if error.transient else "refused"
+        say = _log.warning if error.transient else _log.error
+        delay_s = queue.retry(key, refused=not error.transient)
+        say("reconcile.failed", outcome=outcome, error=str(error), **_times(began, delay_s))
+    except Exception as error:  # noqa: BLE001  # one key's failure must not affect the others
+        outcome = "crashed"
+        delay_s = queue.retry(key, refused=True)
+        _log.error("reconcile.failed", outcome=outcome, **_times(began, delay_s))
+        aside.set_aside.crashed(aside.kind, str(key), error, about=aside.about(key))
+    else:
+        outcome = "ok"
+        aside.set_aside.settled(aside.kind, str(key))
+        queue.succeeded(key)
+        again_s = look_again.total_seconds() if look_again is not None else None
+        if again_s is not None:
+            queue.add_after(key, again_s)
+        _log.debug("reconcile.done", outcome=outcome, **_times(began, again_s))
+    return outcome
+
+
+def _times(began: float, again_s: float | None) -> dict[str, float | None]:
+    took_s = time.perf_counter() - began
+    return {
+        "duration_s": round(took_s, 4),
+        "again_s": round(again_s, 3) if again_s is not None else None,
+    }

@@ -1,0 +1,1 @@
+"""Nodes of both worlds, leases and other objects as values."""

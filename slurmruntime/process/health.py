@@ -1,0 +1,125 @@
+"""The endpoints `/livez`, `/readyz` and `/metrics`.
+
+A process is live if its event loop runs, which the response itself proves, and if a leader's own
+loops make progress (`slurmruntime.process.liveness`). Liveness never depends on a peer, or Kubernetes
+would restart us for an outage of Slurm. A process is ready if every check that is needed passes;
+the others are only shown.
+
+The event loop is the leader's own, and anyone who reaches the port may ask. So responses are cheap
+however often they are requested, and the number of connections is limited.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from slurmruntime.process.metrics import Metrics, registry
+from slurmruntime.process.serve import serve
+
+MOST_CONNECTIONS: Final = 64
+"""Probes and a few Prometheus servers; each may keep its connection open."""
+
+EXPOSITION_S: Final = 1.0
+"""How old the metrics may be: writing them out takes milliseconds."""
+
+Stalled = Callable[[], Mapping[str, str]]
+"""Returns our stalled loops, and why."""
+
+Check = Callable[[], str | None]
+"""Returns what is wrong, or None. Called at every probe, so it only uses what is already known."""
+
+
+class Health:
+    """The checks of one process."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+        self._optional: set[str] = set()
+
+    def register(self, name: str, check: Check, *, is_needed: bool = True) -> None:
+        """Show what `check` finds, and make readiness depend on it if `is_needed`."""
+        if name in self._checks:
+            raise ValueError(f"a health check named {name!r} is registered already")
+        self._checks[name] = check
+        if not is_needed:
+            self._optional.add(name)
+
+    def faults(self) -> dict[str, str | None]:
+        """Return the current result of each check on which readiness depends."""
+        needed = (name for name in self._checks if name not in self._optional)
+        return {name: self._checks[name]() for name in needed}
+
+    def notes(self) -> dict[str, str | None]:
+        """Return the current result of the other checks."""
+        return {name: self._checks[name]() for name in sorted(self._optional)}
+
+
+async def run(
+    health: Health,
+    metrics: Metrics,
+    sock: socket.socket,
+    *,
+    stop: asyncio.Event,
+    stalled: Stalled = dict,
+) -> None:
+    """Serve the endpoints until `stop` is set."""
+    answers = app(health, metrics, stalled)
+    await serve(answers, sock, stop=stop, most_connections=MOST_CONNECTIONS)
+
+
+def app(
+    health: Health,
+    metrics: Metrics,
+    stalled: Stalled = dict,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Starlette:
+    """Build the ASGI application; `stalled` is for `/livez`."""
+    written = Written(metrics.registry.exposition, monotonic)
+
+    async def livez(_request: Request) -> Response:
+        return _verdict(stalled())
+
+    async def readyz(_request: Request) -> Response:
+        return _verdict(health.faults(), health.notes())
+
+    async def scrape(_request: Request) -> Response:
+        return Response(written.now(), media_type=registry.CONTENT_TYPE)
+
+    return Starlette(
+        routes=[Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", scrape)]
+    )
+
+
+class Written:
+    """The metrics as text, written out at most once per `EXPOSITION_S`."""
+
+    def __init__(self, write: Callable[[], bytes], monotonic: Callable[[], float]) -> None:
+        self._write = write
+        self._monotonic = monotonic
+        self._text = b""
+        self._stale_at: float | None = None
+
+    def now(self) -> bytes:
+        """Return text that is recent enough."""
+        if self._stale_at is None or self._monotonic() >= self._stale_at:
+            self._text = self._write()
+            self._stale_at = self._monotonic() + EXPOSITION_S
+        return self._text
+
+
+def _verdict(
+    faults: Mapping[str, str | None], notes: Mapping[str, str | None] = MappingProxyType({})
+) -> Response:
+    lines = [
+        f"[{'-' if fault else '+'}] {name}: {fault or 'ok'}\n"
+        for name, fault in {**faults, **notes}.items()
+    ]
+    return PlainTextResponse("".join(lines) or "ok\n", 503 if any(faults.values()) else 200)

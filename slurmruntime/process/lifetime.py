@@ -1,0 +1,175 @@
+"""The lifetime of a process, from start to exit code.
+
+The design is crash-only: a service that ends without being asked to ends the process, and
+Kubernetes starts it again; recovery is a fresh start. SIGTERM or SIGINT ends all services in order
+and within a deadline; a second signal ends the process at once. A service that does not end after
+being cancelled cannot keep the process alive.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import structlog
+import uvloop
+
+from slurmruntime.values.errors import PeerError
+
+_log = structlog.get_logger(__name__)
+
+Main = Callable[[asyncio.Event], Awaitable[None]]
+"""Runs until the event is set."""
+
+DEADLINE_S = 25.0
+"""Less than the 30 s of a pod's default terminationGracePeriodSeconds."""
+
+_UNWINDING_S = 12.0
+"""How long cancelled services may take to end: a server lets pending calls finish for 10 s.
+
+After SIGTERM the kubelet kills us first.
+"""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """Something that runs for the lifetime of the process, such as a server or a watch."""
+
+    name: str
+    run: Main
+
+
+class EndedEarly(Exception):
+    """A service ended by itself."""
+
+
+class StartAfresh(Exception):
+    """A service asks for a new process; nothing went wrong in this one."""
+
+
+def run(main: Main, *, deadline_s: float = DEADLINE_S) -> int:
+    """Run `main` until a signal arrives and return the process's exit code.
+
+    0: it was asked to end and did so in time. 1: it failed, ended without being asked, or did not
+    end in time; the log says which.
+    """
+    gc.freeze()  # exempt modules from full collections, which stop everything
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_supervise(main, deadline_s))
+
+
+def end_at_once(why: str) -> NoReturn:
+    """End the process with exit code 1, whatever still runs; use it if cancelling has failed."""
+    _log.critical("process.failed", error=why)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
+async def run_parts(*parts: Service, stop: asyncio.Event) -> None:
+    """Run services concurrently; at `stop` end them one after another in reverse order.
+
+    So list dependencies first: a server listed after the cache it serves from stops before it.
+
+    Raises:
+        ExceptionGroup: with what a service raised, or `EndedEarly`; notes name the service. The
+            others are cancelled.
+    """
+    stops = [asyncio.Event() for _ in parts]
+    tasks: list[asyncio.Task[None]] = []
+    doom: asyncio.TimerHandle | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part, its_stop in zip(parts, stops, strict=True):
+                tasks.append(group.create_task(_watch(part, its_stop), name=part.name))
+            try:
+                await stop.wait()
+                for task, its_stop in zip(reversed(tasks), reversed(stops), strict=True):
+                    its_stop.set()
+                    await asyncio.wait([task])
+            except asyncio.CancelledError:  # a service has failed, or the deadline has passed
+                loop = asyncio.get_running_loop()
+                doom = loop.call_later(_UNWINDING_S, _end_with, tasks)
+                raise
+    finally:
+        if doom is not None:
+            doom.cancel()
+
+
+def _end_with(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """End the process because some services still run after being cancelled."""
+    failed = [task for task in tasks if task.done() and not task.cancelled() and task.exception()]
+    causes = "; ".join(f"{task.get_name()} failed: {task.exception()!r}" for task in failed)
+    left = ", ".join(task.get_name() for task in tasks if not task.done())
+    end_at_once(
+        f"{causes or 'cancelled'}; these services did not end within {_UNWINDING_S:g} s: {left}"
+    )
+
+
+async def _watch(part: Service, stop: asyncio.Event) -> None:
+    try:
+        await part.run(stop)
+    except Exception as error:
+        error.add_note(f"in the service {part.name!r}")
+        raise
+    if not stop.is_set():
+        raise EndedEarly(f"the service {part.name!r} ended without being asked to")
+
+
+async def _supervise(main: Main, deadline_s: float) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    deadline = asyncio.timeout(None)
+
+    def on_signal(number: signal.Signals) -> None:
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_DFL)  # the next one ends the process, even if it hangs
+        if stop.is_set():
+            signal.raise_signal(number)  # this one came before that
+        _log.info("process.stopping", signal=number.name, deadline_s=deadline_s)
+        deadline.reschedule(loop.time() + deadline_s)
+        stop.set()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        async with deadline:
+            await main(stop)
+    except Exception as error:  # noqa: BLE001  # logged here, as the process is ending
+        if deadline.expired():
+            _log.error("process.stop_timed_out", deadline_s=deadline_s)
+        else:
+            foreseen = _is_foreseen(error)
+            _log.critical(
+                "process.failed",
+                error="; ".join(map(str, _leaves(error))),
+                exc_info=None if foreseen else error,
+            )
+        return 1
+    if not stop.is_set():
+        _log.critical("process.ended_unasked")
+        return 1
+    _log.info("process.stopped")
+    return 0
+
+
+def _is_foreseen(error: Exception) -> bool:
+    """Check whether the message suffices without an alarming stack trace.
+
+    It does if a peer was unavailable, or if a new process is meant to take over.
+    """
+    return all(isinstance(leaf, PeerError | StartAfresh) for leaf in _leaves(error))
+
+
+def _leaves(error: Exception) -> Iterator[Exception]:
+    if not isinstance(error, ExceptionGroup):
+        yield error
+        return
+    for inner in error.exceptions:
+        yield from _leaves(inner)

@@ -1,0 +1,28 @@
+"""What the agent of a node has pinned."""
+
+from slurmruntime.process.metrics.registry import Registry
+
+
+class AgentMetrics:
+    """Pods of one node and their cores."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._pods = registry.gauge(
+            "agent_pods",
+            "Pods of the node by what the agent did with their cores: pinned, or why they may use all processors.",
+            "cores",
+        )
+        self._failures = registry.counter(
+            "agent_failures",
+            "Pods whose processors could not be read or written at a look; tried again.",
+        )
+
+    def looked(self, pods: dict[str, int]) -> None:
+        """Record how many pods have which cores."""
+        self._pods.clear()
+        for cores, count in pods.items():
+            self._pods.labels(cores).set(count)
+
+    def failed(self) -> None:
+        """Record that a pod's processors could not be read or written."""
+        self._failures.inc()

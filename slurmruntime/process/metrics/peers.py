@@ -1,0 +1,72 @@
+"""What we ask of both systems, and how they answer."""
+
+import math
+from collections.abc import Callable
+from datetime import datetime
+
+from slurmruntime.process.metrics.registry import CALL_S, Registry
+
+
+class SlurmMetrics:
+    """Calls of Slurm, and how well we know it."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._slurm_requests = registry.counter(
+            "slurm_requests", "Requests to slurmrestd and slurmctld.", "operation", "outcome"
+        )
+        self._slurm_request_s = registry.histogram(
+            "slurm_request_duration_seconds", "Time until Slurm answered.", CALL_S, "operation"
+        )
+        self._snapshot_age_s = registry.gauge(
+            "snapshot_age_seconds", "Age of the newest complete snapshot of Slurm's jobs."
+        )
+        self._clock_skew_s = registry.gauge(
+            "clock_skew_seconds",
+            "slurmctld's clock minus this machine's, beyond what the response time explains.",
+        )
+        self._token_expires_s = registry.gauge(
+            "slurm_token_expiry_timestamp_seconds",
+            "When the Slurm token ends, Unix time; +Inf: it does not say.",
+        )
+
+    def call(self, operation: str, seconds: float, outcome: str) -> None:
+        """Record a finished request to Slurm; the `on_call` hook of `bridge.slurm`."""
+        self._slurm_requests.labels(operation, outcome).inc()
+        self._slurm_request_s.labels(operation).observe(seconds)
+
+    def watch_snapshot_age(self, age_s: Callable[[], float]) -> None:
+        """Call `age_s` for the age of the newest snapshot of Slurm at every scrape."""
+        self._snapshot_age_s.set_function(age_s)
+
+    def watch_clock(self, skew_s: Callable[[], float]) -> None:
+        """Call `skew_s` for the difference of the clocks at every scrape."""
+        self._clock_skew_s.set_function(skew_s)
+
+    def watch_token(self, expires_at: Callable[[], datetime | None]) -> None:
+        """Call `expires_at` for the end of the Slurm token at every scrape."""
+
+        def timestamp() -> float:
+            ends_at = expires_at()
+            return math.inf if ends_at is None else ends_at.timestamp()
+
+        self._token_expires_s.set_function(timestamp)
+
+
+class KubeMetrics:
+    """Calls of the API server."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._kube_requests = registry.counter(
+            "kube_requests", "Requests to the API server.", "operation", "outcome"
+        )
+        self._kube_request_s = registry.histogram(
+            "kube_request_duration_seconds",
+            "Time until the API server answered.",
+            CALL_S,
+            "operation",
+        )
+
+    def call(self, operation: str, seconds: float, outcome: str) -> None:
+        """Record a finished request to the API server; the `on_call` hook of `bridge.kube`."""
+        self._kube_requests.labels(operation, outcome).inc()
+        self._kube_request_s.labels(operation).observe(seconds)

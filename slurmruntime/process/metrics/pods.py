@@ -1,0 +1,72 @@
+"""Pods of Slurm: decisions, steps and evictions."""
+
+from slurmruntime.process.metrics.registry import WAIT_S, Registry
+
+
+class PodMetrics:
+    """Pods: where they are, how long they took, which were evicted."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._decisions = registry.counter("decisions", "Actions decided on.", "action")
+        self._pods = registry.gauge(
+            "pods", "Pods handled by this leader, by their row of docs/lifecycle.md.", "row"
+        )
+        self._submitted_s = registry.histogram(
+            "pod_submitted_seconds", "From a pod's CREATE to its placeholder's submit.", WAIT_S
+        )
+        self._bound_s = registry.histogram(
+            "pod_bound_seconds", "From a pod's CREATE to its Binding.", WAIT_S
+        )
+        self._step_s = registry.histogram(
+            "step_duration_seconds",
+            "Steps of a pod's life: queue (submit to start in Slurm), pin (start to un-gated), "
+            "room (the part of pin that terminating pods took, from two seconds on), "
+            "complete (last container's end to the report to Slurm).",
+            WAIT_S,
+            "step",
+        )
+        self._evictions = registry.counter(
+            "evictions", "Pods evicted before they had ended, by cause.", "cause"
+        )
+        self._evictions_held_back = registry.gauge(
+            "evictions_held_back", "Pods that the circuit breaker keeps; 0 while it is closed."
+        )
+        self._without_job = registry.gauge(
+            "pods_without_job",
+            "Running pods whose placeholder Slurm has lost, or ended with their node.",
+        )
+
+    def decided(self, action: str) -> None:
+        """Record an action the lifecycle has decided on."""
+        self._decisions.labels(action).inc()
+
+    def moved(self, before: str | None, now: str | None) -> None:
+        """Record that a pod changed its row of the lifecycle; None: it is new, or gone."""
+        if before is not None:
+            self._pods.labels(before).dec()
+        if now is not None:
+            self._pods.labels(now).inc()
+
+    def stepped(self, step: str, seconds: float) -> None:
+        """Record the duration of a step of a pod's life."""
+        self._step_s.labels(step).observe(seconds)
+
+    def evicted(self, cause: str) -> None:
+        """Record that a pod was evicted, or ended at its gate."""
+        self._evictions.labels(cause).inc()
+
+    def evictions_held_back(self, pods: int) -> None:
+        """Record how many evictions the circuit breaker holds back."""
+        self._evictions_held_back.set(pods)
+
+    def without_job(self, pods: int) -> None:
+        """Record how many running pods have lost their placeholder."""
+        self._without_job.set(pods)
+
+    def submitted(self, since_create_s: float) -> None:
+        """Record that a pod's placeholder was submitted."""
+        self._submitted_s.observe(since_create_s)
+
+    def bound(self, since_create_s: float) -> None:
+        """Record that a pod was bound."""
+        self._bound_s.observe(since_create_s)

@@ -1,0 +1,390 @@
+"""Run uvicorn as a task on a bound socket until a stop event, with a TLS context of ours.
+
+It does not touch signals, logging or the process, and does not poll. Bodies are read completely
+before the application is called. Head and body of a response are sent in one write: uvicorn uses
+two, hence two segments (and TLS records), which on a socket without TCP_NODELAY cost every call
+40 ms because Nagle's algorithm waits for a delayed ACK.
+"""
+
+import asyncio
+import contextlib
+import functools
+import itertools
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import Any, cast
+
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from typing_extensions import override
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from slurmruntime.process.accepting import Door
+
+BODY_LIMIT_BYTES = 8 * 2**20
+"""The API server accepts objects of at most 3 MiB
+(<https://github.com/kubernetes/kubernetes/issues/19781>), and a review may contain one twice."""
+
+BODIES_LIMIT_BYTES = 64 * 2**20
+"""Limit on all bodies being received; above it, only small ones are accepted."""
+
+SMALL_BYTES = 64 * 2**10
+"""A review usually has 10 kB, and senders of slow, long bodies must not keep it out."""
+
+HEAD_LIMIT_BYTES = 64 * 2**10
+"""The parser itself has no limit."""
+
+HEADS_LIMIT_BYTES = 8 * 2**20
+"""Limit on all heads being received; above it, only small ones go on."""
+
+SMALL_HEAD_BYTES = 8 * 2**10
+"""The API server's have some 500 bytes."""
+
+MOST_CONNECTIONS = 512
+"""An API server opens one for each review under way, and keeps few: by default it creates 200 objects at once. One costs
+50 KiB with TLS, so all of them cost a tenth of the webhook's memory limit."""
+
+REQUEST_S = 30.0
+"""Time for a head, and for a body, to arrive: the API server's longest wait for a webhook."""
+
+KEEP_ALIVE_S = 120
+"""Longer than the 90 s of Go's clients: the client closes first, so no request meets a closing
+connection."""
+
+
+def bind(address: str) -> socket.socket:
+    """Return a socket bound to `HOST:PORT` or `[::]:PORT`; port 0 lets the system choose.
+
+    Raises:
+        OSError: the address cannot be bound; the message names it.
+    """
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    sock: socket.socket | None = None
+    try:
+        family, kind, proto, _, where = socket.getaddrinfo(
+            host, int(port), type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+        )[0]
+        # asyncio sets TCP_NODELAY only if the socket's protocol is explicitly TCP
+        sock = socket.socket(family, kind, proto)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.bind(where)
+    except OSError as error:
+        if sock:
+            sock.close()
+        raise OSError(error.errno, f"cannot listen on {address}: {error.strerror}") from error
+    return sock
+
+
+async def serve(
+    app: ASGIApp,
+    sock: socket.socket,
+    *,
+    stop: asyncio.Event,
+    tls: ssl.SSLContext | None = None,
+    grace_s: int = 10,
+    most_connections: int = MOST_CONNECTIONS,
+) -> None:
+    """Serve until `stop` is set, let requests finish for up to `grace_s` seconds, close `sock`.
+
+    Beyond `most_connections`, one is closed for each new one, the oldest of those that have not asked anything yet
+    before all others, and never one that is being answered: whoever opens many closes their own, and a probe still gets
+    its response.
+    """
+    config = uvicorn.Config(
+        BodyLimit(app),
+        # uvicorn calls it like the class
+        http=cast(
+            "type[asyncio.Protocol]",
+            functools.partial(OneWriteProtocol, entrance=Entrance(most_connections)),
+        ),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=grace_s,
+    )
+    server = _Server(config, stop, tls)
+    try:
+        await server.serve(sockets=[sock])
+    finally:
+        server.abandon()
+        sock.close()
+
+
+class _Refused(Exception):
+    """A body is rejected before it is complete; has status and text of the response."""
+
+
+class BodyLimit:
+    """Passes complete bodies to `app`.
+
+    Answers 413 to a body that is too long, 408 to one that is too slow, and 503 while too many are
+    being received.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        limit_bytes: int = BODY_LIMIT_BYTES,
+        *,
+        all_limit_bytes: int = BODIES_LIMIT_BYTES,
+        small_bytes: int = SMALL_BYTES,
+    ) -> None:
+        self._app = app
+        self._limit_bytes = limit_bytes
+        self._all_limit_bytes = all_limit_bytes
+        self._small_bytes = small_bytes
+        self._received_bytes = 0
+        """Bytes received of incomplete bodies."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        body = bytearray()
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                if not await self._read(receive, body):
+                    return
+        except TimeoutError:
+            await _refuse(send, 408, f"the body did not arrive within {REQUEST_S:g} s")
+            return
+        except _Refused as refused:
+            await _refuse(send, *refused.args)
+            return
+        finally:
+            self._received_bytes -= len(body)
+        whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
+
+        async def receive_whole() -> Message:
+            nonlocal whole
+            message, whole = whole, None
+            return message or await receive()
+
+        await self._app(scope, receive_whole, send)
+
+    async def _read(self, receive: Receive, body: bytearray) -> bool:
+        """Read the body; return False if the client has disconnected.
+
+        Raises:
+            _Refused: the body is too long, or too many are being received.
+        """
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return False
+            piece = message.get("body", b"")
+            body += piece
+            self._received_bytes += len(piece)
+            more = message.get("more_body", False)
+            if len(body) > self._limit_bytes:
+                raise _Refused(413, f"the body is longer than {self._limit_bytes} bytes")
+            if self._received_bytes > self._all_limit_bytes and len(body) > self._small_bytes:
+                raise _Refused(503, "too many requests are being received")
+        return True
+
+
+async def _refuse(send: Send, status: int, why: str) -> None:
+    text = f"{why}\n".encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(text)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text})
+
+
+class _Server(uvicorn.Server):
+    """Stops at an event, instead of on a signal or a flag that is polled ten times a second."""
+
+    def __init__(
+        self, config: uvicorn.Config, stop: asyncio.Event, tls: ssl.SSLContext | None
+    ) -> None:
+        super().__init__(config)
+        self.servers = []
+        self._stop = stop
+        self._tls = tls
+        self._doors: list[Door] = []
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        for sock in sockets or ():
+            sock.settimeout(0)
+            sock.listen(self.config.backlog)
+            self._doors.append(Door(sock, self._connection, self._tls))
+        self.started = True
+
+    def _connection(self) -> asyncio.Protocol:
+        return self.config.http_protocol_class(  # type: ignore[call-arg]  # one of uvicorn's protocols
+            config=self.config, server_state=self.server_state, app_state={}
+        )
+
+    @override
+    async def main_loop(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            doors = [group.create_task(door.run()) for door in self._doors]
+            await self._stop.wait()
+            for door in doors:
+                door.cancel()
+            for each in tuple(self.server_state.connections):
+                each.shutdown()  # before those that wait for the same event answer
+
+    @override
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def abandon(self) -> None:
+        """Abort open connections: none after an orderly stop, all after a cancellation."""
+        for connection in tuple(self.server_state.connections):
+            connection.transport.abort()
+
+
+class OneWriteProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP/1.1 protocol over a transport that combines writes."""
+
+    def __init__(self, *args: Any, entrance: "Entrance", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._entrance = entrance
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        stream = cast(
+            "asyncio.Transport", transport
+        )  # the loop makes nothing else for a stream socket
+        super().connection_made(_GatheringTransport(stream, self.loop))
+        self._head_bytes = 0
+        self._head_deadline = self.loop.call_later(KEEP_ALIVE_S, self.cut)
+        self._entrance.enter(self)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        """Pass on the data, but cut the connection if the head is too long or too slow."""
+        if not self._head_bytes and not self.is_answering:
+            self._head_deadline.cancel()
+            self._head_deadline = self.loop.call_later(REQUEST_S, self.cut)
+        super().data_received(data)
+        if self.cycle is not None:
+            self._entrance.has_asked(self)
+        if self.is_answering:
+            self._forget_head()
+            self._head_deadline.cancel()
+            return
+        self._head_bytes += len(data)
+        self._entrance.heads_bytes += len(data)
+        too_many = self._entrance.heads_bytes > HEADS_LIMIT_BYTES
+        if self._head_bytes > (SMALL_HEAD_BYTES if too_many else HEAD_LIMIT_BYTES):
+            self.cut()
+
+    def _forget_head(self) -> None:
+        self._entrance.heads_bytes -= self._head_bytes
+        self._head_bytes = 0
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._entrance.leave(self)
+        self._forget_head()
+        self._head_deadline.cancel()
+        super().connection_lost(exc)
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a head is complete and its response is not."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def cut(self) -> None:
+        """Close the connection at once."""
+        self.transport.abort()
+
+
+class Entrance:
+    """The open connections of one server, oldest first, and how many there may be."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._silent: dict[OneWriteProtocol, None] = {}
+        """Those that have not asked anything yet."""
+        self._known: dict[OneWriteProtocol, None] = {}
+        self.heads_bytes = 0
+        """Of all heads that are being received."""
+
+    def enter(self, connection: OneWriteProtocol) -> None:
+        """Note a new connection; close one if there are too many."""
+        self._silent[connection] = None
+        if len(self._silent) + len(self._known) > self._most:
+            dispensable = self._dispensable()
+            self.leave(dispensable)
+            dispensable.cut()
+
+    def has_asked(self, connection: OneWriteProtocol) -> None:
+        """Note that a connection has sent a whole head."""
+        if self._silent.pop(connection, connection) is None:
+            self._known[connection] = None
+
+    def leave(self, connection: OneWriteProtocol) -> None:
+        """Note that a connection is closed."""
+        self._silent.pop(connection, None)
+        self._known.pop(connection, None)
+
+    def _dispensable(self) -> OneWriteProtocol:
+        oldest, *others = itertools.islice(self._silent, 2)  # the newest is among them
+        if others:
+            return oldest
+        return next((each for each in self._known if not each.is_answering), oldest)
+
+
+class _GatheringTransport(asyncio.Transport):
+    """Combines all writes of one loop iteration into one."""
+
+    def __init__(self, inner: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._inner = inner
+        self._loop = loop
+        self._gathered: list[bytes] = []
+
+    @override
+    def write(self, data: Any) -> None:
+        if not self._gathered:
+            self._loop.call_soon(self._flush)
+        self._gathered.append(data)
+
+    def _flush(self) -> None:
+        data = b"".join(self._gathered)
+        self._gathered.clear()
+        if data and not self._inner.is_closing():
+            self._inner.write(data)
+
+    @override
+    def close(self) -> None:
+        self._flush()
+        self._inner.close()
+
+    @override
+    def abort(self) -> None:
+        self._gathered.clear()
+        self._inner.abort()
+
+    @override
+    def is_closing(self) -> bool:
+        return self._inner.is_closing()
+
+    @override
+    def pause_reading(self) -> None:
+        self._inner.pause_reading()
+
+    @override
+    def resume_reading(self) -> None:
+        self._inner.resume_reading()
+
+    @override
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._inner.get_extra_info(name, default)

@@ -1,0 +1,1 @@
+"""Where settings are read from, their types, and the sections that every program has."""

@@ -1,0 +1,1 @@
+"""A client of slurmrestd for controllers: where it is, its errors, its records."""

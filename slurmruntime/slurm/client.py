@@ -1,0 +1,259 @@
+"""The client shared by this package: slurm-client with the bridge's labels, errors and token.
+
+Connections, fail-over, API versions and what an answer means are `slurmclient`'s. This module turns
+its errors into the bridge's, and reports calls under the bridge's names.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Protocol, Self, TypeVar
+
+import msgspec
+
+import slurmclient
+from slurmclient import Dialect, Tls, TokenFile
+from slurmclient.api.operation import Value
+from slurmclient.calls import answers
+from slurmclient.calls.caller import Caller
+from slurmclient.transport.exchange import NOT_MODIFIED
+from slurmclient.transport.failover import Sender, Transport
+from slurmclient.transport.tokens import TokenSource
+from slurmclient.wire.reading import Answer
+from slurmclient.wire.splitting import Splitter
+from slurmruntime.slurm.errors import Malformed, SlurmError, Unavailable, translated, translating
+
+VERSIONS: Final = (45, 44, 43)
+"""The API versions ("data parsers") we support, newest first: Slurm 26.05, 25.11 and 25.05."""
+
+OnCall = Callable[[str, float, str], None]
+"""Called after every call with its operation (`job.submit`), its duration in seconds and its
+outcome (`ok`, an error's `outcome`, `cancelled`)."""
+
+A = TypeVar("A", bound=Answer)
+
+_PIECE: Final = 64 * 2**10
+"""Bytes of a list that are read at a time, in some milliseconds."""
+_OBJECTS: Final = 200
+"""Of a list, at a time."""
+_LONGEST_OBJECT: Final = 2**20
+_LISTING_S: Final = 20.0
+
+
+class ExpiringToken(TokenSource, Protocol):
+    """A source of tokens that knows when the current one ends."""
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it ends; None if that is not known, or there is no token."""
+        ...
+
+
+LONGEST_ANSWER_BYTES = 64 * 2**20
+"""Of one answer: the states of a million jobs, or 40 000 nodes. Reading it takes several times as much memory, and the
+chart's limit of the leaders is 1 GiB."""
+
+
+class SlurmClient:
+    """Client of slurmrestd, or of several for the same Slurm.
+
+    It retries only after a rejected token, and reads once if a connection breaks; whether anything
+    else may be retried is for the caller to decide.
+    """
+
+    def __init__(
+        self, transport: Sender, *, token: ExpiringToken, connections: int, on_call: OnCall
+    ) -> None:
+        self.token = token
+        """The token, for callers that talk to slurmctld directly."""
+        self._on_call = on_call
+        self._caller = Caller(
+            transport,
+            connections=connections,
+            attempts=1,
+            observe=self.observed,
+            versions=VERSIONS,
+            resends=True,
+        )
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        urls: str | Sequence[str],
+        *,
+        token_file: Path | str,
+        tls: Tls | None = None,
+        connections: int = 8,
+        request_timeout_s: float = 10,
+        on_call: OnCall = lambda _operation, _seconds, _outcome: None,
+    ) -> AsyncIterator[Self]:
+        """Open a connection pool; nothing is sent before the first call, so Slurm may be down.
+
+        Args:
+            urls: Of slurmrestd, without a path: `http://slurmrestd:6820`; several for fail-over.
+            token_file: Holds a JWT of root or SlurmUser.
+            tls: For an https URL; by default the system's CAs are trusted and no client certificate
+                is presented.
+            connections: Maximum number of concurrent calls; further calls wait. slurmrestd has 124
+                connections for all its clients and never closes an idle one.
+            request_timeout_s: For one call, without that wait.
+            on_call: Called after every call.
+
+        Raises:
+            Unavailable: a URL is none.
+        """
+        token = TokenFile(token_file)
+        try:
+            transport = Transport(
+                (urls,) if isinstance(urls, str) else urls,
+                token,
+                tls,
+                connections=connections,
+                timeout_s=request_timeout_s,
+                user_agent="slurm-bridge",
+                most_bytes=LONGEST_ANSWER_BYTES,
+            )
+        except ValueError as error:
+            raise Unavailable("connect", f"cannot reach slurmrestd: {error}") from error
+        try:
+            yield cls(transport, token=token, connections=connections, on_call=on_call)
+        finally:
+            await transport.close()
+
+    async def call(
+        self,
+        label: str,
+        operation: str,
+        path: Mapping[str, str | int] | None = None,
+        *,
+        answer: type[A],
+        query: Mapping[str, Value] | None = None,
+        body: object = None,
+        user: str = "",
+        is_repeatable: bool = False,
+    ) -> A:
+        """Call slurmrestd and return the response if its status is 200 and it has no `errors`.
+
+        Args:
+            label: For metrics and messages: `job.submit`.
+            operation: By slurmrestd's name: `slurm_post_job_submit`.
+            path: The parameters of its path.
+            answer: Type to decode the body as.
+            query: The parameters of its query; a list repeats one.
+            body: Sent as JSON.
+            user: User to impersonate, by name or uid; "": the token's own user.
+            is_repeatable: Send a change again at once if the connection breaks: twice is once.
+
+        Raises:
+            SlurmError: classified by `slurmruntime.slurm.errors`.
+        """
+        found = await self._caller.perform(
+            operation,
+            path,
+            query,
+            None if body is None else msgspec.json.encode(body),
+            read=lambda received: answers.checked(operation, received, answer),
+            user=user,
+            label=label,
+            is_repeatable=is_repeatable,
+        )
+        if found is None:
+            raise Malformed(label, "the response says only that nothing has changed", status=304)
+        return found
+
+    async def call_if_changed(
+        self, label: str, operation: str, *, since: int, answer: type[A]
+    ) -> A | None:
+        """Read what has changed since a time of slurmctld's clock, in seconds; None if nothing has.
+
+        Otherwise like `call`.
+        """
+        return await self._caller.perform(
+            operation,
+            query={"update_time": since},
+            read=lambda received: answers.checked(operation, received, answer),
+            label=label,
+        )
+
+    async def each_of(
+        self,
+        label: str,
+        operation: str,
+        key: str,
+        *,
+        take: Callable[[bytes], None],
+        answer: type[A],
+        most_bytes: int,
+        since: int | None = None,
+    ) -> A | None:
+        """Read a long list in slices: `take` gets the objects one by one, and others have their turn in between.
+
+        Args:
+            label: As in `call`.
+            operation: As in `call`.
+            key: The list's name in the answer.
+            take: Called with each object; raises SlurmError to stop.
+            answer: The type of what surrounds the list.
+            most_bytes: Of the whole answer.
+            since: As in `call_if_changed`; None for the whole list.
+
+        Returns:
+            What surrounds the list; None if nothing has changed.
+
+        Raises:
+            SlurmError: classified by `slurmruntime.slurm.errors`.
+        """
+        query: dict[str, Value] = {} if since is None else {"update_time": since}
+        splitter = Splitter(operation, key, longest=_LONGEST_OBJECT)
+        length = 0
+        try:
+            async with (
+                asyncio.timeout(_LISTING_S),
+                self._caller.stream(operation, query, label=label) as response,
+            ):
+                if response.status == NOT_MODIFIED:
+                    return None
+                async for piece in response.content.iter_chunked(_PIECE):
+                    length += len(piece)
+                    if length > most_bytes:
+                        raise Malformed(label, f"expected at most {most_bytes} bytes, got more")
+                    for number, found in enumerate(splitter.feed(piece)):
+                        if number % _OBJECTS == 0:
+                            await asyncio.sleep(0)
+                        take(found)
+                return answers.checked(operation, splitter.around, answer)
+        except TimeoutError:
+            raise Unavailable(label, f"its list did not end within {_LISTING_S:g} s") from None
+
+    @contextmanager
+    def observed(self, label: str) -> Iterator[None]:
+        """Report duration and outcome of the block to `on_call`; translate its errors."""
+        began = time.perf_counter()  # uvloop's own clock has a resolution of 1 ms
+        outcome = "cancelled"
+        try:
+            yield
+            outcome = "ok"
+        except slurmclient.SlurmError as error:
+            ours = translated(label, error)
+            outcome = ours.outcome
+            raise ours from error
+        except SlurmError as error:
+            outcome = error.outcome
+            raise
+        finally:
+            self._on_call(label, time.perf_counter() - began, outcome)
+
+    async def dialect(self) -> Dialect:
+        """Return the server's dialect, negotiated at the first successful call and then cached.
+
+        Raises:
+            TooOld: the server offers no API version we support.
+            Unauthorized: it does not accept our token.
+            Unavailable: it did not respond, or its response was malformed.
+        """
+        with translating("ping"):
+            return await self._caller.dialect()

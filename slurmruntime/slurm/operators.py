@@ -1,0 +1,26 @@
+"""Read who may do everything in Slurm, so that no pod's job becomes theirs."""
+
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError, TooOld
+
+_NOT_FOUND = 404
+"""Releases before 26.05 do not have the path."""
+
+
+async def slurm_user(client: SlurmClient) -> frozenset[str]:
+    """Return SlurmUser's name and uid; none if slurmrestd cannot tell (before 26.05).
+
+    Raises:
+        SlurmError: it could not be read.
+    """
+    try:
+        answer = await client.call("conf", "slurm_get_conf", answer=wire.Configuration)
+    except TooOld:
+        return frozenset()
+    except SlurmError as error:
+        if error.status == _NOT_FOUND:
+            return frozenset()
+        raise
+    conf = answer.slurm_conf
+    return frozenset({conf.slurm_user, str(conf.slurm_user_id)} if conf.slurm_user else ())

@@ -1,0 +1,118 @@
+"""Read the records of one job: one, each component of a heterogeneous job, or each task of an array.
+
+Here, and nowhere else, a job is verified to be the one that was meant. Its path has its id, as no path
+takes a sluid before Slurm 26.05; ids are reused after a crash of slurmctld, so the sluid that is known
+is compared with that of the record.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Decoded, Unreadable
+from slurmruntime.slurm import wire
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import Malformed, NotFound
+from slurmruntime.values.ids import JobId, Sluid
+
+_TAKES_SLUIDS: Final = 45
+"""The first API version of which every slurmrestd takes a sluid in a path: v0.0.45."""
+
+_SUMMARY: Final = {"flags": "ALL"}
+"""SHOW_ALL omits the detail."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """One record of an answer."""
+
+    raw: bytes
+    decoded: Decoded[wire.Job]
+
+
+async def read(
+    client: SlurmClient,
+    id_: JobId,
+    *,
+    sluid: Sluid | None = None,
+    detail: bool = False,
+    alone: Sluid | None = None,
+) -> list[JobRecord]:
+    """Return the job's records: one, each component of a heterogeneous job, each task of an array.
+
+    Args:
+        client: slurmrestd.
+        id_: the job.
+        sluid: the sluid it must have; None for any.
+        detail: with what it has of each core, up to 300 kB, which is needed only if tasks share nodes.
+        alone: the sluid of a record of an array: by its id all tasks are returned, by this, where
+            slurmrestd takes it, the record alone.
+
+    Raises:
+        NotFound: there is no such job (any more), or its id belongs to another one by now.
+        SlurmError: it could not be read.
+    """
+    by_sluid = alone is not None and (await client.dialect()).version >= _TAKES_SLUIDS
+    answer = await client.call(
+        "job.get",
+        "slurm_get_job",
+        {"job_id": alone if by_sluid and alone else id_},
+        query={} if detail else _SUMMARY,
+        answer=wire.Jobs,
+    )
+    raws = [bytes(raw) for raw in answer.jobs or ()]
+    _compare(id_, sluid, raws)
+    found: list[JobRecord] = []
+    for raw in raws:
+        read = reading.lenient(raw, wire.Job, is_null_odd=True)
+        if isinstance(read, Unreadable):
+            raise Malformed("job.get", f"job {id_}: {read.why}")
+        found.append(JobRecord(raw, read))
+    return found
+
+
+async def verify(client: SlurmClient, id_: JobId, sluid: Sluid) -> None:
+    """Make sure that an id is still that job's, even if the rest of its record cannot be decoded.
+
+    Raises:
+        NotFound: there is no such job (any more), or its id belongs to another one by now.
+        SlurmError: it could not be read.
+    """
+    answer = await client.call(
+        "job.get", "slurm_get_job", {"job_id": id_}, query=_SUMMARY, answer=wire.Jobs
+    )
+    _compare(id_, sluid, map(bytes, answer.jobs or ()))
+
+
+def of(id_: JobId, records: Sequence[JobRecord]) -> Decoded[wire.Job]:
+    """Return the record of the job itself."""
+    for each in records:  # the response for a het leader includes its components
+        if each.decoded.value.job_id == id_:
+            return each.decoded
+    # Not `NotFound`, for which Slurm sends 404 and on which pods are given up.
+    raise Malformed("job.get", f"the response does not contain job {id_}")
+
+
+def components(id_: JobId, records: Sequence[JobRecord]) -> list[Decoded[wire.Job]]:
+    """Return the job, followed by the further components in order if it leads any."""
+    own = of(id_, records)
+    others = [
+        each.decoded
+        for each in records
+        if each.decoded.value.het_job_id.positive == own.value.job_id and each.decoded is not own
+    ]
+    others.sort(key=lambda component: component.value.het_job_offset.number)
+    return [own, *others]
+
+
+def _compare(id_: JobId, sluid: Sluid | None, raws: Iterable[bytes]) -> None:
+    """Raise `NotFound` if the record with this id has another sluid; v0.0.43 has none."""
+    if sluid is None:
+        return
+    for raw in raws:
+        read = reading.lenient(raw, wire.JobName)
+        if isinstance(read, Unreadable) or read.value.job_id != id_:
+            continue
+        if read.value.step_id.sluid not in ("", sluid):
+            raise NotFound("job.get", f"job {id_} is another job by now: {sluid} is gone")

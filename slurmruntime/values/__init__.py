@@ -1,0 +1,1 @@
+"""Plain values and rules that everything uses: ids, names, faults, quantities."""
