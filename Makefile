@@ -1,7 +1,7 @@
 # Everything that developers and CI run. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := agent bridge webhook extender controllers leader jobs cluster slurmcli slurmruntime sandbox benchmarks client exporter deploy docs tests
+SOURCES := agent bridge webhook extender controllers leader slurmjobs slurmoperator slurmcli slurmruntime sandbox benchmarks client exporter deploy docs tests
 
 .PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices soak-operator bench bench-table bench-scale fmt docs site manifests lock image slurm-images release clean
 
@@ -29,8 +29,8 @@ test: venv
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
-MUTANTS := $(addsuffix /test_mutants.py,properties jobs/lifecycle cluster/workers)
-FAST := $(addprefix tests/,architecture cluster/configuration cluster/controlplane cluster/keys cluster/nodesets cluster/objects cluster/rendering cluster/workers containers controllers docs domain escrow extender jobs/script jobs/request jobs/admission jobs/identity jobs/controller jobs/lifecycle jobs/sylabs leading process properties reconcile settings)
+MUTANTS := $(addsuffix /test_mutants.py,properties slurmjobs/lifecycle slurmoperator/workers)
+FAST := $(addprefix tests/,architecture slurmoperator/configuration slurmoperator/daemons slurmoperator/keys slurmoperator/nodesets slurmoperator/objects slurmoperator/rendering slurmoperator/workers containers controllers docs domain escrow extender slurmjobs/script slurmjobs/request slurmjobs/admission slurmjobs/identity slurmjobs/reconcile slurmjobs/lifecycle slurmjobs/sylabs leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal $(addprefix --ignore tests/,$(MUTANTS)) $(FAST) $(PYTEST_ARGS)
 

@@ -31,16 +31,16 @@ from rich.console import Console
 from benchmarks import figures
 from benchmarks.figures import Figure
 from benchmarks.meter import cpu_s, peak_memory_mib
-from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
-from cluster.objects.controller import ControllerObject
-from cluster.objects.definitions import definitions
-from cluster.objects.nodeset import NodeSetObject
-from cluster.rendering.node_sets.worker import worker_pod
-from cluster.rendering.site import ControlSite, SlurmImages
 from sandbox import ports
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from slurmclient.fake import FakeSlurm
+from slurmoperator.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
+from slurmoperator.objects.controller import ControllerObject
+from slurmoperator.objects.definitions import definitions
+from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.rendering.node_sets.worker import worker_pod
+from slurmoperator.rendering.site import ControlSite, SlurmImages
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.watch import Reflector
@@ -177,7 +177,7 @@ class WorkersBench:
         }
         file = self._folder / "operator.yaml"
         file.write_text(yaml.safe_dump(settings))
-        command = (sys.executable, "-m", "cluster", "--config", str(file))
+        command = (sys.executable, "-m", "slurmoperator", "--config", str(file))
         with (self._folder / "operator.log").open("ab") as log:
             process = subprocess.Popen(command, env=dict(os.environ), stdout=log, stderr=log)
         try:

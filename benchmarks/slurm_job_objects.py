@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.objects.slurmjob import API_VERSION, KIND
+from slurmjobs.objects.slurmjob import API_VERSION, KIND
 
 
 def path(namespace: str) -> str:

@@ -27,11 +27,11 @@ from rich.table import Table
 from benchmarks import slurm_job_objects
 from benchmarks.meter import SERVICES, Meter, cpu_s
 from bridge.slurm import jobs as slurm_jobs
-from jobs.controller import resource
-from jobs.objects.slurmjob import OURS, SlurmJobObject
 from sandbox import nss
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmjobs.objects.slurmjob import OURS, SlurmJobObject
+from slurmjobs.reconcile import resource
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.watch import Reflector

@@ -44,7 +44,7 @@ from slurmruntime.process.lifetime import Service
 from slurmruntime.values.ids import SlurmNode
 
 if TYPE_CHECKING:
-    from jobs.controller.assembly import SlurmJobs
+    from slurmjobs.reconcile.assembly import SlurmJobs
 
 
 def main() -> int:
@@ -84,7 +84,7 @@ def slurm_jobs_of(program: Program, policy: PolicyFile, mirror: Mirror) -> "Slur
     """Return what serves SlurmJobs; None if the setting is off."""
     if not program.settings.slurm_jobs.enabled:
         return None
-    from jobs.controller.assembly import SlurmJobs  # noqa: PLC0415  # 60 ms that few need
+    from slurmjobs.reconcile.assembly import SlurmJobs  # noqa: PLC0415  # 60 ms that few need
 
     return SlurmJobs(program, policy, mirror.pods)
 

@@ -20,11 +20,11 @@ from typing import Any
 import yaml
 
 from bridge.domain.workloads import kinds
-from cluster.objects import definitions as cluster_definitions
 from deploy.operator_rights import common, serving
-from jobs.objects.definition import definition
-from jobs.sylabs.definition import definitions
 from sandbox import assets
+from slurmjobs.objects.definition import definition
+from slurmjobs.sylabs.definition import definitions
+from slurmoperator.objects import definitions as cluster_definitions
 from slurmruntime.values import names
 
 DEPLOY = Path(__file__).parent
@@ -78,13 +78,13 @@ def chart_values(text: str) -> str:
 
 def slurm_job() -> str:
     """Return the definition of SlurmJob."""
-    return f"# Generated from the types in jobs/objects: make manifests\n{_kept(definition())}"
+    return f"# Generated from the types in slurmjobs/objects: make manifests\n{_kept(definition())}"
 
 
 def sylabs() -> str:
     """Return the definitions of Sylabs' kinds."""
     texts = "---\n".join(map(_kept, definitions()))
-    return f"# Generated from the types in jobs/sylabs: make manifests\n{texts}"
+    return f"# Generated from the types in slurmjobs/sylabs: make manifests\n{texts}"
 
 
 def _kept(made: dict[str, Any]) -> str:
@@ -96,7 +96,7 @@ def _kept(made: dict[str, Any]) -> str:
 
 def cluster_kinds() -> dict[Path, str]:
     """Return the definitions of slurm-operator's kinds, by file."""
-    head = "# Generated from the types in cluster/objects: make manifests\n"
+    head = "# Generated from the types in slurmoperator/objects: make manifests\n"
     return {
         CLUSTER_KINDS / f"{each['metadata']['name']}.yaml": head + _kept(each)
         for each in cluster_definitions.definitions()

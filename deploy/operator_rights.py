@@ -8,10 +8,10 @@ Secrets have no names here: those with keys are named by the objects, and RBAC c
 from collections.abc import Sequence
 from typing import Any, Final
 
-from cluster.controlplane.part import PART_KINDS
-from cluster.controlplane.workload import WORKLOADS
-from cluster.objects.own import slurm_cluster
-from cluster.objects.parts import GROUP
+from slurmoperator.daemons.part import PART_KINDS
+from slurmoperator.daemons.workload import WORKLOADS
+from slurmoperator.objects.own import slurm_cluster
+from slurmoperator.objects.parts import GROUP
 from slurmruntime.kube.apply.writes import PLURALS
 
 NAME: Final = "slurm-bridge-operator"

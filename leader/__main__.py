@@ -22,7 +22,7 @@ from slurmruntime.process import lifetime, logging
 from slurmruntime.process.lifetime import Service
 
 if TYPE_CHECKING:
-    from jobs.controller.assembly import SlurmJobs
+    from slurmjobs.reconcile.assembly import SlurmJobs
 
 NAME = "leader"
 SIDES = ("extender", "controllers")

@@ -11,13 +11,13 @@ from rich.text import Text
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Finding, Severity
-from cluster.diagnosis import checks
 from slurmcli import access, examine_slurm, output, resolving
 from slurmcli.access import Access
 from slurmcli.clusters import operator
 from slurmcli.examine_kube import KubeExaminer
 from slurmcli.line.options import FormatOption, ReleaseNamespace, Way
 from slurmcli.output import Format
+from slurmoperator.diagnosis import checks
 from slurmruntime.values import names
 
 FAULTY = 2

@@ -97,7 +97,7 @@ async def _perhaps_of_job(opened: Access, namespace: str, name: str) -> Diagnosi
 
 
 async def _ask_of_job(opened: Access, namespace: str, name: str) -> Diagnosis:
-    from jobs.lifecycle import why as of_job  # noqa: PLC0415  # 60 ms that pods do not need
+    from slurmjobs.lifecycle import why as of_job  # noqa: PLC0415  # 60 ms that pods do not need
 
     job = await job_named(opened.kube, namespace, name)
     now = datetime.now(UTC)  # noqa: TID251  # a person runs a command now

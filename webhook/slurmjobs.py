@@ -1,4 +1,4 @@
-"""Reviews of SlurmJobs, and of what becomes one: `jobs.admission`, to and from the admission API."""
+"""Reviews of SlurmJobs, and of what becomes one: `slurmjobs.admission`, to and from the admission API."""
 
 from collections.abc import Callable, Iterator
 from datetime import tzinfo
@@ -8,12 +8,12 @@ import msgspec
 
 from bridge.domain.request.rules import Policy
 from bridge.settings.sylabs import SylabsSection
-from jobs.admission import foreign
-from jobs.admission import review as admission
-from jobs.objects import slurmjob
-from jobs.objects.slurmjob import JobResource
-from jobs.sylabs.job import KINDS, SylabsResource, TranslatedJob
-from jobs.sylabs.site import SylabsSite
+from slurmjobs.admission import foreign
+from slurmjobs.admission import review as admission
+from slurmjobs.objects import slurmjob
+from slurmjobs.objects.slurmjob import JobResource
+from slurmjobs.sylabs.job import KINDS, SylabsResource, TranslatedJob
+from slurmjobs.sylabs.site import SylabsSite
 from slurmruntime.process.clock import Clock
 from webhook import wire
 from webhook.reviewing import Reviewed

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("integration", "chart", "cluster", "webhook", "fuzz")
+FOLDERS = ("integration", "chart", "slurmoperator", "webhook", "fuzz")
 """Of `tests`, in the order of the list: what an ordinary user can try comes first."""
 
 _MARK, _END = "<!-- attacks -->\n", "<!-- end -->"

@@ -2,16 +2,16 @@
 
 import sys
 
-from cluster.workers import table
-from cluster.workers.table import WorkerColumn, WorkerRow
 from docs.generate import markdown
+from slurmoperator.workers import table
+from slurmoperator.workers.table import WorkerColumn, WorkerRow
 
 _INTRODUCTION = """\
 # The lifecycle of a worker
 
 <!-- Generated: python -m docs.generate.nodeset_lifecycle > docs/nodeset-lifecycle.md -->
 
-One pure function decides what to do for a worker of a NodeSet: `cluster.workers.table.decide(facts, policy)`. The controller of NodeSets carries out what it says ([operator.md](operator.md)).
+One pure function decides what to do for a worker of a NodeSet: `slurmoperator.workers.table.decide(facts, policy)`. The controller of NodeSets carries out what it says ([operator.md](operator.md)).
 It remembers nothing. Each time, it looks up a cell of the table below: the row is what the pod *is* and whether it is wanted,
 the column is what Slurm *surely says* of its node.
 """
@@ -41,7 +41,7 @@ A worker that we wrote to a moment ago is not surely known until the next readin
 Workers with another template than their NodeSet's go as if they were too many, and their successors have their numbers. What never started goes at once. Of the others, no more are under way
 than may be away: a worker counts from its drain until its successor is ready and in service in Slurm. So does one that is missing, not ready, down, drained by anybody, or of which nothing is
 known. Workers that are away anyway go first, those on cordoned Kubernetes nodes last of these; then workers that serve, in the order above.
-A worker that was drained for its template is not exchanged for another one. The decision is `cluster.workers.updating.to_replace`.
+A worker that was drained for its template is not exchanged for another one. The decision is `slurmoperator.workers.updating.to_replace`.
 """
 
 _ROWS = {

@@ -3,15 +3,15 @@
 import sys
 from collections.abc import Iterable
 
-from cluster.configuration.differences import DIFFERENCES, Difference
-from cluster.configuration.parameters import (
+from docs.generate import markdown
+from slurmoperator.configuration.differences import DIFFERENCES, Difference
+from slurmoperator.configuration.parameters import (
     COSTS_ONLY_JOBS,
     REFUSED_LIVE,
     SLURM_CONF,
     ChangeTakes,
 )
-from cluster.rendering.differences import BODY_DIFFERENCES
-from docs.generate import markdown
+from slurmoperator.rendering.differences import BODY_DIFFERENCES
 
 BEGIN = "<!-- begin generated: python -m docs.generate.operator -->\n"
 END = "<!-- end generated -->\n"

@@ -4,15 +4,15 @@ import sys
 
 from bridge.domain.model.jobs import JobEnd
 from docs.generate import markdown
-from jobs.lifecycle import outcome, table
-from jobs.lifecycle.table import JobColumn, JobRow
+from slurmjobs.lifecycle import outcome, table
+from slurmjobs.lifecycle.table import JobColumn, JobRow
 
 _INTRODUCTION = """\
 # The lifecycle of a SlurmJob
 
 <!-- Generated: python -m docs.generate.slurmjob_lifecycle > docs/slurmjob-lifecycle.md -->
 
-One pure function decides what to do for a SlurmJob: `jobs.lifecycle.table.decide(facts, policy)`.
+One pure function decides what to do for a SlurmJob: `slurmjobs.lifecycle.table.decide(facts, policy)`.
 It remembers nothing. Each time, it looks up a cell of the table below: the row is what the object *is*,
 the column is what Slurm *surely knows* of the job of its present attempt.
 The same facts give the same answer, so it does not matter what was missed, lost or restarted in between.

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from jobs.request.description import SINCE
-from jobs.request.unlike import ELSEWHERE, UNLIKE
-from jobs.script.getopt import Takes
-from jobs.script.options import OPTIONS, SbatchOption, Treatment
+from slurmjobs.request.description import SINCE
+from slurmjobs.request.unlike import ELSEWHERE, UNLIKE
+from slurmjobs.script.getopt import Takes
+from slurmjobs.script.options import OPTIONS, SbatchOption, Treatment
 
 _INTRODUCTION = """\
 # Batch scripts

@@ -80,7 +80,7 @@ def parts(instance: Instance) -> tuple[Part, ...]:
             name=_NAME,
             argv=(
                 *names.with_hosts(hosts),
-                *(sys.executable, "-m", "cluster", "--config", str(folder / "config.yaml")),
+                *(sys.executable, "-m", "slurmoperator", "--config", str(folder / "config.yaml")),
             ),
             env=environment,
             identity=identity.caller(),

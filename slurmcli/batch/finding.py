@@ -8,7 +8,7 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
-    from jobs.objects.slurmjob import JobResource, SlurmJobObject
+    from slurmjobs.objects.slurmjob import JobResource, SlurmJobObject
 
 
 async def job_named(kube: KubeClient, namespace: str, name: str) -> "SlurmJobObject":
@@ -18,8 +18,8 @@ async def job_named(kube: KubeClient, namespace: str, name: str) -> "SlurmJobObj
         BadOperand: none of ours has the name, and several of theirs have.
         KubeError: there is none, or it cannot be read.
     """
-    from jobs.controller import resource  # noqa: PLC0415  # 60 ms that other commands do not need
-    from jobs.objects import slurmjob  # noqa: PLC0415  # likewise
+    from slurmjobs.objects import slurmjob  # noqa: PLC0415  # likewise
+    from slurmjobs.reconcile import resource  # noqa: PLC0415  # 60 ms that other commands do not need
 
     try:
         return await resource.get(kube, slurmjob.OURS, namespace, name)
@@ -35,8 +35,8 @@ async def job_named(kube: KubeClient, namespace: str, name: str) -> "SlurmJobObj
 
 
 def _theirs() -> "list[JobResource]":
-    from jobs.sylabs.job import KINDS, SylabsResource  # noqa: PLC0415  # as above
-    from jobs.sylabs.site import SylabsSite  # noqa: PLC0415  # as above
+    from slurmjobs.sylabs.job import KINDS, SylabsResource  # noqa: PLC0415  # as above
+    from slurmjobs.sylabs.site import SylabsSite  # noqa: PLC0415  # as above
 
     return [SylabsResource(kind, SylabsSite()) for kind in KINDS]
 
@@ -44,7 +44,7 @@ def _theirs() -> "list[JobResource]":
 async def _perhaps(
     kube: KubeClient, of: "JobResource", namespace: str, name: str
 ) -> "SlurmJobObject | None":
-    from jobs.controller import resource  # noqa: PLC0415  # as above
+    from slurmjobs.reconcile import resource  # noqa: PLC0415  # as above
 
     try:
         return await resource.get(kube, of, namespace, name)

@@ -14,7 +14,7 @@ from slurmruntime.kube.errors import NotFound
 from slurmruntime.values import names
 
 if TYPE_CHECKING:
-    from jobs.objects.slurmjob import SlurmJobObject
+    from slurmjobs.objects.slurmjob import SlurmJobObject
 
 _ABSENT = 1
 
@@ -47,7 +47,7 @@ def command(
 
 
 async def _find(access: Access, namespace: str, name: str) -> _Found:
-    from jobs.companions import pod  # noqa: PLC0415  # 60 ms that other commands do not need
+    from slurmjobs.companions import pod  # noqa: PLC0415  # 60 ms that other commands do not need
 
     try:
         job = await job_named(access.kube, namespace, name)
@@ -65,9 +65,9 @@ async def _find(access: Access, namespace: str, name: str) -> _Found:
 
 def why_not(job: "SlurmJobObject") -> str:
     """Say why no pod prints the job's output, where it lies, and what helps."""
-    from jobs.companions import due  # noqa: PLC0415  # as above
-    from jobs.lifecycle import outcome  # noqa: PLC0415  # likewise
-    from jobs.objects import slurmjob  # noqa: PLC0415  # likewise
+    from slurmjobs.companions import due  # noqa: PLC0415  # as above
+    from slurmjobs.lifecycle import outcome  # noqa: PLC0415  # likewise
+    from slurmjobs.objects import slurmjob  # noqa: PLC0415  # likewise
 
     said = job.status.outputs
     files = " and ".join(dict.fromkeys(filter(None, (said.stdout, said.stderr)))) if said else ""

@@ -22,7 +22,7 @@ from slurmruntime.kube.objects import Objects
 from slurmruntime.values.faults import Fault
 
 if TYPE_CHECKING:
-    from jobs.request.build import BatchRequest
+    from slurmjobs.request.build import BatchRequest
 
 _REFUSED = 2
 """Exit code: nothing is wrong with the cluster, but with what was asked of it."""
@@ -117,9 +117,9 @@ def _read(
     script: str, called: str, fields: Mapping[str, str | bool], variables: Mapping[str, str]
 ) -> tuple[str, "BatchRequest"]:
     """Return the script and the job it would be; say what is wrong with it, and end, if it is."""
-    from jobs.request.build import build  # noqa: PLC0415  # 60 ms that other commands do not need
-    from jobs.request.origin import ScriptOrigin  # noqa: PLC0415  # likewise
-    from jobs.script import body  # noqa: PLC0415  # likewise
+    from slurmjobs.request.build import build  # noqa: PLC0415  # 60 ms that other commands do not need
+    from slurmjobs.request.origin import ScriptOrigin  # noqa: PLC0415  # likewise
+    from slurmjobs.script import body  # noqa: PLC0415  # likewise
 
     text, undecodable = body.decoded(_content(script, body.LARGEST_SCRIPT_BYTES + 1))
     built = build(
@@ -150,8 +150,8 @@ def _object(
     variables: Mapping[str, str],
     arguments: Sequence[str],
 ) -> Mapping[str, Any]:
-    from jobs.objects import slurmjob  # noqa: PLC0415  # as above
-    from jobs.objects.options_schema import as_stored  # noqa: PLC0415  # likewise
+    from slurmjobs.objects import slurmjob  # noqa: PLC0415  # as above
+    from slurmjobs.objects.options_schema import as_stored  # noqa: PLC0415  # likewise
 
     spec = {
         "script": script,
@@ -168,7 +168,7 @@ def _object(
 
 
 async def _create(access: Access, namespace: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    from jobs.objects import slurmjob  # noqa: PLC0415  # as above
+    from slurmjobs.objects import slurmjob  # noqa: PLC0415  # as above
 
     path = paths.collection(slurmjob.API_VERSION, slurmjob.PLURAL, namespace)
     try:

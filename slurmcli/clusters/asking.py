@@ -1,14 +1,14 @@
 """Gather for `why` what explains a worker, or an object of a Slurm in pods."""
 
 from bridge.domain.diagnosis.why import Diagnosis
-from cluster.diagnosis import answering
-from cluster.diagnosis.answering import AskedWorker
-from cluster.diagnosis.parts import NamespaceObjects
-from cluster.nodesets import worker_pods
-from cluster.objects.kinds import KINDS, SLURM_CLUSTER
-from cluster.objects.labels import CLUSTER_LABEL
 from slurmcli.access import Access
 from slurmcli.clusters import reading
+from slurmoperator.diagnosis import answering
+from slurmoperator.diagnosis.answering import AskedWorker
+from slurmoperator.diagnosis.parts import NamespaceObjects
+from slurmoperator.nodesets import worker_pods
+from slurmoperator.objects.kinds import KINDS, SLURM_CLUSTER
+from slurmoperator.objects.labels import CLUSTER_LABEL
 from slurmruntime.kube import paths
 
 

@@ -3,14 +3,14 @@
 import sys
 from typing import Annotated
 
-from cluster.diagnosis import page, parts, workers
-from cluster.diagnosis.page import SlurmPage, SlurmSummary
 from slurmcli import access, output
 from slurmcli.access import Access
 from slurmcli.clusters import operator, reading
 from slurmcli.line.declaring import BadOperand, Operand, Option
 from slurmcli.line.options import FormatOption, Namespace, ReleaseNamespace, Way
 from slurmcli.output import Format, TableColumn
+from slurmoperator.diagnosis import page, parts, workers
+from slurmoperator.diagnosis.page import SlurmPage, SlurmSummary
 from slurmruntime.values import names
 
 WAITS = 3

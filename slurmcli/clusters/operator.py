@@ -7,13 +7,13 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from cluster.controlplane import rivals
-from cluster.diagnosis import checks
-from cluster.diagnosis.checks import OperatorSeen
-from cluster.objects.definitions import definition
-from cluster.objects.kinds import KINDS, SLURM_CLUSTER
-from cluster.objects.labels import MANAGER
 from slurmcli.clusters import reading
+from slurmoperator.daemons import rivals
+from slurmoperator.diagnosis import checks
+from slurmoperator.diagnosis.checks import OperatorSeen
+from slurmoperator.objects.definitions import definition
+from slurmoperator.objects.kinds import KINDS, SLURM_CLUSTER
+from slurmoperator.objects.labels import MANAGER
 from slurmruntime.kube import paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Forbidden, NotFound

@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 from bridge.slurm import inspection
-from cluster.controlplane.part import PARTS
-from cluster.diagnosis import parts
-from cluster.diagnosis.parts import DAEMONS, NamespaceObjects, SlurmInPods
-from cluster.nodesets.nodeset import NODE_SETS
-from cluster.nodesets.worker_pods import WORKER_PODS
-from cluster.objects.controller import ControllerObject
-from cluster.objects.labels import APP_LABEL
-from cluster.whole.slurm_cluster import SLURM_CLUSTERS
 from slurmcli import output
 from slurmcli.access import Access
+from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTERS
+from slurmoperator.daemons.part import PARTS
+from slurmoperator.diagnosis import parts
+from slurmoperator.diagnosis.parts import DAEMONS, NamespaceObjects, SlurmInPods
+from slurmoperator.nodesets.nodeset import NODE_SETS
+from slurmoperator.nodesets.worker_pods import WORKER_PODS
+from slurmoperator.objects.controller import ControllerObject
+from slurmoperator.objects.labels import APP_LABEL
 from slurmruntime.kube import lists
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Forbidden, NotFound

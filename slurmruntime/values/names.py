@@ -47,7 +47,7 @@ WHEN_LOST_ANNOTATION = "slurm-bridge.dev/when-lost"
 
 INVENTORY_ANNOTATION = "slurm-bridge.dev/sylabs-inventory"
 """Node annotation: JSON, which labels and capacities we have written there of ConfigMap
-`slurm-config` (`jobs.sylabs.inventory`)."""
+`slurm-config` (`slurmjobs.sylabs.inventory`)."""
 
 EVICT_UNTIL_ANNOTATION = "slurm-bridge.dev/evict-until"
 """On our own namespace, set by an operator: until then any number of pods may be evicted at

@@ -12,8 +12,8 @@ PRODUCT = (
     "webhook",
     "extender",
     "controllers",
-    "jobs",
-    "cluster",
+    "slurmjobs",
+    "slurmoperator",
     "slurmcli",
     "slurmruntime",
 )

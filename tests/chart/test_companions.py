@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from jobs.companions import pod as companion
 from sandbox.client import Sandbox
+from slurmjobs.companions import pod as companion
 from slurmruntime.values import names
 from tests.chart.policed import RELEASE, Cluster, pods, policed, refusal
 from tests.chart.rendering import Manifest
-from tests.jobs.companions.outputs import ALICE, collecting_job, job
+from tests.slurmjobs.companions.outputs import ALICE, collecting_job, job
 
 RULES = [{"name": "people", "match": {"kinds": ["SlurmJob"]}, "user": "{user}"}]
 SERVED = {"config": {"slurm_jobs": {"enabled": True}, "policy": {"rules": RULES}}}

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from bridge.settings.schema import Settings
-from cluster.objects.kinds import KINDS
-from cluster.objects.own import slurm_cluster
-from cluster.objects.parts import GROUP
 from deploy import manifests
 from deploy.operator_rights import NAME, rights
 from sandbox.client import Sandbox
+from slurmoperator.objects.kinds import KINDS
+from slurmoperator.objects.own import slurm_cluster
+from slurmoperator.objects.parts import GROUP
 from slurmruntime.settings import sources
 from tests.chart import rendering
 from tests.chart.policed import make_namespaces

@@ -8,17 +8,17 @@ import msgspec
 import pytest
 import yaml
 
-from cluster.objects import labels
-from cluster.objects.kinds import KINDS
 from deploy import manifests
 from sandbox.client import Sandbox
+from slurmoperator.objects import labels
+from slurmoperator.objects.kinds import KINDS
 from tests.chart import rendering
 from tests.chart.policed import make_namespaces
 from tests.chart.rendering import HelmError, Manifest
 
 NAMESPACE = "slurm-chart"
 RESTAPI_APP = "slurmrestd"
-"""Of the pods that slurm-operator makes for a RestApi: tests/cluster/rendering compares it with SchedMD's."""
+"""Of the pods that slurm-operator makes for a RestApi: tests/slurmoperator/rendering compares it with SchedMD's."""
 CHART = manifests.DEPLOY / "slurm/chart"
 TYPES = {each.kind: each.object_type for each in KINDS}
 

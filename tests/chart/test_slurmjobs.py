@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from bridge.settings import policy_file
 from bridge.settings.schema import Settings
-from jobs.objects import slurmjob
-from jobs.sylabs.job import KINDS, SylabsKind
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from slurmcli import plugin
+from slurmjobs.objects import slurmjob
+from slurmjobs.sylabs.job import KINDS, SylabsKind
 from slurmruntime.values import names
 from tests import pages
 from tests.chart.policed import OUTSIDE, Cluster, policed, refusal

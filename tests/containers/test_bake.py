@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from cluster.configuration.slurm_conf import SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
-from cluster.rendering.site import SLURM_USER_ID, SlurmImages
-from cluster.rendering.ssh import SSH_PORT
 from sandbox.errors import SandboxError
 from sandbox.image import bake, slurm
 from sandbox.image.bake import BakeTarget
+from slurmoperator.configuration.slurm_conf import SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
+from slurmoperator.rendering.site import SLURM_USER_ID, SlurmImages
+from slurmoperator.rendering.ssh import SSH_PORT
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
 from tests.containers.dockerfile import Dockerfile
 

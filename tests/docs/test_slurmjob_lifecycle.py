@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from docs.generate import slurmjob_lifecycle
-from jobs.lifecycle import table
-from jobs.lifecycle.table import JobColumn, JobRow
+from slurmjobs.lifecycle import table
+from slurmjobs.lifecycle.table import JobColumn, JobRow
 
 PAGE = Path(__file__).parents[2] / "docs" / "slurmjob-lifecycle.md"
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from jobs.sylabs.inventory import PREFIX
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from slurmjobs.sylabs.inventory import PREFIX
 from slurmruntime.values import names
 from tests.servers import wait_until
 

@@ -13,15 +13,15 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from jobs.companions import collector
-from jobs.companions.collector import Copying
-from jobs.sylabs.job import KINDS
 from sandbox.api import ApiError
 from sandbox.chart import BATCH_USER
 from sandbox.client import Sandbox
 from slurmcli import plugin
-from tests.jobs.sylabs.published import PUBLISHED, Published
+from slurmjobs.companions import collector
+from slurmjobs.companions.collector import Copying
+from slurmjobs.sylabs.job import KINDS
 from tests.servers import wait_until
+from tests.slurmjobs.sylabs.published import PUBLISHED, Published
 
 CLUSTER = Path(tempfile.gettempdir())
 """What the claim is said to hold: the sandbox lies in it."""

@@ -16,7 +16,6 @@ from bridge.domain.model.claims.giving import FINALIZER
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from slurmcli import plugin
-from tests.commands import sowing
 from tests.integration import claimed_devices
 from tests.integration.claimed_devices import (
     API,
@@ -32,6 +31,7 @@ from tests.integration.claimed_devices import (
     pod,
 )
 from tests.servers import fresh_namespace, wait_until
+from tests.slurmcli import sowing
 
 OTHERS = 200
 

@@ -15,8 +15,8 @@ from tests import faults
 from tests.fault_bench import FaultBench, fault_bench
 from tests.integration import node_inventory, old_manifests
 from tests.integration.batch_namespace import PATIENCE_S, Namespace, conditions
-from tests.jobs import argo
 from tests.servers import fresh_namespace, running_sandbox, wait_until
+from tests.slurmjobs import argo
 
 PAGE = Path(__file__).parents[2] / "docs/slurmjob.md"
 LIVE = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}

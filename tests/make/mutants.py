@@ -16,7 +16,7 @@ class Changed:
     """One line of a file, and what stands there instead."""
 
     file: str
-    """Path from the root, such as `jobs/lifecycle/table.py`."""
+    """Path from the root, such as `slurmjobs/lifecycle/table.py`."""
     before: str
     after: str
 

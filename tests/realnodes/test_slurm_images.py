@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.rendering.site import SLURM_USER_ID
 from sandbox.image import bom, layout, slurm
 from sandbox.image.slurm import SlurmImage
+from slurmoperator.rendering.site import SLURM_USER_ID
 
 pytestmark = pytest.mark.real_all
 

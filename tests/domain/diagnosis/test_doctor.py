@@ -1,4 +1,4 @@
-"""What the doctor says of facts; that it gets them right is shown on real clusters (tests/commands)."""
+"""What the doctor says of facts; that it gets them right is shown on real clusters (tests/slurmcli)."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from sandbox.client import Sandbox
 from slurmcli import plugin
 from slurmruntime.values import names
-from tests.commands import sowing
 from tests.realnodes import cores
 from tests.realnodes.containers import Containers
 from tests.realnodes.installed import release, surroundings
 from tests.realnodes.installed.release import FOR_SLURM, READY_S, Installed
 from tests.servers import fresh_namespace, wait_until
+from tests.slurmcli import sowing
 
 pytestmark = pytest.mark.real_all
 

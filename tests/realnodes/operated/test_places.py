@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cluster.rendering.node_sets.claims import UNNEEDED_ANNOTATION
 from sandbox.image.slurm import SlurmImage
+from slurmoperator.rendering.node_sets.claims import UNNEEDED_ANNOTATION
 from slurmruntime.values.names import TOPOLOGY_ANNOTATION
 from tests.realnodes.in_pods import NAMESPACE, STARTS_S, InPods, slurm_in_pods
 from tests.servers import wait_until

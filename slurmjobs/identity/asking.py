@@ -1,0 +1,66 @@
+"""What a batch job asks for, as far as rules of the policy examine it."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.permit import Ask
+from slurmjobs.script import options as o
+from slurmjobs.script.chosen import ChosenOptions
+from slurmjobs.script.options import SbatchOption
+from slurmruntime.values.faults import Fault
+
+_OPTIONS: Final[dict[str, tuple[SbatchOption[Any], ...]]] = {
+    "account": (o.ACCOUNT,),
+    "partition": (o.PARTITION,),
+    "qos": (o.QOS,),
+    "reservation": (o.RESERVATION,),
+    "priority": (o.PRIORITY,),
+    "nice": (o.NICE,),
+    "timelimit": (o.TIME,),
+    "exclusive": (o.EXCLUSIVE,),
+    "constraints": (o.CONSTRAINT,),
+    "licenses": (o.LICENSES, o.RESOURCES, o.TRES_PER_TASK),
+}
+"""The policy's names of fields, and the options that set them."""
+
+_NODE_CHOICES: Final = (o.NODELIST, o.EXCLUDE, o.PREFER, o.BATCH)
+_LICENSE_PER_TASK: Final = re.compile(r"(?:^|,)license[/:]([^,=:]+)", re.IGNORECASE)
+
+
+def ask(options: ChosenOptions) -> Ask:
+    """Return what the options ask for; each fault of the answer has the path of its option."""
+    sharing = options.get(o.EXCLUSIVE)
+    return Ask(
+        overrides=Overrides(
+            account=options.get(o.ACCOUNT) or None,
+            partition=options.get(o.PARTITION) or None,
+            qos=options.get(o.QOS) or None,
+            reservation=options.get(o.RESERVATION) or None,
+            priority=options.get(o.PRIORITY),
+            nice=options.get(o.NICE),
+            time_limit_min=options.get(o.TIME),
+            exclusive=None if sharing is None else sharing != "oversubscribe",
+            constraints=options.get(o.CONSTRAINT) or None,
+            licenses=",".join(_licenses(options)) or None,
+        ),
+        node_choices=tuple(options.path(each) for each in _NODE_CHOICES if options.get(each)),
+        path=lambda field: options.path(*_OPTIONS.get(field, ())),
+    )
+
+
+def never_allowed(options: ChosenOptions) -> Iterator[Fault]:
+    """Return what Slurm would let nobody but an operator do, and grants to our token."""
+    if options.get(o.REBOOT):
+        why = "slurm-bridge's token would let everybody reboot nodes"
+        yield Fault(options.path(o.REBOOT), f"--reboot is not possible: {why}")
+    if "EXPEDITED_REQUEUE" in options.every(o.REQUEUE):
+        why = "slurm-bridge's token would let everybody's jobs start before others"
+        yield Fault(options.path(o.REQUEUE), f"--requeue=expedite is not possible: {why}")
+
+
+def _licenses(options: ChosenOptions) -> Iterator[str]:
+    """Return all licences: Slurm takes them by three options."""
+    yield from filter(None, (options.get(o.LICENSES), options.get(o.RESOURCES)))
+    yield from _LICENSE_PER_TASK.findall(options.get(o.TRES_PER_TASK) or "")

@@ -1,0 +1,200 @@
+"""Put the controller of SlurmJobs together for one process, and for one term of leadership."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from functools import partial
+
+from bridge.domain.model.pods import Pod
+from bridge.reconcile.informers import watching
+from bridge.reconcile.leadership import Leadership
+from bridge.reconcile.program import Program
+from bridge.settings.policy_file import PolicyFile
+from bridge.settings.slurm_jobs import zone
+from bridge.settings.sylabs import SylabsSection
+from slurmjobs.lifecycle.situation import Collected, Collection, JobPolicy
+from slurmjobs.objects import slurmjob
+from slurmjobs.objects.slurmjob import JobResource, SlurmJobObject
+from slurmjobs.reconcile import dependencies
+from slurmjobs.reconcile.actuator import JobActuator
+from slurmjobs.reconcile.archive import Archives
+from slurmjobs.reconcile.batch_jobs import BatchJobs
+from slurmjobs.reconcile.caches import JobCaches
+from slurmjobs.reconcile.companions.collectors import ResultCollectors
+from slurmjobs.reconcile.companions.logs import LogCompanions
+from slurmjobs.reconcile.companions.pods import CompanionWatch
+from slurmjobs.reconcile.dependencies import Others
+from slurmjobs.reconcile.inventory import NodeInventory
+from slurmjobs.reconcile.loop import SlurmJobLoop
+from slurmjobs.reconcile.preparing import Preparer
+from slurmjobs.reconcile.remembering import Remembered
+from slurmjobs.reconcile.submitting import BatchSubmitter
+from slurmjobs.reconcile.telling import JobEvents
+from slurmjobs.sylabs.job import KINDS, SylabsResource
+from slurmjobs.sylabs.site import SylabsSite
+from slurmruntime.kube import objects
+from slurmruntime.kube.cache import Cache
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.clock import pause
+from slurmruntime.process.lifetime import Service
+from slurmruntime.slurm import operators
+from slurmruntime.values.ids import WorkloadKey
+
+_LOOK_S = 0.2
+_WORKERS = 8
+_SUBMITS = 4
+"""At a time; slurmctld takes one after another anyway."""
+_LABELS_LAST_S = 5.0
+_SLURM_USER_LASTS_S = 30.0
+"""Slurm takes up another SlurmUser only when slurmctld is started anew."""
+
+
+class SlurmJobs:
+    """SlurmJobs in one process, whether it leads or not."""
+
+    def __init__(self, program: Program, policy: PolicyFile, pods: Cache[Pod]) -> None:
+        self._program = program
+        self._pods = pods
+        self._pods_by_name = pods.index(lambda pod: [pod.full_name])
+        self._policy = policy
+        has_inventory = program.settings.sylabs.enabled
+        self._inventory = NodeInventory(program) if has_inventory else None
+        self._objects = JobCaches(_resources(program.settings.sylabs), program.set_aside)
+        self._by_name = self._objects.of(slurmjob.OURS).index(lambda job: [job.full_name])
+        has_companions = program.settings.slurm_jobs.has_companions
+        self._companions = CompanionWatch(program) if has_companions else None
+
+    def parts(self) -> tuple[Service, ...]:
+        """Return the services of every replica; readiness depends on the watch of our own kind."""
+        watches = (self._watch(each, cache) for each, cache in self._objects)
+        companions = [self._companions.part()] if self._companions else []
+        inventory = self._inventory.parts() if self._inventory else ()
+        return (*watches, *companions, *inventory)
+
+    def _watch(self, of: JobResource, cache: Cache[SlurmJobObject]) -> Service:
+        # A foreign definition may be missing for good: our own jobs do not wait for it.
+        group, _, _ = of.api_version.partition("/")
+        is_ours = of is slurmjob.OURS
+        called = "slurm_jobs" if is_ours else f"{of.plural}.{group}"
+        return watching(self._program, called, cache, is_needed=is_ours)
+
+    async def control(self, term: Leadership, stop: asyncio.Event) -> None:
+        """See to SlurmJobs while this process leads."""
+        async with asyncio.TaskGroup() as group:
+            if self._inventory:
+                group.create_task(self._inventory.control(stop))
+            group.create_task(self._control(term, stop))
+
+    async def _control(self, term: Leadership, stop: asyncio.Event) -> None:
+        program = self._program
+        while not self._objects.is_synced(slurmjob.OURS):
+            await pause(_LOOK_S, stop)  # a definition may be missing for good
+            if stop.is_set():
+                return
+        queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
+        poll_s = program.settings.controllers.poll_interval_s
+        batch_jobs = BatchJobs(
+            term.discovery,
+            term.placeholders,
+            pace=program.pace(busy_s=poll_s, idle_s=poll_s, shortest_s=poll_s, limits=False),
+            clock=program.clock,
+            wake=queue.add,
+            remind=queue.remind,
+        )
+        term.placeholders.share_with(batch_jobs)
+        submitter = BatchSubmitter(
+            program.slurm,
+            preparer=self._preparer(),
+            batch_jobs=batch_jobs,
+            concurrency=_SUBMITS,
+            clock=program.clock,
+            metrics=program.metrics.slurm_jobs,
+        )
+        events = JobEvents(program.kube, by=program.reporter, clock=program.clock)
+        parts: list[LogCompanions | ResultCollectors] = []
+        collection: Callable[[SlurmJobObject], Collection] = _not_served
+        if self._companions is not None:
+            printers = LogCompanions(
+                program, self._companions, objects=self._objects, batch_jobs=batch_jobs
+            )
+            collectors = ResultCollectors(
+                program,
+                self._companions,
+                objects=self._objects,
+                batch_jobs=batch_jobs,
+                told=queue,
+            )
+            parts, collection = [printers, collectors], collectors.collection
+        loop = SlurmJobLoop(
+            kube=program.kube,
+            slurm=program.slurm,
+            objects=self._objects,
+            pods=self._pods,
+            queue=queue,
+            batch_jobs=batch_jobs,
+            archives=Archives(program.slurm, clock=program.clock, wake=queue.add),
+            submitter=submitter,
+            actuator=JobActuator(
+                kube=program.kube,
+                slurm=program.slurm,
+                cluster=program.cluster,
+                objects=self._objects,
+                batch_jobs=batch_jobs,
+                submitter=submitter,
+                events=events,
+                metrics=program.metrics.slurm_jobs,
+            ),
+            events=events,
+            collection=collection,
+            policy=JobPolicy(poll_interval=timedelta(seconds=poll_s)),
+            metrics=program.metrics,
+            set_aside=program.set_aside,
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(loop.run(stop, workers=_WORKERS))
+            for part in parts:
+                group.create_task(part.run(stop))
+
+    def _preparer(self) -> Preparer:
+        program = self._program
+        time_zone = zone(program.settings.slurm_jobs.time_zone)
+        monotonic = program.clock.monotonic
+
+        async def labels_of(namespace: str) -> Mapping[str, str]:
+            return (await objects.get_namespace(program.kube, namespace)).labels
+
+        async def operators_of(_: str) -> frozenset[str]:
+            return await operators.slurm_user(program.slurm)
+
+        labels = Remembered(labels_of, lasts_s=_LABELS_LAST_S, monotonic=monotonic)
+        slurm_user = Remembered(operators_of, lasts_s=_SLURM_USER_LASTS_S, monotonic=monotonic)
+        return Preparer(
+            program.kube,
+            policy=lambda: self._policy.current,
+            labels=labels.get,
+            slurm_user=partial(slurm_user.get, ""),
+            now=lambda: program.clock.now().astimezone(time_zone),
+            resolve=partial(
+                dependencies.resolve, others=Others(job=self._named, pod=self._pod_named)
+            ),
+            has_collectors=self._companions is not None,
+        )
+
+    def _named(self, namespace: str, name: str) -> SlurmJobObject | None:
+        return next(iter(self._by_name.get(f"{namespace}/{name}")), None)
+
+    def _pod_named(self, namespace: str, name: str) -> Pod | None:
+        found = self._pods_by_name.get(f"{namespace}/{name}")
+        return max(found, key=lambda pod: pod.created_at, default=None)
+
+
+def _not_served(_job: SlurmJobObject) -> Collection:
+    text = "slurm-bridge has no image for it any more (slurm_jobs.companion_image)"
+    return Collection(state=Collected.GIVEN_UP, text=text)
+
+
+def _resources(sylabs: SylabsSection) -> Iterator[JobResource]:
+    yield slurmjob.OURS
+    if sylabs.enabled:
+        site = SylabsSite.of(sylabs)
+        yield from (SylabsResource(kind, site) for kind in KINDS)

@@ -1,0 +1,187 @@
+"""The pods that serve SlurmJobs, as the API server has them: what each says, and the watch of all."""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from bridge.reconcile.informers import watching
+from bridge.reconcile.program import Program
+from slurmjobs.companions import pod
+from slurmjobs.companions.collecting import Collector
+from slurmjobs.companions.due import Account, LogCompanion
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import paths
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.process.lifetime import Service
+from slurmruntime.values import names
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.ids import WorkloadKey
+
+_OVER: Final = ("Succeeded", "Failed")
+
+
+class _Waiting(ObjectStruct, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _Terminated(ObjectStruct, frozen=True):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    finished_at: datetime | None = None
+
+
+class _ContainerState(ObjectStruct, frozen=True):
+    waiting: _Waiting | None = None
+    terminated: _Terminated | None = None
+
+
+class _ContainerStatus(ObjectStruct, frozen=True):
+    state: _ContainerState = _ContainerState()
+
+
+class _PodCondition(ObjectStruct, frozen=True):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class _Status(ObjectStruct, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[_PodCondition, ...] = ()
+    container_statuses: tuple[_ContainerStatus, ...] = ()
+
+
+class _SecurityContext(ObjectStruct, frozen=True):
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+
+
+class _Spec(ObjectStruct, frozen=True):
+    security_context: _SecurityContext = _SecurityContext()
+
+
+class CompanionPod(ObjectStruct, frozen=True):
+    """What is read of a companion."""
+
+    metadata: ObjectMetadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    @property
+    def key(self) -> WorkloadKey:
+        """The uid of its SlurmJob."""
+        return WorkloadKey(self.metadata.controller_uid)
+
+    @property
+    def facts(self) -> LogCompanion:
+        """What decisions depend on."""
+        said = self.metadata.annotations
+        return LogCompanion(
+            job_id=said.get(names.FOLLOWS_ANNOTATION, ""),
+            ended=said.get(names.ENDED_ANNOTATION, ""),
+            is_over=self._is_over,
+        )
+
+    @property
+    def is_for(self) -> str:
+        """The label's value: `pod.LOG` or `pod.COLLECT`."""
+        return self.metadata.labels.get(names.COMPANION_LABEL, "")
+
+    @property
+    def collector(self) -> Collector:
+        """What decisions depend on if it copies results."""
+        own = self.spec.security_context
+        has_account = own.run_as_user is not None and own.run_as_group is not None
+        number = self.metadata.name.rpartition("-")[2]
+        ended = next(iter(self.status.container_statuses), _ContainerStatus()).state.terminated
+        return Collector(
+            run=self.metadata.annotations.get(names.FOLLOWS_ANNOTATION, ""),
+            number=int(number) if number in ("1", "2", "3") else 0,
+            is_over=self._is_over,
+            exit_code=ended.exit_code if ended else None,
+            said=self._said,
+            ended_at=ended.finished_at if ended else None,
+            account=Account(uid=own.run_as_user or 0, gid=own.run_as_group or 0)
+            if has_account
+            else None,
+        )
+
+    @property
+    def _is_over(self) -> bool:
+        return self.status.phase in _OVER or self.metadata.deletion_timestamp is not None
+
+    @property
+    def _said(self) -> str:
+        """What became of it, or what it waits for: its own words, else the kubelet's, else the scheduler's."""
+        status = self.status
+        state = next(iter(status.container_statuses), _ContainerStatus()).state
+        unmet = (each.message for each in status.conditions if each.status == "False")
+        found = (
+            state.terminated.message if state.terminated else "",
+            status.message or status.reason,
+            state.terminated.reason if state.terminated else "",
+            (state.waiting.message or state.waiting.reason) if state.waiting else "",
+            next(filter(None, unmet), "") if status.phase == "Pending" else "",
+        )
+        return shortened(next(filter(None, found), "").strip(), 1000)
+
+
+_decoder = msgspec.json.Decoder(CompanionPod)
+
+
+def read(body: Json) -> CompanionPod:
+    """Decode a companion.
+
+    Raises:
+        Malformed: it is none.
+    """
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise malformed("Pod", error) from error
+
+
+PODS: Final = ResourceKind(
+    path="/api/v1/pods",
+    read=read,
+    key=lambda found: found.metadata.uid,
+    version=lambda found: found.metadata.resource_version,
+    name=lambda found: found.metadata.full_name,
+)
+"""Companions, by uid."""
+
+
+class CompanionWatch:
+    """The companions of all SlurmJobs, in every replica."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.pods: Cache[CompanionPod] = Cache(PODS, program.set_aside)
+        self._by_job = self.pods.index(lambda found: [found.key])
+
+    def of(self, key: WorkloadKey) -> CompanionPod | None:
+        """Return the pod that prints a SlurmJob's output; one that is being deleted only if there is no other."""
+        found = (each for each in self._by_job.get(key) if each.is_for == pod.LOG)
+        return min(found, key=lambda each: each.facts.is_over, default=None)
+
+    def collectors(self, key: WorkloadKey) -> list[CompanionPod]:
+        """Return the pods that copy a SlurmJob's results, of any run."""
+        return [each for each in self._by_job.get(key) if each.is_for == pod.COLLECT]
+
+    def part(self) -> Service:
+        """Return the service that keeps them up to date."""
+        return watching(
+            self._program, "companions", self.pods, label_selector=names.COMPANION_LABEL
+        )
+
+
+def path_of(found: CompanionPod) -> str:
+    """Return a companion's path at the API server."""
+    return paths.pod(found.metadata.namespace, found.metadata.name)

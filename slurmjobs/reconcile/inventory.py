@@ -1,0 +1,239 @@
+"""Write on the nodes what `slurm-config` says: what Sylabs' resource daemon did on each of them, done once for all.
+
+`slurmjobs.sylabs.inventory` decides. Nothing runs on the nodes for it, and nothing is written onto their disks.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Final, TypeVar
+
+import msgspec
+import structlog
+
+from bridge.reconcile.program import Program
+from slurmjobs.sylabs import inventory, slurm_config
+from slurmjobs.sylabs.inventory import PREFIX, InventoryNode, Label, Measure
+from slurmjobs.sylabs.slurm_config import SlurmConfig
+from slurmruntime.kube import errors, events, paths
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import STRATEGIC_MERGE_PATCH
+from slurmruntime.kube.events import Event, EventType
+from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.kube.watch import Reflector
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import pause
+from slurmruntime.process.lifetime import Service
+from slurmruntime.values import names
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.oddities import About
+
+CONFIG_MAP: Final = "slurm-config"
+_KEY: Final = "config"
+_AGAIN_S: Final = 60.0
+"""How long until all nodes are looked at again without an event: what failed is tried again."""
+_SHORTEST_S: Final = 1.0
+_MOST_STEPS: Final = 3
+
+T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    uid: str
+    resource_version: str = ""
+    namespace: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class _NodeStatus(msgspec.Struct):
+    capacity: dict[str, str] = {}
+
+
+class _Node(msgspec.Struct):
+    metadata: _Metadata
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
+
+
+class _ConfigMap(msgspec.Struct):
+    metadata: _Metadata
+    data: dict[str, str] | None = None
+
+
+_nodes: Final = msgspec.json.Decoder(_Node)
+_config_maps: Final = msgspec.json.Decoder(_ConfigMap)
+
+
+def _read_node(body: Json) -> InventoryNode:
+    try:
+        found = _nodes.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise malformed("Node", error) from error
+    meta = found.metadata
+    return InventoryNode(
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        labels=_prefixed(meta.labels),
+        capacity=_prefixed(found.status.capacity),
+        written=meta.annotations.get(names.INVENTORY_ANNOTATION, ""),
+    )
+
+
+def _prefixed(found: dict[str, str]) -> dict[str, str]:
+    return {name: text for name, text in found.items() if name.startswith(PREFIX)}
+
+
+def _read_config_map(body: Json) -> _ConfigMap:
+    try:
+        return _config_maps.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise malformed("ConfigMap", error) from error
+
+
+_NODES: Final = ResourceKind(
+    path=paths.collection("v1", "nodes"),
+    read=_read_node,
+    key=lambda node: node.name,
+    version=lambda node: node.resource_version,
+)
+
+
+class NodeInventory:
+    """What `slurm-config` says, on the nodes; in one process, whether it leads or not."""
+
+    def __init__(self, program: Program) -> None:
+        settings = program.settings
+        self._program = program
+        self._ours = inventory.hosts(
+            (*settings.slurm.url, *settings.slurm.controller_host, *settings.sylabs.addresses)
+        )
+        configs = ResourceKind(
+            path=paths.collection("v1", "configmaps", settings.sylabs.inventory_namespace),
+            read=_read_config_map,
+            key=lambda found: found.metadata.name,
+            version=lambda found: found.metadata.resource_version,
+        )
+        self._nodes: Cache[InventoryNode] = Cache(_NODES, program.set_aside)
+        self._configs: Cache[_ConfigMap] = Cache(configs, program.set_aside)
+        self._changed = asyncio.Event()
+        self._nodes.subscribe(lambda _old, _new: self._changed.set())
+        self._configs.subscribe(lambda _old, _new: self._changed.set())
+        self._read_version = ""
+        self._config = SlurmConfig()
+        self._told: dict[str, str] = {}
+
+    def parts(self) -> tuple[Service, ...]:
+        """Return the services of every replica: two watches."""
+        return (
+            self._watch("nodes for slurm-config", self._nodes),
+            self._watch("slurm-config", self._configs, f"metadata.name={CONFIG_MAP}"),
+        )
+
+    async def control(self, stop: asyncio.Event) -> None:
+        """Keep the nodes in step while this process leads."""
+        self._told.clear()
+        await liveness.run("node inventory", self._forever(stop), stop)
+
+    def _watch(self, called: str, cache: Cache[T], selector: str = "") -> Service:
+        reflector = Reflector(
+            self._program.kube,
+            cache,
+            field_selector=selector,
+            set_aside=self._program.set_aside,
+            jitter=self._program.rng.random,
+            on_turn=liveness.turned,
+        )
+
+        async def run(stop: asyncio.Event) -> None:
+            with liveness.loop(f"watch of {called}"):
+                await reflector.run(stop)
+
+        return Service(name=called, run=run)
+
+    async def _forever(self, stop: asyncio.Event) -> None:
+        while True:
+            liveness.turned()
+            if self._nodes.synced.is_set() and self._configs.synced.is_set():
+                self._changed.clear()
+                await self._look()
+                liveness.turned(rests_s=_AGAIN_S)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), _AGAIN_S)
+            await pause(_SHORTEST_S, stop)
+
+    async def _look(self) -> None:
+        """Bring every node up to date that has an entry, or something of ours."""
+        found = self._configs.get(CONFIG_MAP)
+        config = await self._read(found)
+        if found is not None and config.fault:
+            meta = found.metadata
+            about = About(kind="ConfigMap", namespace=meta.namespace, name=meta.name, uid=meta.uid)
+            await self._tell(about, f"data[{_KEY}]: {config.fault}")
+        for node in self._nodes.values():
+            entry = config.nodes.get(node.name)
+            if entry is None and (not node.written or config.fault):
+                continue  # of what cannot be read, nothing is concluded
+            liveness.turned()
+            about = About(kind="Node", name=node.name, uid=node.uid)
+            await self._tell(about, inventory.complaint(entry, self._ours) if entry else "")
+            try:
+                await self._bring_up_to_date(node, inventory.wanted(entry, self._ours))
+            except errors.KubeError as error:
+                _log.warning("inventory.not_written", node=node.name, error=str(error))
+
+    async def _read(self, found: _ConfigMap | None) -> SlurmConfig:
+        version = found.metadata.resource_version if found else ""
+        if version != self._read_version or not version:
+            text = (found.data or {}).get(_KEY, "") if found else ""
+            self._config = await asyncio.to_thread(slurm_config.read, text)
+            self._read_version = version
+        return self._config
+
+    async def _bring_up_to_date(self, node: InventoryNode, want: inventory.Inventory) -> None:
+        for _ in range(_MOST_STEPS):
+            action = inventory.step(node, want)
+            if action is None:
+                return
+            after = await self._write(node, action)
+            self._nodes.observe(after, base=node.resource_version)
+            node = after
+
+    async def _write(self, node: InventoryNode, action: Label | Measure) -> InventoryNode:
+        path = paths.of("api", "v1", "nodes", node.name)
+        body: dict[str, dict[str, object]] = {"metadata": {"uid": node.uid}}  # no other node's
+        if isinstance(action, Measure):
+            path += "/status"
+            body["status"] = {"capacity": action.capacity}
+        else:
+            body["metadata"] |= {
+                "labels": action.labels,
+                "annotations": {names.INVENTORY_ANNOTATION: action.written},
+            }
+        _log.info("inventory.written", node=node.name, wrote=type(action).__name__)
+        kube = self._program.kube
+        return _read_node(
+            await kube.request("PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH)
+        )
+
+    async def _tell(self, about: About, text: str) -> None:
+        """Create an Event, once for each text while we lead."""
+        key = f"{about.kind} {about.name} {about.uid}"
+        before = self._told.get(key, "")
+        self._told[key] = text
+        if not text or text == before:
+            return
+        event = Event(
+            type=EventType.WARNING,
+            action="WriteInventory",
+            reason="SlurmConfig",
+            note=text,
+            at=self._program.clock.now(),
+        )
+        _log.warning("inventory.odd", about=about.full_name, text=shortened(text, 500))
+        try:
+            await events.create_event(self._program.kube, about, event, by=self._program.reporter)
+        except errors.KubeError as error:
+            _log.warning("inventory.event_lost", error=str(error))

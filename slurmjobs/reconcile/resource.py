@@ -1,0 +1,130 @@
+"""SlurmJobs in the API server: how they are watched and written, each write guarded."""
+
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from slurmjobs.objects.slurmjob import JobResource, SlurmJobObject
+from slurmjobs.objects.status import SlurmJobStatus
+from slurmruntime.kube import errors, paths
+from slurmruntime.kube.client import JSON_PATCH, KubeClient
+from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.values import names
+
+_UID: Final = "/metadata/uid"
+
+
+def read(resource: JobResource, body: Json) -> SlurmJobObject:
+    """Decode a SlurmJob.
+
+    Raises:
+        Malformed: it is none.
+    """
+    try:
+        return resource.read(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise malformed(resource.kind, error) from error
+
+
+def all_of(resource: JobResource) -> ResourceKind[SlurmJobObject]:
+    """Return all objects of a resource, by uid, as a reflector reads them."""
+    return ResourceKind(
+        path=paths.collection(resource.api_version, resource.plural),
+        read=partial(read, resource),
+        key=lambda job: job.metadata.uid,
+        version=lambda job: job.metadata.resource_version,
+        name=lambda job: job.full_name,
+    )
+
+
+async def get(
+    client: KubeClient, resource: JobResource, namespace: str, name: str
+) -> SlurmJobObject:
+    """Return the SlurmJob that has this name now; the caller has to compare the uid.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    return read(resource, await client.request("GET", _path(resource, namespace, name)))
+
+
+async def add_finalizer(client: KubeClient, job: SlurmJobObject) -> SlurmJobObject:
+    """Put our finalizer on this very version of the object.
+
+    Raises:
+        Conflict: it has changed.
+        NotFound: it is gone.
+    """
+    path, value = "/metadata/finalizers/-", names.SLURM_JOB_FINALIZER
+    add: dict[str, object] = {"op": "add", "path": path, "value": value}
+    if not job.metadata.finalizers:
+        add = {"op": "add", "path": "/metadata/finalizers", "value": [value]}
+    return await _patch(client, job, [_this(job), _version(job), add])
+
+
+async def remove_finalizer(client: KubeClient, job: SlurmJobObject) -> None:
+    """Remove our finalizer; succeed if the object is gone.
+
+    Raises:
+        Conflict: its finalizers have changed.
+    """
+    path = (
+        f"/metadata/finalizers/{(job.metadata.finalizers or ()).index(names.SLURM_JOB_FINALIZER)}"
+    )
+    test: dict[str, object] = {"op": "test", "path": path, "value": names.SLURM_JOB_FINALIZER}
+    await _patch(client, job, [_this(job), test, {"op": "remove", "path": path}])
+
+
+async def write_status(
+    client: KubeClient, job: SlurmJobObject, status: SlurmJobStatus
+) -> SlurmJobObject:
+    """Write the whole status of this very version of the object.
+
+    Raises:
+        Conflict: it has changed.
+        NotFound: it is gone.
+    """
+    add: dict[str, object] = {"op": "add", "path": "/status", "value": job.told(status)}
+    return await _patch(client, job, [_this(job), _version(job), add], subresource="/status")
+
+
+async def delete(client: KubeClient, job: SlurmJobObject) -> None:
+    """Delete exactly this object; succeed if it is gone."""
+    options = {
+        "preconditions": {"uid": job.metadata.uid},
+        "propagationPolicy": "Background",
+    }
+    try:
+        await client.request(
+            "DELETE",
+            _path(job.resource, job.metadata.namespace, job.metadata.name),
+            body=options,
+        )
+    except (errors.NotFound, errors.Conflict):
+        return  # the only precondition is the uid
+
+
+async def _patch(
+    client: KubeClient,
+    job: SlurmJobObject,
+    operations: list[dict[str, object]],
+    *,
+    subresource: str = "",
+) -> SlurmJobObject:
+    path = _path(job.resource, job.metadata.namespace, job.metadata.name) + subresource
+    body = await client.request("PATCH", path, body=operations, content_type=JSON_PATCH)
+    return read(job.resource, body)
+
+
+def _path(resource: JobResource, namespace: str, name: str) -> str:
+    return paths.collection(resource.api_version, resource.plural, namespace) + paths.of(name)
+
+
+def _this(job: SlurmJobObject) -> dict[str, object]:
+    return {"op": "test", "path": _UID, "value": job.metadata.uid}
+
+
+def _version(job: SlurmJobObject) -> dict[str, object]:
+    version = job.metadata.resource_version
+    return {"op": "test", "path": "/metadata/resourceVersion", "value": version}

@@ -1,0 +1,123 @@
+"""Submit SlurmJobs' jobs, and remember what is known of the submits of this process."""
+
+import asyncio
+
+import structlog
+
+from bridge.domain.model.batch import BatchMark
+from bridge.slurm.batch_jobs import calls
+from slurmjobs.lifecycle.situation import NotSubmitted
+from slurmjobs.objects.slurmjob import SlurmJobObject
+from slurmjobs.reconcile.batch_jobs import BatchJobs
+from slurmjobs.reconcile.preparing import NotPossible, Preparer
+from slurmruntime.process.clock import Clock
+from slurmruntime.process.metrics.slurm_jobs import SlurmJobMetrics
+from slurmruntime.slurm import errors
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.ids import WorkloadKey
+
+_log = structlog.get_logger(__name__)
+
+
+class BatchSubmitter:
+    """Submits; refusals are kept until the next accepted submit, and a new leader tries again."""
+
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        *,
+        preparer: Preparer,
+        batch_jobs: BatchJobs,
+        concurrency: int,
+        clock: Clock,
+        metrics: SlurmJobMetrics,
+    ) -> None:
+        self._slurm = slurm
+        self._preparer = preparer
+        self._batch_jobs = batch_jobs
+        self._slots = asyncio.Semaphore(concurrency)
+        self._clock = clock
+        self._metrics = metrics
+        self._begun: dict[WorkloadKey, int] = {}
+        """Attempts whose beginning this process saw, with Slurm's reply to every submit so far."""
+        self._taken_on: set[WorkloadKey] = set()
+        self._refusals: dict[WorkloadKey, NotSubmitted] = {}
+
+    def begin(self, key: WorkloadKey, *, attempt: int) -> None:
+        """Note that an attempt begins by our own write: nobody has submitted it yet."""
+        self._begun[key] = attempt
+        self._taken_on.add(key)
+        self._refusals.pop(key, None)
+
+    def is_untried(self, key: WorkloadKey, attempt: int) -> bool:
+        """Check whether no submit of this attempt can have been accepted."""
+        return self._begun.get(key) == attempt
+
+    def is_ours(self, key: WorkloadKey) -> bool:
+        """Check whether nobody but this process can have submitted for the SlurmJob."""
+        return key in self._taken_on
+
+    def refusal(self, key: WorkloadKey) -> NotSubmitted | None:
+        """Return why the last submits came to nothing."""
+        return self._refusals.get(key)
+
+    def retry(self, key: WorkloadKey) -> None:
+        """Try again at the next look: what stood in the way has changed."""
+        self._refusals.pop(key, None)
+
+    def forget(self, key: WorkloadKey) -> None:
+        """Forget a SlurmJob that has ended or is gone."""
+        self._begun.pop(key, None)
+        self._taken_on.discard(key)
+        self._refusals.pop(key, None)
+
+    async def submit(self, job: SlurmJobObject, mark: BatchMark) -> None:
+        """Submit a job, or remember why not.
+
+        Raises:
+            LostReply: it may have been accepted; the next readings show whether it was.
+            KubeError, SlurmError: it was not submitted.
+        """
+        fields = await self._preparer.prepare(job)
+        if isinstance(fields, NotPossible):
+            self._refuse(mark.key, fields)
+            self._batch_jobs.wrote(mark.key)  # nothing was; the next reading has it looked at again
+            return
+        # Back only when Slurm's reply says that nothing was accepted: until then there may be a job.
+        begun = self._begun.pop(mark.key, None)
+        may_still_happen = True
+        try:
+            async with self._slots:
+                job_id = await calls.submit(self._slurm, fields, mark)
+        except errors.LostReply:
+            self._metrics.lost()
+            raise
+        except errors.SlurmError as error:
+            may_still_happen = False
+            if begun is not None:
+                self._begun[mark.key] = begun
+            if not isinstance(error, errors.Rejected):
+                raise
+            self._refuse(mark.key, NotPossible(reason="SubmitRefused", text=error.words))
+        else:
+            may_still_happen = False
+            self._batch_jobs.submitted(job_id, mark)
+            self._refusals.pop(mark.key, None)
+            created_at = job.metadata.creation_timestamp or self._clock.now()
+            self._metrics.accepted((self._clock.now() - created_at).total_seconds())
+            _log.info("slurm_job.submitted", job_id=job_id, attempt=mark.attempt)
+        finally:
+            self._batch_jobs.wrote(mark.key, may_still_happen=may_still_happen)
+
+    def _refuse(self, key: WorkloadKey, why: NotPossible) -> None:
+        self._metrics.refused(why.reason)
+        before = self._refusals.get(key)
+        self._refusals[key] = NotSubmitted(
+            reason=why.reason,
+            text=shortened(why.text),
+            attempts=before.attempts + 1 if before else 1,
+            at=self._clock.now(),
+            is_final=why.is_final,
+        )
+        _log.warning("slurm_job.refused", reason=why.reason, text=shortened(why.text, 500))

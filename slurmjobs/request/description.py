@@ -1,0 +1,333 @@
+"""The job that slurmrestd gets: the fields of `job_desc_msg` (OpenAPI), but for script and environment.
+
+Source: `slurm_opt_create_job_desc` of Slurm's `slurm_opt.c` and `_fill_job_desc_from_opts` of sbatch.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from slurmjobs.request.origin import ScriptOrigin
+from slurmjobs.request.settled import SettledOptions, gpu_count, tasks_per_node
+from slurmjobs.script import options as o
+from slurmjobs.script.options import SbatchOption
+from slurmjobs.script.values.times import UNLIMITED
+from slurmruntime.values import hostlist
+
+SINCE: Final = {
+    "container_type": "v0.0.45",
+    "cores_per_socket": "v0.0.45",
+    "memory_update_delay": "v0.0.45",
+    "memory_update_margin": "v0.0.45",
+}
+"""Fields that older versions of slurmrestd's API do not have."""
+
+_UNSET_16: Final = 65534
+"""NO_VAL16 of slurm.h: slurmrestd takes a field that is left out for 0, where 0 has a meaning."""
+
+_TEXTS: Final[dict[SbatchOption[str], str]] = {
+    o.ACCOUNT: "account",
+    o.ACCTG_FREQ: "account_gather_frequency",
+    o.ARRAY: "array",
+    o.BATCH: "batch_features",
+    o.BB: "burst_buffer",
+    o.CLUSTER_CONSTRAINT: "cluster_constraint",
+    o.COMMENT: "comment",
+    o.CONSTRAINT: "constraints",
+    o.CONTAINER: "container",
+    o.CONTAINER_ID: "container_id",
+    o.CONTAINER_TYPE: "container_type",
+    o.CONTEXT: "selinux_context",
+    o.CPU_FREQ: "cpu_frequency",
+    o.DEPENDENCY: "dependency",
+    o.EXTRA: "extra",
+    o.MAIL_USER: "mail_user",
+    o.MCS_LABEL: "mcs_label",
+    o.NETWORK: "network",
+    o.PARTITION: "partition",
+    o.PREFER: "prefer",
+    o.QOS: "qos",
+    o.RESERVATION: "reservation",
+    o.WCKEY: "wckey",
+}
+_NUMBERS: Final[dict[SbatchOption[int], str]] = {
+    o.CORE_SPEC: "core_specification",
+    o.DELAY_BOOT: "delay_boot",
+    o.NICE: "nice",
+    o.SEGMENT: "segment_size",
+    o.THREAD_SPEC: "thread_specification",
+    o.TMP: "temporary_disk_per_node",
+    o.NTASKS_PER_SOCKET: "tasks_per_socket",
+}
+_FLAGS: Final[dict[SbatchOption[bool], str]] = {
+    o.CONSOLIDATE_SEGMENTS: "CONSOLIDATE_SEGMENTS",
+    o.SPREAD_JOB: "SPREAD_JOB",
+    o.SPREAD_SEGMENTS: "SPREAD_SEGMENTS",
+    o.STEPMGR: "STEPMGR_ENABLED",
+    o.USE_MIN_NODES: "PREFER_MINIMUM_NODE_COUNT",
+}
+
+Field = tuple[str, object]
+
+
+def fields(settled: SettledOptions, name: str, origin: ScriptOrigin) -> dict[str, object]:
+    """Return the fields of the job.
+
+    Args:
+        settled: The options.
+        name: The job's name unless the options have one.
+        origin: The working directory and the time.
+    """
+    chosen = settled.chosen
+    own_name = chosen.get(o.JOB_NAME)
+    found: dict[str, object] = {"name": own_name or name}
+    for text_option, key in _TEXTS.items():
+        if (text := chosen.get(text_option)) is not None:
+            found[key] = text
+    for count_option, key in _NUMBERS.items():
+        if (count := chosen.get(count_option)) is not None:
+            found[key] = count
+    found.update(_sizes(settled))
+    found.update(_memory(settled))
+    found.update(_gres(settled))
+    found.update(_nodes(settled))
+    found.update(_files(settled, origin))
+    found.update(_when(settled, origin))
+    found.update(_ways(settled))
+    if flags := list(_flags(settled)):
+        found["flags"] = flags
+    return found
+
+
+def _sizes(settled: SettledOptions) -> Iterator[Field]:
+    chosen, counts, shape = settled.chosen, settled.counts, settled.shape
+    per_node, cpus = tasks_per_node(chosen), settled.per_task.cpus
+    estimated = counts.tasks
+    if per_node and not counts.tasks_are_set and counts.most_nodes in {counts.least_nodes, 0}:
+        estimated = counts.least_nodes * per_node
+    if (tasks := _tasks(settled)) is not None:
+        yield "tasks", tasks
+    if chosen.has(o.OVERCOMMIT):
+        yield "overcommit", True
+        yield "minimum_cpus", max(counts.least_nodes, 1)
+    elif cpus is not None:
+        yield "minimum_cpus", estimated * cpus
+    elif counts.nodes_are_set and counts.least_nodes == 0:
+        yield "minimum_cpus", 0
+    else:
+        yield "minimum_cpus", estimated
+    if cpus is not None:
+        yield "cpus_per_task", cpus
+    least_cpus = max(chosen.get(o.MINCPUS) or 0, cpus or 0)
+    if least_cpus:
+        yield "minimum_cpus_per_node", least_cpus
+    for key, value in (
+        ("tasks_per_node", per_node),
+        ("tasks_per_core", settled.tasks_per_core),
+        ("ntasks_per_tres", chosen.get(o.NTASKS_PER_TRES) or chosen.get(o.NTASKS_PER_GPU)),
+        ("sockets_per_node", shape.sockets),
+        ("cores_per_socket", shape.cores),
+        ("threads_per_core", shape.threads),
+    ):
+        if value is not None:
+            yield key, value
+
+
+def _tasks(settled: SettledOptions) -> int | None:
+    """Return how many tasks there are, or follow from nodes and GPUs (`gres_job_state_validate`)."""
+    chosen, counts, per_task = settled.chosen, settled.counts, settled.per_task
+    if counts.tasks_are_set:
+        return counts.tasks
+    per_gpu = chosen.get(o.NTASKS_PER_TRES) or chosen.get(o.NTASKS_PER_GPU)
+    gpus = gpu_count(chosen.get(o.GPUS))
+    nodes = counts.most_nodes if counts.most_nodes == counts.least_nodes else 0
+    gpus = gpus or gpu_count(chosen.get(o.GPUS_PER_NODE)) * max(counts.least_nodes, 1)
+    if per_gpu and gpus:
+        return gpus * per_gpu
+    of_a_task = gpu_count(chosen.get(o.GPUS_PER_TASK))
+    if nodes and (per_gpu or per_task.tres):
+        per_node = per_gpu or tasks_per_node(chosen)
+        if per_node or per_task.cpus is None:
+            return nodes * (per_node or 1)
+    if of_a_task and chosen.has(o.GPUS) and gpus % of_a_task == 0:
+        return gpus // of_a_task
+    return None
+
+
+def _nodes(settled: SettledOptions) -> Iterator[Field]:
+    chosen, counts = settled.chosen, settled.counts
+    given, per_node = chosen.get(o.NODES), tasks_per_node(chosen)
+    if given is not None and given.sizes and counts.most_nodes:
+        yield "nodes", given.sizes
+    if counts.nodes_are_set:
+        yield "minimum_nodes", counts.least_nodes
+        if counts.most_nodes:
+            yield "maximum_nodes", counts.most_nodes
+    elif counts.tasks_are_set and per_node:
+        yield "minimum_nodes", -(-counts.tasks // per_node)
+    names = chosen.get(o.NODELIST)
+    if names is not None:
+        yield "required_nodes", [names if "{" in names else _ordered(settled, names)]
+    if (excluded := chosen.get(o.EXCLUDE)) is not None:
+        yield "excluded_nodes", [excluded]
+
+
+def _ordered(settled: SettledOptions, names: str) -> str:
+    """Name each node once, in order; each as often as it was, if that tells the tasks' places."""
+    layout = settled.chosen.get(o.DISTRIBUTION)
+    nodes = hostlist.expand(names)
+    if layout is not None and layout.order == "arbitrary":
+        return hostlist.compress(nodes)
+    return hostlist.compress(sorted(set(nodes)))
+
+
+def _memory(settled: SettledOptions) -> Iterator[Field]:
+    chosen = settled.chosen
+    per_node, per_cpu = chosen.get(o.MEM), chosen.get(o.MEM_PER_CPU)
+    if per_node is not None:
+        yield "memory_per_node", number(per_node)
+    if per_cpu is not None:
+        yield "memory_per_cpu", number(per_cpu)
+    if (per_gpu := chosen.get(o.MEM_PER_GPU)) is not None:
+        yield "memory_per_tres", f"gres/gpu:{per_gpu}"
+    if (update := chosen.get(o.MEM_UPDATE)) is not None:
+        yield "memory_update_margin", update.margin_percent
+        yield "memory_update_delay", update.delay_min
+    bindings = list(chosen.every(o.MEM_BIND))
+    if bindings:
+        types = [bindings[-1].kind] if bindings[-1].kind else []
+        types += ["PREFER"] if any(each.prefer for each in bindings) else []
+        types += ["VERBOSE"] if bindings[-1].verbose else []
+        if types:
+            yield "memory_binding_type", types
+        if bindings[-1].numbers:
+            yield "memory_binding", bindings[-1].one_a_task()
+
+
+def _gres(settled: SettledOptions) -> Iterator[Field]:
+    chosen = settled.chosen
+    if cpus := chosen.get(o.CPUS_PER_GPU):
+        yield "cpus_per_tres", f"gres/gpu:{cpus}"
+    gres = chosen.get(o.GRES) or ""
+    per_node = [_gpus(chosen.get(o.GPUS_PER_NODE)), "" if gres == "none" else gres]
+    for key, value in (
+        ("tres_per_job", _gpus(chosen.get(o.GPUS))),
+        ("tres_per_node", ",".join(filter(None, per_node))),
+        ("tres_per_socket", _gpus(chosen.get(o.GPUS_PER_SOCKET))),
+        ("tres_per_task", settled.per_task.tres),
+        ("tres_bind", settled.per_task.binding),
+        ("tres_freq", f"gpu:{freq}" if (freq := chosen.get(o.GPU_FREQ)) else ""),
+        ("licenses", ",".join(filter(None, (chosen.get(o.LICENSES), chosen.get(o.RESOURCES))))),
+    ):
+        if value:
+            yield key, value
+
+
+def _gpus(text: str | None) -> str:
+    return ",".join(f"gres/gpu:{part}" for part in (text or "").split(",") if part)
+
+
+def working_directory(settled: SettledOptions, origin: ScriptOrigin) -> str:
+    """Return the working directory, absolute."""
+    return _absolute(settled.chosen.get(o.CHDIR) or origin.directory, origin.directory)
+
+
+def _files(settled: SettledOptions, origin: ScriptOrigin) -> Iterator[Field]:
+    directory = working_directory(settled, origin)
+    yield "current_working_directory", directory
+    for option, key in (
+        (o.OUTPUT, "standard_output"),
+        (o.ERROR, "standard_error"),
+        (o.INPUT, "standard_input"),
+    ):
+        file = settled.chosen.get(option) or ("/dev/null" if option is o.INPUT else "")
+        if file:
+            yield key, _absolute(file, directory)
+
+
+def _absolute(path: str, directory: str) -> str:
+    return path if path.startswith("/") else f"{directory}/{path}"
+
+
+def _when(settled: SettledOptions, origin: ScriptOrigin) -> Iterator[Field]:
+    chosen = settled.chosen
+    if begin := chosen.get(o.BEGIN):
+        yield "begin_time", number(int(begin.at(origin.now).timestamp()))
+    if deadline := chosen.get(o.DEADLINE):
+        yield "deadline", int(deadline.at(origin.now).timestamp())
+    for option, key in ((o.TIME, "time_limit"), (o.TIME_MIN, "time_minimum")):
+        if (limit_min := chosen.get(option)) is not None:
+            yield key, _duration(limit_min)
+    if switches := chosen.get(o.SWITCHES):
+        yield "required_switches", number(switches.switches)
+        waits = [each.wait_s for each in chosen.every(o.SWITCHES) if each.wait_s is not None]
+        if waits and waits[-1] != UNLIMITED:
+            yield "wait_for_switch", waits[-1]
+    if chosen.has(o.HOLD):
+        yield "priority", number(0)
+    elif priority := chosen.get(o.PRIORITY):
+        yield "priority", number(priority)
+
+
+def _ways(settled: SettledOptions) -> Iterator[Field]:
+    chosen = settled.chosen
+    if sharing := chosen.last_of(o.EXCLUSIVE, o.OVERSUBSCRIBE):
+        yield "shared", ["oversubscribe" if sharing.option is o.OVERSUBSCRIBE else sharing.value]
+    if requeue := chosen.last_of(o.REQUEUE, o.NO_REQUEUE):
+        yield "requeue", requeue.option is o.REQUEUE
+    whole, mode = chosen.get(o.OOM_KILL_STEP), chosen.get(o.OPEN_MODE)
+    yield "oom_kill_step", _UNSET_16 if whole is None else int(whole)
+    layout, mail, profile = (
+        chosen.get(o.DISTRIBUTION),
+        chosen.get(o.MAIL_TYPE),
+        chosen.get(o.PROFILE),
+    )
+    for key, value in (
+        ("contiguous", chosen.get(o.CONTIGUOUS)),
+        ("reboot", chosen.get(o.REBOOT)),
+        ("kill_on_node_fail", False if chosen.get(o.NO_KILL) == "set" else None),
+        ("wait_all_nodes", chosen.get(o.WAIT_ALL_NODES)),
+        ("open_mode", [mode] if mode else None),
+        ("mail_type", list(mail) if mail else None),
+        ("profile", list(profile) if profile else None),
+        ("distribution", str(layout) if layout else None),
+    ):
+        if value is not None:
+            yield key, value
+    yield from _signal(settled)
+
+
+def _signal(settled: SettledOptions) -> Iterator[Field]:
+    chosen = settled.chosen
+    signal = chosen.get(o.SIGNAL)
+    if signal is None:
+        return
+    yield "kill_warning_signal", str(signal.number)
+    yield "kill_warning_delay", number(signal.before_end_s)
+    flags = ["BATCH_JOB"] * any(each.to_batch for each in chosen.every(o.SIGNAL))
+    flags += ["RESERVATION_JOB"] * any(each.for_reservation for each in chosen.every(o.SIGNAL))
+    if flags:
+        yield "kill_warning_flags", flags
+
+
+def _flags(settled: SettledOptions) -> Iterator[str]:
+    chosen = settled.chosen
+    if settled.counts.tasks_are_set:
+        yield "EXACT_TASK_COUNT_REQUESTED"
+    if settled.per_task.cpus is not None:
+        yield "EXACT_CPU_COUNT_REQUESTED"
+    for option, flag in _FLAGS.items():
+        if chosen.has(option):
+            yield flag
+    yield from chosen.get(o.GRES_FLAGS) or ()
+    yield from sorted(set(chosen.every(o.KILL_ON_INVALID_DEP)))
+    if "EXPEDITED_REQUEUE" in chosen.every(o.REQUEUE):
+        yield "EXPEDITED_REQUEUE"
+
+
+def number(value: int) -> dict[str, object]:
+    """Return a number as slurmrestd reads those that may be unset or infinite."""
+    return {"set": True, "infinite": False, "number": value}
+
+
+def _duration(minutes: int) -> dict[str, object]:
+    return {"set": True, "infinite": True} if minutes == UNLIMITED else number(minutes)

@@ -1,0 +1,65 @@
+"""The options of one job: what was chosen, in what order, and where."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from slurmjobs.script.options import SbatchOption
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenOption:
+    """An option, its value, and the path it was found at: `line 3`, `fields.time`."""
+
+    option: SbatchOption[Any]
+    value: Any
+    path: str
+
+    @property
+    def text(self) -> str:
+        """The option as one word that sbatch reads."""
+        form = self.option.form
+        if form is None or (self.value == self.option.default and self.value is not None):
+            return f"--{self.option.name}"
+        return f"--{self.option.name}={form.write(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenOptions:
+    """The options of a job, in their order; of several values, the last one counts."""
+
+    all: Sequence[ChosenOption] = field(default=())
+
+    def get(self, option: SbatchOption[T]) -> T | None:
+        """Return the value of an option; None if it was not chosen."""
+        for chosen in reversed(self.all):
+            if chosen.option is option:
+                return chosen.value  # type: ignore[no-any-return]  # read by the option's own form
+        return None
+
+    def every(self, option: SbatchOption[T]) -> Iterator[T]:
+        """Return all values of an option."""
+        return (chosen.value for chosen in self.all if chosen.option is option)
+
+    def has(self, *options: SbatchOption[Any]) -> bool:
+        """Check whether any of these options was chosen."""
+        return any(chosen.option in options for chosen in self.all)
+
+    def last_of(self, *options: SbatchOption[Any]) -> ChosenOption | None:
+        """Return what was chosen last among several options that mean the same thing."""
+        return next((each for each in reversed(self.all) if each.option in options), None)
+
+    def path(self, *options: SbatchOption[Any]) -> str:
+        """Return where the last one of these options is; "options" if none was chosen."""
+        found = self.last_of(*options)
+        return found.path if found else "options"
+
+    def followed_by(self, more: Iterable[ChosenOption]) -> "ChosenOptions":
+        """Return these options and others, which are stronger."""
+        return ChosenOptions((*self.all, *more))
+
+    def without(self, *options: SbatchOption[Any]) -> "ChosenOptions":
+        """Return these options but for some."""
+        return ChosenOptions(tuple(each for each in self.all if each.option not in options))

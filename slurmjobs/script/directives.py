@@ -1,0 +1,185 @@
+"""Find the directives of a script: the lines in its header that begin with `#SBATCH`.
+
+Source: `_opt_batch_script` of sbatch's `opt.c`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from slurmjobs.script import words
+from slurmjobs.script.getopt import MOST_OPTIONS
+from slurmjobs.script.words import BLANKS, HeaderWord, UnreadableLine
+from slurmruntime.values.faults import Fault
+
+LONGEST_DIRECTIVE: Final = 16_384
+LONGEST_HEADER: Final = 2 * LONGEST_DIRECTIVE
+"""Characters of one directive, and of all together."""
+MOST_WORDS: Final = 2 * MOST_OPTIONS + 1
+"""More of them are more than `MOST_OPTIONS`, or wrong."""
+MOST_LINES: Final = 2000
+"""Lines that are read at all, of which the header is a part. sbatch has none of these bounds."""
+
+_LONGEST_LINE: Final = LONGEST_DIRECTIVE + 80
+_MOST_WARNINGS: Final = 100
+_COMMAND = re.compile(r"[ \t\n\v\f\r]*[^ \t\n\v\f\r#]")
+_MISTAKEN = re.compile(r"[ \t]+#SBATCH\b|#+[ \t]*#?[ \t]*SBATCH\b")
+
+
+@dataclass(slots=True)
+class HeaderWords:
+    """The words of a header, and what is to be said about it."""
+
+    found: list[HeaderWord] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    warnings: list[Fault] = field(default_factory=list)
+    characters: int = 0
+    """Of all directives so far."""
+
+
+def lines(script: str) -> Iterator[tuple[int, str]]:
+    """Return the first lines with their numbers, the first one being 1; long ones as far as they are looked at."""
+    start = 0
+    for number in range(1, MOST_LINES + 1):
+        end = script.find("\n", start)
+        stop = len(script) if end < 0 else end
+        yield number, script[start : min(stop, start + _LONGEST_LINE)]
+        if end < 0:
+            return
+        start = end + 1
+
+
+def where(line: int) -> str:
+    """Return the path of a fault."""
+    return f"line {line}"
+
+
+def header(script: str) -> HeaderWords:
+    """Return the words of all directives up to the first command."""
+    result = HeaderWords()
+    ended = False
+    for number, line in lines(script):
+        rest = _after_magic_word(line)
+        if rest is None:
+            ended = ended or _is_command(line)
+            _remark(result, number, line)
+            continue
+        if ended:
+            _warn(result, number, "this directive comes after the first command: it has no effect")
+            continue
+        if _is_too_much(result, number, rest):
+            break
+        if line.startswith("#SLURM"):
+            _warn(result, number, "write #SBATCH instead of #SLURM")
+        if words.starts_component(rest):
+            result.faults.append(
+                Fault(
+                    where(number),
+                    "heterogeneous jobs (hetjob) are not supported: submit one job each",
+                )
+            )
+            break
+        add(result, number, rest)
+    else:
+        if not ended and _has_more_lines(script):
+            result.faults.append(
+                Fault(
+                    where(MOST_LINES),
+                    f"no command comes up to here, and no more than {MOST_LINES} lines are read: write comments behind"
+                    " the first command",
+                )
+            )
+    return result
+
+
+def foreign(script: str, magic_word: str) -> HeaderWords | None:
+    """Return the words of `#PBS` or `#BSUB` lines; None if there are none.
+
+    sbatch looks for them beyond the first command, until 100 lines were no comments (`xlate.c`).
+    """
+    if not script.startswith(magic_word) and f"\n{magic_word}" not in script:
+        return None
+    result: HeaderWords | None = None
+    others = 0
+    for number, line in lines(script):
+        if line.startswith(magic_word):
+            result = result or HeaderWords()
+            rest = line[len(magic_word) :]
+            if _is_too_much(result, number, rest):
+                break
+            add(result, number, rest)
+            continue
+        others += not line.startswith("#")
+        if others > 100:  # noqa: PLR2004  # sbatch's own number
+            break
+    else:
+        if _has_more_lines(script):
+            result = result or HeaderWords()
+            result.faults.append(
+                Fault(where(MOST_LINES), f"{magic_word} is not looked for beyond this line")
+            )
+    return result
+
+
+def add(result: HeaderWords, number: int, text: str) -> None:
+    """Add the words of one directive."""
+    if len(text) > LONGEST_DIRECTIVE:
+        result.faults.append(
+            Fault(where(number), f"the directive is longer than {LONGEST_DIRECTIVE} characters")
+        )
+        return
+    try:
+        room = MOST_WORDS - len(result.found)
+        result.found += [HeaderWord(word, number) for word in islice(words.split(text), room)]
+    except UnreadableLine as error:
+        result.faults.append(Fault(where(number), f"{error}"))
+
+
+def written(options: Sequence[str]) -> str:
+    """Write options as a header that `header` reads again, one directive each.
+
+    Raises:
+        ValueError: If no directive can hold one of them.
+    """
+    return "".join(f"#SBATCH {words.quoted(option)}\n" for option in options)
+
+
+def _is_too_much(result: HeaderWords, number: int, text: str) -> bool:
+    """Check whether reading ends here, and say why."""
+    result.characters += len(text)
+    if result.characters <= LONGEST_HEADER:
+        return False
+    why = f"the directives up to here have more than {LONGEST_HEADER} characters"
+    result.faults.append(Fault(where(number), why))
+    return True
+
+
+def _has_more_lines(script: str) -> bool:
+    return script.count("\n") >= MOST_LINES
+
+
+def _is_command(line: str) -> bool:
+    return _COMMAND.match(line) is not None
+
+
+def _after_magic_word(line: str) -> str | None:
+    for magic_word in ("#SBATCH", "#SLURM"):
+        if line.startswith(magic_word):
+            return line[len(magic_word) :]
+    return None
+
+
+def _remark(result: HeaderWords, number: int, line: str) -> None:
+    if line[:40].lstrip(BLANKS).startswith("#") and _MISTAKEN.match(line[:80]):
+        _warn(
+            result,
+            number,
+            "sbatch takes this for a comment: a directive begins with #SBATCH in column 1",
+        )
+
+
+def _warn(result: HeaderWords, number: int, message: str) -> None:
+    if len(result.warnings) < _MOST_WARNINGS:
+        result.warnings.append(Fault(where(number), message))

@@ -1,0 +1,276 @@
+"""Translate the headers of other batch systems, `#PBS` and `#BSUB`, into sbatch's options.
+
+sbatch does so by itself unless it is told `--ignore-pbs`. Source: `xlate.c` of sbatch, and its man page, which
+do not cover all of either language. What it passes over silently is passed over here.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from slurmjobs.script import directives, getopt, options
+from slurmjobs.script.directives import where
+from slurmjobs.script.getopt import NoOption, Takes
+from slurmjobs.script.options import SbatchOption
+from slurmjobs.script.words import HeaderWord
+from slurmruntime.values.faults import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedOption:
+    """An option of sbatch's, the text of its value, and the line of what it stands for."""
+
+    option: SbatchOption[Any]
+    value: str | None
+    line: int
+
+
+@dataclass(slots=True)
+class TranslatedHeader:
+    """What a foreign header says."""
+
+    options: list[TranslatedOption] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    letter: str
+    name: str
+    takes: Takes
+
+
+def _names(*rows: str) -> Sequence[_Name]:
+    """Read `letter:name`; a lone letter has no name, and `letter name` takes no value."""
+    found = []
+    for row in rows:
+        letter, colon, name = row[0], row[1:2], row[2:]
+        found.append(_Name(letter, name, Takes.VALUE if colon != " " else Takes.NOTHING))
+    return found
+
+
+_BSUB: Final = _names(
+    "c:cwd",
+    "e:error_file",
+    "J:job_name",
+    "m:hostname",
+    "M:memory_limit",
+    "n:",
+    "o:output_file",
+    "q:queue_name",
+    "W:time",
+    "x exclusive",
+)
+_BSUB_OPTIONS: Final[Mapping[str, SbatchOption[Any]]] = {
+    "c": options.CHDIR,
+    "e": options.ERROR,
+    "J": options.JOB_NAME,
+    "m": options.NODELIST,
+    "M": options.MEM_PER_CPU,
+    "n": options.NTASKS,
+    "o": options.OUTPUT,
+    "q": options.PARTITION,
+    "W": options.TIME,
+    "x": options.EXCLUSIVE,
+}
+
+
+def bsub(script: str) -> TranslatedHeader | None:
+    """Translate the lines that begin with `#BSUB`; return None if there are none."""
+    words = directives.foreign(script, "#BSUB")
+    if words is None:
+        return None
+    # A long name with one dash, at a place where an option may stand.
+    found = [
+        HeaderWord("-c", word.line) if word.text == "-cwd" and place % 2 == 0 else word
+        for place, word in enumerate(words.found)
+    ]
+    result = TranslatedHeader(faults=words.faults)
+    for letter, value, line in _parsed(found, _BSUB, result):
+        text = None if letter == "x" else _bsub_value(letter, value)
+        result.options.append(TranslatedOption(_BSUB_OPTIONS[letter], text, line))
+    return result
+
+
+def _bsub_value(letter: str, value: str) -> str:
+    match letter:
+        case "m":
+            return value.replace(" ", ",")
+        case "M" if value[-1:].isdecimal():
+            return f"{value}K"  # LSF counts memory in KiB
+        case "n":
+            return value.partition(",")[2] or value
+        case _:
+            return value
+
+
+_PBS: Final = _names(
+    "a:start_time",
+    "A:account",
+    "c:checkpoint",
+    "C:working_dir",
+    "d:",
+    "e:error",
+    "h hold",
+    "I interactive",
+    "j:join",
+    "J:job_array",
+    "k:keep",
+    "l:resource_list",
+    "m:mail_options",
+    "M:mail_user_list",
+    "N:job_name",
+    "o:out",
+    "p:priority",
+    "q:destination",
+    "r:rerunable",
+    "S:script_path",
+    "t:array",
+    "u:running_user",
+    "v:variable_list",
+    "V all_env",
+    "W:attributes",
+    "w:",
+    "z no_std",
+)
+_PBS_OPTIONS: Final[Mapping[str, SbatchOption[Any]]] = {
+    "a": options.BEGIN,
+    "A": options.ACCOUNT,
+    "d": options.CHDIR,
+    "e": options.ERROR,
+    "h": options.HOLD,
+    "J": options.ARRAY,
+    "M": options.MAIL_USER,
+    "N": options.JOB_NAME,
+    "o": options.OUTPUT,
+    "p": options.NICE,
+    "q": options.PARTITION,
+    "t": options.ARRAY,
+    "w": options.CHDIR,
+}
+_MAIL: Final = (("b", "BEGIN"), ("e", "END"), ("a", "FAIL"))
+
+
+def pbs(script: str) -> TranslatedHeader | None:
+    """Translate the lines that begin with `#PBS`; return None if there are none."""
+    words = directives.foreign(script, "#PBS")
+    if words is None:
+        return None
+    result = TranslatedHeader(faults=words.faults)
+    exported: list[tuple[str, int]] = []
+    for letter, value, line in _parsed(words.found, _PBS, result):
+        found: Iterable[tuple[SbatchOption[Any], str | None]] = ()
+        match letter:
+            case "l":
+                found = _resources(value)
+            case "m":
+                found = [(options.MAIL_TYPE, _mail(value.lower()))]
+            case "v":
+                exported.append((value, line))
+            case "W" if value.lower().startswith("umask="):
+                found = [(options.UMASK, value[6:])]
+            case "W" if value.lower().startswith("depend="):
+                found = [(options.DEPENDENCY, value[7:])]
+            case _ if letter in _PBS_OPTIONS:
+                found = [(_PBS_OPTIONS[letter], value or None)]
+            case _:
+                pass
+        result.options += [TranslatedOption(option, text, line) for option, text in found]
+    if exported:
+        names = ",".join(value for value, _ in exported)
+        result.options.append(TranslatedOption(options.EXPORT, names, exported[-1][1]))
+    return result
+
+
+def _parsed(
+    words: Sequence[HeaderWord], names: Sequence[_Name], result: TranslatedHeader
+) -> Iterator[tuple[str, str, int]]:
+    for found in getopt.parse(words, names):
+        if isinstance(found, NoOption):
+            said = found.message.replace("sbatch has no option", "sbatch does not translate")
+            result.faults.append(Fault(where(found.line), said))
+        else:
+            yield names[found.index].letter, found.value or "", found.line
+
+
+def _mail(letters: str) -> str:
+    if "n" in letters:
+        return "NONE"
+    return ",".join(word for letter, word in _MAIL if letter in letters)
+
+
+def _resources(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
+    """Translate a list of resources: `nodes=2:ppn=4,walltime=1:00:00`, `select=2:ncpus=8`."""
+    gpus = 0
+    pro: dict[str, str] = {}
+    for name, value in _RESOURCE.findall(_opened(text)):
+        key = name.lower()
+        if key == "accelerator":
+            gpus = max(gpus, int(value.lower().startswith("true")))
+        elif key == "naccelerators":
+            gpus = int(value) if re.fullmatch(r"[0-9]{1,9}", value) else 0
+        elif key == "nodes":
+            yield from _nodes(value.replace(_INNER, ":"))
+        elif key in _PRO:
+            pro[key] = value
+            yield _PRO[key], value
+        elif key in _RESOURCES:
+            # Torque writes 2gb for 2G.
+            is_amount = key in {"mem", "file"} and value[-1:] in {"b", "B"}
+            yield _RESOURCES[key], value[:-1] if is_amount else value
+    yield from _cpus_of_tasks(pro)
+    if gpus > 0:
+        yield options.GRES, f"gpu:{gpus}"
+
+
+def _cpus_of_tasks(pro: Mapping[str, str]) -> Iterator[tuple[SbatchOption[Any], str | None]]:
+    """Divide a node's CPUs among its tasks, if both are given as PBS Pro gives them."""
+    if set(pro) == set(_PRO) and all(re.fullmatch(r"[0-9]{1,9}", each) for each in pro.values()):
+        cpus, tasks = int(pro["ncpus"]), int(pro["mpiprocs"])
+        if 0 < tasks < cpus:
+            yield options.CPUS_PER_TASK, str(cpus // tasks)
+
+
+_RESOURCES: Final[Mapping[str, SbatchOption[Any]]] = {
+    "walltime": options.TIME,
+    "cput": options.TIME,
+    "pcput": options.TIME,
+    "mem": options.MEM,
+    "file": options.TMP,
+    "nice": options.NICE,
+    "proc": options.CONSTRAINT,
+}
+_PRO: Final[Mapping[str, SbatchOption[Any]]] = {
+    "select": options.NODES,
+    "ncpus": options.MINCPUS,
+    "mpiprocs": options.NTASKS_PER_NODE,
+}
+_INNER: Final = "\0"
+_RESOURCE: Final = re.compile(r"(?<!\w)(\w++)=((?:[^,:]|:(?!\w++=))*+)")
+
+
+def _opened(text: str) -> str:
+    """Keep the parts of `nodes=…`, which colons separate, together."""
+    return re.sub(r"nodes=[^,]*", lambda match: match[0].replace(":", _INNER), text)
+
+
+def _nodes(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
+    """Translate `2:ppn=4`, `node1+node2`, `1:gpus=2`."""
+    count = tasks = 0
+    names: list[str] = []
+    for part in filter(None, re.split(r"[+:]", text)):
+        if part.startswith("gpus="):
+            yield options.GPUS_PER_NODE, part[5:]
+        elif match := re.match(r"ppn=([0-9]{1,9})", part):
+            tasks += int(match[1])
+        elif match := re.match(r"[0-9]{1,9}", part):
+            count += int(match[0])
+        elif part[0].isalpha():
+            names.append(part)
+    if count:
+        yield options.NODES, str(count)
+    if tasks:
+        yield options.NTASKS, str(tasks * max(count, 1))
+    if names:
+        yield options.NODELIST, ",".join(names)

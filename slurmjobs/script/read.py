@@ -1,0 +1,130 @@
+"""Read a script: its options, and everything that is wrong with it, at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from slurmjobs.script import body, directives, foreign, getopt
+from slurmjobs.script.chosen import ChosenOption, ChosenOptions
+from slurmjobs.script.directives import LONGEST_HEADER, HeaderWords, where
+from slurmjobs.script.getopt import NoOption, Takes
+from slurmjobs.script.options import BY_FIELD, IGNORE_PBS, OPTIONS, SbatchOption, Treatment
+from slurmjobs.script.values.form import UnreadableValue
+from slurmruntime.values.faults import MOST_FAULTS, Fault
+
+
+@dataclass(frozen=True, slots=True)
+class ReadScript:
+    """What a script asks for."""
+
+    options: ChosenOptions
+    faults: Sequence[Fault] = ()
+    """Why no job can be made of it; the path is the line."""
+    warnings: Sequence[Fault] = ()
+    """What sbatch takes silently, and its author may not have meant."""
+
+
+def script(text: str, fields: Mapping[str, object] | None = None) -> ReadScript:
+    """Read a batch script.
+
+    Args:
+        text: The script.
+        fields: Options that stand beside the script and are stronger, by their names in camel
+            case: `{"cpusPerTask": 4, "hold": True}`.
+    """
+    faults = list(body.faults(text))
+    text = text.removeprefix(body.BYTE_ORDER_MARK)  # the rest is read as its author meant it
+    warnings: list[Fault] = []
+    header = directives.header(text)
+    chosen = list(_chosen(header, faults, warnings))
+    if not any(each.option is IGNORE_PBS for each in chosen):
+        chosen += _translated(text, faults, warnings)
+    chosen += _of_fields(fields or {}, faults, warnings)
+    return ReadScript(ChosenOptions(tuple(chosen)), tuple(faults), tuple(warnings))
+
+
+def _chosen(
+    words: HeaderWords, faults: list[Fault], warnings: list[Fault]
+) -> Iterator[ChosenOption]:
+    faults += words.faults
+    warnings += words.warnings
+    for found in getopt.parse(words.found, OPTIONS):
+        if isinstance(found, NoOption):
+            faults.append(Fault(where(found.line), found.message))
+            continue
+        yield from _one(OPTIONS[found.index], found.value, where(found.line), faults, warnings)
+        if len(faults) > MOST_FAULTS:
+            return  # nobody is told of more
+
+
+def _translated(text: str, faults: list[Fault], warnings: list[Fault]) -> Iterator[ChosenOption]:
+    """Translate `#BSUB`, or else `#PBS`: sbatch heeds one kind only."""
+    for translate in (foreign.bsub, foreign.pbs):
+        translated = translate(text)
+        if translated is None:
+            continue
+        faults += translated.faults
+        for each in translated.options:
+            yield from _one(each.option, each.value, where(each.line), faults, warnings)
+            if len(faults) > MOST_FAULTS:
+                return
+        return
+
+
+def _of_fields(
+    fields: Mapping[str, object], faults: list[Fault], warnings: list[Fault]
+) -> Iterator[ChosenOption]:
+    characters = 0
+    for name, value in fields.items():
+        path = f"fields.{name}"
+        characters += len(name) + (len(value) if isinstance(value, str) else 0)
+        if characters > LONGEST_HEADER:
+            text = f"the values up to here have more than {LONGEST_HEADER} characters"
+            faults.append(Fault(path, text))
+        if len(faults) > MOST_FAULTS or characters > LONGEST_HEADER:
+            return
+        option = BY_FIELD.get(name)
+        if option is None:
+            faults.append(Fault(path, "sbatch has no such option"))
+        elif option.takes is Takes.NOTHING:
+            if not isinstance(value, bool):
+                faults.append(Fault(path, f"expected true or false, found {value!r}"))
+            elif value:
+                yield from _one(option, None, path, faults, warnings)
+        elif option.takes is Takes.PERHAPS and value is True:
+            yield from _one(option, None, path, faults, warnings)
+        elif isinstance(value, str | int) and not isinstance(value, bool):
+            yield from _one(option, str(value), path, faults, warnings)
+        else:
+            faults.append(Fault(path, f"expected a text or a number, found {value!r}"))
+
+
+def _one(
+    option: SbatchOption[Any],
+    text: str | None,
+    path: str,
+    faults: list[Fault],
+    warnings: list[Fault],
+) -> Iterator[ChosenOption]:
+    if option.treatment is Treatment.REFUSED:
+        faults.append(Fault(path, f"--{option.name} is not possible: {option.note}"))
+    elif option.treatment is Treatment.PASSED_OVER:
+        warnings.append(Fault(path, f"--{option.name} has no effect: {option.note}"))
+    elif text is None or option.form is None or (not text and option.takes is Takes.PERHAPS):
+        yield ChosenOption(option, option.default, path)
+    elif len(text) > option.form.longest:
+        accepts = f"at most {option.form.longest}: {option.form.accepts}"
+        faults.append(
+            Fault(path, f"--{option.name} has {len(text)} characters, expected {accepts}")
+        )
+    else:
+        try:
+            yield ChosenOption(option, option.form.read(text), path)
+        except UnreadableValue as error:
+            shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+            faults.append(
+                Fault(path, f"--{option.name}={shown}: {error}; expected {option.form.accepts}")
+            )
+
+
+_LONGEST_SHOWN = 80

@@ -1,0 +1,230 @@
+"""How tasks are laid out: distribution over nodes, binding to memory and GPUs, frequencies.
+
+Sources: `verify_dist_type` of Slurm's `proc_args.c`, `slurm_verify_mem_bind`, `tres_bind_verify_cmdline`,
+`tres_freq_verify_cmdline`, `cpu_freq_verify_cmdline`.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from typing_extensions import override
+
+from slurmjobs.script.values.form import LONGEST_VALUE, UnreadableValue, ValueForm
+from slurmjobs.script.values.numbers import INT_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDistribution:
+    """How tasks are distributed over nodes, sockets and cores."""
+
+    order: str = ""
+    """`block`, `cyclic:block`, `arbitrary`, `plane`; "" for Slurm's own."""
+    packing: str = ""
+    """`pack`, `nopack` or ""."""
+    plane_size: int | None = None
+
+    @override
+    def __str__(self) -> str:
+        if self.plane_size is not None:
+            return f"plane={self.plane_size}"
+        return ",".join(part for part in (self.order, self.packing) if part)
+
+
+_PLANE = re.compile(r"plane[^=]*=[ \t\n\v\f\r]*\+?([0-9]{1,10})", re.IGNORECASE)
+_DIRECTIONS: Final = ("block", "cyclic", "fcyclic")
+
+
+def _distribution(text: str) -> TaskDistribution:
+    if text.lower().startswith("plane"):
+        match = _PLANE.fullmatch(text)
+        if match is None or not 0 < int(match[1]) <= INT_MAX:
+            raise UnreadableValue("it has no size")
+        return TaskDistribution(order="plane", plane_size=int(match[1]))
+    base, _, packing = text.lower().partition(",")
+    if base in {"pack", "nopack"} and not packing:
+        return TaskDistribution(packing=base)
+    if packing not in {"", "pack", "nopack"}:
+        raise UnreadableValue("only pack and nopack may follow the comma")
+    return TaskDistribution(_order(base), packing)
+
+
+def _order(text: str) -> str:
+    if text in {"arbitrary", "hostfile"}:
+        return "arbitrary"
+    parts = [part for part in text.split(":") if part]
+    if not 1 <= len(parts) <= len(_DIRECTIONS):
+        raise UnreadableValue("it has one to three parts")
+    defaults = ("block", "cyclic", parts[1] if len(parts) > 1 and parts[1] != "*" else "cyclic")
+    order = [
+        default if part == "*" else part for part, default in zip(parts, defaults, strict=False)
+    ]
+    if order[0] not in _DIRECTIONS[:2] or any(part not in _DIRECTIONS for part in order):
+        raise UnreadableValue("there is no such distribution")
+    return ":".join(order)
+
+
+DISTRIBUTION = ValueForm(
+    "plane=size, arbitrary, or block|cyclic|*[:block|cyclic|fcyclic|*[:…]][,pack|nopack]",
+    _distribution,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBinding:
+    """How tasks are bound to memory."""
+
+    kind: str = ""
+    """`NONE`, `RANK`, `LOCAL`, `MAP`, `MASK` or ""."""
+    numbers: str = ""
+    """Of MAP and MASK: one number a task, or `number*tasks`."""
+    prefer: bool = False
+    verbose: bool = False
+
+    def words(self) -> tuple[str, ...]:
+        """Return sbatch's own words for it, in its order."""
+        kinds = {"MAP": "map_mem", "MASK": "mask_mem"}
+        kind = kinds.get(self.kind, self.kind.lower())
+        return tuple(
+            word for word in ("verbose" * self.verbose, "prefer" * self.prefer, kind) if word
+        )
+
+    def one_a_task(self) -> str:
+        """Write `1*3,2` as `1,1,1,2`."""
+        parts = (part.partition("*") for part in filter(None, self.numbers.split(",")))
+        return ",".join(number for number, _, times in parts for _ in range(int(times or 1)))
+
+    @override
+    def __str__(self) -> str:
+        return ",".join(self.words()) + (f":{self.numbers}" if self.numbers else "") or "quiet"
+
+
+_NUMBERS = {
+    "MAP": re.compile(r"([0-9]{1,9})(?:\*([0-9]{1,4}))?"),
+    "MASK": re.compile(r"(?:0x)?([0-9a-fA-F]{1,64})(?:\*([0-9]{1,4}))?"),
+}
+_MAP = re.compile(r"(map|mask)_?mem[^:=]*[:=](.+)", re.IGNORECASE)
+_MOST_NUMBERS: Final = 10_000
+_MOST_CHARACTERS: Final = 64 * 1024
+"""Of all numbers together."""
+
+
+def _memory_binding(text: str) -> MemoryBinding:
+    kind, numbers, prefer, verbose = "", "", False, False
+    for word in re.split(r",(?!(?:[0-9]|[0-9a-fA-F]*(?:,|$)))", text):
+        match word.lower():
+            case "p" | "prefer":
+                prefer = True
+            case "q" | "quiet":
+                verbose = False
+            case "v" | "verbose":
+                verbose = True
+            case "no" | "none":
+                kind, numbers = "NONE", ""
+            case "rank" | "local":
+                kind, numbers = word.upper(), ""
+            case _:
+                match = _MAP.fullmatch(word)
+                if match is None:
+                    raise UnreadableValue(f"there is no {word!r}")
+                kind = match[1].upper()
+                numbers = _checked(kind, match[2])
+    return MemoryBinding(kind, numbers, prefer, verbose)
+
+
+def _checked(kind: str, text: str) -> str:
+    """Check a list such as `1*3,2`, and count what it stands for."""
+    found: list[str] = []
+    count = characters = 0
+    for part in filter(None, text.split(",")):
+        match = _NUMBERS[kind].fullmatch(part)
+        times = int(match[2] or 1) if match else 0
+        if match is None or not times:
+            raise UnreadableValue(f"{part!r} is not a number")
+        found.append(match[1] if times == 1 else f"{match[1]}*{times}")
+        count += times
+        characters += times * len(match[1])
+        if count > _MOST_NUMBERS or characters > _MOST_CHARACTERS:
+            raise UnreadableValue(
+                f"it has more than {_MOST_NUMBERS} numbers, or {_MOST_CHARACTERS} characters in all of them"
+            )
+    if not found:
+        raise UnreadableValue("the list is empty")
+    return ",".join(found)
+
+
+MEMORY_BINDING = ValueForm(
+    "a list of none, rank, local, map_mem:numbers, mask_mem:masks, prefer, quiet, verbose",
+    _memory_binding,
+    longest=LONGEST_VALUE,
+)
+
+_BINDING = re.compile(
+    r"(?:verbose,)?(?:closest.*|none.*|(?:map|map_gpu):[0-9*]+(?:,[0-9*]+)*"
+    r"|(?:mask|mask_gpu):(?:0x)?[0-9a-f*]+(?:,(?:0x)?[0-9a-f*]+)*|(?:per_task|single):.*)",
+    re.IGNORECASE,
+)
+
+
+def _gpu_binding(text: str) -> str:
+    if _BINDING.fullmatch(text) is None:
+        raise UnreadableValue("there is no such binding")
+    return text
+
+
+_HOW = "[verbose,] closest, none, map:list, mask:list, per_task:count or single:count"
+GPU_BINDING = ValueForm(_HOW, _gpu_binding)
+
+
+def _tres_binding(text: str) -> str:
+    for part in filter(None, text.split("+")):
+        name, colon, binding = part.partition(":")
+        if not name.startswith("gres/") or not colon:
+            raise UnreadableValue("each part is gres/name:binding")
+        _gpu_binding(binding)
+    return text
+
+
+TRES_BINDING = ValueForm(
+    f"gres/name:binding, more of them after +; a binding is {_HOW}", _tres_binding
+)
+
+_GPU_FREQUENCY = re.compile(
+    r"(?:(?:memory=)?(?:[0-9]{1,9}|low|medium|high|highm1)|verbose)", re.IGNORECASE
+)
+
+
+def _gpu_frequency(text: str) -> str:
+    if not all(_GPU_FREQUENCY.fullmatch(part) for part in text.split(",")):
+        raise UnreadableValue("there is no such frequency")
+    return text
+
+
+GPU_FREQUENCY = ValueForm(
+    "a list of MHz, low, medium, high, highm1, memory=… and verbose", _gpu_frequency
+)
+
+_GOVERNORS: Final = ("co", "perf", "pow", "user", "onde", "sche")
+_LEVELS: Final = ("lo", "him1", "highm1", "hi", "med")
+
+
+def _cpu_frequency(text: str) -> str:
+    span, colon, governor = text.partition(":")
+    low, dash, high = span.partition("-")
+    if colon and not governor.lower().startswith(_GOVERNORS):
+        raise UnreadableValue(f"there is no governor {governor!r}")
+    if low.lower().startswith(_GOVERNORS):
+        if colon or dash:
+            raise UnreadableValue("a governor stands alone, or after the colon")
+        return text
+    for part in (low, *([high] if dash else [])):
+        if not (part.lower().startswith(_LEVELS) or re.fullmatch(r"[0-9]{1,9}", part)):
+            raise UnreadableValue(f"there is no frequency {part!r}")
+    if dash and not colon:
+        raise UnreadableValue("a range needs a governor after a colon")
+    return text
+
+
+CPU_FREQUENCY = ValueForm(
+    "low, medium, high, highm1 or kHz, a range low-high:governor, or a governor", _cpu_frequency
+)

@@ -1,0 +1,91 @@
+"""The CustomResourceDefinitions of Sylabs' kinds, made from their types; without short names, which are ours."""
+
+from typing import Any, Final
+
+from slurmjobs.objects.spec import SCRIPT_RULES
+from slurmjobs.sylabs.job import KINDS, VERSION, SylabsKind
+from slurmjobs.sylabs.spec import MOST_LABELS, SylabsStatus
+from slurmruntime.crd.fields import RULES, rule
+from slurmruntime.crd.schema import Schema, structural
+
+_ANY: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""What the API server keeps, and nobody reads."""
+
+_SECRET: Final = {"description": "Accepted, and never read."} | _ANY
+
+_COLUMNS: Final = (
+    ("Age", "date", ".metadata.creationTimestamp"),
+    ("Status", "string", ".status.status"),
+    ("JobID", "integer", ".status.jobId"),
+    ("Reason", "string", ".status.reason"),
+)
+"""Sylabs' own, then two of ours."""
+
+
+def definitions() -> tuple[dict[str, Any], ...]:
+    """Return the definitions of all three kinds."""
+    return tuple(_definition(kind) for kind in KINDS)
+
+
+def _definition(kind: SylabsKind) -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind.kind,
+                "listKind": f"{kind.kind}List",
+                "plural": kind.plural,
+                "singular": kind.kind.lower(),
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [
+                        {"name": name, "type": of, "jsonPath": path} for name, of, path in _COLUMNS
+                    ],
+                    "schema": {"openAPIV3Schema": _schema(kind)},
+                }
+            ],
+        },
+    }
+
+
+def _schema(kind: SylabsKind) -> Schema:
+    labels = {"maxProperties": MOST_LABELS, "additionalProperties": _VALUE, "type": "object"}
+    spec = structural(kind.spec, with_defaults=False, given={"nodeSelector": labels})
+    found = spec["properties"]
+    if "batch" in found:
+        found["batch"][RULES] = list(SCRIPT_RULES)
+    if "ssh" in found:
+        found["ssh"]["properties"] |= {"key": _SECRET, "password": _SECRET}
+    if "podSecurityContext" in found:
+        found["podSecurityContext"] = {**_ANY, "description": "It has no effect."}
+    spec[RULES] = [
+        rule(
+            "self == oldSelf",
+            f"what Slurm was given does not change: create another {kind.kind}",
+        )
+    ]
+    return {
+        "type": "object",
+        "description": f"{kind.spec.__doc__} It becomes a job like slurm-bridge's own SlurmJobs.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": structural(SylabsStatus, with_defaults=False),
+        },
+    }
+
+
+_VALUE: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
+"""Text or a number, which no structural schema can say; the webhook does."""

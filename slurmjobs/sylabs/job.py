@@ -1,0 +1,95 @@
+"""Objects of Sylabs' kinds, read as the SlurmJobs that they mean."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from typing_extensions import override
+
+from slurmjobs.objects.slurmjob import JobResource, Json, SlurmJobObject
+from slurmjobs.objects.status import SlurmJobStatus
+from slurmjobs.sylabs import translation
+from slurmjobs.sylabs.site import SylabsSite
+from slurmjobs.sylabs.spec import ContainerSpec, SlurmSpec, SylabsInputs, WlmSpec
+from slurmjobs.sylabs.translation import OldSpec
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.values.faults import Fault, bounded
+
+VERSION: Final = "v1alpha1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SylabsKind:
+    """One of their kinds."""
+
+    group: str
+    kind: str
+    plural: str
+    spec: type[OldSpec]
+
+    @property
+    def api_version(self) -> str:
+        """As in a manifest."""
+        return f"{self.group}/{VERSION}"
+
+
+KINDS: Final = (
+    SylabsKind(group="slurm.sylabs.io", kind="SlurmJob", plural="slurmjobs", spec=SlurmSpec),
+    SylabsKind(group="wlm.sylabs.io", kind="SlurmJob", plural="slurmjobs", spec=WlmSpec),
+    SylabsKind(group="wlm.sylabs.io", kind="WlmJob", plural="wlmjobs", spec=ContainerSpec),
+)
+
+
+class TranslatedJob(SlurmJobObject, frozen=True, kw_only=True):
+    """A SlurmJob that stands in the API as something else."""
+
+    resource: JobResource
+    faults: tuple[Fault, ...] = ()
+    only_rule: str = ""
+    warnings: tuple[Fault, ...] = ()
+    places: dict[str, str] = msgspec.field(default_factory=dict)
+    """Path in our spec → the path in the object."""
+    inputs: SylabsInputs | None = None
+
+    @override
+    def told(self, status: SlurmJobStatus) -> dict[str, object]:
+        """Return the status with Sylabs' word for it beside ours."""
+        return {**super().told(status), "status": status.phase or "Unknown"}
+
+
+class _Document(ObjectStruct, frozen=True):
+    metadata: ObjectMetadata
+    spec: msgspec.Raw
+    status: SlurmJobStatus = SlurmJobStatus()
+
+
+_documents: Final = msgspec.json.Decoder(_Document)
+
+
+class SylabsResource:
+    """One of their kinds as a resource of SlurmJobs; a `JobResource`."""
+
+    def __init__(self, kind: SylabsKind, site: SylabsSite) -> None:
+        self.api_version = kind.api_version
+        self.kind = kind.kind
+        self.plural = kind.plural
+        self._site = site
+        self._specs: msgspec.json.Decoder[OldSpec] = msgspec.json.Decoder(kind.spec)
+
+    def read(self, body: Json) -> TranslatedJob:
+        """Read an object; like `slurmjob.read`."""
+        document = _documents.decode(body)
+        spec = self._specs.decode(document.spec)
+        found = translation.translated(spec, document.metadata, self._site)
+        return TranslatedJob(
+            metadata=document.metadata,
+            spec=found.spec,
+            status=document.status,
+            resource=self,
+            faults=bounded(found.faults),
+            only_rule=found.only_rule,
+            warnings=found.warnings,
+            places=dict(found.places),
+            inputs=found.inputs,
+        )

@@ -1,0 +1,241 @@
+"""What an object of Sylabs' kinds means as a SlurmJob: one pure function a kind, which says all faults at once.
+
+What only decided where Sylabs' own pods ran (labels, extended resources, a security context) never reached Slurm. It is
+passed over with a warning, unless the administrator has said what it stands for.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from slurmjobs.objects.results import JobResult
+from slurmjobs.objects.spec import SlurmJobSpec
+from slurmjobs.script import options as o
+from slurmjobs.script import read
+from slurmjobs.sylabs import container
+from slurmjobs.sylabs.site import SylabsSite
+from slurmjobs.sylabs.spec import (
+    ContainerSpec,
+    Labels,
+    Mount,
+    SlurmSpec,
+    SshAccess,
+    SylabsInputs,
+    SylabsResults,
+    WlmSpec,
+)
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.values.faults import Fault, shortened
+
+_PARTITION: Final = "wlm.sylabs.io/partition"
+_ALWAYS: Final = frozenset(
+    f"{prefix}{label}"
+    for prefix in ("", "slurm.sylabs.io/", "wlm.sylabs.io/")
+    for label in ("workload-manager=slurm", "integration-type=local", "integration-type=ssh")
+) | {"type=virtual-kubelet"}
+"""What Sylabs' operators wrote on every node of theirs."""
+
+OldSpec = SlurmSpec | WlmSpec | ContainerSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """An old manifest in our terms."""
+
+    spec: SlurmJobSpec
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Path in our spec → the path in theirs that it comes from."""
+    only_rule: str = ""
+    """The policy rule that must hold; "" for any."""
+    inputs: SylabsInputs | None = None
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
+
+
+@dataclass(slots=True)
+class _Draft:
+    """Collects what an object says."""
+
+    options: dict[str, str | int | bool] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    warnings: list[Fault] = field(default_factory=list)
+    results: tuple[JobResult, ...] = ()
+
+    def choose(self, option: str, value: str | int, where: str) -> None:
+        self.options[option] = value
+        self.places[f"spec.options.{option}"] = where
+
+    def finished(
+        self, script: str, where: str, spec: OldSpec, site: SylabsSite, only_rule: str
+    ) -> Translation:
+        return Translation(
+            spec=SlurmJobSpec(
+                script=script, options=self.options, output=site.output, results=self.results
+            ),
+            places={"spec.script": where, **self.places},
+            only_rule=only_rule,
+            inputs=spec.prepare if isinstance(spec, WlmSpec) else None,
+            faults=tuple(self.faults),
+            warnings=tuple(self.warnings),
+        )
+
+
+def translated(spec: OldSpec, metadata: ObjectMetadata, site: SylabsSite) -> Translation:
+    """Return what an object means here; never raises."""
+    draft = _Draft()
+    match spec:
+        case SlurmSpec():
+            return _slurm(spec, metadata, site, draft)
+        case WlmSpec():
+            return _wlm(spec, site, draft)
+        case ContainerSpec():
+            return _container(spec, site, draft)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _slurm(
+    spec: SlurmSpec, metadata: ObjectMetadata, site: SylabsSite, draft: _Draft
+) -> Translation:
+    for name in spec.resources:
+        draft.warnings.append(
+            Fault(
+                f"spec.resources[{shortened(name, 128)}]",
+                "it has no effect: Slurm counts what the script asks for (#SBATCH)",
+            )
+        )
+    if spec.pod_security_context:
+        draft.warnings.append(
+            Fault(
+                "spec.podSecurityContext",
+                "it has no effect: no pod runs the job, and the policy says whose job it is",
+            )
+        )
+    if spec.time_limit is not None:
+        draft.warnings.append(
+            Fault("spec.timeLimit", "it has no effect, and never had: write #SBATCH --time")
+        )
+    rule = _ssh(spec.ssh, metadata, site, draft.faults) if spec.ssh else ""
+    return _scripted(spec, site, draft, rule)
+
+
+def _wlm(spec: WlmSpec, site: SylabsSite, draft: _Draft) -> Translation:
+    if spec.prepare is not None:
+        draft.faults += _of_volume("spec.prepare", spec.prepare.mount)
+        draft.faults.append(
+            Fault(
+                "spec.prepare",
+                "slurm-bridge does not copy files before a job yet, and without them the job would do something else: "
+                "have them on the cluster, and leave this out",
+            )
+        )
+    return _scripted(spec, site, draft, "")
+
+
+def _scripted(
+    spec: SlurmSpec | WlmSpec, site: SylabsSite, draft: _Draft, only_rule: str
+) -> Translation:
+    _select(spec.node_selector, spec.batch, site, draft)
+    _results(spec.results, site, draft)
+    return draft.finished(spec.batch, "spec.batch", spec, site, only_rule)
+
+
+def _container(spec: ContainerSpec, site: SylabsSite, draft: _Draft) -> Translation:
+    for where, option, value in container.asked(spec.resources):
+        draft.choose(option, value, f"spec.resources.{where}")
+    _select(spec.node_selector, None, site, draft)
+    _results(spec.results, site, draft)
+    script = container.script(spec.image, spec.options)
+    return draft.finished(script, "spec.image", spec, site, "")
+
+
+def _results(results: SylabsResults | None, site: SylabsSite, draft: _Draft) -> None:
+    if results is None:
+        return
+    draft.faults += _of_volume("spec.results", results.mount)
+    target = site.target(results.mount)
+    if target is None or site.output is None:
+        setting = "sylabs.output_claim" if site.output is None else "sylabs.volumes"
+        draft.warnings.append(
+            Fault(
+                "spec.results",
+                f"they are not copied, and stay on the cluster, until an administrator has said where ({setting})",
+            )
+        )
+        return
+    draft.results = (JobResult(source=results.source, to=target),)
+    draft.places["spec.results[0].from"] = "spec.results.from"
+    draft.places["spec.results[0].to.path"] = "spec.results.mount"
+
+
+def _of_volume(where: str, mount: Mount) -> Iterator[Fault]:
+    named = [
+        name
+        for name, source in (
+            ("hostPath", mount.host_path),
+            ("nfs", mount.nfs),
+            ("persistentVolumeClaim", mount.persistent_volume_claim),
+        )
+        if source is not None
+    ]
+    if len(named) != 1:
+        found = " and ".join(named) or "none of them"
+        yield Fault(
+            f"{where}.mount",
+            f"expected one of hostPath, nfs and persistentVolumeClaim, found {found}",
+        )
+
+
+def _select(labels: Labels, script: str | None, site: SylabsSite, draft: _Draft) -> None:
+    """Turn labels of a nodeSelector into options, beside what the script says itself."""
+    wanted: list[str] = []
+    for name, found in labels.items():
+        where = f"spec.nodeSelector[{shortened(name, 128)}]"
+        if isinstance(found, bool) or not isinstance(found, str | int | float):
+            draft.faults.append(Fault(where, "expected a text or a number"))
+            continue
+        value = label_value(found)
+        label = f"{name}={value}"
+        if label in site.constraints:
+            wanted += filter(None, [site.constraints[label]])
+        elif name == _PARTITION:
+            draft.choose("partition", value, where)
+        elif label not in _ALWAYS:
+            draft.warnings.append(
+                Fault(
+                    where,
+                    f"it has no effect: it chose among nodes that stood for Slurm, and {shortened(label, 256)} says nothing "
+                    "to Slurm itself; write #SBATCH --constraint, or have an administrator say what it stands for "
+                    "(sylabs.constraints)",
+                )
+            )
+    if wanted:
+        # Only here: objects are decoded wherever they are watched, and most have no such label.
+        own = read.script(script).options.get(o.CONSTRAINT) if script is not None else None
+        wanted = [own, *wanted] if own else wanted
+        parts = (f"({part})" if "|" in part and len(wanted) > 1 else part for part in wanted)
+        draft.choose("constraint", "&".join(parts), "spec.nodeSelector")
+
+
+def label_value(found: str | float) -> str:
+    """Return the value of a label as text; numbers lose no digit, and gain none."""
+    if isinstance(found, float) and found.is_integer() and abs(found) < 2**53:
+        return str(int(found))
+    return str(found)
+
+
+def _ssh(ssh: SshAccess, metadata: ObjectMetadata, site: SylabsSite, faults: list[Fault]) -> str:
+    rule = site.ssh_rules.get(ssh.user, "")
+    if not rule:
+        user = shortened(ssh.user, 64)
+        namespace = metadata.namespace or "…"
+        faults.append(
+            Fault(
+                "spec.ssh",
+                f"slurm-bridge logs in nowhere and reads no key: a policy rule says whose job it is. Leave it out; or an "
+                f"administrator may have a rule such as {{name: {user}, match: {{kinds: [SlurmJob], namespaces: "
+                f"[{namespace}]}}, user: {user}}} and say that it is meant (sylabs.ssh_rules: {{{user}: {user}}})",
+            )
+        )
+    return rule

@@ -1,0 +1,119 @@
+"""`python -m cluster --config FILE`: slurm-operator; wiring only."""
+
+import asyncio
+import secrets
+import sys
+from datetime import timedelta
+from functools import partial
+
+from bridge.reconcile.program import opened
+from bridge.settings import configuration
+from bridge.settings.operator import OperatorSection
+from bridge.settings.schema import Settings
+from slurmoperator.clusters.assembly import SlurmClusters
+from slurmoperator.daemons.assembly import ControlPlane
+from slurmoperator.daemons.deciding import BodyMakers
+from slurmoperator.daemons.rivals import Rivals
+from slurmoperator.keys import host_keys
+from slurmoperator.keys.token_policy import TokenPolicy
+from slurmoperator.nodesets.assembly import NodeSets
+from slurmoperator.objects.controller import ControllerObject
+from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.rendering.node_sets.nodeset import worker_templates
+from slurmoperator.rendering.site import ControlSite, NetworkSite, ServedNamespaces, SlurmImages
+from slurmruntime.leading.lease import Accession
+from slurmruntime.process import lifetime, logging
+from slurmruntime.process.lifetime import Service
+
+
+def main() -> int:
+    """Run until a signal; return the exit code."""
+    configured = configuration.load("cluster", sys.argv[1:])
+    logging.configure(configured.log, "operator")
+    return lifetime.run(partial(run, configured))
+
+
+async def run(configured: Settings, stop: asyncio.Event) -> None:
+    """See to clusters while this process leads and no other operator does, until told to stop."""
+    site = site_of(configured.operator, configured.kubernetes.namespace)
+    async with opened("operator", configured) as program:
+
+        def controller(namespace: str, name: str) -> ControllerObject | None:
+            return control_plane.controller(namespace, name)
+
+        def key_step(node_set: NodeSetObject) -> int:
+            return control_plane.key_step(
+                node_set.metadata.namespace, node_set.spec.controller_ref.name
+            )
+
+        rivals = Rivals(program.kube, program.clock)
+        program.health.register("other operators", rivals.check)
+        node_sets = NodeSets(program, worker_templates(controller, site), key_step)
+        operator = configured.operator
+        control_plane = ControlPlane(
+            program,
+            node_sets.watched,
+            BodyMakers(site),
+            random_bytes=secrets.token_bytes,
+            make_host_keys=host_keys.generated,
+            tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
+            served=ServedNamespaces(frozenset(operator.namespaces)),
+            tried=node_sets.tried,
+        )
+
+        clusters = SlurmClusters(program, control_plane.watched, node_sets.watched)
+
+        async def lead(until: asyncio.Event, _accession: Accession) -> None:
+            if not await _comes_first(rivals.alone, until):
+                return
+            async with asyncio.TaskGroup() as group:
+                group.create_task(control_plane.control(until))
+                group.create_task(node_sets.control(until))
+                group.create_task(clusters.control(until))
+
+        await lifetime.run_parts(
+            program.health_part(),
+            program.token_part(),
+            Service(name="other operators", run=rivals.run),
+            *node_sets.parts(),
+            *control_plane.parts(),
+            *clusters.parts(),
+            program.leader_part(lead),
+            stop=stop,
+        )
+
+
+def site_of(operator: OperatorSection, namespace: str) -> ControlSite:
+    """Return what holds for all clusters.
+
+    Args:
+        operator: the settings.
+        namespace: of this program.
+    """
+    daemons = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login")
+    images = {each: operator.image.replace("{daemon}", each) for each in daemons}
+    return ControlSite(
+        images=SlurmImages(**images),
+        domain=operator.domain,
+        network=NetworkSite(operator_namespace=namespace, others=operator.network_peers)
+        if operator.network_policies
+        else None,
+        priority_class=operator.priority_class,
+        tls_image=operator.tls_image,
+        certificate_lifetime=timedelta(seconds=operator.certificate_lifetime_s),
+        authority_lifetime=timedelta(seconds=operator.authority_lifetime_s),
+    )
+
+
+async def _comes_first(event: asyncio.Event, stop: asyncio.Event) -> bool:
+    """Wait for one of two events; return whether it was the first."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(event.wait()), group.create_task(stop.wait())]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for each in tasks:
+            each.cancel()
+    return event.is_set() and not stop.is_set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

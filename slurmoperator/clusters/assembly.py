@@ -1,0 +1,75 @@
+"""Put the controller of SlurmClusters together for one process, and for one term of leadership."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from bridge.reconcile.informers import trying_again, watching
+from bridge.reconcile.program import Program
+from slurmoperator.clusters.loop import ClusterLoop
+from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTERS, WatchedCluster
+from slurmoperator.daemons.part import WatchedPart
+from slurmoperator.nodesets.nodeset import WatchedNodeSet
+from slurmoperator.rendering.site import ServedNamespaces
+from slurmruntime.kube.cache import Cache
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.lifetime import Service
+
+
+class SlurmClusters:
+    """SlurmClusters in one process, whether it leads or not."""
+
+    def __init__(
+        self,
+        program: Program,
+        parts: Mapping[str, Cache[WatchedPart]],
+        node_sets: Cache[WatchedNodeSet],
+    ) -> None:
+        """Prepare the cache.
+
+        Args:
+            program: the process.
+            parts: caches of the control plane's objects, which somebody else keeps up to date.
+            node_sets: a cache of NodeSets, likewise.
+        """
+        self._program = program
+        self._parts = parts
+        self._node_sets = node_sets
+        self._clusters: Cache[WatchedCluster] = Cache(SLURM_CLUSTERS, program.set_aside)
+
+    def parts(self) -> tuple[Service, ...]:
+        """Return the services of every replica; without the definition of SlurmCluster, all else goes on."""
+        watch = watching(self._program, "SlurmCluster objects", self._clusters, is_needed=False)
+        return watch, trying_again("clusters set aside", (self._clusters,))
+
+    async def control(self, stop: asyncio.Event) -> None:
+        """See to SlurmClusters while this process leads."""
+        program = self._program
+        if not await self._is_synced(stop):
+            return
+        loop = ClusterLoop(
+            kube=program.kube,
+            clusters=self._clusters,
+            parts=self._parts,
+            node_sets=self._node_sets,
+            served=ServedNamespaces(frozenset(program.settings.operator.namespaces)),
+            queue=WorkQueue(rng=program.rng),
+            clock=program.clock,
+            metrics=program.metrics,
+            set_aside=program.set_aside,
+        )
+        await loop.run(stop)
+
+    async def _is_synced(self, stop: asyncio.Event) -> bool:
+        """Wait for all lists; return whether they are there, and not the end."""
+        lists: tuple[Cache[Any], ...] = (self._clusters, *self._parts.values(), self._node_sets)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each.synced.wait()) for each in lists]
+            ended = group.create_task(stop.wait())
+            pending = {*tasks}
+            while pending and not ended.done():
+                await asyncio.wait({*pending, ended}, return_when=asyncio.FIRST_COMPLETED)
+                pending = {each for each in pending if not each.done()}
+            for each in (*pending, ended):
+                each.cancel()
+        return not stop.is_set()

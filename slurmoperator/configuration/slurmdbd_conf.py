@@ -1,0 +1,97 @@
+"""slurmdbd.conf, from an Accounting and the password of its database."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from slurmoperator.configuration import checking, lines, slurm_conf
+from slurmoperator.configuration.refusals import WrittenLine
+from slurmoperator.configuration.rendering import ConfigurationSet
+from slurmoperator.objects.accounting import AccountingObject
+from slurmruntime.values.faults import Fault
+
+FILE: Final = "slurmdbd.conf"
+_OURS_ALONE: Final = {
+    "dbdhost": "it names the pod that runs slurmdbd",
+    "dbdport": "the Service and the probe use it",
+    "slurmuser": "the image runs slurmdbd as this user",
+    "authtype": "only its key is in the pod",
+    "storagehost": "it is spec.storageConfig.host",
+    "storageport": "it is spec.storageConfig.port",
+    "storageuser": "it is spec.storageConfig.username",
+    "storageloc": "it is spec.storageConfig.database",
+    "storagepass": "it is in the Secret of spec.storageConfig.passwordKeyRef",
+    "authaltparameters": "it follows from the keys",
+}
+
+
+def text(accounting: AccountingObject, password: str) -> str:
+    """Return the file; "" if slurmdbd runs elsewhere. It holds the password: it belongs into a Secret."""
+    storage = accounting.spec.storage_config
+    if accounting.spec.external or storage is None:
+        return ""
+    base = {
+        "DbdHost": f"{accounting.metadata.name}-accounting-0",
+        "DbdPort": str(slurm_conf.SLURMDBD_PORT),
+        "SlurmUser": "slurm",
+        **{
+            each.key: each.value
+            for each in slurm_conf.authentication(has_jwks=accounting.spec.jwks_key_ref is not None)
+            if each.key != "CredType"
+        },
+        "StorageType": "accounting_storage/mysql",
+        "StorageHost": storage.host,
+        "StoragePort": str(storage.port),
+        "StorageUser": storage.username,
+        "StorageLoc": storage.database,
+        "StoragePass": _escaped(password),
+        "LogFile": "/dev/null",
+    }
+    extra = tuple(lines.read(accounting.spec.extra_conf))
+    by_key = {key.lower(): key for key in base}
+    rest = ""
+    for line in extra:
+        for each in line.settings:
+            if (key := by_key.get(each.key.lower())) is None:
+                rest += f"{each.key}={_escaped(each.value)}\n"
+            elif key == "AuthInfo":
+                base[key] = ",".join(
+                    dict.fromkeys((*lines.words(base[key]), *lines.words(each.value)))
+                )
+            else:
+                base[key] = each.value
+    return "".join(f"{key}={value}\n" for key, value in base.items() if value) + rest
+
+
+def file(accounting: AccountingObject, password: str) -> ConfigurationSet:
+    """Return the file as slurmdbd is to try it."""
+    return ConfigurationSet(files={FILE: text(accounting, password)}, made=frozenset({FILE}))
+
+
+def written(accounting: AccountingObject) -> Iterator[WrittenLine]:
+    """Yield what a user has written, as it stands in the file."""
+    for line in lines.read(accounting.spec.extra_conf):
+        for each in line.settings:
+            text = f"{each.key}={_escaped(each.value)}"
+            yield WrittenLine(f"spec.extraConf line {line.number}", text, (each,))
+
+
+def faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
+    """Find what is wrong in `extraConf`, and a password that the file cannot hold."""
+    yield from checking.check(FILE, accounting.spec.extra_conf, "spec.extraConf")
+    for line in lines.read(accounting.spec.extra_conf):
+        for each in line.settings:
+            if why := _OURS_ALONE.get(each.key.lower()):
+                at = f"spec.extraConf line {line.number}"
+                yield Fault(at, f"{each.key} is not yours to set: {why}")
+    yield from slurm_conf.unread(FILE, text(accounting, ""))
+    if any(each in password for each in '"\n\r\0'):
+        yield Fault(
+            "spec.storageConfig.passwordKeyRef",
+            "slurmdbd.conf cannot hold a password with quotation marks or line breaks",
+        )
+
+
+def _escaped(value: str) -> str:
+    """Slurm drops backslashes, cuts at # and at blanks."""
+    escaped = value.replace("\\", "\\\\").replace("#", "\\#")
+    return f'"{escaped}"' if any(map(str.isspace, escaped)) else escaped

@@ -1,0 +1,127 @@
+"""Put the controller of the control plane together for one process, and for one term of leadership."""
+
+import asyncio
+from typing import Final
+
+from bridge.reconcile.informers import trying_again, watching
+from bridge.reconcile.program import Program
+from slurmoperator.daemons.deciding import BodyMakers
+from slurmoperator.daemons.loop import ControlLoop
+from slurmoperator.daemons.part import PARTS, WatchedPart
+from slurmoperator.daemons.workload import WATCHED_WORKLOADS
+from slurmoperator.keys.host_keys import HostKeys
+from slurmoperator.keys.secrets import RandomBytes
+from slurmoperator.keys.token_policy import TokenPolicy
+from slurmoperator.nodesets.nodeset import WatchedNodeSet
+from slurmoperator.nodesets.owned.tried import TriedConfs
+from slurmoperator.objects.controller import ControllerObject
+from slurmoperator.objects.labels import MADE_BY_US
+from slurmoperator.rendering.site import ServedNamespaces
+from slurmruntime.kube.cache import Cache
+from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.lifetime import Service
+
+_WORKERS: Final = 2
+
+
+class ControlPlane:
+    """The control plane's objects in one process, whether it leads or not."""
+
+    def __init__(
+        self,
+        program: Program,
+        node_sets: Cache[WatchedNodeSet],
+        make: BodyMakers,
+        *,
+        random_bytes: RandomBytes,
+        make_host_keys: HostKeys,
+        tokens: TokenPolicy,
+        served: ServedNamespaces,
+        tried: TriedConfs,
+    ) -> None:
+        """Prepare the caches.
+
+        Args:
+            program: the process.
+            node_sets: a cache that somebody else keeps up to date.
+            make: makes bodies.
+            random_bytes: the source of keys.
+            make_host_keys: makes those of login pods.
+            tokens: who may have one for which Slurm user.
+            served: whose objects are seen to.
+            tried: is told what slurmctld makes of the nodes that workers are to register.
+        """
+        self._program = program
+        self._node_sets = node_sets
+        self._make = make
+        self._random_bytes = random_bytes
+        self._make_host_keys = make_host_keys
+        self._tokens = tokens
+        self._served = served
+        self._tried = tried
+        self._parts: dict[str, Cache[WatchedPart]] = {
+            kind: Cache(watched, program.set_aside) for kind, watched in PARTS.items()
+        }
+        self._workloads = {
+            kind: Cache(watched, program.set_aside) for kind, watched in WATCHED_WORKLOADS.items()
+        }
+        self._controllers = self._parts["Controller"].index(lambda each: [each.metadata.full_name])
+
+    @property
+    def watched(self) -> dict[str, Cache[WatchedPart]]:
+        """All objects of the control plane, by kind and uid; `parts` keeps them up to date."""
+        return self._parts
+
+    def controller(self, namespace: str, name: str) -> ControllerObject | None:
+        """Return the Controller of this name; None if there is none, or it cannot be read."""
+        found = next(iter(self._controllers.get(f"{namespace}/{name}")), None)
+        part = found.whole if found is not None else None
+        return part if isinstance(part, ControllerObject) else None
+
+    def key_step(self, namespace: str, name: str) -> int:
+        """Return which step of their key new daemons of a Controller get; 0 if it was never told one."""
+        found = self.controller(namespace, name)
+        return found.status.slurm_key_step if found is not None else 0
+
+    def parts(self) -> tuple[Service, ...]:
+        """Return the services of every replica; its readiness depends on the watches."""
+        return (
+            *(
+                watching(self._program, f"{kind} objects", cache)
+                for kind, cache in self._parts.items()
+            ),
+            *(
+                watching(self._program, f"{kind} objects", cache, label_selector=MADE_BY_US)
+                for kind, cache in self._workloads.items()
+            ),
+            trying_again(
+                "control plane set aside", (*self._parts.values(), *self._workloads.values())
+            ),
+        )
+
+    async def control(self, stop: asyncio.Event) -> None:
+        """See to the objects while this process leads."""
+        program = self._program
+        for part in self._parts.values():
+            await part.synced.wait()
+        for workload in self._workloads.values():
+            await workload.synced.wait()
+        await self._node_sets.synced.wait()
+        loop = ControlLoop(
+            kube=program.kube,
+            parts=self._parts,
+            workloads=self._workloads.values(),
+            node_sets=self._node_sets,
+            make=self._make,
+            queue=WorkQueue(rng=program.rng),
+            clock=program.clock,
+            metrics=program.metrics,
+            set_aside=program.set_aside,
+            random_bytes=self._random_bytes,
+            make_host_keys=self._make_host_keys,
+            tokens=self._tokens,
+            served=self._served,
+            slurms=program.slurm_of,
+            tried=self._tried,
+        )
+        await loop.run(stop, workers=_WORKERS)

@@ -1,0 +1,49 @@
+"""The objects of the control plane in the API server: how they are watched and written."""
+
+from typing import Final, TypeAlias
+
+from slurmoperator.objects.accounting import AccountingObject
+from slurmoperator.objects.controller import ControllerObject, ControllerStatus
+from slurmoperator.objects.loginset import LoginSetObject, LoginSetStatus
+from slurmoperator.objects.parts import API_VERSION, ConditionsOnly
+from slurmoperator.objects.restapi import RestApiObject
+from slurmoperator.objects.token import TokenObject, TokenStatus
+from slurmruntime.kube.apply.custom import CustomKind, Watched
+
+PartObject = ControllerObject | AccountingObject | RestApiObject | LoginSetObject | TokenObject
+WatchedPart: TypeAlias = Watched[PartObject, ConditionsOnly]
+"""Its status is of the kind's own type."""
+
+FINALIZER: Final = "slurm-bridge.dev/needed"
+"""Keeps a deleted object until nothing needs it that lives; see `leaving`."""
+
+
+def _kind(
+    kind: str,
+    plural: str,
+    object_type: type[PartObject],
+    status_type: type[ConditionsOnly] = ConditionsOnly,
+    *,
+    finalizer: str = "",
+) -> CustomKind[PartObject, ConditionsOnly]:
+    return CustomKind(
+        api_version=API_VERSION,
+        kind=kind,
+        plural=plural,
+        object_type=object_type,
+        status_type=status_type,
+        finalizer=finalizer,
+    )
+
+
+_ALL: Final = (
+    _kind("Controller", "controllers", ControllerObject, ControllerStatus, finalizer=FINALIZER),
+    _kind("Accounting", "accountings", AccountingObject, finalizer=FINALIZER),
+    _kind("RestApi", "restapis", RestApiObject, finalizer=FINALIZER),
+    _kind("LoginSet", "loginsets", LoginSetObject, LoginSetStatus),
+    _kind("Token", "tokens", TokenObject, TokenStatus),
+)
+PART_KINDS: Final = {each.kind: each for each in _ALL}
+"""How each kind is read and written."""
+PARTS: Final = {kind: each.watched for kind, each in PART_KINDS.items()}
+"""How each kind is watched; objects have their uid as key."""

@@ -1,0 +1,68 @@
+"""Which step of a key a pod has mounted: pure. See `rings`."""
+
+from collections.abc import Iterator
+
+from slurmoperator.keys import rings
+from slurmoperator.objects.parts import KeyOfObject
+from slurmruntime.crd.fields import ObjectStruct
+
+
+class _Item(ObjectStruct, frozen=True):
+    key: str = ""
+
+
+class _FromSecret(ObjectStruct, frozen=True):
+    name: str = ""
+    """In a projected volume."""
+    secret_name: str = ""
+    """In a volume of its own."""
+    items: tuple[_Item, ...] | None = None
+    """None for all."""
+
+
+class _Source(ObjectStruct, frozen=True):
+    secret: _FromSecret | None = None
+
+
+class _Projected(ObjectStruct, frozen=True):
+    sources: tuple[_Source, ...] | None = None
+
+
+class PodVolume(ObjectStruct, frozen=True):
+    """`core/v1 Volume`, as far as it has Secrets in it."""
+
+    secret: _FromSecret | None = None
+    projected: _Projected | None = None
+
+
+class MountingSpec(ObjectStruct, frozen=True):
+    """`core/v1 PodSpec`, likewise."""
+
+    volumes: tuple[PodVolume, ...] | None = None
+
+
+def mounted_steps(spec: MountingSpec, key: KeyOfObject) -> frozenset[int]:
+    """Return the steps of a key that a pod has; empty if it has nothing of that key.
+
+    A pod with the whole Secret of the steps is not ours, and says nothing about the one that it uses.
+    """
+    return frozenset(_mounted(spec, key))
+
+
+def _mounted(spec: MountingSpec, key: KeyOfObject) -> Iterator[int]:
+    ring = rings.ring_secret(key.name)
+    for each in _secrets(spec):
+        name = each.name or each.secret_name
+        if name == key.name and (each.items is None or any(i.key == key.key for i in each.items)):
+            yield 0
+        if name == ring:
+            steps = (rings.step_of(key.key, item.key) for item in each.items or ())
+            yield from (step for step in steps if step is not None)
+
+
+def _secrets(spec: MountingSpec) -> Iterator[_FromSecret]:
+    for volume in spec.volumes or ():
+        if volume.secret is not None:
+            yield volume.secret
+        if volume.projected is not None:
+            yield from (each.secret for each in volume.projected.sources or () if each.secret)

@@ -1,0 +1,198 @@
+"""What Slurm says of the workers: read every few seconds while there are NodeSets, and judged by `WorkerReadings`.
+
+Jobs are read only while it matters who has some: a list of all jobs is long. A new leader begins as if a request of the
+old one might still be under way.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from bridge.slurm import nodes, queue
+from bridge.slurm.nodes import NodeListing
+from slurmoperator.workers.readings import WorkerReading, WorkerReadings
+from slurmoperator.workers.situation import SeenWorker
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.process import liveness
+from slurmruntime.process.clock import Clock, pause
+from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import SlurmError
+from slurmruntime.values import faults
+from slurmruntime.values.ids import SlurmNode
+from slurmruntime.values.oddities import Oddities
+
+_log = structlog.get_logger(__name__)
+
+READ_EVERY_S: Final = 2.0
+"""Longer than the second that Slurm's counters may be old: two readings in a row must not see the same old one."""
+LOST_REPLY_S: Final = 10.0
+"""How long a request whose reply was lost may still take effect: slurmctld's MessageTimeout."""
+_LONGEST_REASON: Final = 200
+_UNSURE: Final = SeenWorker(is_sure=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interest:
+    """What one NodeSet wants to know."""
+
+    nodes: frozenset[str]
+    """It is woken when one of them changes."""
+    jobs: bool
+    """It matters which of them have jobs; it is woken by every reading that says so."""
+
+
+class WorkerView:
+    """Readings of one Slurm, during one term of leadership."""
+
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        *,
+        name: str,
+        clock: Clock,
+        wake: Callable[[str], None],
+        set_aside: Oddities,
+    ) -> None:
+        """Prepare it; nothing is read.
+
+        Args:
+            slurm: the client.
+            name: of the Slurm, for people.
+            clock: of the process.
+            wake: called with the key of a NodeSet that has news.
+            set_aside: told of crashes.
+        """
+        self.slurm = slurm
+        self._name = name
+        self._set_aside = set_aside
+        self._clock = clock
+        self._wake = wake
+        self._sure_from_s = clock.monotonic() + LOST_REPLY_S
+        self._readings = WorkerReadings(lost_reply_s=LOST_REPLY_S)
+        self._interests: dict[str, Interest] = {}
+        self._listing: NodeListing | None = None
+        self._last: WorkerReading | None = None
+        self._has_jobs = False
+        self._free_at: Mapping[SlurmNode, datetime | None] = {}
+        self.trouble: str | None = None
+        """Why nothing is known of Slurm; "" if something is, None before the first reading."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Read until told to stop."""
+        with liveness.loop("readings of workers"):
+            while not stop.is_set():
+                if self._interests:
+                    await self.read()
+                liveness.turned(READ_EVERY_S)
+                await pause(READ_EVERY_S, stop)
+
+    # -- what is wanted ---------------------------------------------------------------------------
+
+    def follow(self, key: str, interest: Interest) -> None:
+        """Remember what a NodeSet wants to know from now on."""
+        self._interests[key] = interest
+
+    def forget(self, key: str) -> None:
+        """Forget a NodeSet."""
+        self._interests.pop(key, None)
+
+    # -- what is known ----------------------------------------------------------------------------
+
+    def seen(self, node: str, *, jobs: bool) -> SeenWorker:
+        """Return what is surely known of a node now.
+
+        jobs: it matters whether it has jobs: without a list of jobs nothing is known.
+        """
+        last = self._last
+        if last is None or last.began_s < self._sure_from_s or (jobs and not self._has_jobs):
+            return _UNSURE
+        return self._readings.seen(node)
+
+    def states(self, node: str) -> frozenset[str] | None:
+        """Return a node's states by the last reading, for counts; None if it has no such node."""
+        found = self.listed(node)
+        return found.states if found else None
+
+    def listed(self, node: str) -> SlurmNodeFacts | None:
+        """Return a node as the last reading shows it, to be told; None if there is no such node."""
+        return self._last.nodes.get(node) if self._last else None
+
+    @property
+    def nodes(self) -> tuple[SlurmNodeFacts, ...]:
+        """All nodes as the last reading shows them; none before the first one."""
+        return tuple(self._last.nodes.values()) if self._last else ()
+
+    def free_at(self, node: str) -> datetime | None:
+        """Return when the last of its jobs reaches its time limit, if that is known."""
+        return self._free_at.get(SlurmNode(node))
+
+    def wrote(self, node: str, *, is_lost: bool) -> None:
+        """Remember a write to a node: its reply came, or was lost, just now."""
+        self._readings.wrote(node, self._clock.monotonic(), is_lost=is_lost)
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    async def read(self) -> None:
+        """Read once, and wake those whom it concerns."""
+        began_s = self._clock.monotonic()
+        jobs = any(each.jobs for each in self._interests.values())
+        try:
+            # Counters may change without a change of the list: a proof takes a list that is new.
+            listing = await nodes.renewed_in_slices(self.slurm, None if jobs else self._listing)
+            occupancy = await queue.occupied(self.slurm) if jobs else None
+        except SlurmError as error:
+            _log.warning("workers.not_read", error=str(error))
+            self._failed(str(error))
+            return
+        except Exception as error:  # noqa: BLE001  # an odd Slurm costs only its own NodeSets
+            self._set_aside.crashed("object", self._name, error)
+            why = faults.shortened(f"{type(error).__name__}: {error}", _LONGEST_REASON)
+            self._failed(f"it cannot be read: {why}")
+            return
+        self._set_aside.settled("object", self._name)
+        by_name: Mapping[str, SlurmNodeFacts] = {each.name: each for each in listing.nodes}
+        if self._last is not None and listing is self._listing:
+            by_name = self._last.nodes
+        trouble = occupancy.unreadable if occupancy else ""
+        reading = WorkerReading(
+            began_s=began_s,
+            is_whole=not trouble,
+            nodes=by_name,
+            with_jobs=occupancy.by_node if occupancy else by_name,
+        )
+        self._readings.read(reading)
+        self._free_at = occupancy.by_node if occupancy else {}
+        self._has_jobs = jobs
+        self._take(listing, reading, trouble=trouble)
+
+    def _failed(self, trouble: str) -> None:
+        self._readings.failed()
+        self._take(None, None, trouble=trouble)
+
+    def _take(
+        self, listing: NodeListing | None, reading: WorkerReading | None, *, trouble: str
+    ) -> None:
+        before, was_sure = self._last, self._is_sure
+        has_news = trouble != self.trouble
+        self._listing, self._last, self.trouble = listing, reading, trouble
+        has_news |= was_sure != self._is_sure
+        changed = _changed(before, reading)
+        for key, interest in list(self._interests.items()):
+            if has_news or interest.jobs or interest.nodes & changed:
+                self._wake(key)
+
+    @property
+    def _is_sure(self) -> bool:
+        return self._last is not None and self._last.began_s >= self._sure_from_s
+
+
+def _changed(before: WorkerReading | None, after: WorkerReading | None) -> frozenset[str]:
+    old = before.nodes if before else {}
+    new = after.nodes if after else {}
+    if old is new:
+        return frozenset()
+    return frozenset(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))

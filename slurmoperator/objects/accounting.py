@@ -1,0 +1,86 @@
+"""Accounting: slurmdbd."""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from slurmoperator.objects import parts
+from slurmoperator.objects.parts import (
+    ConditionsOnly,
+    ExternalAddress,
+    Free,
+    Host,
+    KeyOfObject,
+    PodTemplatePart,
+    Port,
+    ServicePart,
+)
+from slurmruntime.crd.fields import ObjectStruct, rule, text
+from slurmruntime.crd.metadata import ObjectMetadata
+
+
+class DatabaseAccess(ObjectStruct, frozen=True):
+    """The database in which slurmdbd keeps its records."""
+
+    host: Annotated[Host, Meta(description="Its name or address.")]
+    password_key_ref: Annotated[KeyOfObject, Meta(description="Secret with the password.")]
+    port: Annotated[Port, Meta(description="Its port.")] = 3306
+    database: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            pattern=r"^[A-Za-z0-9_$-]+$",
+            description="Name of the database.",
+        ),
+    ] = "slurm_acct_db"
+    username: Annotated[str, text(128, "Who logs in there.", pattern=r"^\S*$")] = ""
+
+
+class AccountingSpec(ObjectStruct, frozen=True):
+    """The slurmdbd of one or several Slurm clusters."""
+
+    slurm_key_ref: Annotated[
+        KeyOfObject | None, Meta(description="Secret with the key that Slurm's daemons share.")
+    ] = None
+    jwt_key_ref: Annotated[
+        KeyOfObject | None, Meta(description="Secret with the key that signs tokens.")
+    ] = None
+    jwt_hs256_key_ref: Annotated[
+        KeyOfObject | None, Meta(description="The same as jwtKeyRef, by its older name.")
+    ] = msgspec.field(default=None, name="jwtHs256KeyRef")
+    jwks_key_ref: Annotated[
+        KeyOfObject | None, Meta(description="ConfigMap with the public keys of other issuers.")
+    ] = None
+    external: Annotated[bool, Meta(description="Whether slurmdbd runs elsewhere.")] = False
+    external_config: Annotated[
+        ExternalAddress | None, Meta(description="Where, if it runs elsewhere.")
+    ] = None
+    slurmdbd: Annotated[Free | None, Meta(description="The container.")] = None
+    template: Annotated[PodTemplatePart | None, Meta(description="Of the pod.")] = None
+    storage_config: Annotated[DatabaseAccess | None, Meta(description="The database.")] = None
+    extra_conf: Annotated[str, parts.conf("Lines of slurmdbd.conf.")] = ""
+    service: Annotated[ServicePart | None, Meta(description="Of the pod.")] = None
+
+
+ACCOUNTING_RULES: Final = (
+    parts.HAS_ADDRESS,
+    parts.HAS_SLURM_KEY,
+    parts.HAS_JWT_KEY,
+    rule(
+        "(has(self.external) && self.external) || has(self.storageConfig)",
+        "expected the database, unless external is true",
+        path=".storageConfig",
+        reason="FieldValueRequired",
+    ),
+    parts.JWT_KEY_STAYS,
+)
+
+
+class AccountingObject(ObjectStruct, frozen=True):
+    """The slurmdbd of one or several Slurm clusters."""
+
+    metadata: ObjectMetadata
+    spec: AccountingSpec
+    status: ConditionsOnly = ConditionsOnly()

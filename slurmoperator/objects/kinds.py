@@ -1,0 +1,160 @@
+"""The six kinds and SlurmCluster: what they are called, and which types their objects have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from slurmoperator.objects.accounting import ACCOUNTING_RULES, AccountingObject, AccountingSpec
+from slurmoperator.objects.controller import (
+    CONTROLLER_RULES,
+    ControllerObject,
+    ControllerSpec,
+    ControllerStatus,
+)
+from slurmoperator.objects.loginset import (
+    LOGIN_SET_RULES,
+    LoginSetObject,
+    LoginSetSpec,
+    LoginSetStatus,
+)
+from slurmoperator.objects.nodeset import NODE_SET_RULES, NodeSetObject, NodeSetSpec, NodeSetStatus
+from slurmoperator.objects.own import slurm_cluster
+from slurmoperator.objects.own.slurm_cluster import (
+    SLURM_CLUSTER_RULES,
+    SlurmClusterObject,
+    SlurmClusterSpec,
+    SlurmClusterStatus,
+)
+from slurmoperator.objects.parts import GROUP, VERSION, ConditionsOnly
+from slurmoperator.objects.restapi import REST_API_RULES, RestApiObject, RestApiSpec
+from slurmoperator.objects.token import TOKEN_RULES, TokenObject, TokenSpec, TokenStatus
+from slurmruntime.crd.fields import ObjectStruct
+
+Column = tuple[str, str, str, int]
+"""Name, type, path, and 1 for those that only `-o wide` shows."""
+
+_AGE: Column = ("Age", "date", ".metadata.creationTimestamp", 0)
+_READY: Column = ("State", "string", ".status.conditions[?(@.type=='Ready')].reason", 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterKind:
+    """One of the kinds."""
+
+    kind: str
+    plural: str
+    short_names: tuple[str, ...]
+    object_type: type[ObjectStruct]
+    spec: type[ObjectStruct]
+    status: type[ObjectStruct]
+    rules: Sequence[Mapping[str, str]]
+    columns: tuple[Column, ...]
+    is_scaled: bool = False
+    group: str = GROUP
+    version: str = VERSION
+
+    @property
+    def definition_name(self) -> str:
+        """The name of its CustomResourceDefinition."""
+        return f"{self.plural}.{self.group}"
+
+
+KINDS: Final = (
+    ClusterKind(
+        kind="Controller",
+        plural="controllers",
+        short_names=("slurmctld",),
+        object_type=ControllerObject,
+        spec=ControllerSpec,
+        status=ControllerStatus,
+        rules=CONTROLLER_RULES,
+        columns=(_READY, _AGE),
+    ),
+    ClusterKind(
+        kind="NodeSet",
+        plural="nodesets",
+        short_names=("nss", "slurmd"),
+        object_type=NodeSetObject,
+        spec=NodeSetSpec,
+        status=NodeSetStatus,
+        rules=NODE_SET_RULES,
+        columns=(
+            ("Desired", "integer", ".status.desired", 0),
+            ("Replicas", "integer", ".status.replicas", 0),
+            ("Updated", "integer", ".status.updatedReplicas", 0),
+            ("Ready", "integer", ".status.readyReplicas", 0),
+            ("Idle", "integer", ".status.slurmIdle", 1),
+            ("Allocated", "integer", ".status.slurmAllocated", 1),
+            ("Down", "integer", ".status.slurmDown", 1),
+            ("Drain", "integer", ".status.slurmDrain", 1),
+            _AGE,
+        ),
+        is_scaled=True,
+    ),
+    ClusterKind(
+        kind="LoginSet",
+        plural="loginsets",
+        short_names=("lss", "sackd"),
+        object_type=LoginSetObject,
+        spec=LoginSetSpec,
+        status=LoginSetStatus,
+        rules=LOGIN_SET_RULES,
+        columns=(("Replicas", "integer", ".status.replicas", 0), _READY, _AGE),
+        is_scaled=True,
+    ),
+    ClusterKind(
+        kind="RestApi",
+        plural="restapis",
+        short_names=("slurmrestd",),
+        object_type=RestApiObject,
+        spec=RestApiSpec,
+        status=ConditionsOnly,
+        rules=REST_API_RULES,
+        columns=(_READY, _AGE),
+    ),
+    ClusterKind(
+        kind="Accounting",
+        plural="accountings",
+        short_names=("slurmdbd",),
+        object_type=AccountingObject,
+        spec=AccountingSpec,
+        status=ConditionsOnly,
+        rules=ACCOUNTING_RULES,
+        columns=(_READY, _AGE),
+    ),
+    ClusterKind(
+        kind="Token",
+        plural="tokens",
+        short_names=("jwt",),
+        object_type=TokenObject,
+        spec=TokenSpec,
+        status=TokenStatus,
+        rules=TOKEN_RULES,
+        columns=(
+            ("User", "string", ".spec.username", 0),
+            ("Iat", "date", ".status.issuedAt", 0),
+            _AGE,
+        ),
+    ),
+)
+
+SLURM_CLUSTER: Final = ClusterKind(
+    kind=slurm_cluster.KIND,
+    plural=slurm_cluster.PLURAL,
+    short_names=("sc",),
+    object_type=SlurmClusterObject,
+    spec=SlurmClusterSpec,
+    status=SlurmClusterStatus,
+    rules=SLURM_CLUSTER_RULES,
+    columns=(
+        _READY,
+        ("Workers", "integer", ".status.workers", 0),
+        ("Ready", "integer", ".status.readyWorkers", 0),
+        ("Idle", "integer", ".status.idle", 1),
+        ("Allocated", "integer", ".status.allocated", 1),
+        _AGE,
+    ),
+    group=slurm_cluster.GROUP,
+    version=slurm_cluster.VERSION,
+)
+"""Our own kind, from which objects of the six are made."""

@@ -1,0 +1,164 @@
+"""TLS of slurmrestd: a side-car that terminates it, what that presents, and what clients trust.
+
+haproxy passes on what comes over one connection to one of slurmrestd's, and does not look into it: slurmrestd's way of speaking
+HTTP is between it and its clients. <https://docs.haproxy.org/3.2/configuration.html>, 3.1 or newer for `init-state`.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from slurmoperator.objects.restapi import RestApiObject
+from slurmoperator.rendering import pods
+from slurmoperator.rendering.body import Body, BodyOwner, made
+from slurmruntime.crd import restapis
+from slurmruntime.crd.restapis import SLURMRESTD_PORT
+
+CONTAINER: Final = "tls"
+LISTENS: Final = "127.0.0.1:6821"
+"""slurmrestd's own address behind the side-car: nobody outside the pod can reach it."""
+HEALTH_PORT: Final = 6822
+CERTIFICATE: Final = "tls.crt"
+KEY: Final = "tls.key"
+_CONF: Final = "haproxy.cfg"
+_FOLDER: Final = "/run/tls"
+_VOLUME: Final = "tls"
+_HAPROXY: Final = f"""\
+global
+    log stderr format raw daemon notice
+    maxconn 1000
+    hard-stop-after 1h
+    ssl-load-extra-del-ext
+    ssl-default-bind-options ssl-min-ver TLSv1.2
+
+defaults
+    mode tcp
+    log global
+    timeout connect 5s
+    timeout client 10m
+    timeout client-hs 10s
+    timeout server 10m
+
+frontend slurmrestd
+    bind *:{SLURMRESTD_PORT} ssl crt {_FOLDER}/{CERTIFICATE} alpn http/1.1
+    default_backend daemon
+
+backend daemon
+    server slurmrestd {LISTENS} check inter 2s fall 2 rise 1 init-state fully-down
+
+frontend health
+    mode http
+    timeout client 10s
+    bind *:{HEALTH_PORT}
+    http-request return status 200 if {{ path /livez }}
+    http-request return status 200 if {{ path /readyz }} {{ nbsrv(daemon) ge 1 }}
+    http-request return status 503
+"""
+"""An answer of slurmrestd may take minutes. An old worker serves its connections on after a reload, for an hour at most."""
+_RUNS: Final = f"""\
+if ! command -v haproxy > /dev/null; then
+  echo "this image has no haproxy: set operator.tls_image of slurm-operator, or annotate the RestApi with {restapis.TLS_ANNOTATION}={restapis.TLS_OFF}" >&2
+  exit 1
+fi
+now() {{ cat {_FOLDER}/* | sha256sum; }}
+seen=$(now)
+haproxy -W -db -f {_FOLDER}/{_CONF} &
+proxy=$!
+trap 'kill "$proxy"; wait "$proxy"; exit 0' TERM
+while sleep 5; do
+  found=$(now)
+  [ "$found" = "$seen" ] || {{ seen=$found; kill -USR2 "$proxy"; }}
+done &
+wait "$proxy"
+"""
+"""Only the pod sees when its kubelet has brought another certificate. At a USR2, haproxy's master starts another worker with it, or keeps
+the old one if it is of no use. The master waits for all its children at its end, so the loop must be none of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestTls:
+    """What a slurmrestd presents to its clients, and whom they trust."""
+
+    mounted: str
+    """The Secret that has `CERTIFICATE` and `KEY`."""
+    trusted: bytes
+    """CAs, PEM."""
+    made: Mapping[str, bytes] | None = None
+    """Contents of the Secret, if it is ours to write."""
+
+
+def service_hosts(rest_api: str, namespace: str, domain: str) -> frozenset[str]:
+    """Return the names by which clients know the Service of a RestApi."""
+    name = restapis.service_name(rest_api)
+    inside = f"{name}.{namespace}"
+    return frozenset({name, inside, f"{inside}.svc", f"{inside}.svc.{domain}"})
+
+
+def tls_bodies(owner: BodyOwner, tls: RestTls) -> tuple[Body, ...]:
+    """Return what the side-car reads, and clients."""
+    name = restapis.tls_name(owner.name)
+    data = {restapis.TRUSTED: tls.trusted.decode(), _CONF: _HAPROXY}
+    shown = made(owner, "ConfigMap", name, parts={"data": data})
+    if tls.made is None:
+        return (shown,)
+    encoded = {key: base64.b64encode(each).decode() for key, each in sorted(tls.made.items())}
+    return shown, made(owner, "Secret", name, parts={"type": "kubernetes.io/tls", "data": encoded})
+
+
+def authorities_body(rest_api: RestApiObject, name: str, authorities: Mapping[str, bytes]) -> Body:
+    """Return the Secret with the CAs of a RestApi, with their keys: no pod has it.
+
+    Args:
+        rest_api: whose they are; it goes with that.
+        name: of the Secret.
+        authorities: its contents.
+    """
+    owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app="slurmrestd")
+    data = {key: base64.b64encode(each).decode() for key, each in sorted(authorities.items())}
+    return made(owner, "Secret", name, parts={"type": "Opaque", "data": data})
+
+
+def side_car(image: str, user: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the container that speaks TLS.
+
+    Args:
+        image: has haproxy.
+        user: who runs it.
+    """
+    return {
+        "name": CONTAINER,
+        "image": image,
+        "command": ["sh", "-c", _RUNS],
+        "restartPolicy": "Always",
+        "livenessProbe": pods.http_probe("/livez", HEALTH_PORT, failures=6),
+        "securityContext": {
+            **user,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}],
+    }
+
+
+def volume(rest_api: str, secret: str) -> dict[str, Any]:
+    """Return the volume of the side-car."""
+    items = [{"key": each, "path": each} for each in (CERTIFICATE, KEY)]
+    conf = {
+        "configMap": {
+            "name": restapis.tls_name(rest_api),
+            "items": [{"key": _CONF, "path": _CONF}],
+        }
+    }
+    return pods.projected(_VOLUME, 0o440, [conf, {"secret": {"name": secret, "items": items}}])
+
+
+def probes() -> dict[str, Any]:
+    """Return slurmrestd's probes: it is asked through the side-car, as nobody else can reach it."""
+    return {
+        "startupProbe": pods.starting(pods.http_probe("/readyz", HEALTH_PORT)),
+        "livenessProbe": pods.http_probe("/readyz", HEALTH_PORT, failures=6),
+        "readinessProbe": pods.http_probe("/readyz", HEALTH_PORT),
+    }

@@ -1,0 +1,314 @@
+"""What a Controller has in the API server: Slurm's files, slurmctld, and the Services by which it and its workers are found."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from slurmoperator.configuration import changes
+from slurmoperator.configuration.rendering import ConfigurationSet
+from slurmoperator.configuration.slurm_conf import ETC, SLURMCTLD_PORT, SLURMD_PORT, STATE
+from slurmoperator.objects import names
+from slurmoperator.objects.controller import ControllerObject, StatePersistence
+from slurmoperator.objects.labels import APP_LABEL, CLUSTER_LABEL
+from slurmoperator.objects.parts import KeyOfObject
+from slurmoperator.rendering import pods, trying
+from slurmoperator.rendering.access import monitoring, network, services
+from slurmoperator.rendering.body import (
+    CONFIGURATION_ANNOTATION,
+    PROVEN_ANNOTATION,
+    Body,
+    BodyOwner,
+    digest,
+    made,
+)
+from slurmoperator.rendering.site import (
+    SLURM_USER_ID,
+    ControlSite,
+    configuration_name,
+    wanted_configuration_name,
+    workers_service,
+)
+from slurmruntime.values.faults import Fault, Refused, bounded
+
+_APP: Final = "slurmctld"
+_STATE_VOLUME: Final = "statesave"
+_SOCKET_MOUNT: Final = {"name": "slurm-authsocket", "mountPath": "/run/slurmctld"}
+_RUN_MOUNT: Final = {"name": "run", "mountPath": "/run"}
+RECONFIGURE: Final = "reconfigure"
+"""The container that tries new files and puts them in force."""
+_KEYS_VOLUME: Final = "slurm-keys"
+_KEYS_MOUNT: Final = {"name": _KEYS_VOLUME, "mountPath": trying.KEYS, "readOnly": True}
+_MODE: Final = 0o610
+_WANTED_VOLUME: Final = "slurm-wanted"
+_PROVEN_VOLUME: Final = "slurm-proven"
+_LONGEST_TRIALS_S: Final = 3600
+"""Until files that slurmctld takes were put in force: a new cluster waits for somebody to mend those that it refuses."""
+_WAITS_FOR_SLURMDBD: Final = f"""\
+trap 'exit 1' TERM
+said() {{ sed -n "s/^$1=//p" {ETC}/slurm.conf; }}
+port=$(said AccountingStoragePort)
+echo "slurmctld starts for the first time, which takes slurmdbd: waiting for it at $(said AccountingStorageHost):$port"
+while [ ! -e "$STATE/last_tres" ]; do
+  for host in $(said AccountingStorageHost) $(said AccountingStorageBackupHost); do
+    timeout 5 bash -c ': < "/dev/tcp/$0/$1"' "$host" "$port" 2> /dev/null && exit 0
+  done
+  sleep 2 & wait $!
+done
+"""
+"""Without slurmdbd, slurmctld gives up unless it finds in its state what slurmdbd last told it: `last_tres`
+(src/slurmctld/controller.c). Later it does without slurmdbd, and must not wait."""
+
+
+def controller_bodies(
+    controller: ControllerObject,
+    files: ConfigurationSet,
+    site: ControlSite,
+    *,
+    wanted: ConfigurationSet | None = None,
+    is_proven: bool = False,
+    secrets: str = "",
+    key_step: int = 0,
+) -> tuple[Body, ...] | Refused:
+    """Return all that belongs to a Controller, or all that is wrong with it.
+
+    Args:
+        controller: with what its users want.
+        files: Slurm's configuration that is in force.
+        site: what holds for all clusters.
+        wanted: the configuration that is to be in force, checked; None for the same.
+        is_proven: whether a slurmctld was seen to serve with `files`.
+        secrets: a digest of its keys; another one restarts slurmctld.
+        key_step: of the daemons' key; see `slurmoperator.keys.rings`.
+    """
+    if found := bounded(_faults(controller)):
+        return Refused(found)
+    owner = BodyOwner(kind="Controller", metadata=controller.metadata, app=_APP)
+    name = controller.metadata.name
+    workers = {APP_LABEL: "slurmd", CLUSTER_LABEL: name}
+    shared = (
+        _configuration(owner, configuration_name(name), files, is_proven=is_proven),
+        services.headless(
+            owner,
+            workers_service(name),
+            workers,
+            app="slurmd",
+            port=SLURMD_PORT,
+        ),
+        *network.network_policy(
+            owner, workers_service(name), site.network, app="slurmd", selecting=workers
+        ),
+    )
+    if controller.spec.external:
+        return shared
+    pod = f"{name}-controller"
+    return (
+        *shared,
+        _configuration(owner, wanted_configuration_name(name), wanted or files),
+        services.for_clients(
+            owner, pod, SLURMCTLD_PORT, controller.spec.service, also=SLURMCTLD_PORT
+        ),
+        *network.network_policy(owner, pod, site.network),
+        services.headless(owner, f"{pod}-internal", owner.selecting, app=_APP, port=SLURMCTLD_PORT),
+        _stateful_set(
+            controller,
+            owner,
+            site,
+            digest([changes.restart_digest(files.files), secrets]),
+            key_step=key_step,
+        ),
+        *monitoring.service_monitor(owner, pod, controller.spec.metrics),
+    )
+
+
+def _configuration(
+    owner: BodyOwner, name: str, files: ConfigurationSet, *, is_proven: bool = False
+) -> Body:
+    annotations = {CONFIGURATION_ANNOTATION: files.digest}
+    if is_proven:
+        annotations[PROVEN_ANNOTATION] = files.digest
+    parts = {"data": dict(sorted(files.files.items()))}
+    return made(owner, "ConfigMap", name, annotations=annotations, parts=parts)
+
+
+def _faults(controller: ControllerObject) -> Iterator[Fault]:
+    yield from names.faults("Controller", controller.metadata.name)
+    if controller.spec.external:
+        return
+    yield from services.faults(controller.spec.service)
+    if controller.spec.slurm_key_ref is None:
+        yield Fault("spec.slurmKeyRef", "expected the Secret with the key that its daemons share")
+    if _jwt_key(controller) is None:
+        yield Fault("spec.jwtKeyRef", "expected the Secret with the key that signs tokens")
+
+
+def _jwt_key(controller: ControllerObject) -> KeyOfObject | None:
+    return controller.spec.jwt_key_ref or controller.spec.jwt_hs256_key_ref
+
+
+def _stateful_set(
+    controller: ControllerObject,
+    owner: BodyOwner,
+    site: ControlSite,
+    restarted_for: str,
+    *,
+    key_step: int,
+) -> Body:
+    pod = f"{controller.metadata.name}-controller"
+    state = controller.spec.persistence or StatePersistence()
+    spec: dict[str, Any] = {
+        "replicas": controller.replicas,
+        "revisionHistoryLimit": 0,
+        "podManagementPolicy": "Parallel",
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+        "selector": {"matchLabels": owner.selecting},
+        "serviceName": f"{pod}-internal",
+        "template": pods.template(
+            owner,
+            _specification(controller, owner, site, state, key_step=key_step),
+            controller.spec.template,
+            restarted_for=restarted_for,
+            priority_class=site.priority_class,
+        ),
+    }
+    if state.enabled and not state.existing_claim:
+        spec["volumeClaimTemplates"] = [_claim(state)]
+    return made(owner, "StatefulSet", pod, api_version="apps/v1", parts={"spec": spec})
+
+
+def _specification(
+    controller: ControllerObject,
+    owner: BodyOwner,
+    site: ControlSite,
+    state: StatePersistence,
+    *,
+    key_step: int,
+) -> dict[str, Any]:
+    spec = controller.spec
+    image = str((spec.slurmctld or {}).get("image") or site.images.slurmctld)
+    name = controller.metadata.name
+    volumes = [
+        {"name": pods.ETC_VOLUME, **pods.MEMORY},
+        _files(_WANTED_VOLUME, wanted_configuration_name(name)),
+        _files(_PROVEN_VOLUME, configuration_name(name)),
+        _keys(controller, key_step),
+        dict(pods.LOG),
+        {"name": _RUN_MOUNT["name"], **pods.MEMORY},
+        {"name": _SOCKET_MOUNT["name"], "emptyDir": {}},
+    ]
+    if not state.enabled:
+        volumes.append({"name": _STATE_VOLUME, "emptyDir": {}})
+    elif state.existing_claim:
+        claim = {"claimName": state.existing_claim}
+        volumes.append({"name": _STATE_VOLUME, "persistentVolumeClaim": claim})
+    return {
+        **pods.NO_TOKEN,
+        "securityContext": {**pods.AS_SLURM, "fsGroup": SLURM_USER_ID},
+        "initContainers": [
+            _reconfigure(controller, image),
+            *([] if spec.accounting_ref is None else [_slurmdbd_waiter(controller, image)]),
+            pods.log_reader(image, "slurmctld.log", spec.logfile),
+        ],
+        "containers": [_slurmctld(controller, image)],
+        "volumes": volumes,
+        **({"affinity": _apart(owner)} if controller.replicas > 1 else {}),
+    }
+
+
+def _files(volume: str, config_map: str) -> dict[str, Any]:
+    return pods.projected(volume, _MODE, [{"configMap": {"name": config_map}}])
+
+
+def _keys(controller: ControllerObject, key_step: int) -> dict[str, Any]:
+    spec = controller.spec
+    sources: list[dict[str, Any]] = []
+    if spec.slurm_key_ref is not None:
+        sources.append(pods.slurm_key(spec.slurm_key_ref, key_step))
+    if (jwt_key := _jwt_key(controller)) is not None:
+        sources.append(pods.secret_file(jwt_key, "jwt.key"))
+    if spec.jwks_key_ref is not None:
+        sources.append(pods.config_file(spec.jwks_key_ref, "jwks.json"))
+    return pods.projected(_KEYS_VOLUME, _MODE, sources)
+
+
+def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
+    # A standby is never ready by /readyz, and a StatefulSet goes on only when its pods are ready.
+    ready = "/readyz" if controller.replicas == 1 else "/livez"
+    ours = {
+        "image": image,
+        "ports": [{"name": _APP, "containerPort": SLURMCTLD_PORT, "protocol": "TCP"}],
+        "startupProbe": pods.starting(pods.http_probe("/livez", _APP)),
+        "livenessProbe": pods.http_probe("/livez", _APP, failures=6),
+        "readinessProbe": pods.http_probe(ready, _APP),
+        "securityContext": dict(pods.AS_SLURM),
+        "volumeMounts": [
+            dict(pods.ETC_MOUNT),
+            dict(_KEYS_MOUNT),
+            dict(_RUN_MOUNT),
+            _state_mount(controller),
+            dict(_SOCKET_MOUNT),
+            dict(pods.LOG_MOUNT),
+        ],
+    }
+    return pods.container(_APP, ours, controller.spec.slurmctld)
+
+
+def _state_mount(controller: ControllerObject) -> dict[str, Any]:
+    return {"name": _STATE_VOLUME, "mountPath": f"{STATE}/{controller.cluster_name}"}
+
+
+def _slurmdbd_waiter(controller: ControllerObject, image: str) -> dict[str, Any]:
+    state = _state_mount(controller)
+    return {
+        "name": "slurmdbd",
+        "image": image,
+        "command": ["bash", "-c", _WAITS_FOR_SLURMDBD],
+        "env": [{"name": "STATE", "value": state["mountPath"]}],
+        "volumeMounts": [dict(pods.ETC_MOUNT), {**state, "readOnly": True}],
+    }
+
+
+def _reconfigure(controller: ControllerObject, image: str) -> dict[str, Any]:
+    environment = trying.ENVIRONMENT.items()
+    is_put = {"exec": {"command": ["test", "-s", f"{trying.ENVIRONMENT['RUN']}/put"]}}
+    ours = {
+        "image": image,
+        "command": ["bash", "-c", trying.SCRIPT],
+        "env": [{"name": name, "value": value} for name, value in environment],
+        "restartPolicy": "Always",
+        # slurmctld starts when there are files that it takes.
+        "startupProbe": {**is_put, "failureThreshold": _LONGEST_TRIALS_S, "periodSeconds": 1},
+        "volumeMounts": [
+            {"name": pods.ETC_VOLUME, "mountPath": ETC},
+            {"name": _WANTED_VOLUME, "mountPath": trying.WANTED, "readOnly": True},
+            {"name": _PROVEN_VOLUME, "mountPath": trying.PROVEN, "readOnly": True},
+            dict(_KEYS_MOUNT),
+            dict(_RUN_MOUNT),
+            dict(_SOCKET_MOUNT),
+        ],
+    }
+    return pods.container(RECONFIGURE, ours, controller.spec.reconfigure)
+
+
+def _claim(state: StatePersistence) -> dict[str, Any]:
+    spec = {
+        "accessModes": list(state.access_modes) or ["ReadWriteOnce"],
+        "resources": state.resources or {"requests": {"storage": "4Gi"}},
+        "selector": state.selector,
+        "dataSource": state.data_source,
+        "dataSourceRef": state.data_source_ref,
+        "storageClassName": state.storage_class_name,
+        "volumeAttributesClassName": state.volume_attributes_class_name,
+        "volumeMode": state.volume_mode,
+        "volumeName": state.volume_name,
+    }
+    return {
+        "metadata": {"name": _STATE_VOLUME},
+        "spec": {key: value for key, value in spec.items() if value is not None},
+    }
+
+
+def _apart(owner: BodyOwner) -> dict[str, Any]:
+    term = {
+        "labelSelector": {"matchLabels": owner.selecting},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

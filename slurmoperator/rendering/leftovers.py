@@ -1,0 +1,82 @@
+"""What we may have made for an object and do not want any more: by name, so that nobody's other objects are looked at.
+
+Names that a version of ours has once given stay in this table. A Secret with keys of Slurm and a claim never stand here: they
+outlive what they were made for.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from slurmoperator.rendering.access.monitoring import SERVICE_MONITOR
+from slurmoperator.rendering.node_sets.nodeset import budget_name
+from slurmoperator.rendering.node_sets.worker import ssh_config_map
+from slurmoperator.rendering.site import (
+    configuration_name,
+    slurmdbd_conf_name,
+    wanted_configuration_name,
+    wanted_slurmdbd_conf_name,
+    workers_service,
+)
+from slurmruntime.crd import restapis
+from slurmruntime.crd.metadata import ObjectMetadata
+
+_POLICY: Final = ("networking.k8s.io/v1", "NetworkPolicy")
+
+
+def leftovers(
+    kind: str, metadata: ObjectMetadata, bodies: Iterable[Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], ...]:
+    """Return apiVersion, kind, name and namespace of all that is to be gone.
+
+    Args:
+        kind: of the object that they were made for.
+        metadata: of that object.
+        bodies: all that it is to have.
+    """
+    wanted = {(each["apiVersion"], each["kind"], each["metadata"]["name"]) for each in bodies}
+    return tuple(
+        {
+            "apiVersion": api_version,
+            "kind": made,
+            "metadata": {"name": name, "namespace": metadata.namespace},
+        }
+        for api_version, made, name in ever_made(kind, metadata.name)
+        if (api_version, made, name) not in wanted
+    )
+
+
+def ever_made(kind: str, name: str) -> Iterator[tuple[str, str, str]]:
+    """Yield apiVersion, kind and name of all that may be made for an object, those who use it first."""
+    match kind:
+        case "Controller":
+            yield *SERVICE_MONITOR, f"{name}-controller"
+            yield "apps/v1", "StatefulSet", f"{name}-controller"
+            yield "v1", "Service", f"{name}-controller"
+            yield "v1", "Service", f"{name}-controller-internal"
+            yield "v1", "Service", workers_service(name)
+            yield "v1", "ConfigMap", wanted_configuration_name(name)
+            yield "v1", "ConfigMap", configuration_name(name)
+            yield *_POLICY, f"{name}-controller"
+            yield *_POLICY, workers_service(name)
+        case "Accounting":
+            yield "apps/v1", "StatefulSet", f"{name}-accounting"
+            yield "v1", "Service", f"{name}-accounting"
+            yield "v1", "Secret", wanted_slurmdbd_conf_name(name)
+            yield "v1", "Secret", slurmdbd_conf_name(name)
+            yield *_POLICY, f"{name}-accounting"
+        case "RestApi":
+            yield "apps/v1", "Deployment", f"{name}-restapi"
+            yield "v1", "Service", f"{name}-restapi"
+            yield "v1", "Secret", restapis.tls_name(name)
+            yield "v1", "ConfigMap", restapis.tls_name(name)
+            yield *_POLICY, restapis.service_name(name)
+        case "LoginSet":
+            yield "apps/v1", "Deployment", name
+            yield "v1", "Service", name
+            yield "v1", "ConfigMap", f"{name}-ssh-config"
+            yield *_POLICY, name
+        case "NodeSet":
+            yield "policy/v1", "PodDisruptionBudget", budget_name(name)
+            yield "v1", "ConfigMap", ssh_config_map(name)
+        case _:
+            return

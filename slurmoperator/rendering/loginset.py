@@ -1,0 +1,155 @@
+"""What a LoginSet has in the API server: pods with sackd, sshd and sssd, and their Service."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from slurmoperator.objects import names
+from slurmoperator.objects.controller import ControllerObject
+from slurmoperator.objects.loginset import LoginSetObject
+from slurmoperator.rendering import pods, ssh
+from slurmoperator.rendering.access import network, services
+from slurmoperator.rendering.body import Body, BodyOwner, digest, made
+from slurmoperator.rendering.site import (
+    SLURM_USER_ID,
+    ControlSite,
+    configuration_servers,
+    controller_faults,
+    workers_domain,
+)
+from slurmruntime.values.faults import Fault, Refused, bounded
+
+LOGIN_APP: Final = "login"
+_SACKD: Final = {"name": "sackd-dir", "mountPath": "/run/slurm"}
+_GIVEN: Final = {"name": "slurm-config", "mountPath": "/mnt/slurm", "readOnly": True}
+_TAKEN: Final = {"name": pods.ETC_VOLUME, "mountPath": "/mnt/etc/slurm"}
+_PREPARES: Final = f"""\
+set -e
+cp -L /mnt/slurm/* /mnt/etc/slurm/
+chown {SLURM_USER_ID}:{SLURM_USER_ID} /mnt/etc/slurm/*
+chmod 600 /mnt/etc/slurm/*
+"""
+
+
+def host_keys_secret(login_set: str) -> str:
+    """Return the name of the Secret with a LoginSet's host keys."""
+    return f"{login_set}-ssh-host-keys"
+
+
+def host_keys_body(login_set: LoginSetObject, keys: Mapping[str, bytes]) -> Body:
+    """Return the Secret with host keys, which is made once: pods with other keys would look like an attack.
+
+    Args:
+        login_set: whose they are.
+        keys: contents of `ssh.HOST_KEYS` and of their public halves.
+    """
+    data = {file: base64.b64encode(key).decode() for file, key in sorted(keys.items())}
+    return made(
+        _owner(login_set),
+        "Secret",
+        host_keys_secret(login_set.metadata.name),
+        parts={"type": "Opaque", "immutable": True, "data": data},
+    )
+
+
+def login_set_bodies(
+    login_set: LoginSetObject,
+    controller: ControllerObject | None,
+    site: ControlSite,
+    *,
+    secrets: str = "",
+    key_step: int = 0,
+) -> tuple[Body, ...] | Refused:
+    """Return all that belongs to a LoginSet but its host keys, or all that is wrong with it.
+
+    Args:
+        login_set: with what its users want.
+        controller: the one that it names; None if there is none.
+        site: what holds for all clusters.
+        secrets: a digest of sssd.conf; another one restarts the pods, and ends who is logged in.
+        key_step: of the daemons' key; see `slurmoperator.keys.rings`. Another one does the same.
+    """
+    found = bounded(_faults(login_set, controller))
+    if found or controller is None or (key := controller.spec.slurm_key_ref) is None:
+        return Refused(found)
+    owner = _owner(login_set)
+    name = login_set.metadata.name
+    data = {
+        ssh.SSHD_FILE: ssh.sshd_config(login_set.spec.extra_sshd_config, host_keys=ssh.HOST_KEYS),
+        ssh.KEYS_FILE: login_set.spec.root_ssh_authorized_keys,
+    }
+    spec: dict[str, Any] = {
+        "replicas": login_set.spec.replicas,
+        "revisionHistoryLimit": 0,
+        "selector": {"matchLabels": owner.selecting},
+        **({"strategy": login_set.spec.strategy} if login_set.spec.strategy else {}),
+        "template": pods.template(
+            owner,
+            _specification(login_set, controller, pods.slurm_key(key, key_step), site),
+            login_set.spec.template,
+            restarted_for=digest([data, secrets]),
+            priority_class=site.priority_class,
+        ),
+    }
+    return (
+        made(owner, "ConfigMap", _config_map(name), parts={"data": data}),
+        services.for_clients(owner, name, ssh.SSH_PORT, login_set.spec.service),
+        *network.network_policy(owner, name, site.network),
+        made(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
+    )
+
+
+def _owner(login_set: LoginSetObject) -> BodyOwner:
+    return BodyOwner(kind="LoginSet", metadata=login_set.metadata, app=LOGIN_APP)
+
+
+def _config_map(login_set: str) -> str:
+    return f"{login_set}-ssh-config"
+
+
+def _faults(login_set: LoginSetObject, controller: ControllerObject | None) -> Iterator[Fault]:
+    yield from names.faults("LoginSet", login_set.metadata.name)
+    yield from services.faults(login_set.spec.service)
+    yield from controller_faults(login_set.spec.controller_ref.name, controller)
+
+
+def _specification(
+    login_set: LoginSetObject,
+    controller: ControllerObject,
+    slurm_key: Mapping[str, Any],
+    site: ControlSite,
+) -> dict[str, Any]:
+    spec = login_set.spec
+    name = login_set.metadata.name
+    image = str((spec.login or {}).get("image") or site.images.login)
+    prepares = {
+        "image": image,
+        "command": ["sh", "-c", _PREPARES],
+        "volumeMounts": [dict(_TAKEN), dict(_GIVEN)],
+    }
+    return {
+        **pods.NO_TOKEN,
+        "dnsConfig": {"searches": [workers_domain(controller, site)]},
+        "initContainers": [pods.container("initconf", prepares, spec.initconf)],
+        "containers": [_login(login_set, controller, image)],
+        "volumes": [
+            {"name": pods.ETC_VOLUME, **pods.MEMORY},
+            {"name": _SACKD["name"], **pods.MEMORY},
+            pods.projected(str(_GIVEN["name"]), 0o600, [slurm_key]),
+            ssh.host_keys_volume(host_keys_secret(name)),
+            ssh.config_volume(_config_map(name), (ssh.SSHD_FILE, ssh.KEYS_FILE)),
+            ssh.sssd_volume(spec.sssd_conf_ref),
+        ],
+    }
+
+
+def _login(login_set: LoginSetObject, controller: ControllerObject, image: str) -> dict[str, Any]:
+    options = f"--conf-server {configuration_servers(controller)}"
+    ours = {
+        "image": image,
+        "env": [{"name": "SACKD_OPTIONS", "value": options}],
+        "ports": [{"name": LOGIN_APP, "containerPort": ssh.SSH_PORT, "protocol": "TCP"}],
+        "readinessProbe": {"exec": {"command": ["test", "-S", "/run/slurm/sack.socket"]}},
+        "volumeMounts": [dict(pods.ETC_MOUNT), dict(_SACKD), *ssh.mounts(of_login=True)],
+    }
+    return pods.container(LOGIN_APP, ours, login_set.spec.login)

@@ -1,0 +1,57 @@
+"""What a worker does before its container ends, whoever ends it: it takes no more jobs, and waits for those it has."""
+
+from typing import Final
+
+from slurmoperator.workers.situation import REASON_PREFIX
+
+GRACE_S: Final = 86_400
+"""How long a worker's jobs may go on after its pod is deleted, unless its template says so: a day."""
+_AFTERWARDS_S: Final = 10
+"""Of the grace, for what comes after the wait."""
+
+_SCRIPT: Final = """\
+node={node}
+update() {{ timeout 15 scontrol update nodename="$node" "$@"; }}
+has_processes() {{
+  for step in $(grep -als '^slurmstepd: \\[' /proc/[0-9]*/cmdline); do
+    grep -aqs '^slurmstepd: \\[[^]]*extern\\]' "$step" && continue
+    step=${{step#/proc/}}; step=${{step%/cmdline}}
+    for child in $(grep -ls "^PPid:[[:space:]]*$step\\$" /proc/[0-9]*/status); do
+      grep -qs '^State:[[:space:]]*Z' "$child" && continue
+      grep -aqs '^slurmstepd: \\[' "${{child%status}}cmdline" || return 0
+    done
+  done
+  return 1
+}}
+drain() {{ update state=drain reason='{prefix}its pod is being deleted' && drained=yes; }}
+drained= quiet=0
+drain
+end=$(($(date +%s) + {wait_s}))
+while [ "$(date +%s)" -lt "$end" ]; do
+  if jobs=$(timeout 15 squeue --noheader --nodelist="$node" --states=CONFIGURING,RUNNING,SUSPENDED,COMPLETING); then
+    if [ -z "$drained" ]; then drain; continue; fi
+    [ -n "$jobs" ] || exit 0
+    quiet=0
+  else
+    drained=
+    if has_processes; then quiet=0; else quiet=$((quiet + 1)); fi
+    [ "$quiet" -lt 2 ] || exit 0
+  fi
+  sleep 1
+done
+update state=down reason='{prefix}its pod was deleted before its jobs had ended'
+"""
+"""Slurm knows who has jobs. If it cannot be asked, the worker's own processes do: a step has a slurmstepd of that name, and its tasks
+are children of it. A slurmstepd without any has nothing left to do but to tell slurmctld; that of an extern step has a child that only
+sleeps. Of a drain that slurmctld may not have heard, it is told again."""
+
+
+def script(grace_s: int, *, node: str = "") -> str:
+    """Return the shell script.
+
+    Args:
+        grace_s: seconds after which the kubelet ends it.
+        node: its name in Slurm, a host name; by default the container's host name.
+    """
+    wait_s = max(grace_s - _AFTERWARDS_S, 0)
+    return _SCRIPT.format(prefix=REASON_PREFIX, wait_s=wait_s, node=node or "$(hostname)")

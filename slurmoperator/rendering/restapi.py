@@ -1,0 +1,147 @@
+"""What a RestApi has in the API server: slurmrestd, a side-car that speaks TLS before it, and their Service."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from slurmoperator.configuration import changes
+from slurmoperator.configuration.rendering import ConfigurationSet
+from slurmoperator.objects import names
+from slurmoperator.objects.controller import ControllerObject
+from slurmoperator.objects.parts import KeyOfObject
+from slurmoperator.objects.restapi import RestApiObject
+from slurmoperator.rendering import pods
+from slurmoperator.rendering.access import network, services, tls
+from slurmoperator.rendering.access.tls import RestTls
+from slurmoperator.rendering.body import Body, BodyOwner, digest, made
+from slurmoperator.rendering.site import ControlSite, configuration_name, controller_faults
+from slurmruntime.crd import restapis
+from slurmruntime.crd.restapis import SLURMRESTD_PORT
+from slurmruntime.values.faults import Fault, Refused, bounded
+
+_APP: Final = "slurmrestd"
+_NOBODY: Final = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
+_FILE: Final = "slurm.conf"
+
+
+def restapi_bodies(
+    rest_api: RestApiObject,
+    controller: ControllerObject | None,
+    files: ConfigurationSet,
+    site: ControlSite,
+    *,
+    presented: RestTls | None,
+    secrets: str = "",
+    key_step: int = 0,
+) -> tuple[Body, ...] | Refused:
+    """Return all that belongs to a RestApi, or all that is wrong with it.
+
+    Args:
+        rest_api: with what its users want.
+        controller: the one that it names; None if there is none.
+        files: the configuration of that one.
+        site: what holds for all clusters.
+        presented: with what it speaks TLS; None if it is to speak plain HTTP.
+        secrets: a digest of the Controller's keys; another one restarts slurmrestd.
+        key_step: of the daemons' key; see `slurmoperator.keys.rings`.
+    """
+    found = bounded(_faults(rest_api, controller))
+    if found or controller is None or (key := controller.spec.slurm_key_ref) is None:
+        return Refused(found)
+    owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app=_APP)
+    name = restapis.service_name(rest_api.metadata.name)
+    # It reads the file only at its start, and needs of it only what slurmctld cannot change either while it runs.
+    restarted_for = digest([changes.restart_digest(files.files), secrets])
+    spec: dict[str, Any] = {
+        "replicas": rest_api.spec.replicas,
+        "revisionHistoryLimit": 0,
+        "selector": {"matchLabels": owner.selecting},
+        "template": pods.template(
+            owner,
+            _specification(rest_api, controller, pods.slurm_key(key, key_step), site, presented),
+            rest_api.spec.template,
+            restarted_for=restarted_for,
+            priority_class=site.priority_class,
+        ),
+    }
+    return (
+        *(tls.tls_bodies(owner, presented) if presented else ()),
+        services.for_clients(owner, name, SLURMRESTD_PORT, rest_api.spec.service),
+        *network.network_policy(owner, name, site.network),
+        made(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
+    )
+
+
+def _faults(rest_api: RestApiObject, controller: ControllerObject | None) -> Iterator[Fault]:
+    yield from names.faults("RestApi", rest_api.metadata.name)
+    yield from services.faults(rest_api.spec.service)
+    yield from controller_faults(rest_api.spec.controller_ref.name, controller)
+    wish = rest_api.metadata.annotations.get(restapis.TLS_ANNOTATION, restapis.TLS_OFF)
+    if wish != restapis.TLS_OFF:
+        yield Fault(
+            f"metadata.annotations[{restapis.TLS_ANNOTATION}]",
+            f"expected {restapis.TLS_OFF}, or no such annotation, found {wish}",
+        )
+
+
+def _specification(
+    rest_api: RestApiObject,
+    controller: ControllerObject,
+    slurm_key: Mapping[str, Any],
+    site: ControlSite,
+    presented: RestTls | None,
+) -> dict[str, Any]:
+    sources = [
+        pods.config_file(
+            KeyOfObject(name=configuration_name(controller.metadata.name), key=_FILE), _FILE
+        ),
+        slurm_key,
+    ]
+    slurmrestd = _slurmrestd(rest_api, controller, site, presented)
+    volumes = [pods.projected(pods.ETC_VOLUME, 0o600, sources)]
+    more: dict[str, Any] = {}
+    if presented:
+        volumes.append(tls.volume(rest_api.metadata.name, presented.mounted))
+        image = site.tls_image or site.images.slurmrestd or str(slurmrestd.get("image", ""))
+        more["initContainers"] = [tls.side_car(image, _NOBODY)]
+    return {
+        **pods.NO_TOKEN,
+        "securityContext": {**_NOBODY, "fsGroup": _NOBODY["runAsGroup"]},
+        **more,
+        "containers": [slurmrestd],
+        "volumes": volumes,
+    }
+
+
+def _slurmrestd(
+    rest_api: RestApiObject,
+    controller: ControllerObject,
+    site: ControlSite,
+    presented: RestTls | None,
+) -> dict[str, Any]:
+    without_slurmdbd = ["-s", "openapi/slurmctld"] if controller.spec.accounting_ref is None else []
+    theirs = rest_api.spec.slurmrestd or {}
+    ours = {
+        "image": site.images.slurmrestd,
+        "args": without_slurmdbd,
+        "env": [
+            {"name": "SLURM_JWT", "value": "daemon"},
+            {"name": "SLURMRESTD_SECURITY", "value": "disable_unshare_files,disable_unshare_sysv"},
+        ],
+        "ports": [{"name": _APP, "containerPort": SLURMRESTD_PORT, "protocol": "TCP"}],
+        **(tls.probes() if presented else _probes()),
+        "securityContext": dict(_NOBODY),
+        "volumeMounts": [dict(pods.ETC_MOUNT)],
+    }
+    found = pods.container(_APP, ours, theirs)
+    if not theirs.get("command") and isinstance(args := found.get("args"), list):
+        address = tls.LISTENS if presented else f"0.0.0.0:{SLURMRESTD_PORT}"
+        found["args"] = [*args, address]  # addresses stand after all options
+    return found
+
+
+def _probes() -> dict[str, Any]:
+    return {
+        "startupProbe": pods.starting(pods.tcp_probe(_APP)),
+        "livenessProbe": pods.tcp_probe(_APP, failures=6),
+        "readinessProbe": pods.tcp_probe(_APP),
+    }

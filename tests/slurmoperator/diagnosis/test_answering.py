@@ -1,0 +1,144 @@
+"""Why a worker, or an object of a Slurm in pods, is as it is, and what to do."""
+
+from typing import Any
+
+import pytest
+
+from bridge.domain.diagnosis.why import Diagnosis, Stage
+from slurmoperator.diagnosis import answering
+from slurmoperator.diagnosis.answering import AskedWorker
+from tests.slurmoperator.diagnosis.given import job, node, node_set, part, pod, slurm, told
+
+SCALED_IN = "slurm-operator: scaled in"
+CORDONED = "slurm-operator: Kubernetes has node machine cordoned"
+CORDON = {"annotations": {"nodeset.slinky.slurm.net/pod-cordon": "true"}}
+PULLS = {"state": {"waiting": {"reason": "ErrImagePull", "message": "no such tag"}}}
+
+
+def of_worker(*states: str, reason: str = "", **more: Any) -> Diagnosis:
+    """What is said of a worker in these states."""
+    there = pod("slurmd", "gpu", "gpu-0", conditions=told(*states, reason=reason), **more)
+    return answering.of_worker(AskedWorker(pod=there, queue=None, slurm_nodes=None))
+
+
+@pytest.mark.parametrize(
+    ("states", "reason", "expected"),
+    [
+        (("Idle",), "", (Stage.RUNS, "is idle", "", "")),
+        (("Mixed",), "", (Stage.RUNS, "runs jobs (mixed)", "", "")),
+        (
+            ("Mixed", "Drain"),
+            SCALED_IN,
+            (Stage.WAITS, "is draining", "by slurm-operator: scaled in", "squeue -w gpu-0"),
+        ),
+        (
+            ("Idle", "Drain"),
+            CORDONED,
+            (Stage.WAITS, "is drained", "node machine cordoned", "kubectl uncordon machine"),
+        ),
+        (
+            ("Idle", "Drain"),
+            "bad fan",
+            (
+                Stage.WAITS,
+                "is drained",
+                "by somebody else: bad fan",
+                "scontrol update nodename=gpu-0",
+            ),
+        ),
+        (
+            ("Down", "NotResponding"),
+            "Not responding",
+            (Stage.WAITS, "is down in Slurm", "Not responding", "state=resume"),
+        ),
+        ((), "", (Stage.RUNS, "runs", "nobody has told", "--slurm-url")),
+    ],
+)
+def test_a_ready_worker_is_as_slurm_says(
+    states: tuple[str, ...], reason: str, expected: tuple[Stage, str, str, str]
+) -> None:
+    found = of_worker(*states, reason=reason)
+
+    stage, state, why, step = expected
+    assert (stage, state) == (found.stage, found.state)
+    assert why in found.why
+    assert step in found.next_step
+    details = dict(found.details)
+    assert ("gpu", "site", "are refused") == (
+        details["NodeSet"],
+        details["Slurm"],
+        details["evictions"],
+    )
+
+
+def test_a_pod_that_somebody_has_cordoned_says_how_to_lift_that() -> None:
+    labels = pod("slurmd", "gpu", "gpu-0").metadata.labels
+    found = of_worker(
+        "Idle",
+        "Drain",
+        reason="slurm-operator: its pod is cordoned",
+        metadata={**CORDON, "labels": labels},
+    )
+
+    assert found.next_step.endswith("annotate pod gpu-0 nodeset.slinky.slurm.net/pod-cordon-")
+
+
+def test_a_worker_whose_pod_is_not_ready_says_what_for() -> None:
+    waits = of_worker(ready=False, container=PULLS)
+    deleted = of_worker("Idle", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+
+    assert (Stage.STARTS, "container slurmd: ErrImagePull: no such tag") == (waits.stage, waits.why)
+    assert "describe pod gpu-0" in waits.next_step
+    assert (Stage.ENDS, "is being deleted") == (deleted.stage, deleted.state)
+
+
+def test_slurm_itself_says_more_than_the_pod_was_told() -> None:
+    there = pod("slurmd", "gpu", "gpu-0", conditions=told("Idle"))
+    busy = AskedWorker(
+        pod=there,
+        queue=[job(number, "gpu-0") for number in range(1, 8)],
+        slurm_nodes=[node("gpu-0", "ALLOCATED")],
+    )
+    missing = AskedWorker(pod=there, queue=[], slurm_nodes=[])
+
+    assert "runs jobs (allocated)" == answering.of_worker(busy).state
+    assert dict(answering.of_worker(busy).details)["jobs"].endswith("5 of alice and 2 more")
+    assert "runs, and Slurm does not have it" == answering.of_worker(missing).state
+    assert "exec gpu-0 -c slurmd" in answering.of_worker(missing).next_step
+
+
+def test_an_object_says_what_it_waits_for_what_else_and_how_its_workers_stand() -> None:
+    found = slurm(
+        part("Controller"),
+        node_set(
+            "gpu",
+            ("Ready", "False", "ScalingIn", "gpu-1 goes (scaled in) when its jobs have ended"),
+            ("Updated", "False", "Stuck", "pod gpu-0: ErrImagePull"),
+        ),
+        pod("slurmd", "gpu", "gpu-0", conditions=told("Idle")),
+        pod("slurmd", "gpu", "gpu-1", conditions=told("Mixed", "Drain", reason=SCALED_IN)),
+    )
+
+    said = answering.of_object(answering.asked(found.objects, "NodeSet", "gpu"), found)
+
+    assert (Stage.WAITS, "is not ready") == (said.stage, said.state)
+    assert "gpu-1 goes (scaled in) when its jobs have ended (ScalingIn)" == said.why
+    assert said.next_step.startswith("nothing: workers go when their jobs have ended")
+    assert ("besides", "pod gpu-0: ErrImagePull (Stuck)") in said.details
+    assert ("workers", "1 draining, 1 idle") in said.details
+    assert ("worker gpu-1", "ready, draining, by slurm-operator: scaled in") in said.details
+
+
+def test_every_reason_that_needs_somebody_says_what_to_do() -> None:
+    found = slurm(part("RestApi", "api", ("Accepted", "False", "NotOurs", "Service api-restapi")))
+    asked = answering.asked(found.objects, "RestApi", "api")
+
+    said = answering.of_object(asked, None)
+
+    wanted = "kubectl -n slurm annotate restapi api slurm-bridge.dev/take-over=true hands it over"
+    assert wanted == said.next_step
+    ready = answering.asked(slurm(part("Controller")).objects, "Controller", "site")
+    assert ("is ready", Stage.RUNS) == (
+        answering.of_object(ready, None).state,
+        answering.of_object(ready, None).stage,
+    )

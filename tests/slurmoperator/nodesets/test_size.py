@@ -1,0 +1,37 @@
+"""What a NodeSet of many workers costs, by counts: two writes for a worker, and none when nothing is to be done."""
+
+from collections import Counter
+
+from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, names_of, node_set
+from tests.virtual_time import VirtualClock, run
+
+WORKERS = 200
+STATUSES = 12
+"""Of the NodeSet: they follow what happens, and not each worker."""
+OTHERS = 4
+"""Finalizer, budget, revision, and room for one more."""
+
+
+def test_a_worker_costs_two_writes_and_another_leader_none() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=WORKERS))
+        await operator.lead(for_s=SETTLED_S)
+
+        assert WORKERS == len(names_of(operator.api.pods))
+        assert WORKERS == operator.api.status("gpu")["readyReplicas"]
+        made = Counter(each.split("gpu-")[0] for each in operator.trouble.writes)
+        creations = sum(
+            n for what, n in made.items() if what.startswith("POST") and "/pods" in what
+        )
+        assert WORKERS == creations, made
+        told = [each for each in operator.trouble.writes if "/pods/" in each]
+        assert WORKERS == len(told), "once it is in Slurm, its pod is told so"
+        others = len(operator.trouble.writes) - creations - len(told)
+        assert others <= STATUSES + OTHERS, made
+
+        before = len(operator.trouble.writes)
+        await operator.lead(for_s=SETTLED_S)
+        assert [] == operator.trouble.writes[before:]
+
+    run(main)

@@ -1,0 +1,184 @@
+"""How a NodeSet's numbers are told: in words that make sense whatever they are."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from slurmoperator.nodesets import names, status
+from slurmoperator.nodesets.planning import PlannedWorker
+from slurmoperator.nodesets.status import StatusFacts
+from slurmoperator.objects.nodeset import NodeSetStatus
+from slurmoperator.workers.actions import WorkerDecision
+from slurmoperator.workers.situation import SeenWorker, WorkerFacts
+from tests.slurmoperator.nodesets.given import BOUND, READY, pod
+
+Told = tuple[PlannedWorker, WorkerDecision]
+_SINCE = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T23:59:00Z"}
+SINCE_LONG = {**READY, "conditions": [_SINCE]}
+
+
+def worker(number: int, *, is_ready: bool, goes: str) -> Told:
+    made = pod(
+        {"name": f"gpu-{number}", "labels": {names.DIGEST_LABEL: ""}},
+        spec=BOUND,
+        status=SINCE_LONG if is_ready else {},
+    )
+    facts = WorkerFacts(
+        name=made.slurm_node, pod=made.facts, seen=SeenWorker(is_sure=False), goes=goes
+    )
+    planned = PlannedWorker(key=number, pod=made, facts=facts)
+    return planned, WorkerDecision(reason=f"gpu-{number} goes" if goes else "")
+
+
+def ready(*, wanted: int, there: int, are_ready: int) -> tuple[str, str, str]:
+    """The condition of a NodeSet: those with the highest numbers go if there are too many."""
+    workers = [
+        worker(each, is_ready=each < are_ready, goes="scaled in" if each >= wanted else "")
+        for each in range(there)
+    ]
+    return told(wanted, workers)["Ready"]
+
+
+def told(wanted: int, workers: list[Told], **known: Any) -> dict[str, tuple[str, str, str]]:
+    """All conditions."""
+    facts = StatusFacts(
+        before=NodeSetStatus(),
+        generation=1,
+        desired=wanted,
+        workers=workers,
+        states=known.get("states", lambda _: None),
+        deleted_claims=known.get("deleted_claims", ()),
+        promised=known.get("promised", {}),
+        registered=known.get("registered", lambda _: ""),
+        invalid=known.get("invalid", lambda _: ""),
+        trouble=known.get("trouble"),
+        refusal=None,
+        failures=(),
+        digest="",
+        strategy="RollingUpdate",
+        may_replace=True,
+        selector="",
+        min_ready=timedelta(0),
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    found = status.told(facts).conditions
+    return {each.type: (each.status, each.reason, each.message) for each in found}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "are_ready", "reason", "message"),
+    [
+        (2, 2, 2, "AllReady", "2 of 2 workers are ready"),
+        (2, 2, 1, "NotReady", "1 of 2 workers are ready"),
+        (2, 1, 1, "NotReady", "1 of 2 workers are ready"),
+        (0, 0, 0, "AllReady", "0 of 0 workers are ready"),
+        (1, 2, 2, "ScalingIn", "2 workers are there, 1 is wanted; gpu-1 goes"),
+        (2, 3, 1, "ScalingIn", "3 workers are there, 2 are wanted; gpu-2 goes"),
+        (0, 1, 1, "ScalingIn", "1 worker is there, none is wanted; gpu-0 goes"),
+    ],
+)
+def test_it_is_never_said_that_more_are_ready_than_are_wanted(
+    wanted: int, there: int, are_ready: int, reason: str, message: str
+) -> None:
+    truth, found, said = ready(wanted=wanted, there=there, are_ready=are_ready)
+    assert (reason, message) == (found, said)
+    assert truth == ("True" if reason == "AllReady" else "False")
+
+
+MISSING = "1 of 1 workers are ready; gpu-0 is ready, and Slurm does not have it"
+
+
+@pytest.mark.parametrize(
+    ("states", "trouble", "expected"),
+    [
+        (None, "", ("False", "NotRegistered", MISSING)),
+        (frozenset({"IDLE"}), "", ("True", "AllReady", "1 of 1 workers are ready")),
+        (None, "slurmctld is away", ("True", "AllReady", "1 of 1 workers are ready")),
+        (None, None, ("True", "AllReady", "1 of 1 workers are ready")),
+    ],
+)
+def test_a_worker_that_slurm_surely_lacks_is_not_ready(
+    states: frozenset[str] | None, trouble: str | None, expected: tuple[str, str, str]
+) -> None:
+    workers = [worker(0, is_ready=True, goes="")]
+
+    found = told(1, workers, states=lambda _: states, trouble=trouble)
+
+    assert expected == found["Ready"]
+    assert (found["SlurmKnown"][0] == "False") is (found["Ready"][0] == "False")
+
+
+def test_a_claim_that_is_deleted_under_a_worker_is_told_unless_something_else_is_worse() -> None:
+    deleted = {"deleted_claims": ("claim data-gpu-0 is being deleted",)}
+    known = {"states": lambda _: frozenset({"IDLE"}), "trouble": ""}
+
+    found = told(1, [worker(0, is_ready=True, goes="")], **known, **deleted)["Ready"]
+    late = told(2, [worker(0, is_ready=True, goes="")], **known, **deleted)["Ready"]
+
+    said = "workers are ready; claim data-gpu-0 is being deleted"
+    assert found == ("False", "VolumeDeleted", f"1 of 1 {said}")
+    assert late == ("False", "NotReady", f"1 of 2 {said}")
+
+
+HINT = "slurmd finds devices by gres.conf or AutoDetect: its log says what it found"
+
+
+@pytest.mark.parametrize(
+    ("registered", "expected"),
+    [
+        (
+            "",
+            (
+                "False",
+                "DevicesMissing",
+                f"1 of 1 workers are ready; gpu-0 has registered 0 of 1 gpu; {HINT}",
+            ),
+        ),
+        ("gpu:1", ("True", "AllReady", "1 of 1 workers are ready")),
+    ],
+)
+def test_a_worker_without_the_devices_that_its_nodeset_promises_is_not_ready(
+    registered: str, expected: tuple[str, str, str]
+) -> None:
+    found = told(
+        1,
+        [worker(0, is_ready=True, goes="")],
+        states=lambda _: frozenset({"IDLE"}),
+        trouble="",
+        promised={"gpu": 1},
+        registered=lambda _: registered,
+    )
+
+    assert expected == found["Ready"]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "expected"),
+    [
+        (
+            "",
+            (
+                "False",
+                "InvalidRegistration",
+                "1 of 1 workers are ready; Slurm gives gpu-0 no jobs: (0 < 1)",
+            ),
+        ),
+        ("slurmctld is away", ("True", "AllReady", "1 of 1 workers are ready")),
+    ],
+)
+def test_a_worker_that_has_registered_with_less_than_it_says_is_not_ready(
+    trouble: str, expected: tuple[str, str, str]
+) -> None:
+    """Slurm keeps what the worker says of itself as the node's devices."""
+    found = told(
+        1,
+        [worker(0, is_ready=True, goes="")],
+        states=lambda _: frozenset({"IDLE", "DRAIN", "INVALID_REG"}),
+        trouble=trouble,
+        promised={"gpu": 1},
+        registered=lambda _: "gpu:1",
+        invalid=lambda _: "(0 < 1)",
+    )
+
+    assert expected == found["Ready"]

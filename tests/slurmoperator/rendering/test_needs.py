@@ -1,0 +1,63 @@
+"""What pods ask for if nobody says anything, so that they are not the first to be evicted; and that their user's word wins."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from slurmoperator.rendering import pods
+from tests.slurmoperator.rendering.given import MADE_FOR, SITE, given, pod, rendered
+
+SITE_WITH_CLASS = replace(SITE, priority_class="slurm")
+
+
+def made(kind: str, **changes: Any) -> Any:
+    return pod(rendered(given(kind, **changes), site=SITE_WITH_CLASS))["spec"]
+
+
+@pytest.mark.parametrize("kind", [each for each in MADE_FOR if each != "NodeSet"])
+def test_no_container_of_ours_asks_for_nothing(kind: str) -> None:
+    spec = made(kind)
+
+    assert spec["priorityClassName"] == "slurm"
+    for each in (*spec.get("initContainers", ()), *spec["containers"]):
+        assert {"cpu", "memory"} <= each["resources"]["requests"].keys() | each["resources"].get(
+            "limits", {}
+        ).keys(), each["name"]
+
+
+OURS = {"initContainers": [{"name": "logfile"}], "containers": [{"name": "slurmd"}]}
+
+
+def cared_for(theirs: Any) -> Any:
+    return pods.cared_for(OURS, {**OURS, **theirs}, "slurm")
+
+
+def test_a_limit_is_a_request_and_what_is_given_stays() -> None:
+    given_ = {"limits": {"memory": "64Mi"}, "requests": {"ephemeral-storage": "1Gi"}}
+    (found,) = cared_for({"containers": [{"name": "slurmd", "resources": given_}]})["containers"]
+
+    assert found["resources"] == {
+        "limits": {"memory": "64Mi"},
+        "requests": {"cpu": "100m", "ephemeral-storage": "1Gi"},
+    }
+
+
+@pytest.mark.parametrize("resource", ["limits", "requests"])
+def test_who_says_all_keeps_it(resource: str) -> None:
+    container = {"name": "slurmd", "resources": {resource: {"cpu": "1", "memory": "0"}}}
+
+    assert [container] == cared_for({"containers": [container]})["containers"]
+
+
+def test_containers_of_others_and_pods_with_resources_of_their_own_are_left_alone() -> None:
+    others = [{"name": "slurmd", "resources": {}}, {"name": "other"}]
+    assert {"name": "other"} in cared_for({"containers": others})["containers"]
+
+    whole = {"resources": {"limits": {"memory": "1Gi"}}}
+    assert OURS["containers"] == cared_for(whole)["containers"]
+
+
+def test_a_priority_class_of_the_template_wins() -> None:
+    assert cared_for({"priorityClassName": "mine"})["priorityClassName"] == "mine"
+    assert "priorityClassName" not in pods.cared_for(OURS, OURS, "")

@@ -1,0 +1,186 @@
+"""The histories are worth their time only if they notice when a line of the machine is wrong: each mutant must be found."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.make.mutants import Changed, hunted
+
+HISTORIES = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerMutant:
+    """A line of `slurmoperator/workers`, changed."""
+
+    name: str
+    before: str
+    after: str
+    file: str = "table.py"
+
+
+MUTANTS = [
+    WorkerMutant(
+        name="takes what it does not know for drained",
+        before="    if not seen.is_sure:\n        return WorkerColumn.UNKNOWN",
+        after="    if not seen.is_sure:\n        return WorkerColumn.DRAINED",
+    ),
+    WorkerMutant(
+        name="takes a node that is not listed for drained",
+        before="            missing=rules.doubt,\n            in_service=rules.drain,",
+        after="            missing=rules.delete,\n            in_service=rules.drain,",
+    ),
+    WorkerMutant(
+        name="believes one reading",
+        before="is_quiet = seen.quiet_readings >= policy.quiet_readings",
+        after="is_quiet = seen.quiet_readings >= 1",
+    ),
+    WorkerMutant(
+        name="deletes without a drain",
+        before="            in_service=rules.drain,",
+        after="            in_service=rules.delete,",
+    ),
+    WorkerMutant(
+        name="does not wait for jobs",
+        before="            draining=rules.wait_for_jobs,",
+        after="            draining=rules.delete,",
+    ),
+    WorkerMutant(
+        name="lifts anybody's drain",
+        file="rules.py",
+        before="if node is None or not node.reason.startswith(REASON_PREFIX):",
+        after="if node is None:",
+    ),
+    WorkerMutant(
+        name="never lifts its own drain",
+        file="rules.py",
+        before='    if not wanted:\n        return _do("nothing speaks',
+        after='    if False:\n        return _do("nothing speaks',
+    ),
+    WorkerMutant(
+        name="does not drain a cordoned node",
+        file="rules.py",
+        before="    if case.facts.cordoned:\n",
+        after="    if False:\n",
+    ),
+    WorkerMutant(
+        name="lets evictions have a worker after one reading",
+        before="        settling=rules.keep_drained,",
+        after="        settling=rules.release,",
+    ),
+    WorkerMutant(
+        name="lets evictions have a worker with jobs",
+        before="        draining=rules.keep_drained,",
+        after="        draining=rules.release,",
+    ),
+    WorkerMutant(
+        name="never lets evictions have a worker",
+        before="        drained=rules.release,",
+        after="        drained=rules.keep_drained,",
+    ),
+    WorkerMutant(
+        name="lifts its drain before it protects",
+        file="rules.py",
+        before='any more", *protection, UndrainWorker())',
+        after='any more", UndrainWorker(), *protection)',
+    ),
+    WorkerMutant(
+        name="lets too many go",
+        file="choosing.py",
+        before="max(len(ordered) - wanted, 0)",
+        after="max(len(ordered) - wanted + 1, 0)",
+    ),
+    WorkerMutant(
+        name="takes a node that it cannot read for gone",
+        file="placing.py",
+        before="if (name in by_name or name not in unreadable)",
+        after="if True",
+    ),
+    WorkerMutant(
+        name="lets any taint drive a worker away",
+        file="placing.py",
+        before='evicting = [each for each in node.taints if each.effect == "NoExecute"]',
+        after="evicting = [*node.taints]",
+    ),
+    WorkerMutant(
+        name="keeps the worker of a node that is not selected any more",
+        file="placing.py",
+        before="    if not selector.selects(node):\n        return f",
+        after="    if False:\n        return f",
+    ),
+    WorkerMutant(
+        name="keeps the worker of a node that is gone",
+        file="placing.py",
+        before="    if node is None or node.is_deleting:\n        return f",
+        after='    if node is None:\n        return ""\n    if node.is_deleting:\n        return f',
+    ),
+    WorkerMutant(
+        name="makes a worker where a taint keeps it away",
+        file="placing.py",
+        before="is_tolerated = not untolerated(hard_taints(node), tolerated)",
+        after="is_tolerated = True",
+    ),
+    WorkerMutant(
+        name="does not count workers that are missing",
+        file="updating.py",
+        before="room = most_away - missing - len(renewed)",
+        after="room = most_away - len(renewed)",
+    ),
+    WorkerMutant(
+        name="does not count new workers that do not serve yet",
+        file="updating.py",
+        before="room = most_away - missing - len(renewed)",
+        after="room = most_away - missing",
+    ),
+    WorkerMutant(
+        name="does not count those that are drained for the update",
+        file="updating.py",
+        before="- len(chosen) - ",
+        after="- ",
+    ),
+    WorkerMutant(
+        name="does not count those of which it knows nothing",
+        file="updating.py",
+        before=" - (len(started) - len(known))",
+        after="",
+    ),
+    WorkerMutant(
+        name="forgets whom it has chosen",
+        file="updating.py",
+        before="        *chosen,\n",
+        after="",
+    ),
+    WorkerMutant(
+        name="never replaces a worker that serves",
+        file="updating.py",
+        before="*serving[: max(room - len(broken), 0)]",
+        after="*serving[:0]",
+    ),
+    WorkerMutant(
+        name="never replaces a worker that does not work",
+        file="updating.py",
+        before="*broken[: max(room, 0)]",
+        after="*broken[:0]",
+    ),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_histories_find_a_machine_that(mutant: WorkerMutant, tmp_path: Path) -> None:
+    change = Changed(
+        file=f"slurmoperator/workers/{mutant.file}", before=mutant.before, after=mutant.after
+    )
+    both = "play(seed); play(seed, has_updates=True); play_on_nodes(seed)"
+    histories = f"for seed in range({HISTORIES}): {both}; play_update(seed)"
+    players = (
+        "from tests.slurmoperator.workers.node_world import play_on_nodes\n"
+        "from tests.slurmoperator.workers.update_world import play_update\n"
+        "from tests.slurmoperator.workers.world import play\n"
+    )
+    program = f"{players}{histories}"
+
+    hunt = hunted(change, tmp_path, "-c", program, package="cluster")
+
+    assert hunt.returncode == 1, hunt.stderr or "it survived"
+    assert "\nAssertionError: " in hunt.stderr, hunt.stderr
