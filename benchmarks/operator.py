@@ -155,7 +155,9 @@ class WorkersBench:
 
     async def _is_right(self, count: int) -> bool:
         status = (await _read(self._kube, f"{_API}/nodesets/gpu")).get("status", {})
-        told = {each["type"]: each["status"] for each in status.get("conditions", ())}
+        told = {
+            condition["type"]: condition["status"] for condition in status.get("conditions", ())
+        }
         counts = {status.get(each) for each in ("replicas", "readyReplicas", "slurmIdle")}
         wanted = {"Accepted", "Ready", "Updated", "SlurmKnown"}
         return counts == {count} and all(told.get(each) == "True" for each in wanted)
@@ -263,7 +265,7 @@ def _stateful(count: int) -> dict[str, Any]:
     """Return a StatefulSet of what a worker is made of."""
     labels = {"app.kubernetes.io/name": "slurmd", "app.kubernetes.io/instance": "plain"}
     daemons = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login")
-    images = SlurmImages(**{each: _IMAGE.format(daemon=each) for each in daemons})
+    images = SlurmImages(**{daemon: _IMAGE.format(daemon=daemon) for daemon in daemons})
     node_set = msgspec.convert(_node_set(count), NodeSetObject)
     controller = msgspec.convert(_controller(), ControllerObject)
     pod = worker_pod(node_set, 0, controller, ControlSite(images=images))

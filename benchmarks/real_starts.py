@@ -69,7 +69,7 @@ def _start(api: Api, namespace: str, name: str) -> float:
         time.sleep(_POLL_S)
     taken_s = time.monotonic() - began_s
     api.delete(f"{path}/{name}", gracePeriodSeconds=1)
-    while name in {each["metadata"]["name"] for each in api.get(path)["items"]}:
+    while name in {item["metadata"]["name"] for item in api.get(path)["items"]}:
         time.sleep(0.1)
     return taken_s
 

@@ -186,9 +186,9 @@ def main(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     table = Table("what", "found", "goal", "")
-    for each in figures:
-        missed = "missed" if each.is_missed else ""
-        table.add_row(each.name, f"{each.value:.3g} {each.unit}", each.goal, missed)
+    for figure in figures:
+        missed = "missed" if figure.is_missed else ""
+        table.add_row(figure.name, f"{figure.value:.3g} {figure.unit}", figure.goal, missed)
     console.print(table)
     raise typer.Exit(1 if any(each.is_missed for each in figures) else 0)
 

@@ -82,7 +82,7 @@ def _objects() -> list[dict[str, Any]]:
     held = sorted(each.plural for each in PART_KINDS.values() if each.finalizer)
     return [
         _rule(GROUP, [*parts, "nodesets"], ["list", "watch"]),
-        _rule(GROUP, [*(f"{each}/status" for each in parts), "nodesets/status"], ["patch"]),
+        _rule(GROUP, [*(f"{part}/status" for part in parts), "nodesets/status"], ["patch"]),
         _rule(
             GROUP, [*held, "nodesets"], ["patch"]
         ),  # finalizers, where they are not served any more, too

@@ -75,7 +75,7 @@ class Owners:
         if self._warn is None or not owners:
             return
         sources = [(owners[0], "its pods: ", pod.annotations)]
-        sources += [(each, "", each.annotations) for each in owners]
+        sources += [(owner, "", owner.annotations) for owner in owners]
         for about, whose, annotations in sources:
             text = "; ".join(effectless(annotations))
             key = (about.uid, whose + text)

@@ -109,8 +109,10 @@ def apply(instance: Instance) -> None:
     if done.exists():
         return
     manifests = yaml.safe_load_all(_manifests(instance).read_text())
-    roles = [each["metadata"] for each in manifests if each and each["kind"] == "Role"]
-    for namespace in {NAMESPACE, *(each["namespace"] for each in roles)}:
+    roles = [
+        manifest["metadata"] for manifest in manifests if manifest and manifest["kind"] == "Role"
+    ]
+    for namespace in {NAMESPACE, *(role["namespace"] for role in roles)}:
         make_namespace(instance, namespace)
     run(instance, "kubectl", "apply", "--server-side", "--filename", str(_manifests(instance)))
     done.touch()

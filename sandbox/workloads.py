@@ -157,7 +157,9 @@ def _certificates(instance: Instance, name: str) -> Path:
 
 def _create_kinds(instance: Instance, manifests: Path) -> None:
     """Create the CRDs unless they exist, and wait until the API server serves them."""
-    kinds = [each for each in _objects(manifests) if each["kind"] == "CustomResourceDefinition"]
+    kinds = [
+        object_ for object_ in _objects(manifests) if object_["kind"] == "CustomResourceDefinition"
+    ]
     with Api(instance.kubeconfig) as api:
         for kind in kinds:
             _create(api, _CRDS, kind)

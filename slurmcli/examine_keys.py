@@ -34,26 +34,26 @@ async def holders(client: KubeClient, *, release: str) -> Mapping[str, Sequence[
     except NotFound:  # slurm-operator is not installed
         return {}
     secrets: dict[str, set[str]] = defaultdict(set)
-    for each in controllers:
-        secrets[each["metadata"]["namespace"]].update(_named(each["spec"]))
+    for controller in controllers:
+        secrets[controller["metadata"]["namespace"]].update(_named(controller["spec"]))
     if not secrets:
         return {}
     clusters = {
-        each["metadata"]["name"]: each.get("rules") or ()
-        for each in await _items(client, _RBAC, "clusterroles")
+        item["metadata"]["name"]: item.get("rules") or ()
+        for item in await _items(client, _RBAC, "clusterroles")
     }
     everywhere = [
-        _grant(each, clusters) for each in await _items(client, _RBAC, "clusterrolebindings")
+        _grant(item, clusters) for item in await _items(client, _RBAC, "clusterrolebindings")
     ]
     found: dict[str, Sequence[str]] = {}
     for namespace, names in sorted(secrets.items()):
         own = {
-            each["metadata"]["name"]: each.get("rules") or ()
-            for each in await _items(client, _RBAC, "roles", namespace)
+            item["metadata"]["name"]: item.get("rules") or ()
+            for item in await _items(client, _RBAC, "roles", namespace)
         }
         here = [
-            _grant(each, clusters if each["roleRef"]["kind"] == "ClusterRole" else own)
-            for each in await _items(client, _RBAC, "rolebindings", namespace)
+            _grant(item, clusters if item["roleRef"]["kind"] == "ClusterRole" else own)
+            for item in await _items(client, _RBAC, "rolebindings", namespace)
         ]
         found[namespace] = list(keys.holders([*here, *everywhere], secrets=names, ours=(release,)))
     return found

@@ -180,7 +180,7 @@ class KubeExaminer:
         known = profiles.read(controllers.device_profiles)
         classes = await lists.readable(self._client, CLASSES)
         slices = await lists.readable(self._client, SLICES)
-        drivers = {each.driver for each in slices}
+        drivers = {slice_.driver for slice_ in slices}
         return list(profiles.unserved(known, classes, drivers, controllers.device_resources))
 
     async def _webhooks(self) -> "_Hooks":

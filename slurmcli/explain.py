@@ -164,8 +164,11 @@ class _Explainer:
         Raises:
             KubeError: the API server does not answer.
         """
-        templates = [each for one in self._documents for each in manifests.templates(one)]
-        made = [await self._made(each, each.root.namespace or namespace) for each in templates]
+        templates = [template for one in self._documents for template in manifests.templates(one)]
+        made = [
+            await self._made(template, template.root.namespace or namespace)
+            for template in templates
+        ]
         made = [
             replace(one, warnings=_warnings(each))
             for one, each in zip(made, templates, strict=True)
@@ -347,7 +350,7 @@ def _warnings(template: Template) -> tuple[str, ...]:
     """Return what has no effect on the template and on what contains it."""
     own = {str(key): "" for key in template.metadata.get("annotations") or {}}
     sources = [own, *(owner.annotations for owner in template.owners)]
-    return tuple(dict.fromkeys(text for each in sources for text in overrides.effectless(each)))
+    return tuple(dict.fromkeys(text for source in sources for text in overrides.effectless(source)))
 
 
 def _waits(gang: Workload) -> str:

@@ -112,8 +112,8 @@ def _for_typer(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command)
     vars(explained)["__signature__"] = signature.replace(
         parameters=[
-            each.replace(annotation=annotation(each.annotation))
-            for each in signature.parameters.values()
+            parameter.replace(annotation=annotation(parameter.annotation))
+            for parameter in signature.parameters.values()
         ]
     )
     return explained

@@ -72,7 +72,11 @@ def command(
 async def _ask(opened: Access, namespace: str, release: str) -> Sequence[QueueEntry]:
     # Ordinary users may not read the settings: then our pods are told by their gate and finalizer.
     name = await installation.scheduler_name(opened.kube, release)
-    selectors = [f"spec.schedulerName={each}" for each in names.schedulers(name)] if name else [""]
+    selectors = (
+        [f"spec.schedulerName={scheduler}" for scheduler in names.schedulers(name)]
+        if name
+        else [""]
+    )
     pods: list[Pod] = []
     for selector in selectors:
         ours = {"fieldSelector": selector} if selector else {}

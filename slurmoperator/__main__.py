@@ -91,7 +91,7 @@ def site_of(operator: OperatorSection, namespace: str) -> ControlSite:
         namespace: of this program.
     """
     daemons = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login")
-    images = {each: operator.image.replace("{daemon}", each) for each in daemons}
+    images = {daemon: operator.image.replace("{daemon}", daemon) for daemon in daemons}
     return ControlSite(
         images=SlurmImages(**images),
         domain=operator.domain,
@@ -110,8 +110,8 @@ async def _comes_first(event: asyncio.Event, stop: asyncio.Event) -> bool:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(event.wait()), group.create_task(stop.wait())]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for each in tasks:
-            each.cancel()
+        for task in tasks:
+            task.cancel()
     return event.is_set() and not stop.is_set()
 
 

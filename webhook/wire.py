@@ -313,11 +313,11 @@ def _draft(pod: _Pod, review: Review) -> Draft:
             has_selector=bool(spec.node_selector),
             has_terms=required is not None,
         ),
-        resource_claims=tuple(each.name for each in spec.resource_claims),
+        resource_claims=tuple(resource_claim.name for resource_claim in spec.resource_claims),
         claim_templates={
-            each.name: template
-            for each in spec.resource_claims
-            if (template := each.resource_claim_template_name)
+            resource_claim.name: template
+            for resource_claim in spec.resource_claims
+            if (template := resource_claim.resource_claim_template_name)
         },
         class_askers=by_class.askers(
             containers=_claiming(spec.containers), initContainers=_claiming(spec.init_containers)
@@ -340,7 +340,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
         ),
         gates=None if (gates := spec.scheduling_gates) is None else tuple(g.name for g in gates),
         finalizers=None if meta.finalizers is None else tuple(meta.finalizers),
-        field_operations=tuple(each.operation for each in fields or ()),
+        field_operations=tuple(field.operation for field in fields or ()),
         tolerations=None
         if spec.tolerations is None
         else tuple(
@@ -369,7 +369,9 @@ def _sizes(pod: _Pod, review: Review) -> Sizes:
             for container in (*spec.init_containers, *spec.containers)
             for port in container.ports or ()
         ),
-        tolerations=[(each.key, each.operator) for each in spec.tolerations or ()],
+        tolerations=[
+            (toleration.key, toleration.operator) for toleration in spec.tolerations or ()
+        ],
         object_bytes=len(review.document) - len(bytes(meta.managed_fields)),
     )
 
@@ -382,13 +384,18 @@ def _resources(container: _Container) -> demand.Resources:
 
 
 def _claiming(containers: Sequence[_Container]) -> list[tuple[demand.Resources, list[str]]]:
-    return [(_resources(each), [one.name for one in each.resources.claims]) for each in containers]
+    return [
+        (_resources(container), [one.name for one in container.resources.claims])
+        for container in containers
+    ]
 
 
 def _pod_terms(kind: str, terms: _PodTerms) -> Iterator[PodAffinityTerm]:
     for term in terms.required_during_scheduling_ignored_during_execution or ():
         selector = term.label_selector or _Selector()
-        expressions = (each.key for each in selector.match_expressions or ())
+        expressions = (
+            match_expression.key for match_expression in selector.match_expressions or ()
+        )
         keys = frozenset((*(selector.match_labels or ()), *expressions))
         yield PodAffinityTerm(kind=kind, topology_key=term.topology_key, labels=keys)
 

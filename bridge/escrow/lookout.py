@@ -94,7 +94,7 @@ class Lookout:
         if blind := self._blind():
             return f"pods are not known: {blind}"
         tenants = self._tenants()
-        if not any(lingering.may_run(pod) for each in tenants.values() for pod in each):
+        if not any(lingering.may_run(pod) for tenant in tenants.values() for pod in tenant):
             return ""
         try:
             job = await launches.launch(self._slurm, job_id)

@@ -42,4 +42,6 @@ class Tokens:
             text = file.read(_LONGEST_FILE_BYTES + 1)
         if len(text) > _LONGEST_FILE_BYTES:
             raise ValueError(f"longer than {_LONGEST_FILE_BYTES} bytes")
-        return [line for each in text.splitlines() if len(line := each.strip()) >= SHORTEST]
+        return [
+            line for splitline in text.splitlines() if len(line := splitline.strip()) >= SHORTEST
+        ]

@@ -44,7 +44,7 @@ def sizes(meta: meta.Metadata, terms: Sequence[wire.NodeSelectorTerm], spec: wir
             for container in (*spec.init_containers, *spec.containers)
             for port in container.ports
         ),
-        tolerations=[(each.key, each.operator) for each in spec.tolerations],
+        tolerations=[(toleration.key, toleration.operator) for toleration in spec.tolerations],
     )
 
 
@@ -98,12 +98,15 @@ def resource_claims(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodClai
     """Return the resource claims a pod uses, but no more than the largest number."""
     if not spec.resource_claims:
         return ()
-    made = {each.name: each.resource_claim_name for each in status.resource_claim_statuses}
+    made = {
+        resource_claim_status.name: resource_claim_status.resource_claim_name
+        for resource_claim_status in status.resource_claim_statuses
+    }
     return tuple(
         PodClaim(
-            entry=each.name,
-            claim=each.resource_claim_name or made.get(each.name, ""),
-            template=each.resource_claim_template_name,
+            entry=resource_claim.name,
+            claim=resource_claim.resource_claim_name or made.get(resource_claim.name, ""),
+            template=resource_claim.resource_claim_template_name,
         )
-        for each in spec.resource_claims[: asking.MOST_CLAIMS + 1]
+        for resource_claim in spec.resource_claims[: asking.MOST_CLAIMS + 1]
     )

@@ -105,7 +105,9 @@ class Volumes:
 def _term(topology: _Topology) -> NodeTerm:
     return NodeTerm(
         match_labels=tuple(
-            Requirement(key=each.key, operator="In", values=each.values)
-            for each in topology.match_label_expressions
+            Requirement(
+                key=match_label_expression.key, operator="In", values=match_label_expression.values
+            )
+            for match_label_expression in topology.match_label_expressions
         )
     )

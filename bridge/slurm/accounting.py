@@ -26,7 +26,7 @@ async def record(client: SlurmClient, id_: JobId, *, sluid: Sluid | None) -> Acc
     )
     if answer.jobs is None:
         raise Malformed("accounting.job", "the response has no list of jobs")
-    found = [each for each in answer.jobs if sluid is None or each.sluid in ("", sluid)]
+    found = [job for job in answer.jobs if sluid is None or job.sluid in ("", sluid)]
     return _record(found[0]) if len(found) == 1 else None
 
 

@@ -265,12 +265,12 @@ async def _ask(controller: Controller, request: bytes) -> int:
 def _worst(failures: Sequence[Unavailable | Malformed]) -> Unavailable | Malformed:
     """Return the failure that says the most, in the words of all."""
     kinds = (InStandby, LostReply, Malformed, Unavailable)
-    kind = next(kind for kind in kinds if any(isinstance(each, kind) for each in failures))
-    worst = next(each for each in failures if isinstance(each, kind))
+    kind = next(kind for kind in kinds if any(isinstance(failure, kind) for failure in failures))
+    worst = next(failure for failure in failures if isinstance(failure, kind))
     if len(failures) == 1:
         return worst
     return kind(
-        OPERATION, "; ".join(each.words for each in failures), error_number=worst.error_number
+        OPERATION, "; ".join(failure.words for failure in failures), error_number=worst.error_number
     )
 
 

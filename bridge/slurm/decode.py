@@ -136,9 +136,12 @@ def _whole(components: Sequence[SlurmJob]) -> SlurmJob:
 def _granted_together(components: Sequence[SlurmJob]) -> Grant | None:
     """Return the grant of all components; None if one has none or its task layout is unknown."""
     granted = [
-        replace(each.grant, layout=grant.layout(allocation.slots(each.shares, each.tasks)))
-        for each in components
-        if each.grant is not None
+        replace(
+            component.grant,
+            layout=grant.layout(allocation.slots(component.shares, component.tasks)),
+        )
+        for component in components
+        if component.grant is not None
     ]
     if len(granted) < len(components) or not all(each.layout for each in granted):
         return None
@@ -147,7 +150,7 @@ def _granted_together(components: Sequence[SlurmJob]) -> Grant | None:
 
 def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
     """Prefix the states of a further component, so that a job's states include all components'."""
-    return frozenset(states) if not offset else frozenset(f"{offset}:{each}" for each in states)
+    return frozenset(states) if not offset else frozenset(f"{offset}:{state}" for state in states)
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ class Slices:
 
     def __init__(self, slices: Cache[ResourceSlice], device_profiles: Profiles) -> None:
         self._slices = slices
-        self._on = slices.index(lambda each: [each.node] if each.node else [])
+        self._on = slices.index(lambda slice_: [slice_.node] if slice_.node else [])
         self._profiles = device_profiles
 
     def counted(self, node: KubeNodeFacts) -> KubeNodeFacts:

@@ -168,7 +168,7 @@ class ClaimAsker:
         ]
         specs = (each.spec for of_pod in claims for each in of_pod)
         classes = await self._known.classes_of(specs)
-        return [Asking(claims=each, classes=classes) for each in claims]
+        return [Asking(claims=claim, classes=classes) for claim in claims]
 
     async def _in_hand(self, pod: Pod) -> list[ClaimInHand]:
         """Read a pod's claims; one that does not exist yet has no spec."""
@@ -186,8 +186,8 @@ class ClaimAsker:
         if giving.may_take_back(claim, pod.uid):
             await self._claims.take_back(claim)
         users = self._users.get(f"{pod.namespace}/{entry.claim}")
-        others = [each.name for each in users if each.uid != pod.uid]
-        strangers = set(claim.reserved_for) - {pod.uid, *(each.uid for each in users)}
+        others = [user.name for user in users if user.uid != pod.uid]
+        strangers = set(claim.reserved_for) - {pod.uid, *(user.uid for user in users)}
         return ClaimInHand(
             index=index, entry=entry, spec=claim.spec, others=(*others, *sorted(strangers))
         )
@@ -223,7 +223,14 @@ class WithTemplates:
         try:
             await self._devices.give(pod, action, job)
         except NotGiven:
-            await self._make_again(pod, [each for each in pod.resource_claims if not each.claim])
+            await self._make_again(
+                pod,
+                [
+                    resource_claim
+                    for resource_claim in pod.resource_claims
+                    if not resource_claim.claim
+                ],
+            )
             raise
 
     async def prepare(self, pods: Iterable[Pod]) -> None:
@@ -257,4 +264,8 @@ def _named(pod: Pod) -> Sequence[str]:
     """Return the claims that a pod uses until it has ended."""
     if pod.is_terminal:
         return ()
-    return [f"{pod.namespace}/{each.claim}" for each in pod.resource_claims if each.claim]
+    return [
+        f"{pod.namespace}/{resource_claim.claim}"
+        for resource_claim in pod.resource_claims
+        if resource_claim.claim
+    ]

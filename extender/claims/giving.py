@@ -95,7 +95,7 @@ class Devices:
         self._slurm = slurm
         self._everyone = everyone
         self._in_pool = everyone.index(lambda each: {found.pool for found in each.devices})
-        self._slices_of = slices.index(lambda each: [each.node] if each.node else [])
+        self._slices_of = slices.index(lambda slice_: [slice_.node] if slice_.node else [])
         self._kube_nodes = kube_nodes
         self._gres = gres
         self._profiles = profiles
@@ -146,11 +146,15 @@ class Devices:
         in the pod's status, and drops the others by that. If it once sees one of two claims later
         than the other, it goes on for ever, tens of times a second, with one name or the other.
         """
-        made = [each for each in pod.resource_claims if each.template]
+        made = [resource_claim for resource_claim in pod.resource_claims if resource_claim.template]
         if len(made) < _DROPPED_AMONG:
             return pod
         found = self._known.named(pod)
-        names = {each.entry: each.claim for each in found.resource_claims if each.template}
+        names = {
+            resource_claim.entry: resource_claim.claim
+            for resource_claim in found.resource_claims
+            if resource_claim.template
+        }
         if not all(names.values()):
             return pod
         await self._claims.name(pod, names)
@@ -197,7 +201,9 @@ class Devices:
             raise failure
 
     def _known_given(self, pod: Pod) -> set[str]:
-        wanted = {each.claim for each in pod.resource_claims if each.claim}
+        wanted = {
+            resource_claim.claim for resource_claim in pod.resource_claims if resource_claim.claim
+        }
         known = chain(
             self._known.of(pod).values(), self._reserved.claims(now=self._clock.monotonic())
         )
@@ -219,7 +225,11 @@ class Devices:
     async def _decide(
         self, pod: Pod, action: Assign, job: SlurmJob | None, *, afresh: bool
     ) -> tuple[Sequence[Gift], Mapping[str, DeviceClass]]:
-        if nameless := [each.entry for each in pod.resource_claims if not each.claim]:
+        if nameless := [
+            resource_claim.entry
+            for resource_claim in pod.resource_claims
+            if not resource_claim.claim
+        ]:
             raise CannotGive(f"Kubernetes has not made the claim for {nameless[0]} yet")
         read = await self._read(pod, afresh=afresh)
         classes = await self._known.classes_of(each.spec for each in read)
@@ -320,7 +330,7 @@ class Devices:
             self._wake(uid)
 
     async def _read(self, pod: Pod, *, afresh: bool) -> Sequence[ResourceClaim]:
-        named = [each.claim for each in pod.resource_claims]
+        named = [resource_claim.claim for resource_claim in pod.resource_claims]
         try:
             return await asyncio.gather(
                 *(self._known.whole(pod.namespace, name, afresh=afresh) for name in named)
@@ -364,7 +374,9 @@ class Devices:
                 self._reserved.release(claim.uid)
             raise
         self._seen(claim, written)
-        _log.info("claim.given", claim=claim.name, devices=[each.device for each in gift.devices])
+        _log.info(
+            "claim.given", claim=claim.name, devices=[device.device for device in gift.devices]
+        )
 
     def _seen(self, before: ResourceClaim, after: ResourceClaim) -> ResourceClaim:
         """Make our own write visible to the next decision before the watch delivers it."""

@@ -42,7 +42,10 @@ class KnownClaims:
 
     def of(self, pod: Pod) -> Mapping[str, ResourceClaim]:
         """Return a pod's claims by name, as far as the watch shows them."""
-        shown = (self.shown(pod.namespace, each.claim) for each in pod.resource_claims)
+        shown = (
+            self.shown(pod.namespace, resource_claim.claim)
+            for resource_claim in pod.resource_claims
+        )
         return {claim.name: claim for claim in shown if claim is not None}
 
     def named(self, pod: Pod) -> Pod:
@@ -50,7 +53,7 @@ class KnownClaims:
 
         Of two claims for one entry, none.
         """
-        if all(each.claim for each in pod.resource_claims):
+        if all(resource_claim.claim for resource_claim in pod.resource_claims):
             return pod
         made: dict[str, list[str]] = {}
         for each in self._made_for.get(pod.uid):
@@ -58,8 +61,10 @@ class KnownClaims:
                 made.setdefault(each.made_for[1], []).append(each.name)
         only = {entry: claims[0] for entry, claims in made.items() if len(claims) == 1}
         entries = (
-            replace(each, claim=each.claim or only.get(each.entry, ""))
-            for each in pod.resource_claims
+            replace(
+                resource_claim, claim=resource_claim.claim or only.get(resource_claim.entry, "")
+            )
+            for resource_claim in pod.resource_claims
         )
         return replace(pod, resource_claims=tuple(entries))
 
@@ -83,7 +88,7 @@ class KnownClaims:
         Raises:
             KubeError: one could not be read.
         """
-        named = {each.device_class for spec in specs if spec for each in spec.requests}
+        named = {request.device_class for spec in specs if spec for request in spec.requests}
         found = await in_turn(sorted(filter(None, named)), self.device_class, at_a_time=_AT_A_TIME)
         return {name: each for name, each in found.items() if each is not None}
 

@@ -52,12 +52,12 @@ def write(file: Path, text: str) -> None:
 def hosts(slices: Iterable[Mapping[str, Any]] = ()) -> str:
     """Return the file for these EndpointSlices."""
     by_name: dict[str, str] = {}
-    for each in slices:
-        meta = each["metadata"]
+    for slice_ in slices:
+        meta = slice_["metadata"]
         service = meta.get("labels", {}).get("kubernetes.io/service-name", "")
         ready = [
             endpoint["addresses"][0]
-            for endpoint in each.get("endpoints") or ()
+            for endpoint in slice_.get("endpoints") or ()
             if endpoint.get("conditions", {}).get("ready")
         ]
         if service and ready:

@@ -59,9 +59,9 @@ def prepare(instance: Instance, helm: Path) -> None:
     where = ("--namespace", chart.NAMESPACE)
     rendered = chart.run(instance, "helm", "template", "slurm-operator", str(CHART), *where)
     objects = [document for document in yaml.safe_load_all(rendered) if document]
-    applied = [each for each in objects if each["kind"] in _APPLIED]
+    applied = [object_ for object_ in objects if object_["kind"] in _APPLIED]
     (folder / "manifests.yaml").write_text(yaml.safe_dump_all(applied))
-    (configured,) = (each["data"] for each in objects if each["kind"] == "ConfigMap")
+    (configured,) = (object_["data"] for object_ in objects if object_["kind"] == "ConfigMap")
     settings = yaml.safe_load(configured["config.yaml"])
     (folder / "config.yaml").write_text(
         yaml.safe_dump(_here(instance, settings, images.pattern(found)))

@@ -316,7 +316,7 @@ def _sliced(api: Api, node: str) -> int:
     slices = api.get(
         "/apis/resource.k8s.io/v1/resourceslices", fieldSelector=f"spec.nodeName={node}"
     )
-    return sum(len(each["spec"].get("devices", ())) for each in slices["items"])
+    return sum(len(item["spec"].get("devices", ())) for item in slices["items"])
 
 
 def _nodes(api: Api) -> list[dict[str, Any]]:

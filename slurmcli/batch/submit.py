@@ -80,7 +80,7 @@ def command(
 ) -> None:
     """Make a SlurmJob of a batch script, whose #SBATCH lines are read as sbatch reads them."""
     called = "sbatch" if script == "-" else Path(script).name
-    fields = dict(_field(each) for each in options or ())
+    fields = dict(_field(option) for option in options or ())
     variables = dict(_variable(each) for each in environment or ())
     text, request = _read(script, called, fields, variables)
     if dry_run:

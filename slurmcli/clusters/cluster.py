@@ -111,7 +111,7 @@ def _show(found: SlurmPage, form: Format) -> None:
         ("operator", found.operator),
         ("workers", workers.counted(found.workers) or "none"),
         ("jobs", jobs),
-        *(("waits for", each) for each in found.waits),
+        *(("waits for", wait) for wait in found.waits),
     ]
     width = max(len(title) for title, _ in lines)
     for title, text in lines:

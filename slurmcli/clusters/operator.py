@@ -111,7 +111,7 @@ async def _label(client: KubeClient) -> str:
 
 async def _labelled(client: KubeClient, label: str) -> Sequence[str]:
     found = await _get(client, "/api/v1/namespaces", labelSelector=f"{label}=true")
-    return [each["metadata"]["name"] for each in found["items"]]
+    return [item["metadata"]["name"] for item in found["items"]]
 
 
 async def _get(client: KubeClient, path: str, **params: str) -> Any:

@@ -80,7 +80,7 @@ async def _is_that_of(opened: Access, own: NamespaceObjects) -> bool:
     except SlurmError as error:
         output.say(f"warning: Slurm's side is missing: {error}")
         return False
-    read = (each.whole for each in own.parts if isinstance(each.whole, ControllerObject))
+    read = (part.whole for part in own.parts if isinstance(part.whole, ControllerObject))
     wanted = next((each.cluster_name for each in read), "")
     if there and wanted and there != wanted:
         output.say(

@@ -15,7 +15,7 @@ def validate(job: TranslatedJob, requester: Requester, policy: Policy, now: date
     """Return everything that is wrong with the object; like `review.validate`."""
     verdict = review.validate(job, requester, policy, now)
     faults = (*job.faults, *_not_its_rule(job, requester, policy), *_there(job, verdict.faults))
-    warnings = (each.text for each in job.warnings)
+    warnings = (warning.text for warning in job.warnings)
     old = (_renamed(job, text) for text in verdict.warnings)
     return Verdict(
         faults=bounded(faults),

@@ -80,8 +80,11 @@ def is_due(job: SlurmJobObject) -> bool:
 def decide(facts: CollectFacts) -> CollectStep:
     """Return what is due for a SlurmJob whose results are to be copied."""
     run = run_of(facts.job)
-    outdated = tuple(each for each in facts.collectors if each.run != run)
-    own = sorted((each for each in facts.collectors if each.run == run), key=lambda one: one.number)
+    outdated = tuple(collector for collector in facts.collectors if collector.run != run)
+    own = sorted(
+        (collector for collector in facts.collectors if collector.run == run),
+        key=lambda one: one.number,
+    )
     if any(each.exit_code == 0 for each in own):
         return _done(Collected.DONE, "", outdated)
     if faults := unreachable(facts.job):
@@ -189,4 +192,6 @@ def account_of(
     uid, gid = job.status.uid, job.status.gid
     if uid is not None and gid is not None:
         return Account(uid=uid, gid=gid)
-    return next((each.account for each in collectors if each.account is not None), None)
+    return next(
+        (collector.account for collector in collectors if collector.account is not None), None
+    )

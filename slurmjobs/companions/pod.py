@@ -89,12 +89,12 @@ def collector(
         raise ValueError(f"{job.full_name} can have no collector: {account}")
     claims = list(dict.fromkeys(each.to.claim_name for each in job.spec.results))
     order = []
-    for each in job.spec.results:
-        path = collecting.source(job, each)
+    for result in job.spec.results:
+        path = collecting.source(job, result)
         if path is None:
-            raise ValueError(f"{job.full_name}: {each.source} lies elsewhere")
-        claim = f"{_RESULTS}/{claims.index(each.to.claim_name)}"
-        order.append([f"{VOLUME}/{path}", f"{claim}/{collecting.target(job, each)}"])
+            raise ValueError(f"{job.full_name}: {result.source} lies elsewhere")
+        claim = f"{_RESULTS}/{claims.index(result.to.claim_name)}"
+        order.append([f"{VOLUME}/{path}", f"{claim}/{collecting.target(job, result)}"])
     # A claim that is both is one volume, which some drivers mount only once.
     volumes = {claim: f"results-{index}" for index, claim in enumerate(claims)}
     if output.claim_name not in volumes:

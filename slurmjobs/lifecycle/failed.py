@@ -17,8 +17,8 @@ REASON: Final = "ReconcileFailed"
 def decision(job: SlurmJobObject, error: Exception, now: datetime) -> JobDecision:
     """Say it once, as a condition beside what was last known; the next ordinary report takes it away."""
     before = job.status
-    others = tuple(each for each in before.conditions if each.type != CONDITION)
-    was = next((each for each in before.conditions if each.type == CONDITION), None)
+    others = tuple(condition for condition in before.conditions if condition.type != CONDITION)
+    was = next((condition for condition in before.conditions if condition.type == CONDITION), None)
     why = shortened(f"{type(error).__name__}: {error}", 256)
     told = ObjectCondition(
         type=CONDITION,

@@ -171,7 +171,7 @@ def array_tasks(tally: ArrayTally, before: ArrayTasks | None) -> ArrayTasks:
 
 def _conditions(facts: JobFacts, said: NewStatus, message: str) -> Iterator[ObjectCondition]:
     """Yield each condition that holds, or has held; others are left out."""
-    before = {each.type: each for each in facts.job.status.conditions}
+    before = {condition.type: condition for condition in facts.job.status.conditions}
     for kind in CONDITIONS:
         holds = kind in said.conditions
         if not holds and kind not in before and kind != "Submitted":

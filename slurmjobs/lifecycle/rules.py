@@ -322,9 +322,9 @@ def _word(case: ObjectCase) -> str:
 def _finished_at(case: ObjectCase) -> datetime | None:
     status = case.object.status
     ends = [
-        each.last_transition_time
-        for each in status.conditions
-        if each.type in ("Complete", "Failed") and each.status == "True"
+        condition.last_transition_time
+        for condition in status.conditions
+        if condition.type in ("Complete", "Failed") and condition.status == "True"
     ]
     return max([*ends, *filter(None, [status.end_time])], default=None)
 

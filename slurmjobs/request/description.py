@@ -195,7 +195,7 @@ def _memory(settled: SettledOptions) -> Iterator[Field]:
     bindings = list(chosen.every(o.MEM_BIND))
     if bindings:
         types = [bindings[-1].kind] if bindings[-1].kind else []
-        types += ["PREFER"] if any(each.prefer for each in bindings) else []
+        types += ["PREFER"] if any(binding.prefer for binding in bindings) else []
         types += ["VERBOSE"] if bindings[-1].verbose else []
         if types:
             yield "memory_binding_type", types

@@ -64,8 +64,8 @@ def _translated(text: str, faults: list[Fault], warnings: list[Fault]) -> Iterat
         if translated is None:
             continue
         faults += translated.faults
-        for each in translated.options:
-            yield from _one(each.option, each.value, where(each.line), faults, warnings)
+        for option in translated.options:
+            yield from _one(option.option, option.value, where(option.line), faults, warnings)
             if len(faults) > MOST_FAULTS:
                 return
         return

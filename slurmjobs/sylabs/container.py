@@ -51,4 +51,4 @@ def _words(options: ContainerOptions) -> Iterator[str]:
         yield f"--app={shlex.quote(options.app)}"
     if options.host_name:
         yield f"--hostname={shlex.quote(options.host_name)}"
-    yield from (f"--bind={shlex.quote(each)}" for each in options.binds)
+    yield from (f"--bind={shlex.quote(bind)}" for bind in options.binds)

@@ -71,7 +71,7 @@ def wanted(entry: NodeEntry | None, ours: frozenset[str]) -> Inventory:
 
 def complaint(entry: NodeEntry, ours: frozenset[str]) -> str:
     """Return what is wrong with an entry, for an Event; "" if nothing."""
-    faults = [Fault(f"slurm-config {each.path}".strip(), each.message) for each in entry.faults]
+    faults = [Fault(f"slurm-config {fault.path}".strip(), fault.message) for fault in entry.faults]
     if entry.address and _host(entry.address) not in ours:
         faults.append(
             Fault(

@@ -66,8 +66,8 @@ def _objects(cluster: SlurmClusterObject) -> Iterator[Made]:
     yield _part(cluster, "Controller", name, _controller(cluster))
     if spec.rest_api is None or spec.rest_api.enabled:
         yield _rest_api(cluster)
-    for each in spec.nodes:
-        made = _part(cluster, "NodeSet", f"{name}-worker-{each.name}", _node_set(cluster, each))
+    for node in spec.nodes:
+        made = _part(cluster, "NodeSet", f"{name}-worker-{node.name}", _node_set(cluster, node))
         if spec.worker_profile != WorkerProfile.PRIVILEGED.value:
             made["metadata"]["annotations"] = {PROFILE_ANNOTATION: spec.worker_profile}
         yield made

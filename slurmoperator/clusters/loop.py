@@ -230,9 +230,9 @@ class ClusterLoop:
             await self._tell(found, ClusterFacts(accepted=elsewhere, accepted_reason=ELSEWHERE))
             return _SETTLED
         bodies = [_named("NodeSet", each) for each in node_sets]
-        theirs = [each for each in bodies if not await self._is_ours(each, uid)]
+        theirs = [body for body in bodies if not await self._is_ours(body, uid)]
         failure = await withdraw(self._kube, bodies, _possessor(found))
-        waits = tuple(_waits([each for each in bodies if each not in theirs], theirs))
+        waits = tuple(_waits([body for body in bodies if body not in theirs], theirs))
         facts = ClusterFacts(waits=waits, failures=tuple(_to_be_told(failure)))
         await self._tell(found, facts)
         if failure is not None:
@@ -333,4 +333,4 @@ def _waits(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]
 
 
 def _names(bodies: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(sorted(each["metadata"]["name"] for each in bodies))
+    return ", ".join(sorted(body["metadata"]["name"] for body in bodies))

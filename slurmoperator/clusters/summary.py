@@ -51,8 +51,10 @@ def status(
 ) -> SlurmClusterStatus:
     """Return the whole status; equal to the one before if nothing has changed."""
     found = (_accepted(facts), _ready(facts))
-    sets = [each.workers for each in facts.parts or () if each.workers]
-    others = (each for each in before.conditions if each.type not in ("Accepted", "Ready"))
+    sets = [part.workers for part in facts.parts or () if part.workers]
+    others = (
+        condition for condition in before.conditions if condition.type not in ("Accepted", "Ready")
+    )
     told = [_since(before, each, generation, now.replace(microsecond=0)) for each in found]
     numbers = before if facts.parts is None else None
     return SlurmClusterStatus(
@@ -91,7 +93,7 @@ def _ready(facts: ClusterFacts) -> _Told:
         return "Ready", "False", "Failing", "; ".join(facts.failures)
     if facts.parts is None:
         return "Ready", "Unknown", "NotMade", "nothing was made of it: see Accepted"
-    late = [said for each in facts.parts if (said := trouble(each))]
+    late = [said for part in facts.parts if (said := trouble(part))]
     if not late:
         return "Ready", "True", "AllReady", ""
     more = [f"and {len(late) - _MOST_SAID} more"] if len(late) > _MOST_SAID else []
@@ -104,7 +106,7 @@ def trouble(part: PartState) -> str:
 
 
 def _troubles(part: PartState) -> Iterator[str]:
-    told = {each.type: each for each in part.conditions}
+    told = {condition.type: condition for condition in part.conditions}
     for kind in _MATTER:
         found = told.get(kind)
         if found is None:
@@ -120,7 +122,7 @@ def _since(
     before: SlurmClusterStatus, found: _Told, generation: int, now: datetime
 ) -> ObjectCondition:
     kind, truth, reason, message = found
-    old = next((each for each in before.conditions if each.type == kind), None)
+    old = next((condition for condition in before.conditions if condition.type == kind), None)
     return ObjectCondition(
         type=kind,
         status=truth,

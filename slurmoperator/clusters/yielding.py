@@ -28,9 +28,9 @@ def to_owners(body: Mapping[str, Any], found: FoundMetadata | None, manager: str
     if found is None or (ours := standing.held_by(found, manager)) is None:
         return Yielded(body, ())
     theirs = [
-        each.fields_v1
-        for each in found.managed_fields
-        if each.manager != manager or each.operation != "Apply"
+        managed_field.fields_v1
+        for managed_field in found.managed_fields
+        if managed_field.manager != manager or managed_field.operation != "Apply"
     ]
     left: list[str] = []
     own = {key: each for key, each in body.items() if key not in _OURS_ALWAYS}

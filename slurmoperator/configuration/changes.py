@@ -47,13 +47,15 @@ def compare(before: ConfigurationSet, after: ConfigurationSet) -> tuple[Configur
 
 def takes(changes: tuple[ConfigurationChange, ...]) -> ChangeTakes:
     """Return what all of them together take."""
-    return max((each.takes for each in changes), default=ChangeTakes.NOTHING)
+    return max((change.takes for change in changes), default=ChangeTakes.NOTHING)
 
 
 def runs_here(files: ConfigurationSet) -> bool:
     """Check whether a slurmctld of ours is to have these files; one that runs elsewhere has its own."""
     found = lines.read(files.files.get("slurm.conf", ""))
-    return any(each.key.lower() == "statesavelocation" for line in found for each in line.settings)
+    return any(
+        setting.key.lower() == "statesavelocation" for line in found for setting in line.settings
+    )
 
 
 def restart_digest(files: Mapping[str, str]) -> str:
@@ -108,6 +110,6 @@ def _items(text: str, known: Mapping[str, Parameter]) -> Mapping[str, tuple[str,
             key = f"{first.key.lower()}={first.value}"
             found[key] = tuple(f"{each.key}={each.value}" for each in line.settings)
             continue
-        for each in line.settings:
-            found[each.key.lower()] = (*found.get(each.key.lower(), ()), each.value)
+        for setting in line.settings:
+            found[setting.key.lower()] = (*found.get(setting.key.lower(), ()), setting.value)
     return found

@@ -69,7 +69,9 @@ def is_kept(line: str) -> bool:
     found = tuple(read(line))
     if len(found) != 1 or found[0].text != line.strip() or found[0].rest:
         return False
-    return bool(found[0].settings) and all('"' not in each.value for each in found[0].settings)
+    return bool(found[0].settings) and all(
+        '"' not in setting.value for setting in found[0].settings
+    )
 
 
 def words(value: str) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def leaving(wanted: Mapping[str, str], in_force: Sequence[Mapping[str, str]]) ->
 def said(partitions: Sequence[KeptPartition]) -> str:
     """Return why partitions stay, and what a person may do."""
     more = len(partitions) - _MOST_PARTITIONS
-    texts = [each.why for each in partitions[:_MOST_PARTITIONS]]
+    texts = [partition.why for partition in partitions[:_MOST_PARTITIONS]]
     return "; ".join((*texts, *([f"and {more} more partitions stay"] if more > 0 else [])))
 
 
@@ -108,7 +108,7 @@ def _kept(name: str, settings: Sequence[Setting], seen: SeenPartitions) -> KeptP
         return None
     # What is closed stays so, or it would go back and forth with each new job.
     state = _CLOSED if is_free or state == _CLOSED else "DOWN"
-    own = (each for each in settings if each.key.lower() not in _OF_NEW_JOBS)
+    own = (setting for setting in settings if setting.key.lower() not in _OF_NEW_JOBS)
     words = (f"PartitionName={name}", f"State={state}", *map(_word, own))
     return KeptPartition(
         name=name, line=" ".join(words), why=_why(name, state, jobs, seen.trouble, is_free=is_free)
@@ -174,7 +174,9 @@ def _of_all(in_force: Sequence[Mapping[str, str]]) -> Mapping[str, Sequence[Sett
 
 
 def _state(settings: Sequence[Setting]) -> str:
-    return next((each.value.upper() for each in settings if each.key.lower() == "state"), "UP")
+    return next(
+        (setting.value.upper() for setting in settings if setting.key.lower() == "state"), "UP"
+    )
 
 
 def _partitions(text: str) -> Mapping[str, Sequence[Setting]]:
@@ -184,7 +186,7 @@ def _partitions(text: str) -> Mapping[str, Sequence[Setting]]:
     for line in lines.read(text):
         if not line.settings or line.settings[0].key.lower() != "partitionname":
             continue
-        own = {each.key.lower(): each for each in line.settings[1:]}
+        own = {setting.key.lower(): setting for setting in line.settings[1:]}
         if line.settings[0].value.upper() == _DEFAULT:
             common |= own
         else:

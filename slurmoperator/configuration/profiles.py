@@ -69,7 +69,7 @@ def _is_plain(inputs: ConfigurationInputs) -> bool:
 
 def _is_disabled(cgroup: str) -> bool:
     return any(
-        (each.key.lower(), each.value.lower()) == ("cgroupplugin", "disabled")
+        (setting.key.lower(), setting.value.lower()) == ("cgroupplugin", "disabled")
         for line in lines.read(cgroup)
-        for each in line.settings
+        for setting in line.settings
     )

@@ -53,7 +53,7 @@ def _blamed(
 ) -> Iterator[WrittenLine]:
     made = wanted.splitlines()
     numbers = [int(found[1] or found[2]) for found in _AT_LINE.finditer(words)]
-    texts = {made[each - 1] for each in numbers if 0 < each <= len(made)}
+    texts = {made[number - 1] for number in numbers if 0 < number <= len(made)}
     if named := [each for each in written if each.text in texts]:
         yield from named
         return
@@ -69,9 +69,9 @@ def _blamed(
 def _mentioned(line: WrittenLine, said: set[str]) -> int:
     """Return how much of a line Slurm speaks of; a name that only begins a line is worth less than a value."""
     weight = 0
-    for each in line.settings:
-        parts = {*re.findall(r"[\w./-]+", each.value.lower())}
-        weight += (each.key.lower() in said) + 2 * len(parts & said)
+    for setting in line.settings:
+        parts = {*re.findall(r"[\w./-]+", setting.value.lower())}
+        weight += (setting.key.lower() in said) + 2 * len(parts & said)
     return weight
 
 

@@ -60,7 +60,7 @@ def text(inputs: ConfigurationInputs) -> str:
     ours = {each.key.lower() for each in base}
     rest = "".join(f"{kept}\n" for line in extra if (kept := _kept(line, ours)))
     # Before the user's lines: a partition DEFAULT among them holds for what follows.
-    kept = "".join(f"{each}\n" for each in inputs.kept_partitions)
+    kept = "".join(f"{kept_partition}\n" for kept_partition in inputs.kept_partitions)
     nodes = "".join(
         f"#{node_line(each)}\n" for each in inputs.sorted_node_sets if each.spec.extra_conf.strip()
     )
@@ -235,7 +235,7 @@ def _kept(line: ConfLine, ours: set[str]) -> str:
     """Return what is left of a line of `extraConf` without what stands in our part."""
     if _is_repeated(line):
         return line.text
-    kept = [each for each in line.settings if each.key.lower() not in ours]
+    kept = [setting for setting in line.settings if setting.key.lower() not in ours]
     return (
         line.text if len(kept) == len(line.settings) else _written(kept).replace("\n", " ").strip()
     )
@@ -247,7 +247,7 @@ def _is_repeated(line: ConfLine) -> bool:
 
 
 def _written(settings: Iterator[Setting] | list[Setting]) -> str:
-    return "".join(f"{each.key}={_quoted(each.value)}\n" for each in settings)
+    return "".join(f"{setting.key}={_quoted(setting.value)}\n" for setting in settings)
 
 
 def _quoted(value: str) -> str:
@@ -258,10 +258,10 @@ def _contradictions(ours: Setting, theirs: Setting, at: str) -> Iterator[Fault]:
     by_name: Mapping[str, str] = {
         each.partition("=")[0].lower(): each for each in lines.words(ours.value)
     }
-    for each in lines.words(theirs.value):
-        present = by_name.get(each.partition("=")[0].lower())
-        if present is not None and "=" in present and present != each:
-            yield Fault(at, f"{theirs.key}: {each} contradicts {present}, which the pods need")
+    for word in lines.words(theirs.value):
+        present = by_name.get(word.partition("=")[0].lower())
+        if present is not None and "=" in present and present != word:
+            yield Fault(at, f"{theirs.key}: {word} contradicts {present}, which the pods need")
 
 
 def _partition_faults(inputs: ConfigurationInputs) -> Iterator[Fault]:

@@ -50,15 +50,15 @@ def text(accounting: AccountingObject, password: str) -> str:
     by_key = {key.lower(): key for key in base}
     rest = ""
     for line in extra:
-        for each in line.settings:
-            if (key := by_key.get(each.key.lower())) is None:
-                rest += f"{each.key}={_escaped(each.value)}\n"
+        for setting in line.settings:
+            if (key := by_key.get(setting.key.lower())) is None:
+                rest += f"{setting.key}={_escaped(setting.value)}\n"
             elif key == "AuthInfo":
                 base[key] = ",".join(
-                    dict.fromkeys((*lines.words(base[key]), *lines.words(each.value)))
+                    dict.fromkeys((*lines.words(base[key]), *lines.words(setting.value)))
                 )
             else:
-                base[key] = each.value
+                base[key] = setting.value
     return "".join(f"{key}={value}\n" for key, value in base.items() if value) + rest
 
 
@@ -70,19 +70,19 @@ def file(accounting: AccountingObject, password: str) -> ConfigurationSet:
 def written(accounting: AccountingObject) -> Iterator[WrittenLine]:
     """Yield what a user has written, as it stands in the file."""
     for line in lines.read(accounting.spec.extra_conf):
-        for each in line.settings:
-            text = f"{each.key}={_escaped(each.value)}"
-            yield WrittenLine(f"spec.extraConf line {line.number}", text, (each,))
+        for setting in line.settings:
+            text = f"{setting.key}={_escaped(setting.value)}"
+            yield WrittenLine(f"spec.extraConf line {line.number}", text, (setting,))
 
 
 def faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
     """Find what is wrong in `extraConf`, and a password that the file cannot hold."""
     yield from checking.check(FILE, accounting.spec.extra_conf, "spec.extraConf")
     for line in lines.read(accounting.spec.extra_conf):
-        for each in line.settings:
-            if why := _OURS_ALONE.get(each.key.lower()):
+        for setting in line.settings:
+            if why := _OURS_ALONE.get(setting.key.lower()):
                 at = f"spec.extraConf line {line.number}"
-                yield Fault(at, f"{each.key} is not yours to set: {why}")
+                yield Fault(at, f"{setting.key} is not yours to set: {why}")
     yield from slurm_conf.unread(FILE, text(accounting, ""))
     if any(each in password for each in '"\n\r\0'):
         yield Fault(

@@ -67,7 +67,7 @@ def status(
         case LoginSetStatus():
             pods = before.replicas
             if facts.workloads is not None:
-                pods = sum(each.there for each in facts.workloads)
+                pods = sum(workload.there for workload in facts.workloads)
             selector = facts.selector or before.selector
             return LoginSetStatus(conditions=found, replicas=pods, selector=selector)
         case ControllerStatus():
@@ -131,8 +131,10 @@ def _ready(facts: PartFacts) -> _Told:
         return "Ready", "False", "Expired", facts.expired
     if facts.workloads is None:
         return "Ready", "Unknown", "NotRead", "it is not known how its pods stand"
-    late = [each for each in facts.workloads if not each.is_ready]
-    leaving = [f"{each.name}: {said}" for each in facts.workloads for said in each.leaving]
+    late = [workload for workload in facts.workloads if not workload.is_ready]
+    leaving = [
+        f"{workload.name}: {said}" for workload in facts.workloads for said in workload.leaving
+    ]
     if leaving and not late:
         return "Ready", "False", "VolumeDeleted", "; ".join(leaving)
     if not late:

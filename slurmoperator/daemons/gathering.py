@@ -339,7 +339,9 @@ class PartGathering:
         """Return its NodeSets but for those that came after another one of the same names: they are told, and cost only themselves."""
         wholes = (each.whole for each in self._sets_in.get(part.metadata.namespace))
         found = [
-            each for each in wholes if each and each.spec.controller_ref.name == part.metadata.name
+            whole
+            for whole in wholes
+            if whole and whole.spec.controller_ref.name == part.metadata.name
         ]
         left_out = namesakes(found)
         yield from (each for each in found if each.metadata.uid not in left_out)
@@ -392,7 +394,7 @@ def _step(ring: KeyRing | Fault | None) -> int:
 
 def _references(part: ControllerObject) -> Iterable[str]:
     lists = (getattr(part.spec, each) or () for each in REFERENCES)
-    return sorted({each.name for names in lists for each in names})
+    return sorted({name.name for names in lists for name in names})
 
 
 def _different(part: ControllerObject, accounting: PartObject | None) -> Iterator[Fault]:

@@ -127,9 +127,10 @@ class KeyRings:
     def _told(self, namespace: str, key: KeyOfObject) -> int:
         """Return the last step of a key that a Controller was told."""
         found = (
-            each.whole
-            for each in self._controllers.values()
-            if each.metadata.namespace == namespace and isinstance(each.whole, ControllerObject)
+            controller.whole
+            for controller in self._controllers.values()
+            if controller.metadata.namespace == namespace
+            and isinstance(controller.whole, ControllerObject)
         )
         return max(
             (

@@ -106,8 +106,8 @@ def _asked_through(rest_api: str, around: Sequence[Neighbour]) -> str:
         return ""
     others = (each for each in around if each.kind == "RestApi" and each.name != rest_api)
     has_another = any(
-        each.controller == own.controller and each.replicas and not each.is_leaving
-        for each in others
+        other.controller == own.controller and other.replicas and not other.is_leaving
+        for other in others
     )
     return "" if has_another else own.controller
 
@@ -146,9 +146,9 @@ async def _was_orphaning(client: KubeClient, found: WatchedPart) -> bool:
     to the object, that would be deleted with it.
     """
     meta, is_left = found.metadata, False
-    for each in leftovers(found.kind, meta, ()):
+    for leftover in leftovers(found.kind, meta, ()):
         try:
-            made = await writes.find(client, each)
+            made = await writes.find(client, leftover)
         except errors.Forbidden:
             return False  # in a namespace that is not served any more
         if made is None:

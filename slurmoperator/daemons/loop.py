@@ -262,7 +262,7 @@ class ControlLoop:
         )
         if (login_set := gathered.host_keys) is not None:
             return await self._ensure_host_keys(login_set, has_run=has_run)
-        names = {each.secret for each in gathered.keys}
+        names = {key.secret for key in gathered.keys}
         return await secrets.ensure(
             self._kube,
             found.metadata.namespace,
@@ -313,7 +313,7 @@ class ControlLoop:
 
     async def _workloads(self, bodies: Bodies) -> tuple[WorkloadState, ...]:
         found = [
-            await workload.read(self._kube, each) for each in bodies if each["kind"] in WORKLOADS
+            await workload.read(self._kube, body) for body in bodies if body["kind"] in WORKLOADS
         ]
         return tuple(each for each in found if each is not None)
 

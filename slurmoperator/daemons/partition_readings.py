@@ -146,4 +146,4 @@ async def _seen(slurm: SlurmClient, names: frozenset[str]) -> SeenPartitions:
 
 async def _open_nodes(slurm: SlurmClient) -> int:
     listed = await nodes.renewed_in_slices(slurm, None)
-    return sum(not each.states & _CLOSED for each in listed.nodes)
+    return sum(not node.states & _CLOSED for node in listed.nodes)

@@ -183,7 +183,7 @@ class KeyRotation:
             *await self._of_node_sets(namespace, naming),
             *[each async for each in self._of_workloads(namespace, ring.key)],
         ]
-        if any(each.step != ring.step for each in makers):
+        if any(maker.step != ring.step for maker in makers):
             return makers
         pods = await lists.listing(self._kube, _PODS, namespace=namespace)
         return [*makers, *_of_pods(pods, ring.key)]
@@ -227,10 +227,10 @@ def _told_steps(naming: Sequence[WatchedPart]) -> Iterator[KeyHolder]:
 
 
 def _of_pods(pods: Sequence[_Pod], key: KeyOfObject) -> Iterator[KeyHolder]:
-    for each in pods:
-        if each.status.phase not in _OVER:
-            for step in sorted(mounted_steps(each.spec, key)):
-                yield KeyHolder(name=f"pod {each.metadata.name}", step=step)
+    for pod in pods:
+        if pod.status.phase not in _OVER:
+            for step in sorted(mounted_steps(pod.spec, key)):
+                yield KeyHolder(name=f"pod {pod.metadata.name}", step=step)
 
 
 def _due(found: WatchedPart, ring: KeyRing, decision: RotationDecision) -> timedelta | None:
@@ -255,9 +255,9 @@ def _told(found: WatchedPart) -> str:
     """Return what is said of the key while it holds; "" if it does not."""
     return next(
         (
-            each.message
-            for each in found.status.conditions
-            if (each.type, each.status) == (KEY_CONDITION, "True")
+            condition.message
+            for condition in found.status.conditions
+            if (condition.type, condition.status) == (KEY_CONDITION, "True")
         ),
         "",
     )

@@ -102,7 +102,7 @@ _LINE: Final = re.compile(rf"{trying.TELLS} (taken|refused|unfit|judged) ([0-9a-
 
 def verdict(log: str, digest: str) -> TrialVerdict:
     """Return what was said last, if it is of this set."""
-    said = (each for each in _lines(log) if each[1] in ("taken", "refused"))
+    said = (line for line in _lines(log) if line[1] in ("taken", "refused"))
     found = next(said, None)
     if found is None or found[2] != digest:
         return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, is_coming=True)
@@ -111,7 +111,7 @@ def verdict(log: str, digest: str) -> TrialVerdict:
 
 def unfit(log: str, digest: str) -> Mapping[str, str] | None:
     """Return which nodes of workers slurmctld would refuse: its words, by the digest of a node's line; None if this set's were not judged."""
-    said = [each for each in _lines(log) if each[1] in ("unfit", "judged")]
+    said = [line for line in _lines(log) if line[1] in ("unfit", "judged")]
     if not said or (said[0][1], said[0][2]) != ("judged", digest):
         return None
     refused = itertools.takewhile(lambda each: each[1] == "unfit", said[1:])
@@ -144,13 +144,18 @@ def of_all(found: Sequence[TrialVerdict], daemon: str) -> TrialVerdict:
 
 
 def _tries(pod: _Pod) -> bool:
-    return any(each.name == RECONFIGURE and each.runs for each in pod.status.containers)
+    return any(
+        container.name == RECONFIGURE and container.runs for container in pod.status.containers
+    )
 
 
 def at_start(status: PodStatus, name: str, digest: str) -> TrialVerdict:
     """Return what a slurmdbd makes of a file: it has taken one only when it serves with it."""
     tries, daemon = (
-        next((each for each in status.containers if each.name == wanted), ContainerStatus())
+        next(
+            (container for container in status.containers if container.name == wanted),
+            ContainerStatus(),
+        )
         for wanted in (accounting.CONFIGURATION, accounting.SLURMDBD)
     )
     found = verdict(tries.last_words, digest)
@@ -187,7 +192,7 @@ class Trials:
             KubeError: its pods were not listed: look again.
         """
         pods = await self._pods(part.metadata, "slurmctld")
-        asked = [await self._asked(each, digest) for each in pods]
+        asked = [await self._asked(pod, digest) for pod in pods]
         return self._awaiting(part.metadata.uid, digest, of_all(asked, "slurmctld"))
 
     async def at_start(self, part: AccountingObject, digest: str) -> TrialVerdict:
@@ -197,7 +202,7 @@ class Trials:
             KubeError: its pods were not listed: look again.
         """
         pods = await self._pods(part.metadata, accounting.SLURMDBD)
-        asked = [at_start(each.status, each.metadata.name, digest) for each in pods]
+        asked = [at_start(pod.status, pod.metadata.name, digest) for pod in pods]
         return self._awaiting(part.metadata.uid, digest, of_all(asked, accounting.SLURMDBD))
 
     def _awaiting(self, uid: str, digest: str, found: TrialVerdict) -> TrialVerdict:
@@ -289,7 +294,7 @@ class Trials:
         found = resource.decoded(
             _pods, "pods", await self._kube.request("GET", where, params=params)
         )
-        return tuple(each for each in found.items if each.metadata.deletion_timestamp is None)
+        return tuple(item for item in found.items if item.metadata.deletion_timestamp is None)
 
     async def _asked(self, pod: _Pod, digest: str) -> TrialVerdict:
         log = await self._log(pod)

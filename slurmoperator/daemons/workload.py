@@ -137,6 +137,6 @@ def claims(body: Mapping[str, Any]) -> Iterator[str]:
     for volume in spec["template"]["spec"].get("volumes") or ():
         if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
             yield claim
-    for each in spec.get("volumeClaimTemplates") or ():
+    for volume_claim_template in spec.get("volumeClaimTemplates") or ():
         for number in range(spec.get("replicas", 1)):
-            yield f"{each['metadata']['name']}-{body['metadata']['name']}-{number}"
+            yield f"{volume_claim_template['metadata']['name']}-{body['metadata']['name']}-{number}"

@@ -133,15 +133,15 @@ def _of_slurm(asked: AskedObject, slurm: SlurmInPods) -> list[tuple[str, str]]:
     lines = parts.lines(slurm)
     if asked.kind == "SlurmCluster":
         found += [
-            (each.part, each.state + (f": {each.why}" if each.why else ""))
-            for each in lines
-            if not each.part.startswith("SlurmCluster/")
+            (line.part, line.state + (f": {line.why}" if line.why else ""))
+            for line in lines
+            if not line.part.startswith("SlurmCluster/")
         ]
     name = asked.metadata.name
     of = [
-        each
-        for each in workers.lines(slurm)
-        if asked.kind == "SlurmCluster" or (asked.kind == "NodeSet" and each.node_set == name)
+        line
+        for line in workers.lines(slurm)
+        if asked.kind == "SlurmCluster" or (asked.kind == "NodeSet" and line.node_set == name)
     ]
     found += [("workers", workers.counted(of))] if of else []
     found += [
@@ -226,7 +226,14 @@ def _after_drain(pod: WorkerPodObject, known: InSlurm) -> str:
 
 def _details(asked: AskedWorker, known: InSlurm) -> Iterator[tuple[str, str]]:
     pod = asked.pod
-    owner = next((each for each in pod.metadata.owner_references if each.controller), None)
+    owner = next(
+        (
+            owner_reference
+            for owner_reference in pod.metadata.owner_references
+            if owner_reference.controller
+        ),
+        None,
+    )
     yield "NodeSet", owner.name if owner else "none"
     yield "Slurm", pod.metadata.labels.get(CLUSTER_LABEL, "")
     states = "+".join(sorted(known.states or ())) or known.word
@@ -234,7 +241,7 @@ def _details(asked: AskedWorker, known: InSlurm) -> Iterator[tuple[str, str]]:
     yield "node", pod.kube_node
     if asked.queue is not None:
         jobs = workers.jobs_on(pod.slurm_node, asked.queue)
-        some = ", ".join(f"{each.id} of {each.user}" for each in jobs[:_MOST_JOBS])
+        some = ", ".join(f"{job.id} of {job.user}" for job in jobs[:_MOST_JOBS])
         more = f" and {len(jobs) - _MOST_JOBS} more" if len(jobs) > _MOST_JOBS else ""
         yield "jobs", f"{some}{more}" if jobs else "none"
     guarded = pod.metadata.labels.get(PROTECTED_LABEL) == "true"

@@ -125,9 +125,9 @@ def _namespaces(seen: OperatorSeen) -> Said:
         return ok("no policy says where there may be a Slurm in pods")
     if seen.objects is None or seen.labelled is None:
         return not_checked("namespaces or the objects of Slurms in pods may not be listed")
-    there = {each.metadata.namespace for each in seen.objects.parts}
+    there = {part.metadata.namespace for part in seen.objects.parts}
     there |= {each.metadata.namespace for each in seen.objects.node_sets}
-    there |= {each.metadata.namespace for each in seen.objects.clusters}
+    there |= {cluster.metadata.namespace for cluster in seen.objects.clusters}
     if without := sorted(there - {*seen.labelled}):
         return warning(
             f"there is a Slurm in pods where no administrator has allowed one: {', '.join(without)}",
@@ -159,12 +159,12 @@ def _trouble(objects: NamespaceObjects, namespace: str, name: str) -> str:
     """Return why a Slurm with workers cannot be asked, by what these were told."""
     own = parts.belonging(objects, namespace, name)
     told = [
-        each
+        condition
         for node_set in own.node_sets
-        for each in node_set.status.conditions
-        if each.type == "SlurmKnown" and each.status == "Unknown"
+        for condition in node_set.status.conditions
+        if condition.type == "SlurmKnown" and condition.status == "Unknown"
     ]
-    if own.node_sets and not any(each.kind == "RestApi" for each in own.parts):
+    if own.node_sets and not any(part.kind == "RestApi" for part in own.parts):
         return "it has no RestApi"
     return told[0].message or told[0].reason if told else ""
 

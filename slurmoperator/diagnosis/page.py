@@ -59,7 +59,7 @@ def page(slurm: SlurmInPods, operator: str) -> SlurmPage:
     return SlurmPage(
         namespace=slurm.namespace,
         name=slurm.name,
-        is_ready=all(each.state == "Ready" for each in lines),
+        is_ready=all(line.state == "Ready" for line in lines),
         operator=operator,
         parts=lines,
         workers=workers.lines(slurm),
@@ -71,7 +71,7 @@ def page(slurm: SlurmInPods, operator: str) -> SlurmPage:
 
 def summaries(found: NamespaceObjects) -> list[SlurmSummary]:
     """Return a line for each Slurm."""
-    return [_summary(found, each) for each in parts.controllers(found)]
+    return [_summary(found, controller) for controller in parts.controllers(found)]
 
 
 def _summary(found: NamespaceObjects, controller: ObjectMetadata) -> SlurmSummary:
@@ -95,7 +95,7 @@ def _summary(found: NamespaceObjects, controller: ObjectMetadata) -> SlurmSummar
 def _waits(objects: NamespaceObjects) -> Iterator[str]:
     """Yield what is waited for; a SlurmCluster only repeats what its parts say, unless something is wrong with itself."""
     for cluster in objects.clusters:
-        own = [each for each in cluster.status.conditions if each.type == "Accepted"]
+        own = [condition for condition in cluster.status.conditions if condition.type == "Accepted"]
         yield from _of("SlurmCluster", cluster.metadata, own, cluster.fault)
     for part in objects.parts:
         yield from _of(part.kind, part.metadata, part.status.conditions, part.fault)
@@ -106,5 +106,5 @@ def _waits(objects: NamespaceObjects) -> Iterator[str]:
 def _of(
     kind: str, metadata: ObjectMetadata, conditions: Sequence[ObjectCondition], fault: str
 ) -> Iterator[str]:
-    for each in parts.troubles(metadata, conditions, fault):
-        yield f"{kind}/{metadata.name}: {each}"
+    for trouble in parts.troubles(metadata, conditions, fault):
+        yield f"{kind}/{metadata.name}: {trouble}"

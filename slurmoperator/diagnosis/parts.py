@@ -81,7 +81,7 @@ class PartLine:
 
 def controllers(found: NamespaceObjects) -> list[ObjectMetadata]:
     """Return the Controllers, one for each Slurm, by namespace and name."""
-    those = (each.metadata for each in found.parts if each.kind == "Controller")
+    those = (part.metadata for part in found.parts if part.kind == "Controller")
     return sorted(those, key=lambda meta: (meta.namespace, meta.name))
 
 
@@ -90,7 +90,7 @@ def belonging(found: NamespaceObjects, namespace: str, name: str) -> NamespaceOb
 
     An object that cannot be read might belong to any Slurm of its namespace, and is shown with each.
     """
-    here = [each for each in found.parts if each.metadata.namespace == namespace]
+    here = [part for part in found.parts if part.metadata.namespace == namespace]
     own = next(
         (each for each in here if each.kind == "Controller" and each.metadata.name == name), None
     )
@@ -106,20 +106,20 @@ def belonging(found: NamespaceObjects, namespace: str, name: str) -> NamespaceOb
         if each.metadata.namespace == namespace
         and (each.whole is None or each.whole.spec.controller_ref.name == name)
     ]
-    kinds = {(DAEMONS.get(each.kind, ""), each.metadata.name) for each in parts}
+    kinds = {(DAEMONS.get(part.kind, ""), part.metadata.name) for part in parts}
     kinds |= {(DAEMONS["NodeSet"], each.metadata.name) for each in node_sets}
     return NamespaceObjects(
         clusters=[
-            each
-            for each in found.clusters
-            if (each.metadata.namespace, each.metadata.name) == (namespace, name)
+            cluster
+            for cluster in found.clusters
+            if (cluster.metadata.namespace, cluster.metadata.name) == (namespace, name)
         ],
-        parts=sorted(parts, key=lambda each: (_ORDER.index(each.kind), each.metadata.name)),
+        parts=sorted(parts, key=lambda part: (_ORDER.index(part.kind), part.metadata.name)),
         node_sets=sorted(node_sets, key=lambda each: each.metadata.name),
         pods=[
-            each
-            for each in found.pods
-            if each.metadata.namespace == namespace and _labelled(each) in kinds
+            pod
+            for pod in found.pods
+            if pod.metadata.namespace == namespace and _labelled(pod) in kinds
         ],
     )
 
@@ -129,18 +129,18 @@ def lines(slurm: SlurmInPods) -> list[PartLine]:
     found = slurm.objects
     return [
         *(
-            _line("SlurmCluster", each.metadata, each.status.conditions, each.fault, ())
-            for each in found.clusters
+            _line("SlurmCluster", cluster.metadata, cluster.status.conditions, cluster.fault, ())
+            for cluster in found.clusters
         ),
         *(
             _line(
-                each.kind,
-                each.metadata,
-                each.status.conditions,
-                each.fault,
-                pods_of(found, each.kind, each.metadata.name),
+                part.kind,
+                part.metadata,
+                part.status.conditions,
+                part.fault,
+                pods_of(found, part.kind, part.metadata.name),
             )
-            for each in found.parts
+            for part in found.parts
         ),
         *(_node_set_line(each, found) for each in found.node_sets),
     ]
@@ -148,7 +148,7 @@ def lines(slurm: SlurmInPods) -> list[PartLine]:
 
 def pods_of(found: NamespaceObjects, kind: str, name: str) -> list[WorkerPodObject]:
     """Return the pods of one object."""
-    return [each for each in found.pods if _labelled(each) == (DAEMONS.get(kind), name)]
+    return [pod for pod in found.pods if _labelled(pod) == (DAEMONS.get(kind), name)]
 
 
 def standing(
@@ -173,7 +173,7 @@ def troubles(
 def _not_holding(
     metadata: ObjectMetadata, conditions: Iterable[ObjectCondition], fault: str
 ) -> Iterator[tuple[str, str]]:
-    told = {each.type: each for each in conditions}
+    told = {condition.type: condition for condition in conditions}
     if metadata.deletion_timestamp is not None:
         ready = told.get("Ready")
         yield "Deleting", ready.message if ready else ""
@@ -205,9 +205,7 @@ def _line(
 ) -> PartLine:
     state, why = standing(metadata, conditions, fault)
     ready = [
-        each
-        for each in pods
-        if (found := each.status.condition("Ready")) and found.status == "True"
+        pod for pod in pods if (found := pod.status.condition("Ready")) and found.status == "True"
     ]
     return PartLine(
         part=f"{kind}/{metadata.name}",
@@ -228,12 +226,12 @@ def _waiting(state: str, pods: Sequence[WorkerPodObject]) -> Iterator[str]:
 
 def _versions(daemon: str, pods: Iterable[WorkerPodObject]) -> list[str]:
     images = {
-        each.image
+        container_status.image
         for pod in pods
-        for each in pod.status.container_statuses or ()
-        if each.name == daemon and each.image
+        for container_status in pod.status.container_statuses or ()
+        if container_status.name == daemon and container_status.image
     }
-    return sorted(_tag(each) for each in images)
+    return sorted(_tag(image) for image in images)
 
 
 def _tag(image: str) -> str:

@@ -111,7 +111,9 @@ def in_slurm(pod: WorkerPodObject, slurm_nodes: Sequence[SlurmNodeFacts] | None)
     if slurm_nodes is None:
         states, reason = node_states.states_of(pod.status.conditions or ())
         return InSlurm(states=states or None, reason=reason)
-    node = next((each for each in slurm_nodes if each.name == pod.slurm_node), None)
+    node = next(
+        (slurm_node for slurm_node in slurm_nodes if slurm_node.name == pod.slurm_node), None
+    )
     if node is None:
         return InSlurm(states=frozenset())
     return InSlurm(states=node.states, reason=node.reason)
@@ -124,7 +126,7 @@ def jobs_on(node: str, queue: Iterable[QueuedJob]) -> list[QueuedJob]:
 
 def counted(workers: Iterable[WorkerLine]) -> str:
     """Return how many stand how, in words: `2 idle, 1 draining`."""
-    counts = Counter(each.state for each in workers)
+    counts = Counter(worker.state for worker in workers)
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 
 

@@ -52,7 +52,7 @@ async def ensure(
         return (Fault(f"Secret {name}", text),)
     if found is None:
         found = await secrets.create(kube, body(await make()))
-    missing = [each for each in files if not found.lengths.get(each)]
+    missing = [file for file in files if not found.lengths.get(file)]
     if not missing:
         return ()
     text = f"it has no {', '.join(missing)}: add what ssh-keygen makes, or delete it"

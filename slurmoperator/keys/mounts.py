@@ -51,12 +51,14 @@ def mounted_steps(spec: MountingSpec, key: KeyOfObject) -> frozenset[int]:
 
 def _mounted(spec: MountingSpec, key: KeyOfObject) -> Iterator[int]:
     ring = rings.ring_secret(key.name)
-    for each in _secrets(spec):
-        name = each.name or each.secret_name
-        if name == key.name and (each.items is None or any(i.key == key.key for i in each.items)):
+    for secret in _secrets(spec):
+        name = secret.name or secret.secret_name
+        if name == key.name and (
+            secret.items is None or any(i.key == key.key for i in secret.items)
+        ):
             yield 0
         if name == ring:
-            steps = (rings.step_of(key.key, item.key) for item in each.items or ())
+            steps = (rings.step_of(key.key, item.key) for item in secret.items or ())
             yield from (step for step in steps if step is not None)
 
 
@@ -65,4 +67,4 @@ def _secrets(spec: MountingSpec) -> Iterator[_FromSecret]:
         if volume.secret is not None:
             yield volume.secret
         if volume.projected is not None:
-            yield from (each.secret for each in volume.projected.sources or () if each.secret)
+            yield from (source.secret for source in volume.projected.sources or () if source.secret)

@@ -84,7 +84,7 @@ def still_needed(keys: Iterable[NamedKey], step: int) -> tuple[NamedKey, ...]:
         keys: all that one object names.
         step: of the daemons' key. From the second one on, all have it from elsewhere; see `rings`.
     """
-    return tuple(each for each in keys if step < _STEP_WITHOUT or each.use is not KeyUse.DAEMONS)
+    return tuple(key for key in keys if step < _STEP_WITHOUT or key.use is not KeyUse.DAEMONS)
 
 
 def decide(
@@ -100,23 +100,23 @@ def decide(
     """
     missing: dict[str, dict[str, int]] = {}
     faults: list[Fault] = []
-    for each in keys:
-        secret = seen.get(each.secret)
+    for key in keys:
+        secret = seen.get(key.secret)
         if secret is not None:
-            faults += _wrong(each, secret)
-        elif each.is_external:
-            text = f"there is no Secret {each.secret}: create it with the key that the daemons elsewhere have"
-            faults.append(Fault(f"{each.path}.name", text))
+            faults += _wrong(key, secret)
+        elif key.is_external:
+            text = f"there is no Secret {key.secret}: create it with the key that the daemons elsewhere have"
+            faults.append(Fault(f"{key.path}.name", text))
         elif has_run:
             text = (
-                f"Secret {each.secret} is gone, and daemons run with its key: restore it. If it is lost, delete "
+                f"Secret {key.secret} is gone, and daemons run with its key: restore it. If it is lost, delete "
                 "the StatefulSets and pods that had it; then a new one is made"
             )
-            faults.append(Fault(f"{each.path}.name", text))
+            faults.append(Fault(f"{key.path}.name", text))
         else:
-            lengths = missing.setdefault(each.secret, {})
-            lengths[each.key] = max(lengths.get(each.key, 0), MADE_BYTES[each.use])
-    broken = {each.path for each in faults}
+            lengths = missing.setdefault(key.secret, {})
+            lengths[key.key] = max(lengths.get(key.key, 0), MADE_BYTES[key.use])
+    broken = {fault.path for fault in faults}
     made = () if broken else tuple(_to_make(missing))
     return made, tuple(faults)
 

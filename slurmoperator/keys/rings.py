@@ -71,7 +71,7 @@ def step_of(key: str, item: str) -> int | None:
 
 def last_step(key: str, items: Iterable[str]) -> int:
     """Return the last step that there is; 0 without any."""
-    return max((step_of(key, each) or 0 for each in items), default=0)
+    return max((step_of(key, item) or 0 for item in items), default=0)
 
 
 def signer(step: int) -> int:
@@ -116,8 +116,8 @@ def keys_of(step: int, text: bytes) -> dict[int, bytes] | None:
     """Return the keys that a step has, by their numbers; None if it does not say what this step must say."""
     try:
         found = {
-            int(each.kid.removeprefix(_NAME)): base64.urlsafe_b64decode(f"{each.k}==")
-            for each in _ring.decode(text).keys
+            int(key.kid.removeprefix(_NAME)): base64.urlsafe_b64decode(f"{key.k}==")
+            for key in _ring.decode(text).keys
         }
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, binascii.Error, ValueError):
         return None

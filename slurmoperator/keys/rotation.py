@@ -98,7 +98,7 @@ def decide(facts: RotationFacts) -> RotationDecision:
             "with it, the key can only be changed while all daemons are stopped"
         )
         return RotationDecision(truth="False", reason="Elsewhere", message=text)
-    behind = [each.name for each in facts.holders if each.step != step]
+    behind = [holder.name for holder in facts.holders if holder.step != step]
     if behind:
         text = f"{_under_way(step)}; these do not have it yet: {_list(behind)}"
         return RotationDecision(truth="False", reason="Waiting", message=text)

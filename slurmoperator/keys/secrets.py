@@ -50,7 +50,7 @@ async def ensure(
     keys = tuple(keys)
     seen = {
         name: secret
-        for name in sorted({each.secret for each in keys})
+        for name in sorted({key.secret for key in keys})
         if (secret := await read(kube, namespace, name)) is not None
     }
     to_make, faults = naming.decide(keys, seen, has_run=has_run)

@@ -89,7 +89,7 @@ class WorkerActuator:
                 return Acted(failures=tuple(failures), refused=made)
             name = f"{node_set.metadata.namespace}/{made['metadata']['name']}"
             bodies.append((each.key, name, made))
-        new = [each for each in bodies if not self._recent.is_awaited(each[1], "")]
+        new = [body for body in bodies if not self._recent.is_awaited(body[1], "")]
         failures += await self._create(node_set, new)
         return Acted(failures=tuple(failures), is_waiting=len(new) < len(bodies))
 

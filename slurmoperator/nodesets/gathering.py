@@ -144,7 +144,7 @@ class NodeSetGathering:
         wants = node_set.spec.prune_slurm_node_records != "Never" and is_on_nodes(node_set)
         if not wants or view is None or view.trouble != "" or self._kube_nodes.unreadable:
             return ()
-        hosts = {placing.host_of(each) for each in self._kube_nodes.values()}
+        hosts = {placing.host_of(kube_node) for kube_node in self._kube_nodes.values()}
         namespace = node_set.metadata.namespace
         return pruning.forgotten(
             view.nodes,
@@ -209,14 +209,14 @@ class NodeSetGathering:
         """
         mine = node_set.metadata
         others = [
-            each for each in self._others(node_set) if each.metadata.deletion_timestamp is None
+            other for other in self._others(node_set) if other.metadata.deletion_timestamp is None
         ]
         wanted = [
-            (each.metadata.name, self._fitting_hosts(each))
-            for each in others
-            if is_on_nodes(each) and age(each.metadata) < age(mine)
+            (other.metadata.name, self._fitting_hosts(other))
+            for other in others
+            if is_on_nodes(other) and age(other.metadata) < age(mine)
         ]
-        numbered = [each for each in others if not is_on_nodes(each)]
+        numbered = [other for other in others if not is_on_nodes(other)]
 
         def taken(host: str) -> str:
             for name, hosts in wanted:

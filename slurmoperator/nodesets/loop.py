@@ -387,7 +387,7 @@ def _placing_of(node: KubeNodeFacts) -> tuple[object, ...]:
 
 def _to_be_told(situation: NodeSetSituation, acted: Acted) -> Iterator[str]:
     """Yield what a person has to see to; what passes by itself is tried again and logged."""
-    yield from dict.fromkeys(str(each) for each in acted.failures if not each.transient)
+    yield from dict.fromkeys(str(failure) for failure in acted.failures if not failure.transient)
     for name in planning.strays(situation):
         yield f"pod {name} is owned by it and has no number: delete it"
     yield from situation.on_nodes.faults if situation.on_nodes else ()
@@ -395,6 +395,6 @@ def _to_be_told(situation: NodeSetSituation, acted: Acted) -> Iterator[str]:
 
 def _raise_first(acted: Acted) -> None:
     """Raise what failed, so that it is tried again; what a person has to see to comes last."""
-    failures: list[PeerError] = sorted(acted.failures, key=lambda each: not each.transient)
+    failures: list[PeerError] = sorted(acted.failures, key=lambda failure: not failure.transient)
     if failures:
         raise failures[0]

@@ -139,7 +139,7 @@ class WorkerView:
     async def read(self) -> None:
         """Read once, and wake those whom it concerns."""
         began_s = self._clock.monotonic()
-        jobs = any(each.jobs for each in self._interests.values())
+        jobs = any(interest.jobs for interest in self._interests.values())
         try:
             # Counters may change without a change of the list: a proof takes a list that is new.
             listing = await nodes.renewed_in_slices(self.slurm, None if jobs else self._listing)
@@ -154,7 +154,7 @@ class WorkerView:
             self._failed(f"it cannot be read: {why}")
             return
         self._set_aside.settled("object", self._name)
-        by_name: Mapping[str, SlurmNodeFacts] = {each.name: each for each in listing.nodes}
+        by_name: Mapping[str, SlurmNodeFacts] = {node.name: node for node in listing.nodes}
         if self._last is not None and listing is self._listing:
             by_name = self._last.nodes
         trouble = occupancy.unreadable if occupancy else ""

@@ -133,7 +133,7 @@ def refused(
 ) -> NodeSetStatus:
     """Return the status of a NodeSet that is left alone; its numbers stay."""
     accepted = _condition("Accepted", "False", refusal.reason, refusal.text, generation)
-    kept = tuple(each for each in before.conditions if each.type != "Accepted")
+    kept = tuple(condition for condition in before.conditions if condition.type != "Accepted")
     told_now = _kept_time(before.conditions, accepted, now.replace(microsecond=0))
     return msgspec.structs.replace(
         before, conditions=(told_now, *kept), observed_generation=generation
@@ -259,7 +259,10 @@ def _stuck(facts: StatusFacts) -> Iterable[str]:
 
 def _known(facts: StatusFacts) -> ObjectCondition:
     if facts.trouble is None:
-        old = next((each for each in facts.before.conditions if each.type == "SlurmKnown"), None)
+        old = next(
+            (condition for condition in facts.before.conditions if condition.type == "SlurmKnown"),
+            None,
+        )
         said = ("Slurm has not been read yet",)
         return old or _about(facts, "SlurmKnown", "Unknown", "NotRead", said)
     if facts.trouble:
@@ -310,7 +313,9 @@ def _invalid(facts: StatusFacts) -> list[str]:
 
 def _reserved(facts: StatusFacts) -> tuple[ObjectCondition, ...]:
     if not facts.is_reservation_known:
-        return tuple(each for each in facts.before.conditions if each.type == names.RESERVED)
+        return tuple(
+            condition for condition in facts.before.conditions if condition.type == names.RESERVED
+        )
     told = facts.reservation
     if told is None:
         return ()

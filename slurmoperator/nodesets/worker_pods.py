@@ -58,7 +58,7 @@ class WorkerPodObject(ObjectStruct, frozen=True):
     @property
     def claims(self) -> tuple[str, ...]:
         """The names of the claims that it uses."""
-        found = (each.persistent_volume_claim for each in self.spec.volumes or ())
+        found = (volume.persistent_volume_claim for volume in self.spec.volumes or ())
         return tuple(each.claim_name for each in found if each is not None)
 
     @property

@@ -56,8 +56,8 @@ def definition(kind: ClusterKind) -> dict[str, Any]:
 
 def _schema(kind: ClusterKind) -> Schema:
     spec = structural(kind.spec, with_defaults=True)
-    spec[RULES] = [dict(each) for each in kind.rules]
-    rules = [dict(each) for each in names.name_rules(kind.kind)]
+    spec[RULES] = [dict(rule) for rule in kind.rules]
+    rules = [dict(name_rule) for name_rule in names.name_rules(kind.kind)]
     return {
         "type": "object",
         **({RULES: rules} if rules else {}),

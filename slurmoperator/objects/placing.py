@@ -34,10 +34,10 @@ class _Term(ObjectStruct, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse fields by which Kubernetes selects no node."""
-        for each in self.match_fields or ():
-            if each.key != "metadata.name":
+        for match_field in self.match_fields or ():
+            if match_field.key != "metadata.name":
                 raise ValueError(
-                    f"matchFields: expected key metadata.name, found {each.key[:80]!r}"
+                    f"matchFields: expected key metadata.name, found {match_field.key[:80]!r}"
                 )
 
 
@@ -87,19 +87,19 @@ def placing(spec: Mapping[str, Any]) -> PodPlacing | Refused:
         node_selector=found.node_selector or {},
         node_terms=tuple(
             NodeTerm(
-                match_labels=_requirements(each.match_expressions or ()),
-                match_fields=_requirements(each.match_fields or ()),
+                match_labels=_requirements(node_selector_term.match_expressions or ()),
+                match_fields=_requirements(node_selector_term.match_fields or ()),
             )
-            for each in (required.node_selector_terms if required else None) or ()
+            for node_selector_term in (required.node_selector_terms if required else None) or ()
         ),
         tolerations=tuple(
             Toleration(
-                key=each.key or "",
-                operator=each.operator or "Equal",
-                value=each.value or "",
-                effect=each.effect or "",
+                key=toleration.key or "",
+                operator=toleration.operator or "Equal",
+                value=toleration.value or "",
+                effect=toleration.effect or "",
             )
-            for each in found.tolerations or ()
+            for toleration in found.tolerations or ()
         ),
     )
 

@@ -76,7 +76,9 @@ class PodStatus(ObjectStruct, frozen=True):
 
     def condition(self, kind: str) -> PodCondition | None:
         """Return the condition of that type."""
-        return next((each for each in self.conditions or () if each.type == kind), None)
+        return next(
+            (condition for condition in self.conditions or () if condition.type == kind), None
+        )
 
 
 def why_not_ready(status: PodStatus) -> Iterator[str]:
@@ -85,10 +87,10 @@ def why_not_ready(status: PodStatus) -> Iterator[str]:
     if scheduled is not None and scheduled.status == "False":
         yield f"{scheduled.reason}: {scheduled.message}"
         return
-    for each in status.containers:
-        waiting = each.state.waiting
+    for container in status.containers:
+        waiting = container.state.waiting
         if waiting is None or not waiting.reason or waiting.reason in _EXPECTED:
             continue
-        ended = each.last_state.terminated
+        ended = container.last_state.terminated
         more = f", it ended with {ended.reason} {ended.message}".rstrip() if ended else ""
-        yield f"container {each.name}: {waiting.reason}: {waiting.message or 'no details'}{more}"
+        yield f"container {container.name}: {waiting.reason}: {waiting.message or 'no details'}{more}"

@@ -174,7 +174,9 @@ def _trial(
 ) -> dict[str, Any]:
     template = accounting.spec.template
     pod = laid_over({"containers": [daemon]}, (template.spec if template else None) or {})
-    found = next((each for each in pod["containers"] if each.get("name") == SLURMDBD), daemon)
+    found = next(
+        (container for container in pod["containers"] if container.get("name") == SLURMDBD), daemon
+    )
     mounts: list[dict[str, Any]] = [
         {"name": pods.ETC_VOLUME, "mountPath": ETC},
         {"name": _WANTED_VOLUME, "mountPath": trying.WANTED, "readOnly": True},
@@ -182,8 +184,12 @@ def _trial(
         dict(_KEYS_MOUNT),
         dict(_RUN_MOUNT),
     ]
-    paths = {each["mountPath"] for each in mounts}
-    theirs = (each for each in found["volumeMounts"] if each.get("mountPath") not in paths)
+    paths = {mount["mountPath"] for mount in mounts}
+    theirs = (
+        volume_mount
+        for volume_mount in found["volumeMounts"]
+        if volume_mount.get("mountPath") not in paths
+    )
     environment = {**trying.ENVIRONMENT, **trying.LAST_WORDS, "DIGEST": digest_wanted}
     ours = {
         "command": ["bash", "-c", trying.SLURMDBD_SCRIPT],

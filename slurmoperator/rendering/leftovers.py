@@ -33,7 +33,7 @@ def leftovers(
         metadata: of that object.
         bodies: all that it is to have.
     """
-    wanted = {(each["apiVersion"], each["kind"], each["metadata"]["name"]) for each in bodies}
+    wanted = {(body["apiVersion"], body["kind"], body["metadata"]["name"]) for body in bodies}
     return tuple(
         {
             "apiVersion": api_version,

@@ -89,21 +89,21 @@ def _appended(
 ) -> list[Any]:
     if of == "args":  # of our program, unless they run another one
         return [*theirs] if own_command else [*ours, *theirs]
-    return [*ours, *(each for each in theirs if each not in ours)]
+    return [*ours, *(their for their in theirs if their not in ours)]
 
 
 def _merged(of: str, ours: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
     """Merge by identity: ours keep their places, theirs come after."""
-    found: dict[tuple[object, ...], Any] = {_identity(of, each): each for each in ours}
-    for each in theirs:
-        identity = _identity(of, each)
-        if not isinstance(each, Mapping):
-            found[identity] = each
-        elif each.get(_DIRECTIVE) == "delete":
+    found: dict[tuple[object, ...], Any] = {_identity(of, our): our for our in ours}
+    for their in theirs:
+        identity = _identity(of, their)
+        if not isinstance(their, Mapping):
+            found[identity] = their
+        elif their.get(_DIRECTIVE) == "delete":
             found.pop(identity, None)
         else:
             below = found.get(identity)
-            found[identity] = _over(of, below if isinstance(below, Mapping) else {}, each)
+            found[identity] = _over(of, below if isinstance(below, Mapping) else {}, their)
     return list(found.values())
 
 

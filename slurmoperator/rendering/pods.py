@@ -171,7 +171,7 @@ def projected(name: str, mode: int, sources: Sequence[Mapping[str, Any]]) -> dic
     """Return a volume of files from several objects."""
     return {
         "name": name,
-        "projected": {"defaultMode": mode, "sources": [dict(each) for each in sources]},
+        "projected": {"defaultMode": mode, "sources": [dict(source) for source in sources]},
     }
 
 

@@ -65,7 +65,7 @@ def _words(line: str) -> list[str]:
 
 def config_volume(config_map: str, files: Sequence[str]) -> dict[str, Any]:
     """Return the volume with sshd_config and what else is named."""
-    sources = [pods.config_file(KeyOfObject(name=config_map, key=each), each) for each in files]
+    sources = [pods.config_file(KeyOfObject(name=config_map, key=file), file) for file in files]
     return pods.projected(_CONFIG_VOLUME, 0o600, sources)
 
 

@@ -36,22 +36,26 @@ KEPT_ANNOTATION: Final = "slurm-bridge.dev/kept-from-autoscalers"
 
 def wanted(states: Iterable[str], reason: str) -> dict[str, str]:
     """Return the types and messages of the conditions that a pod is to have."""
-    return {f"{STATE_PREFIX}{STATES[each]}": reason for each in states if each in STATES}
+    return {f"{STATE_PREFIX}{STATES[state]}": reason for state in states if state in STATES}
 
 
 def told(conditions: Iterable[PodCondition]) -> dict[str, str | None]:
     """Return the types and messages of those that it has; None for one that does not hold, and is not to be there."""
     return {
-        each.type: each.message if each.status == "True" else None
-        for each in conditions
-        if each.type.startswith(STATE_PREFIX)
+        condition.type: condition.message if condition.status == "True" else None
+        for condition in conditions
+        if condition.type.startswith(STATE_PREFIX)
     }
 
 
 def states_of(conditions: Iterable[PodCondition]) -> tuple[frozenset[str], str]:
     """Return the states that a pod's conditions tell, and Slurm's reason; no states if nobody has told any."""
     by_type = {f"{STATE_PREFIX}{name}": state for state, name in STATES.items()}
-    holding = [each for each in conditions if each.status == "True" and each.type in by_type]
+    holding = [
+        condition
+        for condition in conditions
+        if condition.status == "True" and condition.type in by_type
+    ]
     reason = next((each.message for each in holding if each.message), "")
     return frozenset(by_type[each.type] for each in holding), reason
 

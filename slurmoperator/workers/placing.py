@@ -48,7 +48,10 @@ def plan(
         taken: says whose a name is already, such as `pod gpu-0`, or "".
         unreadable: the nodes that Kubernetes has and that cannot be read; what is missing here and there is gone.
     """
-    tolerated, by_name = tuple(tolerations), {str(each.name): each for each in kube_nodes}
+    tolerated, by_name = (
+        tuple(tolerations),
+        {str(kube_node.name): kube_node for kube_node in kube_nodes},
+    )
     leaving = {
         name: why
         for name in there
@@ -74,7 +77,9 @@ def fitting_hosts(
 ) -> frozenset[str]:
     """Return what the workers would be called on all nodes that fit."""
     tolerated = tuple(tolerations)
-    return frozenset(host_of(each) for each in kube_nodes if _fits(each, selector, tolerated))
+    return frozenset(
+        host_of(kube_node) for kube_node in kube_nodes if _fits(kube_node, selector, tolerated)
+    )
 
 
 def _fits(node: KubeNodeFacts, selector: Selector, tolerated: tuple[Toleration, ...]) -> bool:

@@ -74,8 +74,8 @@ def to_replace(rolled: Iterable[RolledWorker], *, missing: int, most_away: int) 
     known = [each for each in started if each.worker.seen.is_sure]
     chosen = [each for each in known if each.worker.is_drained_as(REPLACED)]
     others = [each for each in known if not each.worker.is_drained_as(REPLACED)]
-    broken = sorted((each for each in others if each.is_away), key=_cordoned_last)
-    serving = sorted((each for each in others if not each.is_away), key=_idle_first)
+    broken = sorted((other for other in others if other.is_away), key=_cordoned_last)
+    serving = sorted((other for other in others if not other.is_away), key=_idle_first)
     room = most_away - missing - len(renewed) - len(chosen) - (len(started) - len(known))
     going = [
         *unstarted,

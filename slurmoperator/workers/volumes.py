@@ -47,16 +47,16 @@ def plan(claims: Iterable[HeldClaim], *, needed: Collection[int], now: datetime)
         now: by the wall clock; one that was set back makes everything wait longer.
     """
     marked, unmarked, deleted, waits = set(), set(), set(), []
-    for each in claims:
-        since = each.unneeded_since
-        if each.number in needed:
+    for claim in claims:
+        since = claim.unneeded_since
+        if claim.number in needed:
             if since is not None:
-                unmarked.add(each.name)
+                unmarked.add(claim.name)
         elif since is None:
-            marked.add(each.name)
+            marked.add(claim.name)
             waits.append(PATIENCE)
         elif now - since >= PATIENCE:
-            deleted.add(each.name)
+            deleted.add(claim.name)
         else:
             waits.append(since + PATIENCE - now)
     return ClaimPlan(

@@ -124,7 +124,7 @@ def servers(
     if not ours:
         text = f"Controller {of} has no RestApi with replicas: create one, so that its Slurm can be asked"
         return Refused((Fault("RestApi", text),))
-    return tuple(_server(of, each) for each in ours[:_MOST_SERVERS])
+    return tuple(_server(of, our) for our in ours[:_MOST_SERVERS])
 
 
 def signing_key(of: ControllerName, controller: FoundController) -> NamedSecretKey | Refused:

@@ -64,10 +64,10 @@ class ControllerObjects:
             why = Refused(bounded((*servers.faults, *odd)))
             return await self._missing(of) or why
         urls, trusted = [], []
-        for each in servers:
-            bundle = await self._trusted(of, each.trust) if each.trust else ""
+        for server in servers:
+            bundle = await self._trusted(of, server.trust) if server.trust else ""
             if bundle is not None:
-                urls.append(each.url)
+                urls.append(server.url)
                 trusted.append(bundle)
         if not urls:
             missing = ", ".join(each.trust for each in servers)

@@ -122,14 +122,14 @@ class _Term:
     def __init__(self, term: NodeTerm) -> None:
         self._labels = tuple(map(_Requirement, term.match_labels))
         self.fields = tuple(map(_Requirement, term.match_fields))
-        self.keys = frozenset(each.key for each in term.match_labels)
+        self.keys = frozenset(match_label.key for match_label in term.match_labels)
 
     def holds(self, kube_node: KubeNodeFacts) -> bool:
         if not self._labels and not self.fields:
             return False
         fields = {"metadata.name": str(kube_node.name)}
-        return all(_requirement_holds(each, kube_node.labels) for each in self._labels) and all(
-            _requirement_holds(each, fields) for each in self.fields
+        return all(_requirement_holds(label, kube_node.labels) for label in self._labels) and all(
+            _requirement_holds(field, fields) for field in self.fields
         )
 
 

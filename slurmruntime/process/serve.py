@@ -234,8 +234,8 @@ class _Server(uvicorn.Server):
             await self._stop.wait()
             for door in doors:
                 door.cancel()
-            for each in tuple(self.server_state.connections):
-                each.shutdown()  # before those that wait for the same event answer
+            for connection in tuple(self.server_state.connections):
+                connection.shutdown()  # before those that wait for the same event answer
 
     @override
     @contextlib.contextmanager

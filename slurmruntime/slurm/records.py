@@ -87,9 +87,9 @@ async def verify(client: SlurmClient, id_: JobId, sluid: Sluid) -> None:
 
 def of(id_: JobId, records: Sequence[JobRecord]) -> Decoded[wire.Job]:
     """Return the record of the job itself."""
-    for each in records:  # the response for a het leader includes its components
-        if each.decoded.value.job_id == id_:
-            return each.decoded
+    for record in records:  # the response for a het leader includes its components
+        if record.decoded.value.job_id == id_:
+            return record.decoded
     # Not `NotFound`, for which Slurm sends 404 and on which pods are given up.
     raise Malformed("job.get", f"the response does not contain job {id_}")
 
@@ -98,9 +98,10 @@ def components(id_: JobId, records: Sequence[JobRecord]) -> list[Decoded[wire.Jo
     """Return the job, followed by the further components in order if it leads any."""
     own = of(id_, records)
     others = [
-        each.decoded
-        for each in records
-        if each.decoded.value.het_job_id.positive == own.value.job_id and each.decoded is not own
+        record.decoded
+        for record in records
+        if record.decoded.value.het_job_id.positive == own.value.job_id
+        and record.decoded is not own
     ]
     others.sort(key=lambda component: component.value.het_job_offset.number)
     return [own, *others]

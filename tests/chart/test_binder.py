@@ -112,7 +112,7 @@ def test_with_the_setting_off_nobody_has_the_name(helm: Path) -> None:
         for m in render(helm).manifests
         if m["kind"] == "ValidatingAdmissionPolicy" and m["metadata"]["name"].endswith("-bypass")
     )
-    allowed = [each["expression"] for each in bypass["spec"]["validations"]]
+    allowed = [validation["expression"] for validation in bypass["spec"]["validations"]]
 
     assert f"object.spec.schedulerName == '{names.SCHEDULER_NAME}'" in allowed
     assert not any(OURS in each for each in allowed)

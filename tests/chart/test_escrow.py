@@ -49,8 +49,11 @@ def test_files_are_where_the_settings_look_and_no_pod_waits_for_them(render: Ren
     for component in WITH_DOOR:
         spec = pod(chart, component)
         (container,) = spec["containers"]
-        folders = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
-        volumes = {each["name"]: each.get("secret", {}) for each in spec["volumes"]}
+        folders = {
+            volume_mount["name"]: volume_mount["mountPath"]
+            for volume_mount in container["volumeMounts"]
+        }
+        volumes = {volume["name"]: volume.get("secret", {}) for volume in spec["volumes"]}
         assert found.token_file == f"{folders['escrow']}/token"
         assert found.cert_file == f"{folders['escrow-tls']}/tls.crt"
         assert found.key_file == f"{folders['escrow-tls']}/tls.key"

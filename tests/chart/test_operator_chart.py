@@ -84,9 +84,9 @@ def test_the_definitions_are_installed_and_outlive_the_release(helm: Path) -> No
     definitions = [each for each in made if each["kind"] == "CustomResourceDefinition"]
     files = [yaml.safe_load(text) for text in manifests.cluster_kinds().values()]
     assert sorted(files, key=str) == sorted(definitions, key=str)
-    for each in definitions:
-        assert "keep" == each["metadata"]["annotations"]["helm.sh/resource-policy"]
-    kinds = {each["kind"] for each in objects(helm, ALL)}
+    for definition in definitions:
+        assert "keep" == definition["metadata"]["annotations"]["helm.sh/resource-policy"]
+    kinds = {object_["kind"] for object_ in objects(helm, ALL)}
     assert "CustomResourceDefinition" not in kinds
 
 
@@ -115,7 +115,10 @@ def test_the_program_takes_its_settings(
 
     spec = only(made, "Deployment")["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    mounts = {
+        volume_mount["name"]: volume_mount["mountPath"]
+        for volume_mount in container["volumeMounts"]
+    }
     assert ["cluster", "--config", f"{mounts['config']}/config.yaml"] == container["args"]
     if values:
         assert mounts["token"] == str(Path(settings.slurm.token_file).parent)
@@ -132,7 +135,7 @@ def test_who_may_have_a_slurm_where_is_told_refused_or_left_open(helm: Path) -> 
         made = objects(helm, values)
         policy = only(made, "ValidatingAdmissionPolicy", "-namespaces")
         rules = policy["spec"]["matchConstraints"]["resourceRules"]
-        assert {each["apiGroups"][0]: each["resources"] for each in rules} == {
+        assert {rule["apiGroups"][0]: rule["resources"] for rule in rules} == {
             GROUP: sorted(each.plural for each in KINDS if each.plural != slurm_cluster.PLURAL),
             slurm_cluster.GROUP: [slurm_cluster.PLURAL],
         }
@@ -142,13 +145,13 @@ def test_who_may_have_a_slurm_where_is_told_refused_or_left_open(helm: Path) -> 
         (other,) = binding["matchResources"]["namespaceSelector"]["matchExpressions"]
         assert other == {"key": label, "operator": "NotIn", "values": ["true"]}
     kinds = {
-        each["kind"]
-        for each in objects(
+        object_["kind"]
+        for object_ in objects(
             helm,
             {"policies": {"slurmNamespaces": {"actions": []}, "slurmFiles": {"actions": []}}},
         )
     }
-    assert not {each for each in kinds if "Admission" in each}
+    assert not {kind for kind in kinds if "Admission" in kind}
 
 
 def test_what_is_wrong_is_refused(helm: Path) -> None:

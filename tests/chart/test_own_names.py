@@ -25,7 +25,7 @@ def resolv_conf(spec: dict[str, Any]) -> str:
     """What a kubelet writes for dnsPolicy ClusterFirst: the pod's options win (kubelet, network/dns)."""
     options = {"ndots": "5"}
     options |= {
-        each["name"]: each["value"] for each in spec.get("dnsConfig", {}).get("options", [])
+        option["name"]: option["value"] for option in spec.get("dnsConfig", {}).get("options", [])
     }
     told = " ".join(f"{name}:{value}" for name, value in options.items())
     return f"search {SEARCH}\nnameserver 127.0.0.1\noptions {told}\n"

@@ -298,7 +298,7 @@ def test_debugging_eviction_and_deletion_are_free(cluster: Cluster, assigned: st
     "policy `resize`",
 )
 def test_our_pod_cannot_be_resized(cluster: Cluster, assigned: str) -> None:
-    offered = {each["name"] for each in cluster.admin.get("/api/v1")["resources"]}
+    offered = {resource["name"] for resource in cluster.admin.get("/api/v1")["resources"]}
     if "pods/resize" not in offered:
         pytest.skip("this Kubernetes resizes no pod: that came with 1.33")
     stranger = cluster.create(pod("resized", ours=False), namespace=cluster.other)

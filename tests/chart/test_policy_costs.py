@@ -111,7 +111,8 @@ def test_what_nearly_no_pod_is_comes_first_and_says_all_that_is_refused(
     ]
     (condition,) = found["matchConditions"]
     places = [
-        condition["expression"].index(f"!({each['expression']})") for each in found["validations"]
+        condition["expression"].index(f"!({validation['expression']})")
+        for validation in found["validations"]
     ]
 
     assert places == sorted(places)

@@ -55,5 +55,7 @@ def is_placed(pod: Manifest) -> bool:
 
 def finds_no_victim(pod: Manifest) -> bool:
     """Whether kube-scheduler has looked for pods to preempt, and has found none."""
-    told = [each.get("message", "") for each in pod.get("status", {}).get("conditions", [])]
+    told = [
+        condition.get("message", "") for condition in pod.get("status", {}).get("conditions", [])
+    ]
     return any("No preemption victims found" in message for message in told)

@@ -87,7 +87,7 @@ def test_with_a_controller_who_speaks_to_slurm_may_read_its_address_and_its_key_
     } == rights(chart, "Role", "slurm-bridge-slurm")
     assert "slurm" == binding["metadata"]["namespace"]
     assert ["slurm-bridge-extender", "slurm-bridge-controllers"] == [
-        each["name"] for each in binding["subjects"]
+        subject["name"] for subject in binding["subjects"]
     ]
     for each in ("extender", "controllers"):
         spec = pod_spec(chart, each)

@@ -60,7 +60,7 @@ class Worker:
 
 def slurm_host(sandbox: Sandbox) -> str:
     lines = sandbox.slurm_conf.read_text().splitlines()
-    (said,) = (each for each in lines if each.startswith("SlurmctldHost="))
+    (said,) = (line for line in lines if line.startswith("SlurmctldHost="))
     return said.removeprefix("SlurmctldHost=").partition("(")[0]
 
 
@@ -97,7 +97,7 @@ def test_it_registers_again_after_its_record_was_deleted(worker: Worker) -> None
 def test_a_node_without_a_partition_is_let_be(worker: Worker) -> None:
     sandbox, conf = worker.sandbox, worker.sandbox.slurm_conf
     lines = conf.read_text().splitlines()
-    kept = [each for each in lines if not each.startswith(("PartitionName=", "NodeSet="))]
+    kept = [line for line in lines if not line.startswith(("PartitionName=", "NodeSet="))]
     conf.write_text("\n".join([*kept, "PartitionName=none", ""]))
     sandbox.run("scontrol", "reconfigure")
     wait_until(lambda: not worker.is_idle(), REGISTERS_S)

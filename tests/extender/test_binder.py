@@ -93,7 +93,9 @@ def node_of(api: ApiServer, name: str = "one") -> str:
 
 def scheduled(api: ApiServer) -> Manifest:
     conditions = api.pods["one"]["status"].get("conditions", [])
-    return next((each for each in conditions if each["type"] == names.POD_SCHEDULED), {})
+    return next(
+        (condition for condition in conditions if condition["type"] == names.POD_SCHEDULED), {}
+    )
 
 
 SITUATIONS = [

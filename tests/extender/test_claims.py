@@ -58,7 +58,7 @@ def asked(
 ) -> None:
     async def main(clock: VirtualClock) -> None:
         api = Slow(clock, device_class(), *pods, *there)
-        members = tuple(decode.pod(msgspec.json.encode(each)) for each in api.pods.values())
+        members = tuple(decode.pod(msgspec.json.encode(pod)) for pod in api.pods.values())
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
         known, its = KnownClaims(claims, Cache(CLAIMS), Cache(CLASSES)), profiles.read(PROFILES)
         templates = Templates(known, ClaimTemplates(api), its, clock)  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ def test_a_pod_whose_claim_kubernetes_does_not_make_gets_no_job() -> None:
     async def body(asker: ClaimAsker, _: Slow, members: tuple[Pod, ...]) -> None:
         assert () == (await asker.counted(members, None))[2]
 
-        late = tuple(replace(each, created_at=each.created_at - LATE) for each in members)
+        late = tuple(replace(member, created_at=member.created_at - LATE) for member in members)
         (fault,) = (await asker.counted(late, None))[2]
         assert "Kubernetes has not made the claim from template slurm-bridge-1" in fault.message
 

@@ -172,22 +172,22 @@ def test_a_pod_that_waits_for_its_nodes_slices_is_woken_when_they_are_back() -> 
 
     async def back(stage: Stage) -> None:
         slices = list(stage.slices.values())
-        for each in slices:
-            stage.slices.remove(each.name)
+        for slice_ in slices:
+            stage.slices.remove(slice_.name)
         with pytest.raises(NotGiven, match="ResourceSlices have 0"):
             await stage.give("one", 1)
         assert [] == stage.woken
 
-        for each in slices:
-            stage.slices.put(replace(each, name="elsewhere", node="s2"))
+        for slice_ in slices:
+            stage.slices.put(replace(slice_, name="elsewhere", node="s2"))
         assert [] == stage.woken
-        for each in slices:
-            stage.slices.put(replace(each, resource_version="3"))
+        for slice_ in slices:
+            stage.slices.put(replace(slice_, resource_version="3"))
         assert [stage.pod("one").uid] == stage.woken
 
         await stage.give("one", 1)
-        for each in slices:
-            stage.slices.put(replace(each, resource_version="4"))
+        for slice_ in slices:
+            stage.slices.put(replace(slice_, resource_version="4"))
         assert [stage.pod("one").uid] == stage.woken
 
     staged(back, claim("one"))

@@ -61,7 +61,7 @@ class Namespace:
         path = f"/api/v1/namespaces/{self.name}/events"
         selected = f"involvedObject.name={name},involvedObject.kind=SlurmJob"
         return {
-            each["reason"] for each in self.sandbox.admin.get(path, fieldSelector=selected)["items"]
+            item["reason"] for item in self.sandbox.admin.get(path, fieldSelector=selected)["items"]
         }
 
     def why(self, name: str) -> str:
@@ -82,4 +82,7 @@ class Namespace:
 
 
 def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    return {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+    return {
+        condition["type"]: (condition["status"], condition["reason"])
+        for condition in status["conditions"]
+    }

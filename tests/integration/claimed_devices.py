@@ -71,7 +71,9 @@ class Devices:
     def said(self, name: str) -> str:
         """What a pod's condition says of Slurm."""
         conditions = self.get(name)["status"].get("conditions", [])
-        found = [each for each in conditions if each["type"] == names.ALLOCATED_CONDITION]
+        found = [
+            condition for condition in conditions if condition["type"] == names.ALLOCATED_CONDITION
+        ]
         return found[0]["message"] if found else ""
 
     def is_told(self, name: str, words: str) -> None:
@@ -82,12 +84,12 @@ class Devices:
         """The statuses of all claims of a pod that runs."""
         found = self.runs(name)
         made = {
-            each["name"]: each["resourceClaimName"]
-            for each in found["status"].get("resourceClaimStatuses", [])
+            resource_claim_status["name"]: resource_claim_status["resourceClaimName"]
+            for resource_claim_status in found["status"].get("resourceClaimStatuses", [])
         }
         claims = [
-            each.get("resourceClaimName") or made[each["name"]]
-            for each in found["spec"]["resourceClaims"]
+            resource_claim.get("resourceClaimName") or made[resource_claim["name"]]
+            for resource_claim in found["spec"]["resourceClaims"]
         ]
         path = f"{API}/namespaces/{self.namespace}/resourceclaims"
         return [self.sandbox.admin.get(f"{path}/{claim}")["status"] for claim in claims]

@@ -85,9 +85,9 @@ class Machine:
 
     def condition(self) -> tuple[str, str, str]:
         """Status, reason and message of what it says of Slurm; three times nothing if it has none."""
-        for each in self.in_kube()["status"].get("conditions", []):
-            if each["type"] == names.SLURM_STATE_CONDITION:
-                return (each["status"], each["reason"], each["message"])
+        for condition in self.in_kube()["status"].get("conditions", []):
+            if condition["type"] == names.SLURM_STATE_CONDITION:
+                return (condition["status"], condition["reason"], condition["message"])
         return ("", "", "")
 
     def await_condition(self, reason: str) -> tuple[str, str]:

@@ -108,7 +108,7 @@ def _run(
     for path, status in statuses().items():
         found = status["status"], status["phase"], status["exitCode"]
         assert ("Succeeded", "Succeeded", 0) == found, (path, status, _output(status))
-        assert "Complete" in {each["type"] for each in status["conditions"]}
+        assert "Complete" in {condition["type"] for condition in status["conditions"]}
         assert "Succeeded" in _asked(sandbox, "why", namespace, path)
         assert _exists(sandbox, f"{_pods(namespace)}/{path.rpartition('/')[2]}-job")
         sandbox.admin.delete(path)

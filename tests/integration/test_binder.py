@@ -88,7 +88,7 @@ def test_a_pod_with_a_claim_costs_two_writes_more_and_asks_nothing(worlds: World
         devices.pod(name, resourceClaimTemplateName="one")
     for name in named:
         results = devices.given(name)["allocation"]["devices"]["results"]
-        assert {each["device"] for each in results} == devices.in_slurm(name)
+        assert {result["device"] for result in results} == devices.in_slurm(name)
         assert OURS == devices.get(name)["spec"]["schedulerName"]
     asked = calls(worlds.sandbox, "kube", "extender") - in_kube
 

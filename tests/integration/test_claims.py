@@ -56,10 +56,10 @@ def test_a_claim_gets_the_devices_that_slurm_gave(devices: Devices) -> None:
     for name in ("first", "second", "third"):
         status = devices.given(name)
         results = status["allocation"]["devices"]["results"]
-        assert {each["device"] for each in results} == devices.in_slurm(name)
-        assert {each["pool"] for each in results} == {devices.get(name)["spec"]["nodeName"]}
+        assert {result["device"] for result in results} == devices.in_slurm(name)
+        assert {result["pool"] for result in results} == {devices.get(name)["spec"]["nodeName"]}
         assert [each["name"] for each in status["reservedFor"]] == [name]
-        taken |= {(each["pool"], each["device"]) for each in results}
+        taken |= {(result["pool"], result["device"]) for result in results}
     assert len(taken) == 6
 
     devices.sandbox.admin.delete(f"/api/v1/namespaces/{devices.namespace}/pods/first")
@@ -69,9 +69,9 @@ def test_a_claim_gets_the_devices_that_slurm_gave(devices: Devices) -> None:
 def claims_given(devices: Devices) -> list[dict[str, Any]]:
     path = f"{API}/namespaces/{devices.namespace}/resourceclaims"
     return [
-        each
-        for each in devices.sandbox.admin.get(path)["items"]
-        if "allocation" in each.get("status", {})
+        item
+        for item in devices.sandbox.admin.get(path)["items"]
+        if "allocation" in item.get("status", {})
     ]
 
 
@@ -88,7 +88,7 @@ def test_a_pod_whose_binding_fails_once_keeps_its_devices(devices: Devices) -> N
             sandbox=devices.sandbox,
         )
     status = devices.given("unlucky")
-    assert {each["device"] for each in status["allocation"]["devices"]["results"]} == (
+    assert {result["device"] for result in status["allocation"]["devices"]["results"]} == (
         devices.in_slurm("unlucky")
     )
     assert [each["name"] for each in status["reservedFor"]] == ["unlucky"]
@@ -248,7 +248,10 @@ def test_claims_of_others_at_the_same_instant_get_no_device_of_slurm_s_nodes(
         def were_looked_at() -> bool:
             found = with_devices.admin.get(path)["items"]
             return OTHERS == sum(
-                any(each["reason"] == "Unschedulable" for each in pod["status"]["conditions"])
+                any(
+                    condition["reason"] == "Unschedulable"
+                    for condition in pod["status"]["conditions"]
+                )
                 for pod in found
                 if "conditions" in pod["status"]
             )

@@ -69,7 +69,7 @@ def test_who_asks_by_a_class_gets_a_claim_of_the_devices_that_slurm_gave(
     for name in ("one", "another"):
         results = devices.given(name)["allocation"]["devices"]["results"]
         assert 2 == len(results)
-        assert {each["device"] for each in results} == devices.in_slurm(name)
+        assert {result["device"] for result in results} == devices.in_slurm(name)
 
     listed = devices.sandbox.admin.get(templates_of(devices))["items"]
     assert [f"slurm-bridge-2-of-{DRIVER}"] == [each["metadata"]["name"] for each in listed]
@@ -83,7 +83,10 @@ def test_a_pod_has_devices_of_several_profiles_of_one_node(devices: Devices) -> 
     devices.create(body)
 
     given = [
-        {(each["driver"], each["device"]) for each in status["allocation"]["devices"]["results"]}
+        {
+            (result["driver"], result["device"])
+            for result in status["allocation"]["devices"]["results"]
+        }
         for status in devices.all_given("both")
     ]
     (gpu,) = devices.in_slurm("both")
@@ -133,7 +136,8 @@ def test_a_resource_name_of_a_class_that_the_bridge_was_not_told_of_gets_nothing
         "by-resource", f"none of the 2 nodes that suit the pod has 1 {UNKNOWN_RESOURCE}"
     )
     assert names.GATE in [
-        each["name"] for each in devices.get("by-resource")["spec"]["schedulingGates"]
+        scheduling_gate["name"]
+        for scheduling_gate in devices.get("by-resource")["spec"]["schedulingGates"]
     ]
 
 

@@ -61,7 +61,7 @@ def described(node: Machine) -> tuple[str, str, str]:
     """Features without our marks, GPUs and topology, as scontrol shows them."""
     shown = node.in_slurm()
     features = shown["AvailableFeatures"].split(",")
-    ours = ",".join(each for each in features if not each.startswith("slurm-bridge"))
+    ours = ",".join(feature for feature in features if not feature.startswith("slurm-bridge"))
     return ours, shown["Gres"], shown.get("Topology", "")
 
 

@@ -98,9 +98,9 @@ def test_nodes_are_on_their_switches_and_in_their_blocks(sandbox: Sandbox) -> No
         name: set(part.split(",")) for name, part in shown.items()
     }
     (line,) = [
-        each
-        for each in sandbox.run("scontrol", "show", "topology", "topo-block").splitlines()
-        if "BlockName=b1" in each
+        splitline
+        for splitline in sandbox.run("scontrol", "show", "topology", "topo-block").splitlines()
+        if "BlockName=b1" in splitline
     ]
     assert "Nodes=node-[1,3]" in line
 

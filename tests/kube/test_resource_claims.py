@@ -78,7 +78,7 @@ def test_what_a_claim_asks_for_is_kept_while_it_waits() -> None:
     kept = resource_claims.CLAIMS.read(json.dumps(waiting).encode())
 
     assert kept.is_whole
-    assert ["c"] == [each.device_class for each in kept.spec.requests]
+    assert ["c"] == [request.device_class for request in kept.spec.requests]
 
 
 def many(what: str) -> bytes:
@@ -144,7 +144,7 @@ def test_devices_that_share_with_others_or_are_tainted_are_left_out() -> None:
     spec = {"driver": "d", "pool": {"name": "n1"}, "nodeName": "n1", "devices": devices}
     found = slices.resource_slice(json.dumps({"metadata": META, "spec": spec}).encode())
 
-    assert ["whole"] == [each.id.device for each in found.devices]
+    assert ["whole"] == [device.id.device for device in found.devices]
 
 
 def test_attributes_without_a_domain_are_the_driver_s() -> None:

@@ -242,8 +242,8 @@ def test_during_an_upgrade_or_back_no_work_is_done_twice_and_in_the_end_all_is_d
         for name in names:
             contenders[name].stop_at(at_s)
     election.run(until_s=SETTLED_AT_S)
-    leaders = [each for each in contenders.values() if each.is_leading]
+    leaders = [contender for contender in contenders.values() if contender.is_leading]
     election.world.close()
 
-    assert [*BOTH] == sorted((name for each in leaders for name in each.leases), reverse=True)
+    assert [*BOTH] == sorted((name for leader in leaders for name in leader.leases), reverse=True)
     assert [] == lease_faults.unexcused(list(contenders.values()), election.reigns)

@@ -63,7 +63,7 @@ class ApiServer:
 
     def of(self, kind: str) -> dict[str, Manifest]:
         """All objects of a kind, by name."""
-        found = (each for each in self.objects.values() if each["kind"] == kind)
+        found = (object_ for object_ in self.objects.values() if object_["kind"] == kind)
         return {each["metadata"]["name"]: each for each in found}
 
     def create(self, manifest: Manifest) -> None:
@@ -271,13 +271,16 @@ def _merge(document: Manifest, patch: Manifest) -> None:
 
 def _merge_status(status: Manifest, patch: Manifest) -> None:
     """Conditions merge by type, field by field; names of claims by their entry."""
-    conditions = {each["type"]: each for each in status.get("conditions", [])}
+    conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
     for each in patch.pop("conditions", []):
         if each.get("$patch") == "delete":
             conditions.pop(each["type"], None)
         else:
             conditions[each["type"]] = {**conditions.get(each["type"], {}), **each}
-    claims = {each["name"]: each for each in status.get("resourceClaimStatuses", [])}
+    claims = {
+        resource_claim_status["name"]: resource_claim_status
+        for resource_claim_status in status.get("resourceClaimStatuses", [])
+    }
     claims |= {each["name"]: each for each in patch.pop("resourceClaimStatuses", [])}
     if claims:
         status["resourceClaimStatuses"] = list(claims.values())

@@ -82,7 +82,10 @@ class ApplyingServer(ApiServer):
 
 
 def _is_held(found: Manifest, manager: str) -> bool:
-    return any(each["manager"] == manager for each in found["metadata"].get("managedFields", ()))
+    return any(
+        managed_field["manager"] == manager
+        for managed_field in found["metadata"].get("managedFields", ())
+    )
 
 
 def _without_version(found: Manifest) -> Manifest:

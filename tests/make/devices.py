@@ -59,7 +59,7 @@ def by_class(name: str, *, devices: int = 1) -> Manifest:
 
 def templated(name: str, *entries: str, named: Collection[str]) -> Manifest:
     """A gated pod whose claims are made from a template; named: the entries that its status names a claim for."""
-    claims = [{"name": each, "resourceClaimTemplateName": "mine"} for each in entries]
+    claims = [{"name": entry, "resourceClaimTemplateName": "mine"} for entry in entries]
     found = pod(name, {**GATED, "resourceClaims": claims})
     found["status"]["resourceClaimStatuses"] = [
         {"name": each, "resourceClaimName": f"{name}-{each}"} for each in named

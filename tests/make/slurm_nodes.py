@@ -57,7 +57,9 @@ class Nodes:
     def renew_partitions(self) -> None:
         """Look at every node's features, as slurmctld does when a node is created or deleted."""
         for node in self.by_name.values():
-            node.partitions = [each for each in self._partitions if each in node.features]
+            node.partitions = [
+                partition for partition in self._partitions if partition in node.features
+            ]
 
     def find(self, operation: str, name: str) -> Node:
         if name not in self.by_name:
@@ -91,7 +93,7 @@ class Nodes:
 
     def update(self, operation: str, name: str, changes: Mapping[str, Any]) -> None:
         node = self.find(operation, name)
-        node.features = [each for each in changes.get("features", node.features) if each]
+        node.features = [feature for feature in changes.get("features", node.features) if feature]
         node.address = changes.get("address", [node.address])[0]
         node.topology = changes.get("topology_str", node.topology)
         node.weight = changes.get("weight", node.weight)

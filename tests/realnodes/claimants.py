@@ -46,7 +46,9 @@ class Claimants:
         decoder, found, position = json.JSONDecoder(), set(), 0
         while position < len(log):
             document, position = decoder.raw_decode(log, position)
-            found |= {device["name"] for each in document["requests"] for device in each["devices"]}
+            found |= {
+                device["name"] for request in document["requests"] for device in request["devices"]
+            }
             position += len(log[position:]) - len(log[position:].lstrip())
         return found
 
@@ -62,8 +64,8 @@ class Claimants:
     def claims(self) -> list[dict[str, Any]]:
         """The statuses of the claims that have devices."""
         path = f"{API}/namespaces/{self.pods.namespace}/resourceclaims"
-        statuses = [each.get("status", {}) for each in self.sandbox.admin.get(path)["items"]]
-        return [each for each in statuses if "allocation" in each]
+        statuses = [item.get("status", {}) for item in self.sandbox.admin.get(path)["items"]]
+        return [status for status in statuses if "allocation" in status]
 
     def holds(self, *pods: str) -> bool:
         """Check whether these pods have devices, and no others."""

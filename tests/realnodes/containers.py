@@ -80,7 +80,7 @@ class Containers:
 
         def all_run() -> bool:
             statuses = self.get(name)["status"].get("containerStatuses", [])
-            return bool(statuses) and all("running" in each["state"] for each in statuses)
+            return bool(statuses) and all("running" in status["state"] for status in statuses)
 
         wait_until(all_run, STARTS_S, sandbox=self.sandbox)
         return self.get(name)

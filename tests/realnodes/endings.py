@@ -42,7 +42,7 @@ class Ending:
 def runs(pod: Pod) -> bool:
     """All its containers run."""
     statuses = pod["status"].get("containerStatuses", [])
-    return bool(statuses) and all("running" in each["state"] for each in statuses)
+    return bool(statuses) and all("running" in status["state"] for status in statuses)
 
 
 def waits(pod: Pod) -> bool:
@@ -52,7 +52,10 @@ def waits(pod: Pod) -> bool:
 
 def _is_stuck(*reasons: str) -> Callable[[Pod], bool]:
     def is_stuck(pod: Pod) -> bool:
-        states = (each["state"] for each in pod["status"].get("containerStatuses", []))
+        states = (
+            container_status["state"]
+            for container_status in pod["status"].get("containerStatuses", [])
+        )
         return any(state.get("waiting", {}).get("reason") in reasons for state in states)
 
     return is_stuck

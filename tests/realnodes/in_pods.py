@@ -51,9 +51,9 @@ class InPods:
     def condition(self, kind: str, name: str, wanted: str) -> tuple[str, str]:
         """Return status and message of an object's condition."""
         path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{self.namespace}/{kind}/{name}"
-        for each in self.sandbox.admin.get(path).get("status", {}).get("conditions", []):
-            if each["type"] == wanted:
-                return each["status"], each.get("message", "")
+        for condition in self.sandbox.admin.get(path).get("status", {}).get("conditions", []):
+            if condition["type"] == wanted:
+                return condition["status"], condition.get("message", "")
         return "", ""
 
     def drained(self) -> list[str]:
@@ -91,7 +91,7 @@ class InPods:
         """Return the names of the workers' pods."""
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         found = self.sandbox.admin.get(path, labelSelector="app.kubernetes.io/name=slurmd")
-        return sorted(each["metadata"]["name"] for each in found["items"])
+        return sorted(item["metadata"]["name"] for item in found["items"])
 
     def submit(self, worker: str, seconds: int = 20, *, partition: str = "") -> str:
         """Submit a batch job to a worker; return its id, "" while there is no slurmctld.
@@ -150,7 +150,7 @@ class InPods:
     def _of(self, daemon: str) -> str:
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         found = self.sandbox.admin.get(path, labelSelector=f"app.kubernetes.io/name={daemon}")
-        (pod,) = (str(each["metadata"]["name"]) for each in found["items"])
+        (pod,) = (str(item["metadata"]["name"]) for item in found["items"])
         return pod
 
     def kill_worker(self, name: str) -> None:
@@ -172,7 +172,7 @@ class InPods:
         """Return the node of a running container, and its id."""
         found = self._pod(pod)
         statuses = found["status"]["containerStatuses"]
-        (container,) = (str(each["containerID"]) for each in statuses if each["name"] == name)
+        (container,) = (str(status["containerID"]) for status in statuses if status["name"] == name)
         return found["spec"]["nodeName"], container
 
     def _task(self, node: str, container: str, *action: str) -> None:
@@ -183,7 +183,10 @@ class InPods:
     def is_ready(self, pod: str) -> bool:
         """Check whether a pod is ready."""
         conditions = self._pod(pod)["status"].get("conditions", ())
-        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+        return any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in conditions
+        )
 
     def _pod(self, name: str) -> dict[str, Any]:
         return dict(self.sandbox.admin.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}"))

@@ -213,7 +213,7 @@ def notes_of(containers: Containers) -> Mapping[str, str]:
 def unbound(containers: Containers) -> str:
     """Why kube-scheduler could not bind it."""
     conditions = containers.get("first")["status"].get("conditions", ())
-    return "".join(each.get("message", "") for each in conditions)
+    return "".join(condition.get("message", "") for condition in conditions)
 
 
 def test_a_batch_job_beside_a_pod_whose_job_runs_does_not_wait(

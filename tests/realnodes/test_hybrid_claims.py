@@ -98,7 +98,9 @@ def test_without_the_administrators_word_no_claim_is_placed_there(
 
     def said() -> str:
         conditions = claimants.pods.get("pod")["status"].get("conditions", [])
-        found = (each for each in conditions if each["type"] == names.ALLOCATED_CONDITION)
+        found = (
+            condition for condition in conditions if condition["type"] == names.ALLOCATED_CONDITION
+        )
         return next((each["message"] for each in found), "")
 
     wait_until(lambda: f"{names.DEVICE_ORDER_LABEL}=by-name" in said(), STARTS_S, sandbox=shared)

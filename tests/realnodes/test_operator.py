@@ -64,8 +64,8 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
     )
     assert "runs" == page["operator"]
     waits = f"{going} goes (scaled in) when its jobs have ended"
-    assert any("NodeSet/workers: " in each and waits in each for each in page["waits"]), page
-    assert all("26" in each["version"] for each in page["parts"]), page
+    assert any("NodeSet/workers: " in wait and waits in wait for wait in page["waits"]), page
+    assert all("26" in part["version"] for part in page["parts"]), page
     why = kubectl_slurm(in_pods, "why", going)
     assert ("is draining", "by slurm-operator: scaled in") == (why["state"], why["why"])
     assert "is not ready" == kubectl_slurm(in_pods, "why", "nodeset/workers")["state"]
@@ -95,7 +95,7 @@ def kubectl_slurm(in_pods: InPods, *words: str) -> dict[str, Any]:
 
 def states(page: dict[str, Any]) -> dict[str, str]:
     """How each worker on the page stands in Slurm."""
-    return {each["worker"]: each["state"] for each in page["workers"]}
+    return {worker["worker"]: worker["state"] for worker in page["workers"]}
 
 
 def test_a_login_pod_reaches_the_workers(in_pods: InPods) -> None:
@@ -148,11 +148,11 @@ def test_each_image_starts_as_the_user_it_names(
         sandbox=sandbox,
     )
 
-    for each in sandbox.admin.get(f"{path}/versions")["status"]["containerStatuses"]:
-        daemon = each["name"]
+    for container_status in sandbox.admin.get(f"{path}/versions")["status"]["containerStatuses"]:
+        daemon = container_status["name"]
         said = sandbox.kubectl("-n", NAMESPACE, "logs", "versions", "-c", daemon)
         code, text = OTHERS.get(daemon, (0, "slurm-wlm 26.05."))
-        assert code == each["state"]["terminated"]["exitCode"], (daemon, said)
+        assert code == container_status["state"]["terminated"]["exitCode"], (daemon, said)
         assert text in said
 
 
@@ -245,7 +245,10 @@ def test_a_file_that_slurmctld_refuses_costs_nothing(in_pods: InPods) -> None:
 
     def daemons() -> tuple[str, set[str]]:
         found = sandbox.admin.get(pod)
-        ids = {each["containerID"] for each in found["status"]["containerStatuses"]}
+        ids = {
+            container_status["containerID"]
+            for container_status in found["status"]["containerStatuses"]
+        }
         return found["metadata"]["uid"], ids
 
     def set_besides(extra: str) -> None:
@@ -301,7 +304,7 @@ def test_a_node_that_slurmctld_refuses_costs_no_worker(in_pods: InPods) -> None:
     def arguments() -> str:
         found = sandbox.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
         pods = (each["spec"]["containers"] for each in found if each["metadata"]["name"] == worker)
-        return next((" ".join(each[0]["args"]) for each in pods), "")
+        return next((" ".join(pod[0]["args"]) for pod in pods), "")
 
     def is_updated() -> bool:
         of_all = ("Updated", "Ready", "Configured")

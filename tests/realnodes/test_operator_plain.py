@@ -41,11 +41,11 @@ class PlainSlurm:
 def slurm(slurm_images: tuple[SlurmImage, ...]) -> Iterator[PlainSlurm]:
     with running_sandbox(replace(demo.SHAPE, real_nodes=2)) as sandbox:
         objects = [copy.deepcopy(each) for each in slurm_objects.OBJECTS]
-        for each in objects:
+        for object_ in objects:
             for field in ("accountingRef", "configFileRefs", "extraConf"):
-                each.get("spec", {}).pop(field, None)
-            if each["kind"] == "NodeSet":
-                each["metadata"]["annotations"] = {"slurm-bridge.dev/worker-profile": "plain"}
+                object_.get("spec", {}).pop(field, None)
+            if object_["kind"] == "NodeSet":
+                object_["metadata"]["annotations"] = {"slurm-bridge.dev/worker-profile": "plain"}
         sandbox.kubectl("create", "namespace", NAMESPACE)
         level = "pod-security.kubernetes.io/enforce=baseline"
         sandbox.kubectl("label", "namespace", NAMESPACE, level)

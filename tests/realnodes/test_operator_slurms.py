@@ -33,8 +33,8 @@ class SlurmInPods:
     def make(self) -> None:
         """Make its objects, without an Accounting."""
         objects = copy.deepcopy(slurm_objects.OBJECTS)
-        for each in objects:
-            each.get("spec", {}).pop("accountingRef", None)
+        for object_ in objects:
+            object_.get("spec", {}).pop("accountingRef", None)
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         self.sandbox.kubectl("create", "namespace", self.namespace)
         self.sandbox.kubectl("-n", self.namespace, "apply", "-f", "-", stdin=listed)
@@ -66,7 +66,7 @@ class SlurmInPods:
         """Return the names of the workers' pods."""
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         found = self.sandbox.admin.get(path, labelSelector="app.kubernetes.io/name=slurmd")
-        return sorted(each["metadata"]["name"] for each in found["items"])
+        return sorted(item["metadata"]["name"] for item in found["items"])
 
     def drained(self) -> list[str]:
         """Return the workers that Slurm gives no more jobs."""
@@ -76,9 +76,9 @@ class SlurmInPods:
     def slurm_known(self) -> tuple[str, str]:
         """Return status and message of the NodeSet's condition."""
         path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{self.namespace}/nodesets/workers"
-        for each in self.sandbox.admin.get(path).get("status", {}).get("conditions", []):
-            if each["type"] == "SlurmKnown":
-                return each["status"], each.get("message", "")
+        for condition in self.sandbox.admin.get(path).get("status", {}).get("conditions", []):
+            if condition["type"] == "SlurmKnown":
+                return condition["status"], condition.get("message", "")
         return "", ""
 
 
@@ -113,9 +113,9 @@ def test_each_scales_in_only_when_its_own_slurm_says_that_a_worker_is_free(
             sandbox=sandbox,
         )
         each.scale("nodeset/workers", 1)
-    for each in slurms:
-        (going,) = wait_until(each.drained, LEAVES_S, sandbox=sandbox)
-        assert WORKERS == each.workers()
+    for slurm in slurms:
+        (going,) = wait_until(slurm.drained, LEAVES_S, sandbox=sandbox)
+        assert WORKERS == slurm.workers()
         assert going in WORKERS
     for each, ours in zip(slurms, jobs, strict=True):
         wait_until(lambda each=each: len(each.workers()) == 1, LEAVES_S, sandbox=sandbox)  # type: ignore[misc]  # called before the next one
@@ -135,8 +135,8 @@ def test_one_that_cannot_be_asked_keeps_its_workers_and_the_other_goes_on(
     (worker,) = away.workers()
     away.scale("restapi/site", 0)
     wait_until(lambda: NO_SLURM in away.slurm_known()[1], LEAVES_S, sandbox=sandbox)
-    for each in slurms:
-        each.scale("nodeset/workers", 0)
+    for slurm in slurms:
+        slurm.scale("nodeset/workers", 0)
     wait_until(lambda: not other.workers(), LEAVES_S, sandbox=sandbox)
     assert [worker] == away.workers()
 

@@ -74,7 +74,9 @@ def test_a_machine_whose_pods_all_go_is_given_up_and_their_jobs_failed_with_it(
 
 def is_ready(real: Sandbox) -> bool:
     conditions = real.admin.get(PATH)["status"]["conditions"]
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def state(real: Sandbox, job: str) -> str:

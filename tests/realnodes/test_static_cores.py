@@ -81,7 +81,10 @@ def test_guaranteed_pods_that_slurm_places_one_after_the_other_have_cores_of_the
     containers.ends("first")
     second = containers.runs("second")
     assert CPUS == len(cores(containers, "second"))
-    assert not any(each["restartCount"] for each in second["status"]["containerStatuses"])
+    assert not any(
+        container_status["restartCount"]
+        for container_status in second["status"]["containerStatuses"]
+    )
 
 
 def test_a_pod_that_is_not_guaranteed_shares_what_is_left(

@@ -281,9 +281,7 @@ def logged(situation_: str, action: type[Action]) -> Any:
     with capture_logs() as logs:
         lived_through(there, Trouble())
     [entry] = (
-        each
-        for each in logs
-        if (each["event"], each.get("action")) == ("pod.acted", action.__name__)
+        log for log in logs if (log["event"], log.get("action")) == ("pod.acted", action.__name__)
     )
     return entry
 

@@ -129,7 +129,7 @@ def test_a_server_is_known_by_the_cas_that_stand_beside_it(
     objects = ControllerObjects(Api({"/restapis": {"items": rest_apis}, **more}))  # type: ignore[arg-type]  # all it calls
     found = asyncio.run(objects.servers(SITE))
     assert isinstance(found, KnownServers)
-    assert urls == [each.partition("-restapi")[0] for each in found.urls]
+    assert urls == [url.partition("-restapi")[0] for url in found.urls]
     assert trusted == found.trusted
 
 

@@ -46,13 +46,15 @@ class Recording:
 
     def of_kind(self, kind: str) -> list[Manifest]:
         """All objects of that kind, in the order they were made."""
-        return [each for each in self.objects if each["kind"] == kind]
+        return [object_ for object_ in self.objects if object_["kind"] == kind]
 
     def owner_of(self, manifest: Mapping[str, Any]) -> Manifest | None:
         """The object's controller, if that was recorded."""
         references: Sequence[Mapping[str, Any]] = manifest["metadata"].get("ownerReferences", [])
-        uids = [each["uid"] for each in references if each.get("controller")]
-        return next((each for each in self.objects if each["metadata"]["uid"] in uids), None)
+        uids = [reference["uid"] for reference in references if reference.get("controller")]
+        return next(
+            (object_ for object_ in self.objects if object_["metadata"]["uid"] in uids), None
+        )
 
     def members(self) -> Iterator[tuple[Pod, list[KubeObject]]]:
         """Every pod as the extender sees it while it is gated, with the controllers above it, the nearest first."""

@@ -51,7 +51,7 @@ def main(
             "Python": ".".join(map(str, sys.version_info[:2])),
         }
         page.write_text(matrix.page(outcomes, beside))
-    if not all(each.is_good for each in outcomes):
+    if not all(outcome.is_good for outcome in outcomes):
         raise typer.Exit(1)
 
 

@@ -66,9 +66,9 @@ def page(outcomes: Iterable[Outcome], beside: Mapping[str, str]) -> str:
     """Return the page in Markdown; `beside` has the versions of what did not vary."""
     fixed = ", ".join(f"{name} {version}" for name, version in beside.items())
     rows = (
-        f"| {each.run.what} {each.run.release} | {each.passed} | {each.failed} |"
-        f" {', '.join(f'`{test}`' for test in each.run.tests)} |"
-        for each in outcomes
+        f"| {outcome.run.what} {outcome.run.release} | {outcome.passed} | {outcome.failed} |"
+        f" {', '.join(f'`{test}`' for test in outcome.run.tests)} |"
+        for outcome in outcomes
     )
     return "\n".join(
         (

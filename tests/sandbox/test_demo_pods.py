@@ -28,7 +28,9 @@ def test_every_pod_keeps_its_name_and_ends_as_its_annotations_say() -> None:
 
 
 def test_sizes_fit_a_small_machine_and_gpus_stay() -> None:
-    real = {each["metadata"]["name"]: each for each in on_real_nodes(_pods())}
+    real = {
+        on_real_node["metadata"]["name"]: on_real_node for on_real_node in on_real_nodes(_pods())
+    }
     (small,) = real["small"]["spec"]["containers"]
     (gpu,) = real["gpu"]["spec"]["containers"]
 

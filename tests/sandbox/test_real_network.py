@@ -61,7 +61,7 @@ def test_no_address_is_given_twice_and_all_are_in_the_range() -> None:
     assert all(IPv4Network(net.address(i)).subnet_of(hosts) for i in range(network.MOST_NODES))
     assert len(set(pods)) == network.MOST_NODES
     assert hosts not in pods
-    assert all(each.subnet_of(net.range) for each in pods)
+    assert all(pod.subnet_of(net.range) for pod in pods)
 
 
 def test_names_on_the_host_fit_into_what_the_kernel_takes() -> None:

@@ -25,7 +25,7 @@ class Slurm:
     """Slurm as it is asked here; ids without a job are not in its answers."""
 
     def __init__(self, *ids: int) -> None:
-        self.jobs = {str(each): "PENDING" for each in ids}
+        self.jobs = {str(id_): "PENDING" for id_ in ids}
         self.next_id = max(ids, default=0) + 1
         self.asked: list[Sequence[int] | None] = []
         """Ids of each request for states; None for all."""

@@ -79,7 +79,7 @@ class Judge:
         text, faults = body.decoded(script)
         built = build(text, name=NAME, origin=self._origin(), fields=fields)
         if built.request is None or faults:
-            return Submission(refusal="; ".join(each.text for each in (*faults, *built.faults)))
+            return Submission(refusal="; ".join(fault.text for fault in (*faults, *built.faults)))
         try:
             done = await self.client.jobs.submit(
                 built.request.script,
@@ -88,7 +88,7 @@ class Judge:
             )
         except SlurmError as error:
             return Submission(refusal=f"Slurm: {error}")
-        misread = [each for each in done.warnings if each.source.startswith("#/job/")]
+        misread = [warning for warning in done.warnings if warning.source.startswith("#/job/")]
         assert not misread, misread
         self.submitted.append(done.job_id)
         return Submission(done.job_id)

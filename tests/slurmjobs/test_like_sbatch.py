@@ -51,7 +51,7 @@ async def _same(judge: Judge, script: bytes, *, held: bool = True) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [(name, each) for name, cases in CASES.items() for each in cases]
+    ("name", "options"), [(name, case) for name, cases in CASES.items() for case in cases]
 )
 async def test_an_option_makes_the_job_that_sbatch_makes(
     judge: Judge, name: str, options: str

@@ -18,15 +18,17 @@ from tests.slurmoperator.served import DEADLINE_S, DEFINITIONS, KINDS, answers
 def served(control_plane: Sandbox) -> Iterator[Sandbox]:
     """The API server with these kinds; another file may have had them."""
     admin = control_plane.admin
-    ours = [each for each in definitions() if each["spec"]["names"]["kind"] in KINDS]
+    ours = [
+        definition for definition in definitions() if definition["spec"]["names"]["kind"] in KINDS
+    ]
     names = [each["metadata"]["name"] for each in ours]
 
     def are_gone() -> bool:
         return not any(answers(admin, f"{DEFINITIONS}/{name}") for name in names)
 
     wait_until(are_gone, DEADLINE_S, sandbox=control_plane)
-    for each in ours:
-        admin.create(DEFINITIONS, each)
+    for our in ours:
+        admin.create(DEFINITIONS, our)
     paths = [path(BY_NAME[kind], "default") for kind in KINDS]
     wait_until(lambda: all(answers(admin, p) for p in paths), DEADLINE_S, sandbox=control_plane)
     yield control_plane
@@ -35,8 +37,8 @@ def served(control_plane: Sandbox) -> Iterator[Sandbox]:
         """Their definitions would wait for them. The API server answers 429 while it prepares their storage."""
         try:
             for kind in KINDS:
-                for each in admin.get(f"/apis/{API_VERSION}/{BY_NAME[kind].plural}")["items"]:
-                    if (meta := each["metadata"]).get("finalizers"):
+                for item in admin.get(f"/apis/{API_VERSION}/{BY_NAME[kind].plural}")["items"]:
+                    if (meta := item["metadata"]).get("finalizers"):
                         where = path(BY_NAME[kind], meta["namespace"], meta["name"])
                         admin.patch(where, {"metadata": {"finalizers": None}})
         except ApiError as error:

@@ -76,7 +76,7 @@ def worker(served: Sandbox, namespace: str, name: str, *states: str, reason: str
     served.admin.create(where, {"metadata": metadata, "spec": spec})
     conditions = [{"type": "Ready", "status": "True"}]
     conditions += [
-        {"type": f"SlurmNodeState{each}", "status": "True", "message": reason} for each in states
+        {"type": f"SlurmNodeState{state}", "status": "True", "message": reason} for state in states
     ]
     served.admin.patch(
         f"{where}/{name}/status", {"status": {"phase": "Running", "conditions": conditions}}

@@ -113,7 +113,7 @@ async def test_an_accounting_waits_for_its_password_and_a_lost_key_is_not_replac
 
         served.admin.delete(f"/api/v1/namespaces/{namespace}/secrets/site-auth-slurm")
         writes = await cluster.look("Accounting")
-        assert not any("secrets" in each for each in writes)
+        assert not any("secrets" in write for write in writes)
         assert "daemons run with its key: restore it" in cluster.told("Accounting", "Accepted")[2]
 
 
@@ -133,7 +133,7 @@ async def test_what_somebody_else_has_made_is_left_alone_until_it_is_handed_over
 
         writes = await cluster.look("Controller")
 
-        assert [each for each in writes if "status" not in each] == []
+        assert [write for write in writes if "status" not in write] == []
         status, reason, message = cluster.told("Controller", "Accepted")
         assert (status, reason) == ("False", "NotOurs")
         assert "we did not make it" in message
@@ -182,15 +182,15 @@ def as_operator(served: Sandbox, namespace: str, tmp_path: Path) -> Iterator[Pat
     account, *others = rights(namespace, [namespace])
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     everywhere = [
-        (f"{group}/{each['kind'].lower()}s", each)
-        for each in others
-        if each["kind"].startswith("Cluster")
+        (f"{group}/{other['kind'].lower()}s", other)
+        for other in others
+        if other["kind"].startswith("Cluster")
     ]
-    ours = [each for each in others if not each["kind"].startswith("Cluster")]
+    ours = [other for other in others if not other["kind"].startswith("Cluster")]
     for where, each in (
         (accounts, account),
         *everywhere,
-        *((f"{group}/namespaces/{namespace}/{each['kind'].lower()}s", each) for each in ours),
+        *((f"{group}/namespaces/{namespace}/{our['kind'].lower()}s", our) for our in ours),
     ):
         admin.create(where, each)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}

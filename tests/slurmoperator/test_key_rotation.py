@@ -55,7 +55,7 @@ async def test_a_controller_comes_to_another_key_by_three_steps(
         assert first == cluster.get("secrets/site-auth-slurm")
         made = cluster.get("statefulsets/site-controller", APPS)["spec"]["template"]["spec"]
         assert {3} == steps(made)
-        assert [{3}] == [steps(each["spec"]) for each in cluster.get("pods")["items"]]
+        assert [{3}] == [steps(item["spec"]) for item in cluster.get("pods")["items"]]
         while await cluster.look("Controller"):
             pass
 

@@ -108,8 +108,8 @@ async def test_the_operator_hands_no_key_to_another_namespace(
                 assert [] == [each for each in written if "status" not in each], kind
                 assert ("False", "BadInput") == mine.told(kind, "Accepted")[:2], kind
             made = {
-                each["metadata"]["name"]
-                for each in eve.get(f"/api/v1/namespaces/{own}/secrets")["items"]
+                item["metadata"]["name"]
+                for item in eve.get(f"/api/v1/namespaces/{own}/secrets")["items"]
             }
             assert not made
 

@@ -99,17 +99,17 @@ def worker_pod(of: NodeSetObject, key: WorkerKey, _key_step: int) -> Mapping[str
 @asynccontextmanager
 async def registered(client: SlurmClient, names: list[str]) -> AsyncIterator[None]:
     """The nodes as slurmd would register them."""
-    for each in names:
-        node = SlurmNode(each)
+    for name in names:
+        node = SlurmNode(name)
         made = SlurmNodeSpec(
-            name=node, address="127.0.0.1", cpus=2, memory_mib=2000, features=("slurm-bridge", each)
+            name=node, address="127.0.0.1", cpus=2, memory_mib=2000, features=("slurm-bridge", name)
         )
         await nodes.create(client, made)
     try:
         yield
     finally:
-        for each in names:
-            await nodes.delete(client, SlurmNode(each))
+        for name in names:
+            await nodes.delete(client, SlurmNode(name))
 
 
 def workers(kube: Sandbox, namespace: str) -> list[str]:
@@ -259,7 +259,7 @@ async def test_each_kubernetes_node_that_is_selected_has_a_worker_that_waits_for
     control_plane: Sandbox, slurm: Sandbox, namespace: str, nodesets: str
 ) -> None:
     kube, label = control_plane, f"{namespace}.example.test/gpu"
-    machines = [each["metadata"]["name"] for each in kube.admin.get("/api/v1/nodes")["items"]][:2]
+    machines = [item["metadata"]["name"] for item in kube.admin.get("/api/v1/nodes")["items"]][:2]
     made = manifest(
         "NodeSet",
         "gpu",

@@ -28,8 +28,8 @@ def served(control_plane: Sandbox) -> Iterator[Sandbox]:
     """The API server, with the six kinds."""
     admin = control_plane.admin
     names = [each["metadata"]["name"] for each in definitions()]
-    for each in definitions():
-        admin.create(DEFINITIONS, each)
+    for definition in definitions():
+        admin.create(DEFINITIONS, definition)
 
     def are_served() -> bool:
         return all(

@@ -91,11 +91,11 @@ class World:
         (found,) = self._clusters.values()
         self._calls.clear()
         await self._loop.reconcile(found.metadata.uid)
-        return [each for each in self._calls if each.startswith(WRITES) and "status" not in each]
+        return [call for call in self._calls if call.startswith(WRITES) and "status" not in call]
 
     def _fill(self, cache: Cache[Any], listed: str) -> None:
         found = [
-            cache.kind.read(msgspec.json.encode(each)) for each in self.admin.get(listed)["items"]
+            cache.kind.read(msgspec.json.encode(item)) for item in self.admin.get(listed)["items"]
         ]
         for each in found:
             cache.put_listed(each)

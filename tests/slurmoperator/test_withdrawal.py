@@ -32,7 +32,7 @@ async def test_a_controller_that_moves_elsewhere_leaves_its_claim_its_keys_and_w
         writes_ = await cluster.look("Controller")
         # The Service that somebody took away from us is not wanted any more, so it is nobody's business.
         assert ["DELETE statefulsets", "DELETE services", "DELETE configmaps"] == [
-            each for each in writes_ if each.startswith("DELETE")
+            write for write in writes_ if write.startswith("DELETE")
         ]
         gone = f"{apps}/statefulsets/site-controller"
         await until(lambda: not answers(served.admin, gone), DEADLINE_S, sandbox=served)

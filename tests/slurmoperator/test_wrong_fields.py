@@ -76,7 +76,7 @@ def put(body: Manifest, steps: Steps, value: Any) -> Manifest:
 
 def called(steps: Steps) -> str:
     """Return the way to a field as the API server writes it."""
-    return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in steps)[1:]
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)[1:]
 
 
 def test_a_field_is_changed_where_it_stands() -> None:

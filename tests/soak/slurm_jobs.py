@@ -122,7 +122,7 @@ class JobField:
 
     def _objects(self) -> Mapping[str, Mapping[str, Any]]:
         items = self._sandbox.admin.get(self._path)["items"]
-        return {each["metadata"]["name"]: each for each in items}
+        return {item["metadata"]["name"]: item for item in items}
 
     def _is_over(self, life: JobLife, found: Mapping[str, Any] | None) -> bool:
         if not life.is_created:
@@ -196,7 +196,7 @@ class JobField:
             own = jobs.pop(str(status.get("jobId", "")), [])
             others = [state for rows in jobs.values() for state, _ in rows]
             breaches = list(breaches_of(life, status, own, others))
-            told += [f"{life.name} {life.fate.name}: {each}" for each in breaches]
+            told += [f"{life.name} {life.fate.name}: {breach}" for breach in breaches]
         return told
 
     def _accounted(self, name: str) -> list[list[str]]:

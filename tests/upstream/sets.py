@@ -177,7 +177,7 @@ def _stand_in(sandbox: Sandbox) -> None:
         },
     }
     if namespace not in {
-        each["metadata"]["name"] for each in sandbox.admin.get("/api/v1/namespaces")["items"]
+        item["metadata"]["name"] for item in sandbox.admin.get("/api/v1/namespaces")["items"]
     }:
         sandbox.admin.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
@@ -269,7 +269,7 @@ def _bash() -> Iterator[Entry]:
     program = Path("/bin/bash")
     told = subprocess.run(["/usr/bin/ldd", program], check=True, capture_output=True, text=True)
     libraries = [Path(each) for each in re.findall(r"(/\S+) \(0x", told.stdout)]
-    folders = {parent for each in libraries for parent in each.relative_to("/").parents}
+    folders = {parent for library in libraries for parent in library.relative_to("/").parents}
     for folder in sorted(folders - {Path(), Path("bin")}):
         yield Entry(path=str(folder), is_folder=True)
     for each in (program, *libraries):

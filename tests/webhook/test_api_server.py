@@ -182,7 +182,9 @@ def test_who_applies_a_pod_may_change_it_again(cluster: Cluster, stored: str) ->
     again = applied(cluster, stored, {**body, "metadata": {"labels": {"example.test/a": "2"}}})
 
     assert "2" == again["metadata"]["labels"]["example.test/a"]
-    assert "a-tool" in [each["manager"] for each in again["metadata"]["managedFields"]]
+    assert "a-tool" in [
+        managed_field["manager"] for managed_field in again["metadata"]["managedFields"]
+    ]
 
 
 def test_the_first_apply_later_meets_one_manager_of_all_that_was_there(
@@ -206,5 +208,9 @@ def test_the_first_apply_later_meets_one_manager_of_all_that_was_there(
     assert "example.test/a" not in left["metadata"]["labels"]  # its own alone, since it was forced
     assert "1" == left["metadata"]["labels"]["example.test/b"]  # in common with what was there
     assert {names.GATE} == {gate["name"] for gate in left["spec"]["schedulingGates"]}
-    assert "before-first-apply" in {each["manager"] for each in noted["metadata"]["managedFields"]}
-    assert "Update" in {each["operation"] for each in noted["metadata"]["managedFields"]}
+    assert "before-first-apply" in {
+        managed_field["manager"] for managed_field in noted["metadata"]["managedFields"]
+    }
+    assert "Update" in {
+        managed_field["operation"] for managed_field in noted["metadata"]["managedFields"]
+    }

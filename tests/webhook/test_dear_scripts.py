@@ -59,7 +59,7 @@ def message(response: dict[str, Any]) -> str:
 
 
 def directives(*options: str) -> str:
-    return "#!/bin/sh\n" + "".join(f"#SBATCH {each}\n" for each in options) + "true\n"
+    return "#!/bin/sh\n" + "".join(f"#SBATCH {option}\n" for option in options) + "true\n"
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,12 @@ def test_a_flood_of_dear_scripts_lets_pods_pass(serving: Webhook) -> None:
     with ThreadPoolExecutor(96) as crowd:
         answers = [crowd.submit(serving.review, "/validate", dear) for _ in range(300)]
         took = []
-        while not all(each.done() for each in answers):
+        while not all(answer.done() for answer in answers):
             began = time.monotonic()
             assert serving.review("/mutate", recorded("pod"))["allowed"]
             took.append(time.monotonic() - began)
 
-    busy = [each.result() for each in answers if not each.result()["allowed"]]
+    busy = [answer.result() for answer in answers if not answer.result()["allowed"]]
     assert len(took) > 10
     assert max(took) < API_TIMEOUT_S
     assert all("create it again in some seconds" in message(each) for each in busy)

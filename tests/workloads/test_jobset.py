@@ -129,7 +129,7 @@ def test_jobs_that_want_a_rack_each_for_themselves_run_to_their_end(kinds: Kinds
 
     assert ["racks-work-0", "racks-work-1"] == [gang.name for gang in gangs]
     racks = [kinds.racks(gang) for gang in gangs]
-    assert [1, 1] == [len(each) for each in racks]
+    assert [1, 1] == [len(rack) for rack in racks]
     assert racks[0] != racks[1]
     kinds.await_condition(JOBSETS, "racks", "Completed")
     for key in keys:

@@ -103,12 +103,14 @@ def decide(known: Bound) -> BindingDecision:
 
 def _without_devices(known: Bound, node: KubeNode) -> Say | Await | None:
     """Return what to do while a claim of the pod lacks its devices there; None if each has them."""
-    for each in known.pod.resource_claims:
+    for resource_claim in known.pod.resource_claims:
         if known.claims is None:
             return Say("its resource claims are not looked at: set controllers.device_profiles")
-        claim = known.claims.get(each.claim)
+        claim = known.claims.get(resource_claim.claim)
         if claim is None:
-            return Await(f"resource claim {each.claim or each.entry} is not known")
+            return Await(
+                f"resource claim {resource_claim.claim or resource_claim.entry} is not known"
+            )
         if not claim.is_given_to(known.pod.uid, node):
             return Say(f"resource claim {claim.name} has no devices on {node} for this pod alone")
     return None

@@ -142,7 +142,7 @@ def met(found: Sequence[Asker], ways: Ways, templates: Mapping[str, str]) -> Ite
     for asker in found:
         wants = asker.wants(ways)
         has = (templates.get(name, "") for name in asker.claims if name.startswith(_OURS))
-        if [by_class.template(each.device_class, each.count) for each in wants] == [*has]:
+        if [by_class.template(want.device_class, want.count) for want in wants] == [*has]:
             for wanted in wants:
                 yield from asker.without(wanted)
 
@@ -195,7 +195,7 @@ def _unusable(asker: Asker, wanted: ClassRequest) -> str:
 def _names(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[str]:
     """Yield a name for each new claim that none of the pod's claims has."""
     free = (name for number in count() if (name := f"{_OURS}{number}") not in claims)
-    wanted = (each for asker in found for each in asker.wants(ways))
+    wanted = (want for asker in found for want in asker.wants(ways))
     return (name for _, name in zip(wanted, free, strict=False))
 
 

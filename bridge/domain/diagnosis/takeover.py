@@ -138,7 +138,7 @@ def unmarked_nodes(
         for node in slurm_nodes
         if node.name in wanted
         and node.is_external
-        and not any(each.startswith(f"{names.CLUSTER_FEATURE}=") for each in node.features)
+        and not any(feature.startswith(f"{names.CLUSTER_FEATURE}=") for feature in node.features)
     ]
 
 

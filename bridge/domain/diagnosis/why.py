@@ -258,14 +258,14 @@ def _kubernetes(pod: Pod) -> Sequence[tuple[str, str]]:
 
 def _claims(situation: Situation) -> Iterator[tuple[str, str]]:
     """Say which devices each resource claim of the pod has."""
-    for each in situation.pod.resource_claims:
-        if not each.claim:
-            text = f"not made from template {each.template} yet"
-        elif each.claim not in situation.claims:
-            text = f"claim {each.claim}, which could not be read"
+    for resource_claim in situation.pod.resource_claims:
+        if not resource_claim.claim:
+            text = f"not made from template {resource_claim.template} yet"
+        elif resource_claim.claim not in situation.claims:
+            text = f"claim {resource_claim.claim}, which could not be read"
         else:
-            text = f"claim {each.claim}{_given(situation.claims[each.claim])}"
-        yield f"claim {each.entry}", text
+            text = f"claim {resource_claim.claim}{_given(situation.claims[resource_claim.claim])}"
+        yield f"claim {resource_claim.entry}", text
 
 
 def _given(claim: ResourceClaim | None) -> str:
@@ -273,8 +273,8 @@ def _given(claim: ResourceClaim | None) -> str:
         return ", which does not exist"
     if not claim.devices:
         return ", without devices: it gets those that Slurm gives the pod's job"
-    found = ", ".join(each.device for each in claim.devices)
-    drivers = ", ".join(sorted({each.driver for each in claim.devices}))
+    found = ", ".join(device.device for device in claim.devices)
+    drivers = ", ".join(sorted({device.driver for device in claim.devices}))
     return f": {found} of {drivers}" + (f" on {claim.node}" if claim.node else "")
 
 

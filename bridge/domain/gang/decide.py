@@ -80,7 +80,7 @@ class Plan:
     @property
     def looks(self) -> tuple[Look, ...]:
         """Those whose facts `decide` needs."""
-        return tuple(each for each in self.members if isinstance(each, Look))
+        return tuple(member for member in self.members if isinstance(member, Look))
 
     @property
     def forfeits(self) -> tuple[Pod, ...]:

@@ -152,10 +152,14 @@ def _end(those: Sequence[Member]) -> Decision:
     succeeded and still exists: a launcher's success ends its workers.
     """
     decisions = [member.decision for member in those if member.decision is not None]
-    if before := [each for each in decisions if not has(each, Complete) and not has(each, Cancel)]:
+    if before := [
+        decision
+        for decision in decisions
+        if not has(decision, Complete) and not has(decision, Cancel)
+    ]:
         return before[0]  # its time limit is put right first
-    completes = [a for each in decisions for a in each.actions if isinstance(a, Complete)]
-    cancels = [each for each in decisions if has(each, Cancel)]
+    completes = [a for decision in decisions for a in decision.actions if isinstance(a, Complete)]
+    cancels = [decision for decision in decisions if has(decision, Cancel)]
     how = outcome.worst(complete.outcome for complete in completes)
     stands = any(
         has(member.decision, Complete) and not member.pod.is_deleting

@@ -38,7 +38,7 @@ class Pins:
 
         is_of_devices: the pod's claims did not get their devices; the API server refused nothing.
         """
-        assign = next((each for each in decision.actions if isinstance(each, Assign)), None)
+        assign = next((action for action in decision.actions if isinstance(action, Assign)), None)
         if assign is None:
             return
         text = shortened(text, _LONGEST_BYTES)

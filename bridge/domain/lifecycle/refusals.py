@@ -117,6 +117,6 @@ class SharedRefusals:
 
 def _likeness(spec: PlaceholderSpec) -> Hashable:
     return (
-        tuple(getattr(spec, each.name) for each in fields(spec) if each.name not in _OWN),
+        tuple(getattr(spec, field.name) for field in fields(spec) if field.name not in _OWN),
         tuple(map(_likeness, spec.also)),
     )

@@ -97,12 +97,12 @@ def total(demands: Iterable[Demand]) -> Demand:
     """Add up several pods' demand; `cpus` and `memory_mib` round the sum, not the parts."""
     milli_cpu = memory_bytes = ephemeral_storage_bytes = pods = 0
     extended: Counter[str] = Counter()
-    for each in demands:
-        milli_cpu += each.milli_cpu
-        memory_bytes += each.memory_bytes
-        ephemeral_storage_bytes += each.ephemeral_storage_bytes
-        pods += each.pods
-        extended.update(each.extended)
+    for demand in demands:
+        milli_cpu += demand.milli_cpu
+        memory_bytes += demand.memory_bytes
+        ephemeral_storage_bytes += demand.ephemeral_storage_bytes
+        pods += demand.pods
+        extended.update(demand.extended)
     return _demand(
         milli_cpu=milli_cpu,
         memory_bytes=memory_bytes,

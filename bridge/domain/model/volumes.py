@@ -75,7 +75,7 @@ def in_common(claims: Sequence[Claims]) -> tuple[Reach, ...]:
 
     Slurm has no way to express that each member has nodes of its own.
     """
-    first, *others = (reaches(each) for each in claims)
+    first, *others = (reaches(claim) for claim in claims)
     return tuple(reach for reach in first if all(reach in other for other in others))
 
 

@@ -88,7 +88,7 @@ def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refus
     if gathered.unclaimable:
         return Refused(bounded(gathered.unclaimable))
     claims = [gathered.claims.get(member.uid, ()) for member in gathered.members]
-    if unusable := bounded(fault for each in claims for fault in volumes.faults(each)):
+    if unusable := bounded(fault for claim in claims for fault in volumes.faults(claim)):
         return Refused(unusable)
     texts = _said(gathered, defaults)
     if isinstance(texts, Refused):

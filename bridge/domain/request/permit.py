@@ -80,7 +80,7 @@ def decide(
     asked = ask.overrides
     faults: list[Fault] = []
     known = {"namespace": namespace, "user": requester.user}
-    reserved = _ROOT | {each.lower() for each in operators}
+    reserved = _ROOT | {operator.lower() for operator in operators}
     user = _named(
         rule, "user", known, faults, template=rule.user, table=rule.user_table, reserved=reserved
     )

@@ -18,9 +18,10 @@ def selects(pod: Pod, kube_node: KubeNodeFacts) -> bool:
 def may_tolerate(tolerations: Iterable[Toleration]) -> bool:
     """Check whether any of them might tolerate a taint that keeps pods off for good, and is not ours."""
     return any(
-        not each.key.startswith(TRANSIENT_TAINTS) and each.key != names.MANAGED_NODE_TAINT
-        for each in tolerations
-        if each.effect in ("", *HARD_EFFECTS)
+        not toleration.key.startswith(TRANSIENT_TAINTS)
+        and toleration.key != names.MANAGED_NODE_TAINT
+        for toleration in tolerations
+        if toleration.effect in ("", *HARD_EFFECTS)
     )
 
 

@@ -133,7 +133,12 @@ def _unpinned(pod: Pod) -> tuple[NodeTerm, ...]:
     """Return the user's own node terms: the pin narrows each of them, or is the only one."""
     pin = Requirement(key="metadata.name", operator="In", values=(str(pod.assigned_node),))
     terms = (
-        replace(term, match_fields=tuple(each for each in term.match_fields if each != pin))
+        replace(
+            term,
+            match_fields=tuple(
+                match_field for match_field in term.match_fields if match_field != pin
+            ),
+        )
         for term in pod.node_terms
     )
     return tuple(term for term in terms if term != NodeTerm())

@@ -22,12 +22,12 @@ async def of_pod(client: KubeClient, pod: Pod) -> Mapping[str, ResourceClaim | N
     """Return a pod's claims by name, None for those that do not exist; others could not be read."""
     claims = ResourceClaims(client)
     found: dict[str, ResourceClaim | None] = {}
-    for each in pod.resource_claims[:MOST_CLAIMS]:
+    for resource_claim in pod.resource_claims[:MOST_CLAIMS]:
         try:
-            if each.claim:
-                found[each.claim] = await claims.get(pod.namespace, each.claim)
+            if resource_claim.claim:
+                found[resource_claim.claim] = await claims.get(pod.namespace, resource_claim.claim)
         except NotFound:
-            found[each.claim] = None
+            found[resource_claim.claim] = None
         except KubeError:
             continue  # the pod is what was asked for
     return found

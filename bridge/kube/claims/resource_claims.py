@@ -139,7 +139,9 @@ def device_class(body: Json) -> DeviceClass:
     """Decode a DeviceClass."""
     wired = resource.decoded(_classes, "DeviceClass", body)
     # A selector without CEL is of a kind we do not know; no profile is written "".
-    expressions = (each.cel.expression if each.cel else "" for each in wired.spec.selectors)
+    expressions = (
+        selector.cel.expression if selector.cel else "" for selector in wired.spec.selectors
+    )
     return DeviceClass(
         name=wired.metadata.name,
         resource_version=wired.metadata.resource_version,
@@ -172,9 +174,9 @@ def _status(wired: _Taken) -> ResourceClaim:
         resource_version=meta.resource_version,
         is_allocated=allocation is not None,
         devices=tuple(
-            DeviceId(each.driver, each.pool, each.device)
-            for each in results
-            if not each.admin_access
+            DeviceId(result.driver, result.pool, result.device)
+            for result in results
+            if not result.admin_access
         ),
         node=_node(allocation.node_selector if allocation else None),
         reserved_for=tuple(each.uid for each in wired.status.reserved_for),
@@ -184,7 +186,11 @@ def _status(wired: _Taken) -> ResourceClaim:
 
 def _made_for(meta: meta.Metadata) -> tuple[str, str]:
     entry = meta.annotations.get(_MADE_FOR_ENTRY, "")
-    owners = [each.uid for each in meta.owner_references if each.controller and each.kind == "Pod"]
+    owners = [
+        owner_reference.uid
+        for owner_reference in meta.owner_references
+        if owner_reference.controller and owner_reference.kind == "Pod"
+    ]
     return (owners[0], entry) if owners and entry else ("", "")
 
 

@@ -66,7 +66,7 @@ def resource_slice(body: Json) -> ResourceSlice:
         generation=spec.pool.generation,
         of=spec.pool.resource_slice_count,
         devices=tuple(
-            _device(each, spec) for each in spec.devices[:_MOST_DEVICES] if each.is_whole
+            _device(device, spec) for device in spec.devices[:_MOST_DEVICES] if device.is_whole
         ),
     )
 
@@ -95,4 +95,4 @@ def _value(attribute: _Attribute) -> str | int | bool | None:
         attribute.number,
         attribute.truth,
     )
-    return next((each for each in values if each is not None), attribute.version)
+    return next((value for value in values if value is not None), attribute.version)

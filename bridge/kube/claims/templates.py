@@ -62,10 +62,10 @@ def _path(namespace: str) -> str:
 def _body(name: str, spec: ClaimSpec) -> dict[str, object]:
     requests = [
         {
-            "name": each.name,
-            "exactly": {"deviceClassName": each.device_class, "count": each.count},
+            "name": request.name,
+            "exactly": {"deviceClassName": request.device_class, "count": request.count},
         }
-        for each in spec.requests
+        for request in spec.requests
     ]
     return {
         "apiVersion": API,

@@ -21,7 +21,7 @@ async def launch(client: SlurmClient, job_id: JobId) -> Launch | None:
         found = await records.read(client, job_id)
     except NotFound:
         return None
-    own, *others = (each.value for each in records.components(job_id, found))
+    own, *others = (component.value for component in records.components(job_id, found))
     try:
         nodes = [SlurmNode(name) for part in (own, *others) for name in hostlist.expand(part.nodes)]
         phase = decode.phase_of(frozenset(own.job_state))

@@ -59,7 +59,7 @@ async def recorded(
         "accounting.job", "slurmdb_get_job", {"job_id": job_id}, answer=wire.BatchAccountedJobs
     )
     # A record has no mark until its job has ended.
-    own = (each for each in answer.jobs or () if not each.time.end or _mark(each) == mark)
+    own = (job for job in answer.jobs or () if not job.time.end or _mark(job) == mark)
     same = (each for each in own if sluid is None or each.sluid in ("", sluid))
     return _found(answer, same, mark)
 
@@ -88,7 +88,7 @@ async def search(
     answer = await client.call(
         "accounting.jobs", "slurmdb_get_jobs", query=query, answer=wire.BatchAccountedJobs
     )
-    return _found(answer, (each for each in answer.jobs or () if _mark(each) == mark), mark)
+    return _found(answer, (job for job in answer.jobs or () if _mark(job) == mark), mark)
 
 
 def _found(

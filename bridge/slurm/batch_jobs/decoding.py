@@ -89,13 +89,13 @@ def accounted(records: Sequence[wire.BatchAccounted], mark: BatchMark) -> BatchJ
     Raises:
         ValueError: a record has no known base state.
     """
-    in_order = sorted(records, key=lambda each: (each.time.submission, each.time.start))
+    in_order = sorted(records, key=lambda record: (record.time.submission, record.time.start))
     records = list({each.job_id: each for each in in_order}.values())
-    first = min(records, key=lambda each: each.job_id)
-    ends = [decode.end_of(frozenset(each.state.current)) for each in records]
-    if not all(ends) or not all(each.time.end for each in records):
+    first = min(records, key=lambda record: record.job_id)
+    ends = [decode.end_of(frozenset(record.state.current)) for record in records]
+    if not all(ends) or not all(record.time.end for record in records):
         return None
-    codes = [_code(each.exit_code) for each in records]
+    codes = [_code(record.exit_code) for record in records]
     return BatchJob(
         id=JobId(first.array.job_id or first.job_id),
         sluid=Sluid(first.sluid) if first.sluid else None,
@@ -105,8 +105,8 @@ def accounted(records: Sequence[wire.BatchAccounted], mark: BatchMark) -> BatchJ
         end=_worst([end for end in ends if end]),
         exit_code=max(code for code, _ in codes),
         signal=max(signal for _, signal in codes),
-        step_exit_code=max(_code(each.derived_exit_code)[0] for each in records),
-        restarts=max(each.restart_cnt for each in records),
+        step_exit_code=max(_code(record.derived_exit_code)[0] for record in records),
+        restarts=max(record.restart_cnt for record in records),
         user=first.user,
         account=first.account,
         partition=first.partition,
@@ -117,7 +117,7 @@ def accounted(records: Sequence[wire.BatchAccounted], mark: BatchMark) -> BatchJ
         stderr=first.stderr_expanded,
         submitted_at=decode.moment(_number(first.time.submission)),
         started_at=decode.moment(_number(first.time.start)),
-        ended_at=decode.moment(_number(max(each.time.end for each in records))),
+        ended_at=decode.moment(_number(max(record.time.end for record in records))),
         array=_accounted_tasks(records, ends) if first.array.job_id else None,
     )
 

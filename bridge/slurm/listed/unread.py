@@ -92,7 +92,7 @@ def may_hide_a_task(unread: Iterable[UnreadJob]) -> bool:
 
 def is_of_array(states: frozenset[str]) -> bool:
     """Check whether a list names tasks; components of a heterogeneous job are beside its leader."""
-    return bool(states) and all(":" in each for each in states)
+    return bool(states) and all(":" in state for state in states)
 
 
 def portion(

@@ -190,7 +190,7 @@ class Transport:
                 failures.append(error)
         if len(failures) == 1:
             raise failures[0]
-        raise Unavailable(request.operation, "; ".join(each.words for each in failures))
+        raise Unavailable(request.operation, "; ".join(failure.words for failure in failures))
 
 
 def _headers(request: Request, token: str) -> dict[str, str]:

@@ -93,9 +93,9 @@ class ResultCollectors:
         bind_contextvars(slurm_job=job.full_name)
         facts = self._facts(job)
         step = collecting.decide(facts)
-        for each in self._watch.collectors(key):
-            if each.collector in step.remove and each.metadata.deletion_timestamp is None:
-                await self._remove(each)
+        for collector in self._watch.collectors(key):
+            if collector.collector in step.remove and collector.metadata.deletion_timestamp is None:
+                await self._remove(collector)
         self._told.add(key)
         if step.make:
             return await self._make(key, job, facts, step.make)
@@ -105,7 +105,7 @@ class ResultCollectors:
         key = WorkloadKey(job.metadata.uid)
         return CollectFacts(
             job=job,
-            collectors=[each.collector for each in self._watch.collectors(key)],
+            collectors=[collector.collector for collector in self._watch.collectors(key)],
             now=self._batch_jobs.now(),
             trouble=self._troubles.get(key, ""),
         )

@@ -122,7 +122,9 @@ class CompanionPod(ObjectStruct, frozen=True):
         """What became of it, or what it waits for: its own words, else the kubelet's, else the scheduler's."""
         status = self.status
         state = next(iter(status.container_statuses), _ContainerStatus()).state
-        unmet = (each.message for each in status.conditions if each.status == "False")
+        unmet = (
+            condition.message for condition in status.conditions if condition.status == "False"
+        )
         found = (
             state.terminated.message if state.terminated else "",
             status.message or status.reason,

@@ -86,10 +86,12 @@ class Aftercare:
             parts.append(await self._delete_volumes(situation, planned))
             parts.append(await self._forget_nodes(situation.node_set))
         return CaredFor(
-            failures=tuple(each for part in parts for each in part.failures),
-            notes=tuple(each for part in parts for each in part.notes),
-            deleted_claims=tuple(each for part in parts for each in part.deleted_claims),
-            looks=tuple(each for part in parts for each in part.looks),
+            failures=tuple(failure for part in parts for failure in part.failures),
+            notes=tuple(note for part in parts for note in part.notes),
+            deleted_claims=tuple(
+                deleted_claim for part in parts for deleted_claim in part.deleted_claims
+            ),
+            looks=tuple(look for part in parts for look in part.looks),
             reservation=window.reservation,
             is_reservation_known=window.is_reservation_known,
         )

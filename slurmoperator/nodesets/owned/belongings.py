@@ -50,7 +50,7 @@ class NodeSetBelongings:
             KubeError: they were not read.
         """
         meta = node_set.metadata
-        bodies = [each.body for each in node_set_bodies(node_set)]
+        bodies = [node_set_body.body for node_set_body in node_set_bodies(node_set)]
         possessor = Possessor(
             uid=meta.uid,
             manager=MANAGER,

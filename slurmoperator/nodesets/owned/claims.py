@@ -134,7 +134,9 @@ class WorkerClaims:
             if found.metadata.deletion_timestamp is not None:
                 text = f"{what} is being deleted; its worker waits for its end"
                 raise errors.Conflict("POST", path, message=text) from conflict
-            if owner := next((each for each in found.metadata.owner_references), None):
+            if owner := next(
+                (owner_reference for owner_reference in found.metadata.owner_references), None
+            ):
                 text = f"{what} belongs to {owner.kind} {owner.name}: delete it, or give the NodeSet another name"
                 raise errors.Rejected("POST", path, message=text) from conflict
             if found.is_ours and found.instance != meta.name:

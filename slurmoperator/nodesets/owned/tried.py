@@ -101,10 +101,10 @@ def in_force(node_set: NodeSetObject, tried: TriedConf | None) -> ConfInForce:
 
 def _told(node_set: NodeSetObject) -> ObjectCondition | None:
     """Return what it was told of this very `extraConf`, if that was anything."""
-    for each in node_set.status.conditions:
-        if each.type == "Configured" and each.status != "True":
-            is_same = each.observed_generation == node_set.metadata.generation
-            return each if is_same else None
+    for condition in node_set.status.conditions:
+        if condition.type == "Configured" and condition.status != "True":
+            is_same = condition.observed_generation == node_set.metadata.generation
+            return condition if is_same else None
     return None
 
 

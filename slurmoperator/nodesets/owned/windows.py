@@ -67,7 +67,9 @@ class UpdateWindows:
             SlurmError: nobody knows how it stands.
         """
         uid, name = node_set.metadata.uid, names.reservation(node_set.metadata.name)
-        may_be_there = any(each.type == names.RESERVED for each in node_set.status.conditions)
+        may_be_there = any(
+            condition.type == names.RESERVED for condition in node_set.status.conditions
+        )
         if not waiting and not may_be_there:
             return KeptWindow()
         times = _times(node_set)
@@ -99,7 +101,7 @@ class UpdateWindows:
         Raises:
             SlurmError: it was not deleted, or nobody knows.
         """
-        if any(each.type == names.RESERVED for each in node_set.status.conditions):
+        if any(condition.type == names.RESERVED for condition in node_set.status.conditions):
             await nodes.unreserve(slurm, names.reservation(node_set.metadata.name))
 
     async def _step(
@@ -137,7 +139,7 @@ def _times(node_set: NodeSetObject) -> UpdateTimes | None:
     return UpdateTimes(
         start=numbers.moment(window.start_time).replace(microsecond=0),
         duration=timedelta(seconds=length_s),
-        flags=frozenset(each.upper() for each in window.flags or ()),
+        flags=frozenset(flag.upper() for flag in window.flags or ()),
     )
 
 

@@ -33,7 +33,7 @@ def service_monitor(
         "selector": {"matchLabels": owner.selecting},
         "namespaceSelector": {"matchNames": [owner.metadata.namespace]},
         "endpoints": [
-            _endpoint(owner, service, monitor, each) for each in monitor.endpoints or _PAGES
+            _endpoint(owner, service, monitor, endpoint) for endpoint in monitor.endpoints or _PAGES
         ],
     }
     added = AddedMetadata(annotations=monitor.annotations, labels=monitor.labels)

@@ -94,7 +94,7 @@ def network_policy(
 
 def _rule(taken: TakenConnections, site: NetworkSite) -> Iterator[dict[str, Any]]:
     peers = [peer for each in taken.by for peer in _peers(each, site)]
-    ports = [{"port": each, "protocol": "TCP"} for each in taken.ports]
+    ports = [{"port": port, "protocol": "TCP"} for port in taken.ports]
     whom = {} if ANYBODY in taken.by else {"from": peers}
     where = {"ports": ports} if ports else {}
     if peers or not whom:  # an empty list would stand for anybody

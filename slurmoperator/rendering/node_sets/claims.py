@@ -42,8 +42,8 @@ def claim_name(template: str, node_set: str, key: WorkerKey) -> str:
 
 def claim_number(node_set: NodeSetObject, claim: str) -> int | None:
     """Return of which worker's number a claim is; None if it is none of this NodeSet's with a number."""
-    for each in node_set.spec.volume_claim_templates or ():
-        text = claim.removeprefix(_prefix(_name(each), node_set.metadata.name))
+    for volume_claim_template in node_set.spec.volume_claim_templates or ():
+        text = claim.removeprefix(_prefix(_name(volume_claim_template), node_set.metadata.name))
         number = numbers.whole(text) if text != claim else None
         if number is not None and str(number) == text:
             return number
@@ -52,15 +52,23 @@ def claim_number(node_set: NodeSetObject, claim: str) -> int | None:
 
 def claim_bodies(node_set: NodeSetObject, key: WorkerKey) -> tuple[dict[str, Any], ...]:
     """Return the claims of one worker. They have no owner: what becomes of them is decided when the NodeSet goes."""
-    return tuple(_body(node_set, each, key) for each in node_set.spec.volume_claim_templates or ())
+    return tuple(
+        _body(node_set, volume_claim_template, key)
+        for volume_claim_template in node_set.spec.volume_claim_templates or ()
+    )
 
 
 def with_claims(
     node_set: NodeSetObject, key: WorkerKey, specification: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a pod's specification with the worker's claims, instead of other volumes of their names."""
-    names = [_name(each) for each in node_set.spec.volume_claim_templates or ()]
-    others = [each for each in specification.get("volumes") or () if each.get("name") not in names]
+    names = [
+        _name(volume_claim_template)
+        for volume_claim_template in node_set.spec.volume_claim_templates or ()
+    ]
+    others = [
+        volume for volume in specification.get("volumes") or () if volume.get("name") not in names
+    ]
     claimed = [
         {
             "name": name,

@@ -199,7 +199,9 @@ def returning(body: Mapping[str, Any], kube_node: str) -> dict[str, Any]:
     required = of_nodes.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     only = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
     theirs: Sequence[Mapping[str, Any]] = required.get("nodeSelectorTerms") or ({},)
-    terms = [{**each, "matchFields": [*(each.get("matchFields") or ()), only]} for each in theirs]
+    terms = [
+        {**their, "matchFields": [*(their.get("matchFields") or ()), only]} for their in theirs
+    ]
     held = {
         **of_nodes,
         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
@@ -235,7 +237,9 @@ def _specification(
         "containers": [_slurmd(node_set, key, controller, image)],
         **({"dnsPolicy": _HOST_DNS} if is_on_host_network(node_set) else {}),
         "volumes": volumes,
-        "tolerations": [dict(each) for each in worker_tolerations(node_set)],
+        "tolerations": [
+            dict(worker_toleration) for worker_toleration in worker_tolerations(node_set)
+        ],
         **({} if spec.oversubscribe_node else {"affinity": _one_per_node()}),
     }
 
@@ -253,7 +257,7 @@ def _slurmd(
     mounts = [dict(pods.ETC_MOUNT), dict(pods.LOG_MOUNT), dict(pods.MARK_MOUNT)]
     if node_set.spec.ssh and node_set.spec.ssh.enabled:
         ports.append({"name": "ssh", "containerPort": ssh.SSH_PORT, "protocol": "TCP"})
-        mounts += [dict(each) for each in ssh.mounts(of_login=False)]
+        mounts += [dict(mount) for mount in ssh.mounts(of_login=False)]
     lost = f"metadata.annotations['{LOST_JOBS_ANNOTATION}']"
     ours = {
         "image": image,

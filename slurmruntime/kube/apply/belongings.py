@@ -50,7 +50,7 @@ async def judge(
     Raises:
         KubeError: one of them was not read.
     """
-    return tuple([await _judge_one(client, each, of) for each in bodies])
+    return tuple([await _judge_one(client, body, of) for body in bodies])
 
 
 async def _judge_one(client: KubeClient, body: Mapping[str, Any], of: Possessor) -> JudgedBody:

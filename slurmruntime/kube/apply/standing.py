@@ -112,7 +112,15 @@ def judge(
         return StandingVerdict(standing=Standing.NOT_OURS, reason=text)
     held = held_by(found, manager)
     if held is None and not takes_over:
-        others = ", ".join(sorted({each.manager for each in found.managed_fields if each.manager}))
+        others = ", ".join(
+            sorted(
+                {
+                    managed_field.manager
+                    for managed_field in found.managed_fields
+                    if managed_field.manager
+                }
+            )
+        )
         text = f"{what} is there, and we did not make it (its fields are those of {others or 'nobody'})"
         return StandingVerdict(standing=Standing.NOT_OURS, reason=text)
     if found.deletion_timestamp is not None:
@@ -139,16 +147,24 @@ def is_ours(found: FoundMetadata, *, owner_uid: str, manager: str) -> bool:
 
 
 def _controller(found: FoundMetadata) -> OwnerOfObject | None:
-    return next((each for each in found.owner_references if each.controller), None)
+    return next(
+        (
+            owner_reference
+            for owner_reference in found.owner_references
+            if owner_reference.controller
+        ),
+        None,
+    )
 
 
 def held_by(found: FoundMetadata, manager: str) -> Mapping[str, Any] | None:
     """Return the fields that a manager has applied; None if it has applied nothing."""
     return next(
         (
-            each.fields_v1
-            for each in found.managed_fields
-            if (each.manager, each.operation, each.subresource) == (manager, "Apply", "")
+            managed_field.fields_v1
+            for managed_field in found.managed_fields
+            if (managed_field.manager, managed_field.operation, managed_field.subresource)
+            == (manager, "Apply", "")
         ),
         None,
     )

@@ -86,11 +86,11 @@ def applied(spec: dict[str, Any], *containers: Asks) -> dict[str, Any]:
         resources = container["resources"]
         resources["requests"] |= asked.requests
         resources["limits"] |= asked.limits
-        used = [each["name"] for each in resources.get("claims", ())]
+        used = [claim["name"] for claim in resources.get("claims", ())]
         found.append((Resources(resources["requests"], resources["limits"]), used))
     templates = {
-        each["name"]: each.get("resourceClaimTemplateName", "")
-        for each in given.get("resourceClaims", ())
+        resource_claim["name"]: resource_claim.get("resourceClaimTemplateName", "")
+        for resource_claim in given.get("resourceClaims", ())
     }
     operations = tuple(admission.met(admission.askers(containers=found), WAYS, templates))
     stored: dict[str, Any] = patches.patched({"spec": given}, operations)["spec"]
@@ -126,7 +126,7 @@ def test_each_containers_request_becomes_a_claim_of_its_own() -> None:
         {"name": "slurm-bridge-2", "resourceClaimTemplateName": "slurm-bridge-1-of-nic"},
     ]
     memory = {"memory": "1Gi"}
-    assert [each["resources"] for each in spec["containers"]] == [
+    assert [container["resources"] for container in spec["containers"]] == [
         {"requests": memory, "limits": memory, "claims": [{"name": "slurm-bridge-0"}]},
         {"requests": memory, "limits": memory},
         {
@@ -142,7 +142,7 @@ def test_claims_that_are_there_stay() -> None:
     spec = patched(asks(gpu="1", has_claims=True), asks(gpu="1"), claims=theirs)
 
     ours = ["slurm-bridge-1", "slurm-bridge-2"]
-    assert [*theirs, *ours] == [each["name"] for each in spec["resourceClaims"]]
+    assert [*theirs, *ours] == [resource_claim["name"] for resource_claim in spec["resourceClaims"]]
     first, second = spec["containers"]
     assert [{"name": "theirs"}, {"name": "slurm-bridge-1"}] == first["resources"]["claims"]
     assert [{"name": "slurm-bridge-2"}] == second["resources"]["claims"]
@@ -152,7 +152,9 @@ def test_a_resource_name_that_stands_for_a_class_is_one_way_to_ask() -> None:
     amounts = {"memory": "1Gi", GPU: "1", "example.com/nic": "2", "example.com/foo": "1"}
     spec = patched((Resources(amounts, dict(amounts)), ()))
 
-    templates = [each["resourceClaimTemplateName"] for each in spec["resourceClaims"]]
+    templates = [
+        resource_claim["resourceClaimTemplateName"] for resource_claim in spec["resourceClaims"]
+    ]
     assert ["slurm-bridge-1-of-gpu.example.com", "slurm-bridge-2-of-nic"] == templates
     (container,) = spec["containers"]
     assert {"memory": "1Gi", "example.com/foo": "1"} == container["resources"]["limits"]
@@ -180,13 +182,15 @@ def test_as_many_devices_are_claimed_as_were_asked_for(
     spec = patched(*asked, claims=claims)
     assert spec == applied(spec, *asked)
 
-    entries = {each["name"]: each for each in spec.get("resourceClaims", ())}
+    entries = {
+        resource_claim["name"]: resource_claim for resource_claim in spec.get("resourceClaims", ())
+    }
     assert len(entries) == len(spec.get("resourceClaims", ()))
     for (amounts, _), container in zip(found, spec["containers"], strict=True):
         claimed = {}
-        for each in container["resources"].get("claims", ()):
-            if each["name"] != "theirs":
-                told = by_class.spec(entries[each["name"]]["resourceClaimTemplateName"])
+        for claim in container["resources"].get("claims", ()):
+            if claim["name"] != "theirs":
+                told = by_class.spec(entries[claim["name"]]["resourceClaimTemplateName"])
                 assert told is not None
                 (request,) = told.requests
                 claimed[PREFIX + request.device_class] = request.count
@@ -293,7 +297,7 @@ def test_more_claims_than_slurm_is_asked_for_are_refused_at_the_door(written: in
     )
 
     faults = review.admit(pod, TAKES_CLAIMS, POLICY).faults
-    told = [each for each in faults if each.path == "spec.resourceClaims"]
+    told = [fault for fault in faults if fault.path == "spec.resourceClaims"]
     assert (written == MOST_CLAIMS) == bool(told)
     assert all("expected at most 32 claims" in each.message for each in told)
 

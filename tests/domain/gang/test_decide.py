@@ -67,7 +67,9 @@ def test_a_surplus_member_waits_where_the_settings_say_so() -> None:
     found = with_newcomers(D, policy=Deadlines(when_full=WhenFull.WAIT))
     ((pod, decision),) = found.rest
     assert (D, ()) == (pod, found.apart)
-    assert ["GangFull"] == [each.reason for each in decision.actions if isinstance(each, Tell)]
+    assert ["GangFull"] == [
+        action.reason for action in decision.actions if isinstance(action, Tell)
+    ]
 
 
 def test_nobody_is_set_apart_while_a_slot_is_about_to_be_free() -> None:

@@ -150,7 +150,7 @@ class TestSubmitting:
     def test_submits_no_more_for_an_hour_after_six_misfits_and_says_so(self) -> None:
         ends = [build.ended(number=number, cause=OwnCause.MISFIT) for number in range(4711, 4717)]
         long_ago = NOW - timedelta(minutes=10)
-        ends = [replace(each, started_at=long_ago) for each in ends]
+        ends = [replace(end, started_at=long_ago) for end in ends]
 
         assert (Submit(),) == actions(build.facts(build.gated(), *ends[:5]))
         facts = build.facts(build.gated(), *ends)

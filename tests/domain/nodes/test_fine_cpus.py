@@ -84,10 +84,10 @@ def test_what_fits_in_slurm_fits_on_the_node(
     pods: list[int], daemons: list[int], milli_per_cpu: int
 ) -> None:
     """The first promise: Slurm counts no pod for less, and the node for no more, than Kubernetes does."""
-    beside = demand.total(placing.demands(f"{each}m") for each in daemons)
+    beside = demand.total(placing.demands(f"{daemon}m") for daemon in daemons)
     publishing = replace(PUBLISHING, milli_per_cpu=milli_per_cpu)
     offered = spec.spec(NODE, beside, publishing).cpus
-    taken = [cpus(f"{each}m", milli_per_cpu) for each in pods]
+    taken = [cpus(f"{pod}m", milli_per_cpu) for pod in pods]
     while sum(taken) > offered:
         taken.pop()
 

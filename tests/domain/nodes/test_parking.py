@@ -51,7 +51,7 @@ class TestPodsWithoutPlaceholders:
 
         actions = decided(build.kube_node(**TAINTED), slurm_node, hold=Hold.MISSING)
 
-        assert [SetFeatures, RenewPartitions, SetFeatures] == [type(each) for each in actions]
+        assert [SetFeatures, RenewPartitions, SetFeatures] == [type(action) for action in actions]
 
     def test_a_parked_node_that_nobody_wants_goes(self) -> None:
         slurm_node = build.slurm_node(features=(MARK, names.PARKED_FEATURE))

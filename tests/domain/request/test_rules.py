@@ -75,7 +75,7 @@ def test_who_a_rule_is_for(fields: dict[str, Any], requester: Requester, *, expe
 
 
 def names(policy: Policy, requester: Requester, namespace: str = "lab") -> list[str]:
-    return [each.name for each in policy.candidates(requester, namespace)]
+    return [candidate.name for candidate in policy.candidates(requester, namespace)]
 
 
 def test_the_first_rule_that_matches_holds() -> None:

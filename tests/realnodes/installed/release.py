@@ -102,7 +102,7 @@ class Installed:
 
     def _unready(self) -> list[str]:
         path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments"
-        found = {each["metadata"]["name"]: each for each in self.sandbox.admin.get(path)["items"]}
+        found = {item["metadata"]["name"]: item for item in self.sandbox.admin.get(path)["items"]}
         short = [
             name
             for component in COMPONENTS

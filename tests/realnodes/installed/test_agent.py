@@ -80,7 +80,10 @@ def test_two_pods_of_an_installed_release_have_the_very_cores_that_slurm_gave(
 
     assert not cores.inside(containers, "one") & cores.inside(containers, "two")
     agent = agents(installed)[FOR_SLURM]
-    assert not any(each["restartCount"] for each in agent["status"]["containerStatuses"])
+    assert not any(
+        container_status["restartCount"]
+        for container_status in agent["status"]["containerStatuses"]
+    )
     path = f"/api/v1/namespaces/{installed.namespace}/pods/{agent['metadata']['name']}:8080/proxy"
     told = sandbox.kubectl("get", "--raw", f"{path}/metrics")
     assert 'slurm_bridge_agent_pods{cores="pinned"} 2.0' in told.splitlines()

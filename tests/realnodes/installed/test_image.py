@@ -128,9 +128,9 @@ def _logs(sandbox: Sandbox) -> dict[str, str]:
             sandbox=sandbox,
         )
         statuses = sandbox.admin.get(f"{path}/calls")["status"]["containerStatuses"]
-        assert {each["name"]: each["state"]["terminated"]["exitCode"] for each in statuses} == (
-            dict.fromkeys(CALLS, 0)
-        )
+        assert {
+            status["name"]: status["state"]["terminated"]["exitCode"] for status in statuses
+        } == (dict.fromkeys(CALLS, 0))
         return {
             name: sandbox.kubectl("-n", namespace, "logs", "calls", "-c", name) for name in CALLS
         }

@@ -122,8 +122,8 @@ def test_clusters_are_kept_through_the_life_of_a_release(operator: Operator) -> 
             sandbox=sandbox,
         )
         path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
-        for each in sandbox.admin.get(path)["items"]:
-            sandbox.admin.delete(f"{path}/{each['metadata']['name']}")
+        for item in sandbox.admin.get(path)["items"]:
+            sandbox.admin.delete(f"{path}/{item['metadata']['name']}")
         wait_until(lambda: operator.has_made(namespace), READY_S, sandbox=sandbox)
 
         operator.install("upgrade", "--set", "replicas=1")

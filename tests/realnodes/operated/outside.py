@@ -101,7 +101,7 @@ def leave(sandbox: Sandbox, node: str, images: tuple[SlurmImage, ...]) -> Outsid
     names = "/api/v1/nodes"
     wait_until(
         lambda: (
-            node not in {each["metadata"]["name"] for each in sandbox.admin.get(names)["items"]}
+            node not in {item["metadata"]["name"] for item in sandbox.admin.get(names)["items"]}
         ),
         _LEAVES_S,
         sandbox=sandbox,

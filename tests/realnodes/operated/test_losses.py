@@ -98,7 +98,7 @@ def pod(in_pods: InPods, name: str = POD) -> dict[str, Any]:
 def is_no_beginner(in_pods: InPods) -> bool:
     """Whether the worker has been ready for so long that Slurm should have it."""
     conditions = pod(in_pods)["status"]["conditions"]
-    (ready,) = (each for each in conditions if each["type"] == "Ready")
+    (ready,) = (condition for condition in conditions if condition["type"] == "Ready")
     since = datetime.fromisoformat(ready["lastTransitionTime"])
     return bool(SystemClock().now() - since > timedelta(seconds=35))
 
@@ -110,7 +110,7 @@ def is_idle(in_pods: InPods, node: str = NODE) -> bool:
 def started(in_pods: InPods, *options: str) -> list[str]:
     """Submit a long job to the worker for each option, and wait until all run; return their ids."""
     what = ("sbatch", "--parsable", "--output=/dev/null", "-n1", "--mem=10", "-w", NODE)
-    jobs = [in_pods.run(*what, each, "--wrap", "sleep 600").strip() for each in options]
+    jobs = [in_pods.run(*what, option, "--wrap", "sleep 600").strip() for option in options]
     for job in jobs:
         wait_until(
             lambda job=job: in_pods.state(job) == "RUNNING",  # type: ignore[misc]  # bound now
@@ -216,7 +216,7 @@ def test_jobs_of_a_worker_that_is_deleted_by_force_do_not_run_for_ever(in_pods: 
 
 
 def test_a_worker_without_the_device_that_it_promises_is_not_ready(in_pods: InPods) -> None:
-    scaled = [dict(each, replicas=1) for each in CLUSTER["spec"]["nodes"]]
+    scaled = [dict(node, replicas=1) for node in CLUSTER["spec"]["nodes"]]
     change(in_pods, {"spec": {"nodes": scaled}})
     wait_until(
         lambda: in_pods.condition("nodesets", "site-worker-gpu", "Ready")[1].startswith("1 of 1"),

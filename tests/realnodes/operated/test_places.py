@@ -102,7 +102,7 @@ def in_worker(in_pods: InPods, worker: str, script: str) -> str:
 def claims(in_pods: InPods) -> dict[str, dict[str, Any]]:
     """The metadata of the claims that nobody has deleted, by name."""
     path = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
-    found = [each["metadata"] for each in in_pods.sandbox.admin.get(path)["items"]]
+    found = [item["metadata"] for item in in_pods.sandbox.admin.get(path)["items"]]
     return {each["name"]: each for each in found if "deletionTimestamp" not in each}
 
 
@@ -165,7 +165,7 @@ def test_a_worker_waits_for_its_own_machine_and_has_its_volume_there(in_pods: In
 def is_unfit(pod: dict[str, Any]) -> bool:
     """Check whether kube-scheduler has found no machine for a pod."""
     conditions = pod["status"].get("conditions", ())
-    return any(each.get("reason") == "Unschedulable" for each in conditions)
+    return any(condition.get("reason") == "Unschedulable" for condition in conditions)
 
 
 def test_a_worker_is_where_its_machine_says_in_slurms_topology(in_pods: InPods) -> None:

@@ -32,7 +32,7 @@ def uids(in_pods: InPods) -> set[str]:
     """The workers' pods."""
     path = f"/api/v1/namespaces/{NAMESPACE}/pods"
     found = in_pods.sandbox.admin.get(path, labelSelector="app.kubernetes.io/name=slurmd")
-    return {each["metadata"]["uid"] for each in found["items"]}
+    return {item["metadata"]["uid"] for item in found["items"]}
 
 
 def reservation(in_pods: InPods, nodes: str) -> str:

@@ -73,7 +73,7 @@ def reviewed(script: str, options: dict[str, Any] | None = None) -> Verdict:
 
 
 def header(*directives: str) -> str:
-    return "#!/bin/sh\n" + "".join(f"#SBATCH {each}\n" for each in directives) + "true\n"
+    return "#!/bin/sh\n" + "".join(f"#SBATCH {directive}\n" for directive in directives) + "true\n"
 
 
 def cost_of(script: str, options: dict[str, Any] | None = None) -> Cost:

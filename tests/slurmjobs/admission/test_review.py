@@ -243,7 +243,7 @@ def test_everything_that_is_wrong_with_its_results_is_told_at_once() -> None:
     fields = {"script": SCRIPT, "output": output, "results": wrong}
     found = slurmjob.read(json.dumps({"metadata": metadata, "spec": fields}).encode())
 
-    told = [str(each.path) for each in review.validate(found, ALICE, policy(), NOW).faults]
+    told = [str(fault.path) for fault in review.validate(found, ALICE, policy(), NOW).faults]
 
     expected = ["metadata.name", "spec.results[0].from", "spec.results[1].from"]
     assert [*expected, "spec.results[2].to.path"] == [

@@ -37,5 +37,5 @@ def collecting_job(*sources: str, **status: Any) -> SlurmJobObject:
         **status,
     )
     to = ResultTarget(claim_name="models", path="run")
-    results = tuple(JobResult(source=each, to=to) for each in sources)
+    results = tuple(JobResult(source=source, to=to) for source in sources)
     return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, results=results))

@@ -176,12 +176,15 @@ def test_a_collector_reads_one_claim_and_writes_the_others() -> None:
     )
     assert [".slurm-bridge-5b1c", order] == container["command"][-2:]
     claims = {
-        each["persistentVolumeClaim"]["claimName"]: each["persistentVolumeClaim"].get("readOnly")
-        for each in spec["volumes"]
+        volume["persistentVolumeClaim"]["claimName"]: volume["persistentVolumeClaim"].get(
+            "readOnly"
+        )
+        for volume in spec["volumes"]
     }
     assert {"scratch": True, "models": None} == claims
     assert {"/volume": True, "/results/0": None} == {
-        each["mountPath"]: each.get("readOnly") for each in container["volumeMounts"]
+        volume_mount["mountPath"]: volume_mount.get("readOnly")
+        for volume_mount in container["volumeMounts"]
     }
 
 
@@ -195,7 +198,9 @@ def test_a_claim_that_is_read_and_written_is_mounted_as_one_volume() -> None:
 
     (volume,) = spec["volumes"]
     assert {"claimName": "scratch"} == volume["persistentVolumeClaim"]
-    assert [True, None] == [each.get("readOnly") for each in spec["containers"][0]["volumeMounts"]]
+    assert [True, None] == [
+        volume_mount.get("readOnly") for volume_mount in spec["containers"][0]["volumeMounts"]
+    ]
 
 
 @pytest.mark.parametrize("account", [Account(uid=0, gid=1), Account(uid=1, gid=-1)])

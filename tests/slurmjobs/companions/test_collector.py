@@ -231,9 +231,9 @@ def test_as_the_jobs_user_it_reads_and_writes_what_that_user_may(
     home.chmod(0o711)
     for each in (home / "alice", home / "alice" / "out", claim):
         os.chown(each, ALICE, ALICE)
-    for each in scratch.parents:
-        if each.stat().st_uid == 0 and "pytest" in str(each):
-            each.chmod(0o711)
+    for parent in scratch.parents:
+        if parent.stat().st_uid == 0 and "pytest" in str(parent):
+            parent.chmod(0o711)
     # Not another program: this one's interpreter may lie where that user may not go.
     child = os.fork()
     if child == 0:

@@ -46,7 +46,7 @@ def collecting(end: JobEnd = JobEnd.COMPLETED, **spec: Any) -> SlurmJobObject:
 
 
 def holding(status: SlurmJobStatus) -> set[str]:
-    return {each.type for each in status.conditions if each.status == "True"}
+    return {condition.type for condition in status.conditions if condition.status == "True"}
 
 
 @pytest.mark.parametrize("end", [JobEnd.COMPLETED, JobEnd.FAILED, JobEnd.TIMEOUT])

@@ -51,7 +51,7 @@ def status(given: JobFacts) -> SlurmJobStatus:
 
 
 def conditions(told: SlurmJobStatus) -> dict[str, tuple[str, str]]:
-    return {each.type: (each.status, each.reason) for each in told.conditions}
+    return {condition.type: (condition.status, condition.reason) for condition in told.conditions}
 
 
 def test_a_new_one_gets_the_finalizer_before_anything_is_submitted() -> None:
@@ -368,4 +368,4 @@ def test_everything_that_is_told_has_a_bound() -> None:
 
     assert 1024 >= len(said.nodes)
     assert 4096 >= len(said.message)
-    assert all(512 >= len(each.message) for each in said.conditions)
+    assert all(512 >= len(condition.message) for condition in said.conditions)

@@ -70,7 +70,7 @@ def test_what_was_read_is_written_so_that_it_is_read_again(option, text) -> None
     ]
 
 
-@pytest.mark.parametrize("options", [each for cases in CASES.values() for each in cases])
+@pytest.mark.parametrize("options", [case for cases in CASES.values() for case in cases])
 def test_every_case_is_stable(options: str) -> None:
     first = read.script(script(f"#SBATCH {options}")).options
     again = read.script("#!/bin/sh\n" + directives.written([c.text for c in first.all])).options
@@ -111,7 +111,7 @@ def test_what_its_author_may_not_have_meant_is_a_warning() -> None:
     found = read.script(
         "#!/bin/sh\n #SBATCH -N1\n##SBATCH -N1\n#SLURM -N1\n#SBATCH --wait\ntrue\n#SBATCH -N1\n"
     )
-    assert [2, 3, 4, 7, 5] == [int(each.path.split()[1]) for each in found.warnings]
+    assert [2, 3, 4, 7, 5] == [int(warning.path.split()[1]) for warning in found.warnings]
     assert not found.faults
 
 

@@ -65,7 +65,7 @@ def test_every_published_manifest_is_read_and_its_script_stays_as_it_is(name: st
         assert script == found.spec.script
     results = manifest["spec"].get("results")
     expected = [] if results is None else [results.get("from", "")]
-    assert expected == [each.source for each in found.spec.results]
+    assert expected == [result.source for result in found.spec.results]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_results_go_to_the_claim_that_a_volume_stands_for(
 ) -> None:
     found = job(WLM, batch=SCRIPT, results={"from": "bar", "mount": mount})
 
-    told = [each.text for each in found.warnings]
+    told = [warning.text for warning in found.warnings]
     if target is None:
         assert () == found.spec.results
         assert ["spec.results: they are not copied"] == [text.split(",")[0] for text in told]
@@ -147,7 +147,7 @@ def test_what_only_steered_sylabs_own_pods_is_passed_over_with_a_warning() -> No
 
     assert {} == found.spec.options
     assert ["spec.resources[slurm.sylabs.io/cpu]", "spec.podSecurityContext", "spec.timeLimit"] == [
-        each.path for each in found.warnings
+        warning.path for warning in found.warnings
     ]
 
 

@@ -126,13 +126,13 @@ def test_how_slurmrestd_speaks_is_said_by_annotations(
     said: dict[str, Any], marks: dict[str, str]
 ) -> None:
     bodies = expanded(cluster({**SIX_LINES, "restApi": said}))
-    (made,) = [each for each in bodies if each["kind"] == "RestApi"]
+    (made,) = [body for body in bodies if body["kind"] == "RestApi"]
     assert marks == made["metadata"].get("annotations", {})
 
 
 def test_the_profile_of_its_workers_is_said_by_annotations() -> None:
     bodies = expanded(cluster({**SIX_LINES, "workerProfile": "plain"}))
-    (made,) = [each for each in bodies if each["kind"] == "NodeSet"]
+    (made,) = [body for body in bodies if body["kind"] == "NodeSet"]
     assert {"slurm-bridge.dev/worker-profile": "plain"} == made["metadata"]["annotations"]
     (made,) = [each for each in expanded(cluster(SIX_LINES)) if each["kind"] == "NodeSet"]
     assert "annotations" not in made["metadata"]
@@ -177,9 +177,9 @@ def test_whatever_is_said_is_a_configuration_without_faults_of_objects_that_thei
 ) -> None:
     bodies = expanded(cluster(spec))
     assert bodies == expanded(cluster(spec))
-    names = [(each["kind"], each["metadata"]["name"]) for each in bodies]
+    names = [(body["kind"], body["metadata"]["name"]) for body in bodies]
     assert len(names) == len({*names})
-    read = [msgspec.convert(each, TYPES[each["kind"]]) for each in bodies if each["kind"] in TYPES]
+    read = [msgspec.convert(body, TYPES[body["kind"]]) for body in bodies if body["kind"] in TYPES]
     by_kind: dict[str, list[Any]] = {}
     for each in read:
         by_kind.setdefault(type(each).__name__, []).append(each)

@@ -26,9 +26,9 @@ async def lead(leaders: ClusterLeaders) -> None:
 def made(leaders: ClusterLeaders) -> set[tuple[str, str]]:
     """Kind and name of all that is there and not on its way out."""
     return {
-        (each["kind"], each["metadata"]["name"])
-        for each in leaders.api.objects.values()
-        if "deletionTimestamp" not in each["metadata"]
+        (object_["kind"], object_["metadata"]["name"])
+        for object_ in leaders.api.objects.values()
+        if "deletionTimestamp" not in object_["metadata"]
     }
 
 

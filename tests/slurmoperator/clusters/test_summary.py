@@ -28,7 +28,7 @@ GOOD = (told("Accepted"), told("Ready"))
 
 def ready(*parts: PartState) -> tuple[str, str, str]:
     after = status(SlurmClusterStatus(), ClusterFacts(parts=parts), generation=1, now=NOW)
-    found = next(each for each in after.conditions if each.type == "Ready")
+    found = next(condition for condition in after.conditions if condition.type == "Ready")
     return found.status, found.reason, found.message
 
 

@@ -136,6 +136,8 @@ def test_lines_end_where_slurm_ends_them(text: str, read: list[str]) -> None:
 def test_what_is_added_to_a_list_stands_once() -> None:
     text = files(inputs(extraConf="SlurmctldParameters=enable_configless,idle_on_node_suspend"))
     (line,) = (
-        each for each in text["slurm.conf"].splitlines() if each.startswith("SlurmctldParameters")
+        splitline
+        for splitline in text["slurm.conf"].splitlines()
+        if splitline.startswith("SlurmctldParameters")
     )
     assert "SlurmctldParameters=enable_configless,reconfig_on_restart,idle_on_node_suspend" == line

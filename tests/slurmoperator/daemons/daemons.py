@@ -54,7 +54,7 @@ class WithPods(AppliedTo):
 
     def check(self) -> None:
         """All pods understand each other, and nothing was written twice."""
-        running = [each for each in self.pods.values() if each["status"]["phase"] == "Running"]
+        running = [pod for pod in self.pods.values() if pod["status"]["phase"] == "Running"]
         steps = [step for each in running for step in steps_of(each)]
         for one in steps:
             for other in steps:
@@ -71,9 +71,9 @@ class WithPods(AppliedTo):
         self.create({"kind": "Pod", "metadata": meta, "spec": spec, "status": status})
 
     def _workloads_go_on(self) -> bool:
-        for each in self._workloads():
-            if not self._is_current(each):
-                self.start(_pod_of(each), copy.deepcopy(each["spec"]["template"]["spec"]))
+        for workload in self._workloads():
+            if not self._is_current(workload):
+                self.start(_pod_of(workload), copy.deepcopy(workload["spec"]["template"]["spec"]))
                 return True
         return False
 
@@ -93,7 +93,9 @@ class WithPods(AppliedTo):
 
     def _workloads(self) -> list[Manifest]:
         return [
-            each for each in self.objects.values() if each["kind"] in ("StatefulSet", "Deployment")
+            object_
+            for object_ in self.objects.values()
+            if object_["kind"] in ("StatefulSet", "Deployment")
         ]
 
     def _is_current(self, workload: Manifest) -> bool:

@@ -111,7 +111,7 @@ def test_the_word_on_a_key_holds_until_somebody_has_looked_again() -> None:
 
 
 def word(conditions_: tuple[ObjectCondition, ...]) -> tuple[str, str, str] | None:
-    found = [each for each in conditions_ if each.type == conditions.KEY_CONDITION]
+    found = [condition for condition in conditions_ if condition.type == conditions.KEY_CONDITION]
     return (found[0].status, found[0].reason, found[0].message) if found else None
 
 

@@ -95,7 +95,7 @@ class _Registered:
             raise errors.Unavailable(method, path, message="away")
         if path.endswith("/leases"):
             return b'{"items": []}'
-        rules = [{"apiGroups": [each]} for each in self.groups]
+        rules = [{"apiGroups": [group]} for group in self.groups]
         hook = {"metadata": {"name": "theirs"}, "webhooks": [{"rules": rules}]}
         return msgspec.json.encode({"items": [hook]})
 

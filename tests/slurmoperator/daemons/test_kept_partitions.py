@@ -37,7 +37,7 @@ class Slurm:
         for line in lines.read(text):
             first, *others = line.settings
             if first.key == "PartitionName":
-                state = next((each.value for each in others if each.key == "State"), "UP")
+                state = next((other.value for other in others if other.key == "State"), "UP")
                 self.states[first.value] = state
         for job, wanted in list(self.jobs.items()):
             if not set(wanted) & set(self.states):
@@ -167,7 +167,7 @@ def test_without_a_slurmrestd_it_stays_and_nothing_is_written_twice() -> None:
 
         count = len(leaders.trouble.writes)
         await led(leaders, slurm)
-        assert [] == [each for each in leaders.trouble.writes[count:] if "/status" not in each]
+        assert [] == [write for write in leaders.trouble.writes[count:] if "/status" not in write]
 
     run(main)
 

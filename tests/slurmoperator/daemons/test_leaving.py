@@ -98,7 +98,7 @@ def test_a_slurm_that_is_deleted_at_once_goes_after_its_workers_in_the_right_ord
         leaders.api.remove("NodeSet", "site")
         await leaders.lead()
         assert not any(is_there(leaders, each) for each in ("Controller", "RestApi", "Accounting"))
-        order = [each for each in leaders.trouble.writes if "status" not in each][-3:]
+        order = [write for write in leaders.trouble.writes if "status" not in write][-3:]
         assert [each.rsplit("/", 2)[1] for each in order] == [
             "restapis",
             "controllers",
@@ -155,10 +155,10 @@ def test_what_nothing_needs_goes_at_once(finalizers: tuple[str, ...]) -> None:
 
 def without_owner(api: AppliedTo, *but: str) -> None:
     """What the garbage collector does to all that was made, but for some kinds, after `--cascade=orphan`."""
-    for each in list(api.objects.values()):
-        owners = each["metadata"].get("ownerReferences", ())
-        if each["kind"] not in but and any(owner["kind"] == "Controller" for owner in owners):
-            left = copy.deepcopy(each)
+    for object_ in list(api.objects.values()):
+        owners = object_["metadata"].get("ownerReferences", ())
+        if object_["kind"] not in but and any(owner["kind"] == "Controller" for owner in owners):
+            left = copy.deepcopy(object_)
             del left["metadata"]["ownerReferences"]
             api.put(left)
 

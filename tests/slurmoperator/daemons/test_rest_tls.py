@@ -52,7 +52,7 @@ def test_slurmrestd_is_reached_by_tls_only_and_nothing_is_written_twice() -> Non
         assert ("True", "AllReady", "") == leaders.api.condition("RestApi", "Ready")
         (slurmrestd,) = pod_of(leaders)["containers"]
         assert "127.0.0.1:6821" == slurmrestd["args"][-1]
-        assert not any("0.0.0.0" in each for each in slurmrestd["args"])  # noqa: S104  # nobody listens there
+        assert not any("0.0.0.0" in arg for arg in slurmrestd["args"])  # noqa: S104  # nobody listens there
         made = leaders.api.of("Secret")
         mounted = str(pod_of(leaders)["volumes"])
         assert TLS in mounted

@@ -71,7 +71,7 @@ def check_rotated(leaders: Leaders, *, to: int = 3) -> None:
     assert "True" == leaders.api.condition("Controller", "Ready")[0]
     assert {rings.ring_item(KEY.key, each) for each in (to - 1, to)} == ring(leaders).keys()
     assert to == step(leaders)
-    assert {(to,)} == {tuple(steps_of(each)) for each in api.pods.values()}
+    assert {(to,)} == {tuple(steps_of(pod)) for pod in api.pods.values()}
     assert [*range(to + 1)] == api.seen, "a worker was replaced more often than it takes"
 
 
@@ -89,15 +89,15 @@ def test_all_daemons_come_to_another_key_and_nothing_is_written_twice() -> None:
         }
         assert not ring(leaders)
         conditions = api.of("Controller")["site"]["status"]["conditions"]
-        assert CONDITION not in [each["type"] for each in conditions]
+        assert CONDITION not in [condition["type"] for condition in conditions]
 
         api.mark(2)
         await leaders.lead(for_s=ROTATES_S)
         check_rotated(leaders)
-        for each in templates(leaders).values():
-            assert RING in str(each)
-            assert "slurm.jwks" in str(each)
-            assert "slurm.key'" not in str(each), "the first key is still mounted"
+        for template in templates(leaders).values():
+            assert RING in str(template)
+            assert "slurm.jwks" in str(template)
+            assert "slurm.key'" not in str(template), "the first key is still mounted"
 
         count = len(leaders.trouble.writes)
         await leaders.lead()
@@ -117,7 +117,7 @@ def test_a_second_time_it_comes_to_a_third_key() -> None:
         assert ("True", "InForce", "all have key 3 only") == leaders.api.condition(
             "Controller", CONDITION
         )
-        assert {(6,)} == {tuple(steps_of(each)) for each in leaders.api.pods.values()}
+        assert {(6,)} == {tuple(steps_of(pod)) for pod in leaders.api.pods.values()}
 
     run(main)
 
@@ -206,7 +206,7 @@ def test_a_number_that_is_none_of_a_next_key_is_told_and_costs_nothing(said: str
         pods_of(leaders).annotate()
         await leaders.lead()
         conditions = leaders.api.of("Controller")["site"]["status"]["conditions"]
-        assert CONDITION not in [each["type"] for each in conditions]
+        assert CONDITION not in [condition["type"] for condition in conditions]
 
     run(main)
 

@@ -21,7 +21,7 @@ def digest(leaders: Leaders, name: str) -> str:
 
 def says(leaders: Leaders, *verdicts: tuple[str, str, str]) -> None:
     """Have the side-car say what became of files."""
-    lines = "".join(f"configuration {' '.join(each)}\n" for each in verdicts)
+    lines = "".join(f"configuration {' '.join(verdict)}\n" for verdict in verdicts)
     leaders.api.slurmctlds = {"site-controller-0": lines}
 
 
@@ -61,7 +61,7 @@ def test_what_slurmctld_refuses_is_told_with_the_line_and_its_words_and_what_it_
         bad = digest(leaders, "site-config-wanted")
         assert bad != good
         assert {bad} == {
-            each["slurm-bridge.dev/configuration"].split()[0] for each in leaders.api.nudges
+            nudge["slurm-bridge.dev/configuration"].split()[0] for nudge in leaders.api.nudges
         }
 
         says(leaders, ("taken", good, ""), ("refused", bad, REFUSAL))

@@ -26,7 +26,7 @@ async def with_controller(clock: VirtualClock, **changes: Any) -> Leaders:
 
 
 def deleted(leaders: Leaders) -> list[str]:
-    return [each for each in leaders.trouble.writes if each.startswith("DELETE")]
+    return [write for write in leaders.trouble.writes if write.startswith("DELETE")]
 
 
 def test_a_controller_that_runs_elsewhere_keeps_its_keys_and_its_configuration() -> None:

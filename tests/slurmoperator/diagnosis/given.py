@@ -74,7 +74,7 @@ def pod(
 def told(*states: str, reason: str = "") -> list[dict[str, str]]:
     """What a worker's pod is told of its Slurm node."""
     return [
-        {"type": f"SlurmNodeState{each}", "status": "True", "message": reason} for each in states
+        {"type": f"SlurmNodeState{state}", "status": "True", "message": reason} for state in states
     ]
 
 
@@ -93,11 +93,11 @@ def node(name: str, *states: str, reason: str = "") -> SlurmNodeFacts:
 
 def slurm(*objects: Any, **asked: Any) -> SlurmInPods:
     """The Slurm of Controller site, with these objects and pods, and what Slurm says if it is asked."""
-    watched = [each for each in objects if isinstance(each, Watched)]
+    watched = [object_ for object_ in objects if isinstance(object_, Watched)]
     found = NamespaceObjects(
         parts=[each for each in watched if each.kind != "NodeSet"],
         node_sets=[each for each in watched if each.kind == "NodeSet"],
-        pods=[each for each in objects if isinstance(each, WorkerPodObject)],
+        pods=[object_ for object_ in objects if isinstance(object_, WorkerPodObject)],
     )
     return SlurmInPods(
         namespace="slurm",

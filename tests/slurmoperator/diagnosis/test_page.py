@@ -35,7 +35,7 @@ def test_everything_that_is_ready_is_on_the_page_and_nothing_is_waited_for() -> 
     ] == [(each.part, each.pods, each.version) for each in found.parts]
     assert {"Ready"} == {each.state for each in found.parts}
     assert [("gpu-9", "idle"), ("gpu-10", "idle")] == [
-        (each.worker, each.state) for each in found.workers
+        (worker.worker, worker.state) for worker in found.workers
     ]
     assert (None, None) == (found.running, found.pending)
 
@@ -147,7 +147,7 @@ def test_workers_stand_as_slurm_says_if_it_is_asked_and_as_their_pods_were_told_
         ("down", 0, "by somebody else: Not responding"),
         ("draining", 2, "by slurm-operator: scaled in"),
         ("missing", 0, ""),
-    ] == [(each.state, each.jobs, each.why) for each in by_slurm.workers]
+    ] == [(worker.state, worker.jobs, worker.why) for worker in by_slurm.workers]
     assert (2, 1) == (by_slurm.running, by_slurm.pending)
 
 

@@ -31,9 +31,9 @@ def looked(before: SignedCertificate, now: datetime) -> SignedCertificate:
 
 def is_vouched_for(files: Mapping[str, bytes], trusted: bytes) -> bool:
     (own,) = x509.load_pem_x509_certificates(files["tls.crt"])
-    for each in x509.load_pem_x509_certificates(trusted):
+    for load_pem_x509_certificate in x509.load_pem_x509_certificates(trusted):
         try:
-            own.verify_directly_issued_by(each)
+            own.verify_directly_issued_by(load_pem_x509_certificate)
         except Exception:  # noqa: BLE001, S112  # another CA's, whatever is wrong with it
             continue
         return True
@@ -95,7 +95,8 @@ def test_damaged_contents_are_made_anew() -> None:
 
 def said(data: Mapping[str, bytes], host: str = HOST, now: datetime = NOW) -> str:
     return "; ".join(
-        str(each.text) for each in certificates.faults_of_users("mine", data, host, now=now)
+        str(faults_of_user.text)
+        for faults_of_user in certificates.faults_of_users("mine", data, host, now=now)
     )
 
 

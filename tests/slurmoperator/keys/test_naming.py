@@ -40,8 +40,8 @@ def test_a_key_that_daemons_have_already_is_never_made_anew(
     made, faults = naming.decide(naming.named(spec(**changes)), {}, has_run=has_run)
 
     assert made == ()
-    assert [each.path for each in faults] == ["spec.slurmKeyRef.name", "spec.jwtKeyRef.name"]
-    assert all(told in each.message for each in faults)
+    assert [fault.path for fault in faults] == ["spec.slurmKeyRef.name", "spec.jwtKeyRef.name"]
+    assert all(told in fault.message for fault in faults)
 
 
 def test_what_is_wrong_with_a_secret_is_told_with_its_field() -> None:
@@ -53,7 +53,7 @@ def test_what_is_wrong_with_a_secret_is_told_with_its_field() -> None:
     made, faults = naming.decide(naming.named(spec()), seen, has_run=False)
 
     assert made == ()
-    assert [each.text for each in faults] == [
+    assert [fault.text for fault in faults] == [
         "spec.slurmKeyRef.key: Secret slurm-auth-slurm has no slurm.key: it has other",
         "spec.jwtKeyRef.key: expected at least 32 bytes in jwt.key of Secret slurm-auth-jwt, found 31",
     ]

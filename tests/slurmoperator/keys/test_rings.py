@@ -56,9 +56,9 @@ def test_a_step_is_as_slurm_reads_it() -> None:
     found = json.loads(rings.step_text(2, {1: b"a" * 16, 2: b"\xff" * 16}))
 
     assert [{"alg", "kid", "kty", "k"}, {"alg", "kid", "kty", "k", "use"}] == [
-        each.keys() for each in found["keys"]
+        key.keys() for key in found["keys"]
     ]
-    assert {("HS256", "oct")} == {(each["alg"], each["kty"]) for each in found["keys"]}
+    assert {("HS256", "oct")} == {(key["alg"], key["kty"]) for key in found["keys"]}
     assert "default" == found["keys"][1]["use"]
     assert b"\xff" * 16 == base64.urlsafe_b64decode(found["keys"][1]["k"] + "==")
     assert "=" not in found["keys"][1]["k"]

@@ -189,7 +189,7 @@ def happen(world: World, what: str, which: int | None) -> None:
 
 def a_world() -> World:
     makers = dict.fromkeys("abc", 0)
-    return World(daemons={f"{each}-0": 0 for each in makers}, makers=makers)
+    return World(daemons={f"{maker}-0": 0 for maker in makers}, makers=makers)
 
 
 @given(st.lists(HAPPENS, max_size=120))

@@ -102,5 +102,5 @@ async def test_a_secret_that_is_missing_while_daemons_run_is_told_and_not_made()
 
     faults = await api.ensure(has_run=True)
 
-    assert {each.path for each in faults} == {"spec.slurmKeyRef.name", "spec.jwtKeyRef.name"}
+    assert {fault.path for fault in faults} == {"spec.slurmKeyRef.name", "spec.jwtKeyRef.name"}
     assert api.stored == {}

@@ -169,7 +169,9 @@ class Cluster(ApplyingServer):
 
     def condition(self, name: str, kind: str) -> Manifest:
         """One of a NodeSet's conditions."""
-        return next(each for each in self.status(name)["conditions"] if each["type"] == kind)
+        return next(
+            condition for condition in self.status(name)["conditions"] if condition["type"] == kind
+        )
 
 
 class Workers(Slurm):
@@ -216,7 +218,11 @@ class Workers(Slurm):
         if path == "/jobs/":
             return {"jobs": [job.wired() for job in self.jobs.values()]}
         if path == "/reservations/":
-            return {"reservations": [self._reserved(each) for each in self.reservations.values()]}
+            return {
+                "reservations": [
+                    self._reserved(reservation) for reservation in self.reservations.values()
+                ]
+            }
         return super()._read(operation, path)
 
     @override

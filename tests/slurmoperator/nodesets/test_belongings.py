@@ -34,7 +34,7 @@ def test_they_are_made_before_the_first_worker_and_written_once() -> None:
         operator.api.put(node_set(replicas=2))
         await operator.lead(for_s=SETTLED_S)
 
-        kinds = [each.split("/")[-2] for each in operator.trouble.writes]
+        kinds = [write.split("/")[-2] for write in operator.trouble.writes]
         budget, sshd = kinds.index("poddisruptionbudgets"), kinds.index("configmaps")
         first = next(i for i, w in enumerate(operator.trouble.writes) if w.startswith("POST"))
         assert max(budget, sshd) < first

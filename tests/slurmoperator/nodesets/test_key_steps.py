@@ -33,7 +33,7 @@ def test_workers_get_the_next_step_and_a_busy_one_after_its_job() -> None:
 
         del operator.slurm.jobs[1]
         await operator.lead(for_s=4 * SETTLED_S)
-        assert [{1}, {1}] == [steps_of(each) for each in operator.api.pods.values()]
+        assert [{1}, {1}] == [steps_of(pod) for pod in operator.api.pods.values()]
         assert "True" == operator.api.condition("gpu", "Updated")["status"]
         count = len(operator.trouble.writes)
         await operator.lead(for_s=SETTLED_S)
@@ -48,11 +48,11 @@ def test_the_step_is_in_the_revision_before_it_is_in_any_worker() -> None:
         operator.key_step = 4
         operator.api.put(node_set(replicas=1))
         await operator.lead(for_s=SETTLED_S)
-        posted = [each for each in operator.trouble.writes if each.startswith("POST")]
+        posted = [write for write in operator.trouble.writes if write.startswith("POST")]
         kinds = [each.rpartition("/")[2] for each in posted]
         assert kinds.index("controllerrevisions") < kinds.index("pods")
         assert await newest(operator) == {"uid-gpu": 4}
-        assert [{4}] == [steps_of(each) for each in operator.api.pods.values()]
+        assert [{4}] == [steps_of(pod) for pod in operator.api.pods.values()]
 
     run(main)
 

@@ -25,7 +25,7 @@ def test_workers_are_created_and_told() -> None:
         told = operator.api.status("gpu")
         counts = ("replicas", "readyReplicas", "availableReplicas", "desired", "slurmIdle")
         assert 3 == told["updatedReplicas"]
-        assert [3] * 5 == [told[each] for each in counts]
+        assert [3] * 5 == [told[count] for count in counts]
         assert "True" == operator.api.condition("gpu", "Ready")["status"]
         assert "True" == operator.api.condition("gpu", "SlurmKnown")["status"]
         assert "app.kubernetes.io/instance=gpu,app.kubernetes.io/name=slurmd" == told["selector"]
@@ -160,7 +160,7 @@ def test_a_pod_of_ours_that_the_watch_has_not_shown_is_no_trouble(
         operator = Operator(clock, Trouble(Fault.LOST_REPLY, at=4))
         operator.api.put(node_set(replicas=1))
         await operator.lead(for_s=4, kubelet=False)
-        assert 2 == sum(each.startswith("POST") for each in operator.trouble.writes)
+        assert 2 == sum(write.startswith("POST") for write in operator.trouble.writes)
         assert "NotReady" == operator.api.condition("gpu", "Ready")["reason"]
 
     run(main)
@@ -180,7 +180,7 @@ def test_while_slurm_is_away_nobody_goes() -> None:
         said = operator.api.condition("gpu", "SlurmKnown")
         assert ("Unknown", "NotRead") == (said["status"], said["reason"])
         assert "no connection" in said["message"]
-        assert all(each.endswith("/status") for each in operator.trouble.writes[before:])
+        assert all(write.endswith("/status") for write in operator.trouble.writes[before:])
         assert len(operator.trouble.writes) - before <= 3, "it tells the same again and again"
 
         operator.slurm.is_away = False
@@ -228,7 +228,7 @@ def test_another_controllers_workers_are_not_judged_by_our_slurm() -> None:
         await operator.lead(for_s=SETTLED_S)
 
         assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
-        assert not any("slurm" in each for each in operator.trouble.writes if "/node/" in each)
+        assert not any("slurm" in write for write in operator.trouble.writes if "/node/" in write)
         assert "no RestApi" in operator.api.condition("gpu", "SlurmKnown")["message"]
 
     run(main)

@@ -188,7 +188,7 @@ def test_an_update_replaces_them_where_they_are_and_a_deletion_takes_all() -> No
         await operator.lead(for_s=5 * SETTLED_S)
         pods = operator.api.pods
         assert ["gpu-a", "gpu-b", "gpu-c"] == names_of(pods)
-        assert {"slurmd:2"} == {each["spec"]["containers"][0]["image"] for each in pods.values()}
+        assert {"slurmd:2"} == {pod["spec"]["containers"][0]["image"] for pod in pods.values()}
         meta = operator.api.of("NodeSet")["gpu"]["metadata"]
         gone = {**meta, "deletionTimestamp": "2026-01-01T00:00:00Z"}
         operator.api.change("NodeSet", "gpu", metadata=gone)

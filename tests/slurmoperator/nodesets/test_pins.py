@@ -31,7 +31,7 @@ def test_a_worker_returns_to_its_node_while_kubernetes_has_it() -> None:
         await operator.lead(for_s=SETTLED_S)
         pinned = {"0": "machine-gpu-0", "1": "machine-gpu-1"}
         assert pinned == operator.api.status("gpu")["ordinalToNode"]
-        assert [[], []] == [held_to(each) for each in operator.api.pods.values()]
+        assert [[], []] == [held_to(pod) for pod in operator.api.pods.values()]
 
         for name in ("gpu-0", "gpu-1"):
             operator.api.remove("Pod", name)

@@ -20,12 +20,12 @@ def test_a_worker_costs_two_writes_and_another_leader_none() -> None:
 
         assert WORKERS == len(names_of(operator.api.pods))
         assert WORKERS == operator.api.status("gpu")["readyReplicas"]
-        made = Counter(each.split("gpu-")[0] for each in operator.trouble.writes)
+        made = Counter(write.split("gpu-")[0] for write in operator.trouble.writes)
         creations = sum(
             n for what, n in made.items() if what.startswith("POST") and "/pods" in what
         )
         assert WORKERS == creations, made
-        told = [each for each in operator.trouble.writes if "/pods/" in each]
+        told = [write for write in operator.trouble.writes if "/pods/" in write]
         assert WORKERS == len(told), "once it is in Slurm, its pod is told so"
         others = len(operator.trouble.writes) - creations - len(told)
         assert others <= STATUSES + OTHERS, made

@@ -14,7 +14,9 @@ def told(operator: Operator, name: str) -> dict[str, Any]:
     """The messages of the conditions that hold, by type."""
     conditions = operator.api.pods[name]["status"]["conditions"]
     return {
-        each["type"]: each.get("message", "") for each in conditions if each["status"] == "True"
+        condition["type"]: condition.get("message", "")
+        for condition in conditions
+        if condition["status"] == "True"
     }
 
 
@@ -81,7 +83,7 @@ def test_a_drain_is_told_at_once_and_short_jobs_now_and_then() -> None:
         await operator.lead(for_s=70, then=every_reading | {61.0: drain, 66.0: is_told})
 
         statuses = [
-            each for each in operator.trouble.writes[before:] if each.endswith("gpu-0/status")
+            write for write in operator.trouble.writes[before:] if write.endswith("gpu-0/status")
         ]
         assert 3 <= len(statuses) <= 8, statuses  # not one for each of 29 changes
 
@@ -129,7 +131,7 @@ def test_autoscalers_are_to_spare_a_worker_while_it_has_jobs() -> None:
             set_busy(operator, "gpu-0", is_busy=False)
             await operator.lead(for_s=SETTLED_S)
             assert said_to_autoscalers(operator, "gpu-0") == {}
-            writes = [each for each in operator.trouble.writes[before:] if "/pods/gpu-0" in each]
+            writes = [write for write in operator.trouble.writes[before:] if "/pods/gpu-0" in write]
             assert len(writes) == 2, writes  # those of the conditions
 
     run(main)

@@ -27,11 +27,11 @@ def wants(operator: Operator, extra_conf: str, **spec: object) -> None:
 
 def templates(operator: Operator) -> set[str]:
     pods = operator.api.pods.values()
-    return {each["metadata"]["labels"]["controller-revision-hash"] for each in pods}
+    return {pod["metadata"]["labels"]["controller-revision-hash"] for pod in pods}
 
 
 def uids(operator: Operator) -> set[str]:
-    return {each["metadata"]["uid"] for each in operator.api.pods.values()}
+    return {pod["metadata"]["uid"] for pod in operator.api.pods.values()}
 
 
 async def in_force(clock: VirtualClock) -> Operator:

@@ -65,12 +65,12 @@ def test_what_leaves_the_template_as_it_is_replaces_nobody() -> None:
         operator = Operator(clock)
         operator.api.put(node_set(replicas=2, **container("slurmd:1")))
         await operator.lead(for_s=SETTLED_S)
-        uids = {each["metadata"]["uid"] for each in operator.api.pods.values()}
+        uids = {pod["metadata"]["uid"] for pod in operator.api.pods.values()}
         operator.api.change(
             "NodeSet", "gpu", spec={"partition": {"enabled": False}, "minReadySeconds": 1}
         )
         await operator.lead(for_s=SETTLED_S)
-        assert uids == {each["metadata"]["uid"] for each in operator.api.pods.values()}
+        assert uids == {pod["metadata"]["uid"] for pod in operator.api.pods.values()}
 
     run(main)
 

@@ -124,7 +124,9 @@ def test_another_worker_that_comes_or_goes_costs_nobody_the_reservation() -> Non
 
         assert "RUNNING" == operator.slurm.jobs[1].state
         assert ("True", "Reserved") == told(operator)
-        assert not [each for each in operator.trouble.writes if each.startswith("DELETE /reserv")]
+        assert not [
+            write for write in operator.trouble.writes if write.startswith("DELETE /reserv")
+        ]
 
     run(main)
 
@@ -165,7 +167,7 @@ def test_what_slurm_refuses_is_told_and_replaces_nobody() -> None:
         condition = operator.api.condition("gpu", "ReservationCreated")
         assert "Requested nodes are busy" in condition["message"]
         assert [] == current(operator)
-        tried = [each for each in operator.trouble.writes if "/reservation" in each]
+        tried = [write for write in operator.trouble.writes if "/reservation" in write]
         assert len(tried) <= (BEGINS_S + SETTLED_S) / 60 + 2
         operator.slurm.refused_reservations = ""
         await until(operator, ENDS_S)

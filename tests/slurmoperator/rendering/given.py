@@ -87,5 +87,5 @@ def pod(bodies: tuple[Body, ...]) -> Any:
 
 def named(elements: Any, name: str) -> Any:
     """The element of this name."""
-    (found,) = [each for each in elements if each["name"] == name]
+    (found,) = [element for element in elements if element["name"] == name]
     return found

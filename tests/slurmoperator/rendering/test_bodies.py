@@ -42,9 +42,9 @@ def test_all_belong_to_their_object_and_are_the_same_each_time(kind: str) -> Non
     assert bodies
     assert [each.digest for each in bodies] == [each.digest for each in rendered(given(kind))]
     assert len({(each.kind, each.name) for each in bodies}) == len(bodies)
-    for each in bodies:
-        meta = each.body["metadata"]
-        assert (each.name, each.namespace) == (meta["name"], meta["namespace"])
+    for body in bodies:
+        meta = body.body["metadata"]
+        assert (body.name, body.namespace) == (meta["name"], meta["namespace"])
         (owner,) = meta["ownerReferences"]
         assert (kind, "site", f"uid-of-{kind}", True, False) == (
             owner["kind"],
@@ -71,19 +71,24 @@ def test_labels_and_annotations_of_an_object_stay_with_it(kind: str) -> None:
 @pytest.mark.parametrize("kind", WITH_PODS)
 def test_selectors_find_the_pods_and_volumes_are_there(kind: str) -> None:
     bodies = rendered(given(kind))
-    (runs,) = [each.body["spec"] for each in bodies if each.api_version == "apps/v1"]
+    (runs,) = [body.body["spec"] for body in bodies if body.api_version == "apps/v1"]
     labels, spec = runs["template"]["metadata"]["labels"], runs["template"]["spec"]
-    services = [each.body["spec"] for each in bodies if each.kind == "Service"]
+    services = [body.body["spec"] for body in bodies if body.kind == "Service"]
     ports = {each["name"] for each in spec["containers"][0]["ports"]}
-    claims = {each["metadata"]["name"] for each in runs.get("volumeClaimTemplates", ())}
-    volumes = {each["name"] for each in spec["volumes"]} | claims
+    claims = {
+        volume_claim_template["metadata"]["name"]
+        for volume_claim_template in runs.get("volumeClaimTemplates", ())
+    }
+    volumes = {volume["name"] for volume in spec["volumes"]} | claims
 
     assert runs["selector"]["matchLabels"].items() <= labels.items()
-    reaching = [each for each in services if each["selector"].items() <= labels.items()]
+    reaching = [service for service in services if service["selector"].items() <= labels.items()]
     assert reaching
     assert {port["targetPort"] for each in reaching for port in each["ports"]} <= ports
     for container in (*spec["containers"], *spec.get("initContainers", ())):
-        assert {each["name"] for each in container.get("volumeMounts", ())} <= volumes
+        assert {
+            volume_mount["name"] for volume_mount in container.get("volumeMounts", ())
+        } <= volumes
         assert container["image"]
 
 
@@ -106,7 +111,7 @@ def test_clients_find_slurmctld_whoever_runs_and_whatever_port_the_service_has_b
     asked = {"port": 7000, "nodePort": 30_007, "spec": {"type": "LoadBalancer"}}
     spec = one(rendered(given("Controller", service=asked)), "Service", "site-controller")["spec"]
     assert [(7000, 30_007), (6817, None)] == [
-        (each["port"], each.get("nodePort")) for each in spec["ports"]
+        (port["port"], port.get("nodePort")) for port in spec["ports"]
     ]
     assert "LoadBalancer" == spec["type"]
 
@@ -116,7 +121,7 @@ def test_a_service_that_selects_other_pods_is_refused() -> None:
     found = controller_bodies(given("Controller", service=wrong), FILES, SITE)
 
     assert isinstance(found, Refused)
-    assert ["spec.service.spec.selector"] == [each.path for each in found.faults]
+    assert ["spec.service.spec.selector"] == [fault.path for fault in found.faults]
 
 
 @pytest.mark.parametrize("name", ["site-config", "site-config-wanted"])
@@ -214,7 +219,7 @@ def test_a_monitor_reads_each_page_once() -> None:
     assert ("/metrics/jobs", "5s", "3s") == (page["path"], page["interval"], page["scrapeTimeout"])
     (kept,) = page["relabelings"]
     service = one(bodies, "Service", kept["regex"])
-    assert page["port"] in {each["name"] for each in service["spec"]["ports"]}
+    assert page["port"] in {port["name"] for port in service["spec"]["ports"]}
     assert (
         monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     )
@@ -226,9 +231,9 @@ def test_a_monitor_reads_all_pages_unless_it_is_told_which() -> None:
 
     pages = one(bodies, "ServiceMonitor")["spec"]["endpoints"]
     assert ["jobs", "nodes", "partitions", "scheduler"] == [
-        each["path"].removeprefix("/metrics/") for each in pages
+        page["path"].removeprefix("/metrics/") for page in pages
     ]
-    assert {"30s"} == {each["interval"] for each in pages}
+    assert {"30s"} == {page["interval"] for page in pages}
     assert "ServiceMonitor" not in {each.kind for each in rendered(given("Controller"))}
 
 
@@ -305,7 +310,7 @@ def test_a_name_that_nothing_can_be_called_after_is_refused(kind: str, name: str
     }[kind]()
 
     assert isinstance(made, Refused)
-    assert ["metadata.name"] == [each.path for each in made.faults]
+    assert ["metadata.name"] == [fault.path for fault in made.faults]
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
@@ -324,4 +329,4 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         "spec.service.spec.selector",
         "spec.slurmKeyRef",
         "spec.jwtKeyRef",
-    ] == [each.path for each in found.faults]
+    ] == [fault.path for fault in found.faults]

@@ -30,11 +30,11 @@ def test_all_that_is_rendered_is_known_and_only_the_rest_is_left_over(
 ) -> None:
     wishes = data.draw(st.lists(st.sampled_from([{}, *WISHES.get(kind, [])])))
     changes: dict[str, Any] = {}
-    for each in wishes:
-        changes |= each
+    for wish in wishes:
+        changes |= wish
     found = given(kind, **changes)
     bodies = [each.body for each in rendered(found)]
-    made = {(each["apiVersion"], each["kind"], each["metadata"]["name"]) for each in bodies}
+    made = {(body["apiVersion"], body["kind"], body["metadata"]["name"]) for body in bodies}
     known = set(ever_made(kind, "site"))
 
     assert {each for each in made if each[1:] not in OUTLIVES} <= known

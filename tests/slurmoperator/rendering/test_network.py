@@ -121,7 +121,7 @@ def is_allowed(
     policies: Iterable[Mapping[str, Any]], source: Party, target: Party, port: int
 ) -> bool:
     """Judge as the API's own words do: without a policy all may connect, with any only whom a rule names."""
-    judging = [each for each in policies if _selects(each, target)]
+    judging = [policy for policy in policies if _selects(policy, target)]
     return not judging or any(
         _admits(rule, each["metadata"]["namespace"], source, port)
         for each in judging
@@ -139,7 +139,7 @@ def _admits(rule: Mapping[str, Any], namespace: str, source: Party, port: int) -
     ports = [each["port"] for each in rule.get("ports", ())]
     peers = rule.get("from", ())
     return (not ports or port in ports) and (
-        not peers or any(_is(each, namespace, source) for each in peers)
+        not peers or any(_is(peer, namespace, source) for peer in peers)
     )
 
 
@@ -173,7 +173,7 @@ def test_whoever_must_may_connect_and_nobody_else() -> None:
 @pytest.mark.parametrize("kind", MADE_FOR)
 def test_ports_that_pods_name_are_among_those_that_are_judged(kind: str) -> None:
     containers = template(kind)["spec"]["containers"]
-    assert {each["containerPort"] for one in containers for each in one["ports"]} <= {*PORTS}
+    assert {port["containerPort"] for one in containers for port in one["ports"]} <= {*PORTS}
 
 
 def test_without_the_setting_there_are_none_and_all_may_connect() -> None:

@@ -122,4 +122,4 @@ def test_with_a_state_it_waits_for_nothing(folder: Path) -> None:
 
 def test_without_slurmdbd_nothing_waits() -> None:
     spec = pod(rendered(given("Controller", accountingRef=...)))["spec"]
-    assert "slurmdbd" not in {each["name"] for each in spec["initContainers"]}
+    assert "slurmdbd" not in {init_container["name"] for init_container in spec["initContainers"]}

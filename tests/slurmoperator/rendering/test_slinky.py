@@ -166,17 +166,17 @@ def test_pods_have_their_ports_users_and_mounts(kind: str) -> None:
     modes = {each["name"]: each.get("projected", {}).get("defaultMode") for each in spec["volumes"]}
     user = spec.get("securityContext", {})
 
-    assert THEIR_PORTS[kind] == {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert THEIR_PORTS[kind] == {port["name"]: port["containerPort"] for port in container["ports"]}
     assert THEIR_USERS[kind] == tuple(
         user.get(each) for each in ("runAsUser", "runAsGroup", "fsGroup")
     )
     assert THEIR_MOUNTS[kind] == {
-        each["mountPath"]: (each["name"], modes.get(each["name"]))
-        for each in container["volumeMounts"]
+        volume_mount["mountPath"]: (volume_mount["name"], modes.get(volume_mount["name"]))
+        for volume_mount in container["volumeMounts"]
     }
     volume = "slurm-keys" if kind in ("Controller", "Accounting") else "slurm-etc"
     assert THEIR_FILES.get(kind, set()) == set(files(spec, volume))
-    beside = {each["name"] for each in spec.get("initContainers", ())}
+    beside = {init_container["name"] for init_container in spec.get("initContainers", ())}
     assert all(
         explained(EXPLAINED_SIDECARS[each]) for each in beside ^ THEIR_SIDECARS.get(kind, set())
     )
@@ -185,7 +185,10 @@ def test_pods_have_their_ports_users_and_mounts(kind: str) -> None:
 def test_the_state_is_in_a_claim_of_their_name() -> None:
     runs = one(rendered(given("Controller")), "StatefulSet")["spec"]
 
-    assert ["statesave"] == [each["metadata"]["name"] for each in runs["volumeClaimTemplates"]]
+    assert ["statesave"] == [
+        volume_claim_template["metadata"]["name"]
+        for volume_claim_template in runs["volumeClaimTemplates"]
+    ]
     assert "site-controller-internal" == runs["serviceName"]
 
 

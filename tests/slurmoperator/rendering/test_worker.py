@@ -122,7 +122,7 @@ def test_the_worker_of_a_node_goes_to_that_node_only_and_stays_on_it() -> None:
     assert mine.items() <= affinity.items()
     assert "podAntiAffinity" in spec["affinity"]
     assert ("a", {"gpu": "yes"}) == (spec["hostname"], spec["nodeSelector"])
-    tolerated = {each["key"] for each in spec["tolerations"]}
+    tolerated = {toleration["key"] for toleration in spec["tolerations"]}
     assert "node.kubernetes.io/unreachable" in tolerated
     assert "node.kubernetes.io/unschedulable" not in tolerated
 
@@ -173,7 +173,7 @@ def test_what_would_make_it_another_node_is_refused_at_once() -> None:
 
     assert isinstance(found, Refused)
     assert [f"spec.template.spec.{key}" for key in ("hostname", *tuple(wrong)[:2])] == [
-        each.path for each in found.faults
+        fault.path for fault in found.faults
     ]
 
 
@@ -206,7 +206,7 @@ def test_with_the_network_of_its_machine_it_finds_names_of_the_cluster() -> None
         node_set(template=on_host_network(dnsPolicy="ClusterFirst")), 0, CONTROLLER, SITE
     )
     assert isinstance(found, Refused)
-    assert ["spec.template.spec.dnsPolicy"] == [each.path for each in found.faults]
+    assert ["spec.template.spec.dnsPolicy"] == [fault.path for fault in found.faults]
 
 
 def test_no_two_workers_have_one_port_of_a_machine() -> None:
@@ -224,13 +224,13 @@ def test_no_two_workers_have_one_port_of_a_machine() -> None:
         SITE,
     )
     assert isinstance(found, Refused)
-    assert ["spec.oversubscribeNode", "spec.ssh.enabled"] == [each.path for each in found.faults]
+    assert ["spec.oversubscribeNode", "spec.ssh.enabled"] == [fault.path for fault in found.faults]
 
 
 def test_a_plain_worker_has_not_the_network_of_its_machine() -> None:
     found = with_profile("plain", template=on_host_network())
     assert isinstance(found, Refused)
-    assert ["spec.template.spec.hostNetwork"] == [each.path for each in found.faults]
+    assert ["spec.template.spec.hostNetwork"] == [fault.path for fault in found.faults]
 
 
 def test_without_its_controller_there_is_no_worker() -> None:
@@ -241,7 +241,7 @@ def test_without_its_controller_there_is_no_worker() -> None:
         found = worker_pod(node_set(), 0, controller, SITE)
 
         assert isinstance(found, Refused)
-        assert ["spec.controllerRef.name"] == [each.path for each in found.faults]
+        assert ["spec.controllerRef.name"] == [fault.path for fault in found.faults]
 
 
 def test_workers_of_a_slurmctld_elsewhere_ask_it_by_its_address() -> None:
@@ -272,7 +272,7 @@ def test_labels_by_which_it_is_found_are_ours() -> None:
 def test_users_log_in_where_their_jobs_run_if_the_node_set_says_so() -> None:
     sssd = {"name": "site-sssd", "key": "sssd.conf"}
     spec = made(ssh={"enabled": True, "sssdConfRef": sssd})
-    mounted = [each["mountPath"] for each in spec["containers"][0]["volumeMounts"]]
+    mounted = [volume_mount["mountPath"] for volume_mount in spec["containers"][0]["volumeMounts"]]
 
     assert {"/etc/ssh/sshd_config", "/etc/sssd/sssd.conf"} <= set(mounted)
     assert 22 == named(spec["containers"][0]["ports"], "ssh")["containerPort"]

@@ -63,7 +63,7 @@ class Pod:
         for name, file in (("slurmctld", "slurm.conf"), ("slurmdbd", "slurmdbd.conf")):
             text = DAEMON.format(
                 file=file,
-                settings=" ".join(f"'{each}'" for each in settings),
+                settings=" ".join(f"'{setting}'" for setting in settings),
                 variables=" ".join(f"{key}={value}" for key, value in variables.items()),
                 program=asset.bin / name,
             )

@@ -257,12 +257,12 @@ class World:
     def replaced(self, candidates: list[LeavingWorker], gone: frozenset[str]) -> frozenset[str]:
         rolled = [
             RolledWorker(
-                worker=each,
-                is_current=self.made_from[each.pod.uid] == self.template,
-                is_available=each.pod.stage is PodStage.READY,
+                worker=candidate,
+                is_current=self.made_from[candidate.pod.uid] == self.template,
+                is_available=candidate.pod.stage is PodStage.READY,
             )
-            for each in candidates
-            if each.name not in gone
+            for candidate in candidates
+            if candidate.name not in gone
         ]
         return updating.to_replace(
             rolled, missing=max(self.wanted - len(rolled), 0), most_away=MOST_AWAY

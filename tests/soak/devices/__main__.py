@@ -90,7 +90,7 @@ class DeviceField:
 
     def _listed(self) -> Mapping[str, Mapping[str, Any]]:
         items = self._sandbox.admin.get(self._pods)["items"]
-        return {each["metadata"]["name"]: each for each in items}
+        return {item["metadata"]["name"]: item for item in items}
 
     def _queue(self) -> Mapping[str, str]:
         """The states of all live jobs."""
@@ -193,7 +193,10 @@ class DeviceField:
 
 
 def _runs(pod: Mapping[str, Any]) -> bool:
-    return any("running" in each["state"] for each in pod["status"].get("containerStatuses", ()))
+    return any(
+        "running" in container_status["state"]
+        for container_status in pod["status"].get("containerStatuses", ())
+    )
 
 
 def create_pod(
@@ -288,7 +291,7 @@ def _unreturned(sandbox: Sandbox, namespace: str) -> list[str]:
     def still() -> list[str]:
         items = sandbox.admin.get(path)["items"]
         return [
-            each["metadata"]["name"] for each in items if "allocation" in each.get("status", {})
+            item["metadata"]["name"] for item in items if "allocation" in item.get("status", {})
         ]
 
     with suppress(AssertionError):

@@ -132,7 +132,7 @@ class OperatorHistory:
         self._set_partitions(self._dice.sample(_PARTITIONS, self._dice.randint(0, 3)))
 
     def _set_partitions(self, names: Sequence[str]) -> None:
-        lines = "".join(f"PartitionName={each} Nodes=workers\n" for each in sorted(names))
+        lines = "".join(f"PartitionName={name} Nodes=workers\n" for name in sorted(names))
         self._admin.patch(self._controller, {"spec": {"extraConf": SLURM_CONF + lines}})
 
     def evict(self) -> None:
@@ -215,7 +215,7 @@ class OperatorHistory:
         found: list[str] = []
         if not self._has_settled():
             conditions = self._admin.get(self._node_set)["status"].get("conditions", [])
-            words = [each.get("message", "") for each in conditions]
+            words = [condition.get("message", "") for condition in conditions]
             nodes = self._in_pods.run("sinfo", "-h", "-N", "-o", "%N %T %E")
             open_ones = [job.id for job in lives.open_ones(self.jobs, self._attempts())]
             found.append(f"not settled: {words} {nodes!r} {open_ones}")
@@ -238,7 +238,7 @@ class OperatorHistory:
             self._see_who_is_back()
             attempts = self._attempts()
             self._cancel_forgotten(attempts)
-            said = [self._in_pods.condition("nodesets", "workers", each)[0] for each in kinds]
+            said = [self._in_pods.condition("nodesets", "workers", kind)[0] for kind in kinds]
             return said == ["True"] * 3 and not lives.open_ones(self.jobs, attempts)
         except _AWAY:
             return False

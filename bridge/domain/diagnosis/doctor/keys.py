@@ -72,7 +72,7 @@ def _gives_keys(rule: Rule, secrets: frozenset[str]) -> bool:
     if _has(groups, "") and verbs & {*_ENTERS, "*"} and any(_covers(rule, e) for e in _ENTERED):
         return True
     return bool(verbs & {*_MAKES, "*"}) and any(
-        _has(groups, group) and any(_covers(rule, each) for each in resources)
+        _has(groups, group) and any(_covers(rule, resource) for resource in resources)
         for group, resources in _RUNNING.items()
     )
 

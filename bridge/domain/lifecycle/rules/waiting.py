@@ -304,7 +304,14 @@ def _await_room(case: JobCase, node: KubeNode) -> Decision:
 
 def _unmade(pod: Pod) -> str:
     """Return which claim of the pod Kubernetes has yet to make from its template; "" if none."""
-    return next((each.entry for each in pod.resource_claims if not each.claim), "")
+    return next(
+        (
+            resource_claim.entry
+            for resource_claim in pod.resource_claims
+            if not resource_claim.claim
+        ),
+        "",
+    )
 
 
 def _awaited_devices(case: JobCase) -> tuple[Action, ...]:

@@ -48,8 +48,8 @@ def first_index(gres: str, registered: Mapping[str, int]) -> int:
 
 def _current(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
     pools: defaultdict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
-    for each in slices:
-        pools[each.driver, each.pool].append(each)
+    for slice_ in slices:
+        pools[slice_.driver, slice_.pool].append(slice_)
     current: list[ResourceSlice] = []
     for pool in pools.values():
         newest = max(each.generation for each in pool)

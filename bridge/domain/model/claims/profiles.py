@@ -92,7 +92,7 @@ def of_class(device_class: DeviceClass, profiles: Iterable[Profile]) -> Profile 
         if parsed is None:
             return None
         conditions |= parsed
-    return next((each for each in profiles if each.conditions == conditions), None)
+    return next((profile for profile in profiles if profile.conditions == conditions), None)
 
 
 def unserved(

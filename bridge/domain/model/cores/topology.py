@@ -34,7 +34,7 @@ def in_order(processors: Iterable[Processor], numa: Collection[frozenset[int]]) 
         socket, core = each.socket | {each.cpu}, each.core | {each.cpu}
         return min(socket), lowest.get(each.cpu, 0), min(core), each.cpu
 
-    return tuple(each.cpu for each in sorted(processors, key=place))
+    return tuple(processor.cpu for processor in sorted(processors, key=place))
 
 
 def behind(

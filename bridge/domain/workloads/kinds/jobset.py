@@ -102,7 +102,9 @@ def _is_exclusive(pod: Pod) -> bool:
 def _starts_in_turn(jobset: KubeObject) -> bool:
     """Check whether some of a JobSet's Jobs are created only when others are ready or complete."""
     order = counting.dig(jobset.spec, "startupPolicy").get("startupPolicyOrder")
-    return order == "InOrder" or any(each.get("dependsOn") for each in _replicated_jobs(jobset))
+    return order == "InOrder" or any(
+        replicated_job.get("dependsOn") for replicated_job in _replicated_jobs(jobset)
+    )
 
 
 def _replicated_jobs(jobset: KubeObject) -> list[Mapping[str, Any]]:

@@ -62,8 +62,11 @@ class LeaderWorkerSet:
         template = counting.dig(said.spec, "leaderWorkerTemplate", "workerTemplate", "spec")
         try:
             return demand.of(
-                [_resources(each) for each in template.get("containers") or ()],
-                [_resources(each) for each in template.get("initContainers") or ()],
+                [_resources(container) for container in template.get("containers") or ()],
+                [
+                    _resources(init_container)
+                    for init_container in template.get("initContainers") or ()
+                ],
             )
         except (ValueError, TypeError, AttributeError):
             return None  # its pods could not be made either
