@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := agent bridge webhook extender controllers leader slurmjobs slurmoperator slurmcli slurmruntime sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices soak-operator bench bench-table bench-scale fmt docs site manifests lock image slurm-images release clean
+.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices soak-operator bench bench-table bench-scale figures fmt docs site manifests lock image slurm-images release clean
 
 venv: .venv/ready
 
@@ -42,6 +42,10 @@ coverage: venv
 # Measure speed and cost on this machine, against kube-scheduler alone (docs/performance.md): make bench BENCH_ARGS="--pods 1000"
 bench: venv
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+# Count lines, names, arrows and words (CONTRIBUTING.md): run it at the end of a larger change, and say what grew.
+figures: venv
+	$(BIN)/python -m benchmarks.figures
 
 # Fill the table of docs/performance.md: three runs of each column and size, kept in build/bench; called again, it goes on where it ended.
 # Only the table of stored runs: make bench-table BENCH_TABLE_ARGS="build/bench/200-*.json"
