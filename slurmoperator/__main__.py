@@ -28,7 +28,7 @@ from slurmruntime.process.lifetime import Service
 
 def main() -> int:
     """Run until a signal; return the exit code."""
-    configured = configuration.load("cluster", sys.argv[1:])
+    configured = configuration.load("slurmoperator", sys.argv[1:])
     logging.configure(configured.log, "operator")
     return lifetime.run(partial(run, configured))
 
@@ -55,7 +55,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
             node_sets.watched,
             BodyMakers(site),
             random_bytes=secrets.token_bytes,
-            make_host_keys=host_keys.generated,
+            make_host_keys=host_keys.generate,
             tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
             served=ServedNamespaces(frozenset(operator.namespaces)),
             tried=node_sets.tried,

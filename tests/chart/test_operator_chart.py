@@ -119,7 +119,7 @@ def test_the_program_takes_its_settings(
         volume_mount["name"]: volume_mount["mountPath"]
         for volume_mount in container["volumeMounts"]
     }
-    assert ["cluster", "--config", f"{mounts['config']}/config.yaml"] == container["args"]
+    assert ["slurmoperator", "--config", f"{mounts['config']}/config.yaml"] == container["args"]
     if values:
         assert mounts["token"] == str(Path(settings.slurm.token_file).parent)
     else:

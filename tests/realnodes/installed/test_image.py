@@ -35,6 +35,8 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "webhook": (BRIDGE, {"args": ["webhook", "--help"]}),
     "extender": (BRIDGE, {"args": ["extender", "--help"]}),
     "controllers": (BRIDGE, {"args": ["controllers", "--help"]}),
+    "operator": (BRIDGE, {"args": ["slurmoperator", "--help"]}),
+    "renamed": (BRIDGE, {"args": ["cluster", "--help"]}),
     "plugin": (BRIDGE, {"command": ["kubectl-slurm", "--help"]}),
     "version": (BRIDGE, {"command": ["slurm-bridge", "version"]}),
     "exporter": (EXPORTER, {"args": ["--help"]}),
@@ -87,8 +89,12 @@ def locked() -> set[tuple[str, str, str]]:
 def test_every_program_answers_as_nobody_on_a_read_only_root(bare: Sandbox) -> None:
     said = _logs(bare)
 
-    for program in ("webhook", "extender", "controllers", "plugin", "exporter"):
+    for program in (
+        *("webhook", "extender", "controllers", "operator", "renamed"),
+        *("plugin", "exporter"),
+    ):
         assert "usage" in said[program].lower(), said[program]
+    assert "use `python -m slurmoperator`" in said["renamed"]
     assert said["version"].strip() == __version__
     for name in ("inside", "inside-exporter"):
         who, tools, *refusals = said[name].splitlines()
