@@ -11,7 +11,7 @@ _DOTTED = re.compile(
     rf"`((?:{'|'.join((*PACKAGES, 'tests', 'client', 'exporter'))})(?:\.\w+)+)(?:\(\))?`"
 )
 _PATH = re.compile(
-    r"`((?:bridge|webhook|extender|controllers|jobs|cluster|sandbox|benchmarks|tests|deploy|docs|client|exporter|containers)/[\w./-]*)`"
+    r"`((?:bridge|webhook|extender|agent|controllers|leader|slurmjobs|slurmoperator|slurmcli|slurmruntime|sandbox|benchmarks|tests|deploy|docs|client|exporter|containers)/[\w./-]*)`"
 )
 _TEST = re.compile(r"`tests/([\w/]+)\.py::(\w+)")
 _PAGES = ("README.md", "CONTRIBUTING.md")
