@@ -1,1 +1,1 @@
-"""The node agent: gives the containers of one external node the very cores that Slurm gave their pods."""
+"""The node agent: pins the containers of one external node to the cores that Slurm gave their pods."""

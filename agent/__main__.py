@@ -29,12 +29,12 @@ _CONNECTIONS = 2
 PODS = ResourceKind(
     path="/api/v1/pods",
     read=resource.kube_object,
-    key=lambda each: each.uid,
-    version=lambda each: each.resource_version,
+    key=lambda pod: pod.uid,
+    version=lambda pod: pod.resource_version,
     called="pod",
-    name=lambda each: f"{each.namespace}/{each.name}",
+    name=lambda pod: f"{pod.namespace}/{pod.name}",
 )
-"""Pods, by uid; of their specs, only the name of the scheduler is looked at."""
+"""Pods, by uid; of their specs, only the scheduler name is used."""
 
 
 def main() -> int:
@@ -42,13 +42,15 @@ def main() -> int:
     configured = configuration.load("agent", sys.argv[1:])
     logging.configure(configured.log, "agent")
     if not configured.agent.node:
-        sys.stderr.write("agent: agent.node is empty: set it to the name of the node it runs on\n")
+        sys.stderr.write(
+            "agent: the setting agent.node is empty: set it to the name of this node\n"
+        )
         return 2
     return lifetime.run(partial(run, configured))
 
 
 async def run(configured: Settings, stop: asyncio.Event) -> None:
-    """Watch the node's pods and pin them until told to stop."""
+    """Watch the node's pods and pin them until `stop` is set."""
     settings = configured.agent
     metrics, state = Metrics("agent"), Health()
     pods: Cache[KubeObject] = Cache(PODS)

@@ -1,7 +1,7 @@
-"""The cpuset of a pod: cgroups of version 1 and 2, as the kubelet's two cgroup drivers name them.
+"""Reads and writes the cpusets of pods: cgroups v1 and v2, named by either of the kubelet's cgroup drivers.
 
-The whole pod's group is written, so containers that start later are confined from their first
-instruction: a new group has its parent's processors. The kubelet writes none of these files unless its
+The pod's cgroup is written, so containers that start later are confined from their first
+instruction: a new cgroup inherits its parent's processors. The kubelet writes none of these files unless its
 CPU manager is `static`.
 """
 
@@ -17,23 +17,23 @@ from slurmruntime.values.ids import PodUid
 _CPUS = "cpuset.cpus"
 _EFFECTIVE = "cpuset.cpus.effective"
 _MOST_GROUPS = 256
-"""Groups inside a pod's; containers may make their own where they are privileged."""
+"""Limit for cgroups inside a pod's; privileged containers can create their own."""
 _CLASSES = ("", "burstable", "besteffort")
 
 
 class NoCpusets(OSError):
-    """A group has no cpuset: the kernel or the kubelet's groups have the controller off."""
+    """A cgroup has no cpuset: the controller is disabled in the kernel or for the kubelet's cgroups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cgroups:
-    """Where a node's cgroups are."""
+    """The cgroups of a node."""
 
     root: Path
 
     @property
     def is_v2(self) -> bool:
-        """Check which version the machine has."""
+        """Whether the machine uses cgroups v2."""
         return (self.root / "cgroup.controllers").exists()
 
     @property
@@ -41,7 +41,7 @@ class Cgroups:
         return self.root if self.is_v2 else self.root / "cpuset"
 
     def of(self, uid: PodUid) -> Path | None:
-        """Return a pod's group; None if the kubelet has not made it yet, or has removed it."""
+        """Return a pod's cgroup; None if the kubelet has not created it yet, or has removed it."""
         return next((path for path in self._candidates(uid) if path.is_dir()), None)
 
     def _candidates(self, uid: PodUid) -> Iterator[Path]:
@@ -53,55 +53,55 @@ class Cgroups:
             yield parent / f"kubepods{middle}-pod{uid.replace('-', '_')}.slice"
 
     def allowed(self, group: Path) -> frozenset[int]:
-        """Return the processors that a pod may have at all: its parent's.
+        """Return the processors that a pod can have at most: its parent's.
 
         Raises:
-            NoCpusets: nothing there can be confined.
-            OSError: they could not be read.
+            NoCpusets: processes there cannot be confined.
+            OSError: the file could not be read.
         """
-        with _told_apart():
+        with _tell_apart():
             return _read(group.parent / (_EFFECTIVE if self.is_v2 else _CPUS))
 
     def confine(self, group: Path, cpus: Collection[int]) -> bool:
-        """Give a pod these processors and no others; return whether anything was to be done.
+        """Confine a pod to these processors; return whether anything was written.
 
         Raises:
-            NoCpusets: nothing there can be confined.
-            OSError: it could not be written now, as when a container started meanwhile.
+            NoCpusets: processes there cannot be confined.
+            OSError: the file could not be written, for example because a container just started.
         """
-        with _told_apart():
+        with _tell_apart():
             return self._confine_v2(group, cpus) if self.is_v2 else self._confine_v1(group, cpus)
 
     def _confine_v2(self, group: Path, cpus: Collection[int]) -> bool:
-        # Groups below have no processors of their own: the kernel cuts all of them down to these.
+        # Inner cgroups have no cpuset of their own: the kernel limits all of them to this one.
         wanted = frozenset(cpus)
         wanted = frozenset() if wanted == self.allowed(group) else wanted
         if _read(group / _CPUS) == wanted:
             return False
-        # An empty line is what takes the restriction away.
-        (group / _CPUS).write_text(cpu_list.written(wanted) + "\n")
+        # An empty line removes the restriction.
+        (group / _CPUS).write_text(cpu_list.render(wanted) + "\n")
         return True
 
     def _confine_v1(self, group: Path, cpus: Collection[int]) -> bool:
-        # A group may not have a processor that its parent lacks, at no moment.
+        # A cgroup must never have a processor that its parent lacks.
         wanted = frozenset(cpus)
         present = _read(group / _CPUS)
         below = list(_below(group))
-        if present == wanted and all(_fits(group, each, wanted) for each in below):
+        if present == wanted and all(_fits(group, inner, wanted) for inner in below):
             return False
         if not wanted <= present:
             _write(group, wanted | present)
-            for each in below:
-                _write(each, wanted | _read(each / _CPUS))
-        for each in reversed(below):
-            _write(each, wanted)
+            for inner in below:
+                _write(inner, wanted | _read(inner / _CPUS))
+        for inner in reversed(below):
+            _write(inner, wanted)
         _write(group, wanted)
         return True
 
 
 @contextlib.contextmanager
-def _told_apart() -> Iterator[None]:
-    """Tell a group without the file from one that has just gone: both times the file is not there."""
+def _tell_apart() -> Iterator[None]:
+    """Distinguish a cgroup without a cpuset from one that has just been removed: in both cases, the file is missing."""
     try:
         yield
     except FileNotFoundError as error:
@@ -115,40 +115,40 @@ def _told_apart() -> Iterator[None]:
 
 
 def _fits(pod: Path, group: Path, wanted: frozenset[int]) -> bool:
-    """Check whether a group inside a pod's needs no write; what a container makes may have fewer.
+    """Check whether a cgroup inside a pod's needs no write. One that a container created may have fewer processors.
 
-    A container itself may not: an agent that died while it gave back processors had begun with the pod.
+    The container's own must be equal: an agent that died while it gave back processors had changed the pod's first.
     """
-    found = _read(group / _CPUS)
-    return found == wanted if group.parent == pod else found <= wanted
+    cpus = _read(group / _CPUS)
+    return cpus == wanted if group.parent == pod else cpus <= wanted
 
 
 def _below(group: Path) -> Iterator[Path]:
-    """Yield the groups inside, parents first.
+    """Yield the cgroups inside, parents first.
 
     Raises:
-        OSError: there are too many to be a pod's; no more than those are listed.
+        OSError: there are more than the limit; the rest is not listed.
     """
-    found = [group]
-    for parent in found:
+    groups = [group]
+    for parent in groups:
         with os.scandir(parent) as entries:
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
                     continue
-                if len(found) > _MOST_GROUPS:
+                if len(groups) > _MOST_GROUPS:
                     raise OSError(
-                        f"{group} has more than {_MOST_GROUPS} groups inside: it is left alone"
+                        f"{group} has more than {_MOST_GROUPS} cgroups inside: it is not pinned"
                     )
-                found.append(Path(entry.path))
-    yield from found[1:]
+                groups.append(Path(entry.path))
+    yield from groups[1:]
 
 
 def _read(file: Path) -> frozenset[int]:
     cpus = cpu_list.parse(file.read_text())
     if cpus is None:
-        raise OSError(f"{file} has no list of processors")
+        raise OSError(f"{file}: expected a list of processors")
     return cpus
 
 
 def _write(group: Path, cpus: Collection[int]) -> None:
-    (group / _CPUS).write_text(cpu_list.written(cpus))
+    (group / _CPUS).write_text(cpu_list.render(cpus))

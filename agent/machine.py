@@ -1,4 +1,4 @@
-"""Read the processors of this machine from the kernel: /sys/devices/system."""
+"""Reads the processors of this machine from the kernel: /sys/devices/system."""
 
 import re
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ _NUMA = re.compile(r"node[0-9]{1,4}")
 
 
 def order(root: Path) -> tuple[int, ...]:
-    """Return the numbers of the processors that are online, in Slurm's order.
+    """Return the numbers of the online processors, in Slurm's order.
 
     Raises:
-        OSError: the kernel does not say.
+        OSError: the files cannot be read.
     """
     online = _cpus(root / "cpu" / "online")
     nodes = root / "node"
@@ -39,5 +39,5 @@ def _processors(root: Path, online: frozenset[int]) -> Iterator[Processor]:
 def _cpus(file: Path) -> frozenset[int]:
     cpus = cpu_list.parse(file.read_text())
     if cpus is None:
-        raise OSError(f"{file} has no list of processors")
+        raise OSError(f"{file}: expected a list of processors")
     return cpus

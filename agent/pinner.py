@@ -1,11 +1,11 @@
-"""Look at the pods of a node and give each the processors that it is to have. Level-triggered.
+"""Pins the pods of a node to the processors that Slurm gave them. Level-triggered.
 
-A look reads a few files for each pod, and writes only what differs. The kubelet makes a pod's group
-some time after the pod was bound, and containers start later still; so after every change of a pod
-the looks follow one another quickly, and then at longer and longer intervals.
+Each pass reads a few files per pod, and writes only what differs. The kubelet creates a pod's cgroup
+some time after the pod was bound, and containers start later still; so after every change of a pod,
+passes follow quickly at first, and then at growing intervals.
 
-What goes wrong with one pod is that pod's alone. What would go wrong with every pod of the node makes
-the agent unready (`Pinner.check`): `kubectl slurm nodes` and the doctor go by that.
+A failure that concerns one pod only is logged. A failure that would concern every pod of the node makes
+the agent unready (`Pinner.check`); `kubectl slurm nodes` and the doctor report that.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ _PINNED = "pinned"
 _FAILED = "failed"
 """Its processors could not be read or written."""
 _MISSING = "missing"
-"""It runs, and has no group where groups are looked for."""
+"""It is running, but has no cgroup below the expected root."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Pinner:
-    """Keeps the cpusets of a node's pods as Slurm wants them."""
+    """Keeps the cpusets of a node's pods as Slurm assigned them."""
 
     def __init__(
         self,
@@ -49,17 +49,17 @@ class Pinner:
         interval_s: float,
         metrics: AgentMetrics,
     ) -> None:
-        """Create one that has looked at nothing.
+        """Start without having checked any pod.
 
         Args:
-            pods: of the node; those of others may be among them.
-            cgroups: of the node.
-            order: returns the machine's processors in Slurm's order; read at each look, as they can go
-                offline.
-            schedulers: names by which pods ask for us. In other namespaces nobody may create a pod with
-                one, while anybody may write our label and our annotations there.
-            interval_s: the longest interval between looks.
-            metrics: of the agent.
+            pods: pods of the node; they may include pods that are not ours.
+            cgroups: cgroups of the node.
+            order: returns the machine's processors in Slurm's order; called in each pass, because
+                processors can go offline.
+            schedulers: scheduler names of our pods. Outside our namespaces, pods with such a name cannot
+                be created, while any user may set our label and annotations there.
+            interval_s: longest interval between passes.
+            metrics: metrics of the agent.
         """
         self._pods = pods
         self._cgroups = cgroups
@@ -67,26 +67,26 @@ class Pinner:
         self._schedulers = schedulers
         self._longest = timedelta(seconds=interval_s)
         self._metrics = metrics
-        self._said: dict[PodUid, str] = {}
-        self._trouble: str | None = "it has not looked yet"
+        self._logged: dict[PodUid, str] = {}
+        self._problem: str | None = "no pod has been checked yet"
         self._changed = asyncio.Event()
         pods.subscribe(lambda _old, _new: self._changed.set())
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look until told to stop."""
+        """Keep pods pinned until `stop` is set."""
         async with asyncio.TaskGroup() as group:
-            looking = group.create_task(self._keep_looking())
+            looking = group.create_task(self._reconcile_repeatedly())
             await stop.wait()
             looking.cancel()
 
-    async def _keep_looking(self) -> None:
+    async def _reconcile_repeatedly(self) -> None:
         await self._pods.synced.wait()
         quiet = 0
         while True:
             if self._changed.is_set():
                 self._changed.clear()
                 quiet = 0
-            self.look()
+            self.reconcile()
             quiet += 1
             pause = backoff.delay(quiet, first=_FIRST_PAUSE, cap=self._longest)
             with contextlib.suppress(TimeoutError):
@@ -94,17 +94,17 @@ class Pinner:
                     await self._changed.wait()
 
     def check(self) -> str | None:
-        """Return why no pod of this node can be pinned, as of the last look; None if they can."""
-        return self._trouble
+        """Return why no pod of this node can be pinned, as of the last pass; None if they can."""
+        return self._problem
 
-    def look(self) -> None:
-        """Look once."""
-        self._trouble = None
+    def reconcile(self) -> None:
+        """Check all pods once."""
+        self._problem = None
         try:
             order = self._order()
         except OSError as error:
             self._metrics.failed()
-            self._trouble = f"the machine's processors cannot be read: {error}"
+            self._problem = f"the machine's processors cannot be read: {error}"
             _log.warning("agent.processors_unreadable", error=str(error))
             return
         ours = {
@@ -115,45 +115,45 @@ class Pinner:
         groups = {uid: group for uid in ours if (group := self._cgroups.of(uid)) is not None}
         states = dict.fromkeys(self._missing(ours, groups), _MISSING)
         allowed = self._allowed(groups, states)
-        told = {uid: ours[uid].annotations.get(names.CPUS_ANNOTATION, "") for uid in allowed}
+        requested = {uid: ours[uid].annotations.get(names.CPUS_ANNOTATION, "") for uid in allowed}
         usable = frozenset().union(*allowed.values())
-        plan = pinning.plan(told, order, usable)
-        # Who gives up processors of its own comes first, so that none is in two such sets meanwhile.
+        plan = pinning.plan(requested, order, usable)
+        # Pods that give up their own processors come first, so that no processor is ever in two sets.
         for uid in sorted(plan, key=lambda uid: not isinstance(plan[uid], Unpinned)):
             self._carry_out(uid, groups[uid], plan[uid], allowed[uid], states)
-        self._said = {uid: said for uid, said in self._said.items() if uid in states}
+        self._logged = {uid: state for uid, state in self._logged.items() if uid in states}
         self._metrics.looked(Counter(states.values()))
 
     def _missing(
         self, ours: Mapping[PodUid, KubeObject], groups: Collection[PodUid]
     ) -> Sequence[PodUid]:
-        """Return the pods that run without a group; the kubelet may have just removed it."""
-        found = [
+        """Return the running pods without a cgroup; the kubelet may have just removed it."""
+        missing = [
             uid
             for uid, pod in ours.items()
             if uid not in groups and pod.status.get("phase") == "Running" and not pod.is_deleting
         ]
-        if found and not groups:
-            self._trouble = (
-                f"no cgroup of the {len(found)} pods that run is below {self._cgroups.root}: "
+        if missing and not groups:
+            self._problem = (
+                f"none of the {len(missing)} running pods has a cgroup below {self._cgroups.root}: "
                 "expected the kubelet's kubepods or kubepods.slice there"
             )
-        for uid in found:
-            self._say(uid, "agent.no_cgroup")
-        return found
+        for uid in missing:
+            self._log_once(uid, "agent.no_cgroup")
+        return missing
 
     def _allowed(
         self, groups: Mapping[PodUid, Path], states: dict[PodUid, str]
     ) -> dict[PodUid, frozenset[int]]:
-        found = {}
+        allowed = {}
         for uid, group in groups.items():
             try:
-                found[uid] = self._cgroups.allowed(group)
+                allowed[uid] = self._cgroups.allowed(group)
             except FileNotFoundError:  # the pod has just gone
                 continue
             except OSError as error:
-                self._fails(uid, "agent.not_read", error, states)
-        return found
+                self._record_failure(uid, "agent.not_read", error, states)
+        return allowed
 
     def _carry_out(
         self,
@@ -169,26 +169,28 @@ class Pinner:
         except FileNotFoundError:  # the pod has just gone
             return
         except OSError as error:
-            self._fails(uid, "agent.not_confined", error, states)
+            self._record_failure(uid, "agent.not_confined", error, states)
             return
         if isinstance(own, Unpinned):
             states[uid] = own.value
-            self._say(uid, "agent.unpinned", reason=own.value)
+            self._log_once(uid, "agent.unpinned", reason=own.value)
         else:
             states[uid] = _PINNED
             if has_written:
-                self._say(uid, "agent.pinned", cpus=cpu_list.written(cpus))
+                self._log_once(uid, "agent.pinned", cpus=cpu_list.render(cpus))
 
-    def _fails(self, uid: PodUid, event: str, error: OSError, states: dict[PodUid, str]) -> None:
+    def _record_failure(
+        self, uid: PodUid, event: str, error: OSError, states: dict[PodUid, str]
+    ) -> None:
         states[uid] = _FAILED
         self._metrics.failed()
-        self._say(uid, event, error=str(error))
+        self._log_once(uid, event, error=str(error))
         if isinstance(error, NoCpusets):
-            self._trouble = str(error)
+            self._problem = str(error)
 
-    def _say(self, uid: PodUid, event: str, **particulars: str) -> None:
-        """Log a pod's state once."""
-        said = f"{event} {particulars}"
-        if self._said.get(uid) != said:
-            self._said[uid] = said
+    def _log_once(self, uid: PodUid, event: str, **particulars: str) -> None:
+        """Log a pod's state unless it was logged before."""
+        state = f"{event} {particulars}"
+        if self._logged.get(uid) != state:
+            self._logged[uid] = state
             _log.info(event, pod_uid=uid, **particulars)

@@ -21,7 +21,7 @@ from bridge.domain.nodes import fillers
 from bridge.domain.request import candidates
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults
-from bridge.domain.request.effective import Gathered, effective
+from bridge.domain.request.effective import RequestFacts, effective
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from bridge.domain.workloads import claims, workload
 from bridge.kube import decode
@@ -347,7 +347,7 @@ def _request(
             *(Toleration(key=f"k{i}", operator="Exists") for i in range(tolerations)),
         ),
     )
-    gathered = Gathered(
+    gathered = RequestFacts(
         members=(pod,),
         provenance=Provenance(owners={pod.uid: ()}),
         policy=_POLICY,
@@ -357,7 +357,7 @@ def _request(
     return _submitted(gathered)
 
 
-def _submitted(gathered: Gathered) -> Work:
+def _submitted(gathered: RequestFacts) -> Work:
     if isinstance(refused := effective(gathered, _DEFAULTS), Refused):
         raise ValueError(  # noqa: TRY004  # a mistake in this file
             f"refused, which says nothing about the cost: {refused.faults}"
@@ -368,7 +368,7 @@ def _submitted(gathered: Gathered) -> Work:
 def _gang_request(size: int) -> Work:
     pods = tuple(groups.labelled(f"w{number}", "ring", str(size)) for number in range(size))
     gang = workload.evaluate([(claims.of(pod, []), pod) for pod in pods])
-    gathered = Gathered(
+    gathered = RequestFacts(
         members=pods,
         gang=gang,
         provenance=Provenance(owners={pod.uid: () for pod in pods}),

@@ -96,7 +96,7 @@ async def _fill(slurm: SlurmClient, count: int) -> None:
 
 
 async def _all_run(slurm: SlurmClient, count: int) -> bool:
-    listed = await listing.whole(slurm)
+    listed = await listing.all_jobs(slurm)
     return count == sum("RUNNING" in states for states in listed.states.values())
 
 

@@ -92,7 +92,7 @@ class _Watch:
     """Notes when each SlurmJob's status first said what it is watched for."""
 
     def __init__(self, kube: KubeClient) -> None:
-        self.objects: Cache[SlurmJobObject] = Cache(resource.all_of(OURS), UNHEARD)
+        self.objects: Cache[SlurmJobObject] = Cache(resource.kind_of(OURS), UNHEARD)
         self.submitted: dict[str, float] = {}
         self.ended: dict[str, float] = {}
         self.job_ids: dict[str, int] = {}

@@ -16,9 +16,9 @@ from bridge.domain.nodes.decision import NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.observation.binding import Bindings
 from bridge.escrow import service as escrow
-from bridge.escrow.news import News
+from bridge.escrow.news import JobHints
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.leadership import Common, Leadership
+from bridge.reconcile.leadership import Leadership, SharedReadings
 from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
@@ -28,14 +28,14 @@ from bridge.settings.schema import Settings
 from controllers.nodes.controller import NodeController
 from controllers.nodes.fillers import Fillers
 from controllers.nodes.holds import Holdings
-from controllers.nodes.naming import naming
+from controllers.nodes.naming import placeholders_naming
 from controllers.nodes.slices import Slices
 from controllers.pods.breaker import Breaker
-from controllers.pods.evidence import Inquiry
+from controllers.pods.evidence import EvidenceLookup
 from controllers.pods.orphans import Orphans
 from controllers.pods.restoring import Restorer
 from controllers.pods.side import Endings, wake_with_nodes, watch_bindings
-from controllers.webhook.certificates import Certificates, Issued
+from controllers.webhook.certificates import Certificates, CertificateSettings
 from controllers.webhook.selftest import SelfTest
 from slurmruntime.leading.lease import Accession
 from slurmruntime.leading.workqueue import WorkQueue
@@ -57,40 +57,40 @@ def main() -> int:
 
 
 async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
-    """Run the controllers while this process leads, until told to stop."""
+    """Run the controllers while this process leads, until `stop` is set."""
     async with opened("controllers", configured) as program:
         mirror = Mirror(program.set_aside)
-        news = News(program.slurm, program.clock)
+        hints = JobHints(program.slurm, program.clock)
         policy: tuple[Service, ...] = ()
         slurm_jobs = None
         if configured.slurm_jobs.enabled:
             policy_file = PolicyFile(sources, configured, program.metrics)
             policy = (Service(name="policy", run=policy_file.run),)
-            slurm_jobs = slurm_jobs_of(program, policy_file, mirror)
+            slurm_jobs = build_slurm_jobs(program, policy_file, mirror)
         await lifetime.run_parts(
             program.health_part(),
             program.token_part(),
             *mirror.parts(program),
             *policy,
             *(slurm_jobs.parts() if slurm_jobs else ()),
-            *self_test_parts(program),
-            *escrow.parts(program, mirror, news),
-            program.leader_part(partial(lead, program, mirror, news=news, slurm_jobs=slurm_jobs)),
+            *self_test_services(program),
+            *escrow.parts(program, mirror, hints),
+            program.leader_part(partial(lead, program, mirror, hints=hints, slurm_jobs=slurm_jobs)),
             stop=stop,
         )
 
 
-def slurm_jobs_of(program: Program, policy: PolicyFile, mirror: Mirror) -> "SlurmJobs | None":
-    """Return what serves SlurmJobs; None if the setting is off."""
+def build_slurm_jobs(program: Program, policy: PolicyFile, mirror: Mirror) -> "SlurmJobs | None":
+    """Build the controllers of SlurmJobs; None if they are disabled."""
     if not program.settings.slurm_jobs.enabled:
         return None
-    from slurmjobs.reconcile.assembly import SlurmJobs  # noqa: PLC0415  # 60 ms that few need
+    from slurmjobs.reconcile.assembly import SlurmJobs  # noqa: PLC0415  # 60 ms that most installations do not need
 
     return SlurmJobs(program, policy, mirror.pods)
 
 
-def self_test_parts(program: Program) -> tuple[Service, ...]:
-    """Test the webhook in every replica; readiness depends on the result."""
+def self_test_services(program: Program) -> tuple[Service, ...]:
+    """Return the service that tests the webhook, in every replica; readiness depends on the result."""
     controllers = program.settings.controllers
     if not controllers.self_test_namespace:
         return ()
@@ -111,16 +111,16 @@ async def lead(
     stop: asyncio.Event,
     accession: Accession,
     *,
-    news: News | None = None,
+    hints: JobHints | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
-    common: Common | None = None,
+    shared: SharedReadings | None = None,
 ) -> None:
     """Do a leader's work while this process leads; certificates do not wait for anything else.
 
-    common: of a process that leads the extender, too.
+    shared: readings shared with the extender, if it also leads that.
     """
     async with asyncio.TaskGroup() as group:
-        if signing := certificates_of(program):
+        if signing := build_certificates(program):
             group.create_task(signing.run(stop))
         group.create_task(
             control(
@@ -128,9 +128,9 @@ async def lead(
                 mirror,
                 stop,
                 accession,
-                news=news,
+                hints=hints,
                 slurm_jobs=slurm_jobs,
-                common=common,
+                shared=shared,
             )
         )
 
@@ -141,9 +141,9 @@ async def control(
     stop: asyncio.Event,
     _accession: Accession,
     *,
-    news: News | None = None,
+    hints: JobHints | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
-    common: Common | None = None,
+    shared: SharedReadings | None = None,
 ) -> None:
     """Run the controllers while this process leads."""
     await mirror.synced()
@@ -156,15 +156,15 @@ async def control(
         idle_s=poll_s,
         submits=False,
         batch=slurm_jobs is not None,
-        common=common,
+        shared=shared,
     )
-    if news is not None:
-        news.lead(term.placeholders)
-    breaker = breaker_of(term)
-    inquiry = Inquiry(program.slurm, clock=program.clock, wake=term.wake)
-    restorer = restorer_of(term, inquiry)
-    holdings = Holdings(mirror.pods, term.placeholders, inquiry, restorer, breaker)
-    nodes = nodes_of(term, holdings)
+    if hints is not None:
+        hints.lead(term.placeholders)
+    breaker = build_breaker(term)
+    lookup = EvidenceLookup(program.slurm, clock=program.clock, wake=term.wake)
+    restorer = build_restorer(term, lookup)
+    holdings = Holdings(mirror.pods, term.placeholders, lookup, restorer, breaker)
+    nodes = build_node_controller(term, holdings)
     bindings = Bindings()
     watch_bindings(mirror, bindings, program.clock)
     side = Endings(
@@ -173,31 +173,31 @@ async def control(
         bindings=bindings,
         clock=program.clock,
         breaker=breaker,
-        inquiry=inquiry,
+        lookup=lookup,
         restorer=restorer,
-        look_at=nodes.look_at,
+        enqueue_node=nodes.enqueue,
     )
     wake_with_nodes(mirror, term.wake)
     endings = term.loop(
         side,
         deadlines(program.settings),
-        submit=place_nothing,
-        resize=place_nothing,
+        submit=refuse_placement,
+        resize=refuse_placement,
         restore=restorer.restore,
     )
     async with asyncio.TaskGroup() as group:
         if slurm_jobs is not None:
             group.create_task(slurm_jobs.control(term, stop))
-        group.create_task(fillers_of(term, nodes, holdings).run(stop))
+        group.create_task(build_fillers(term, nodes, holdings).run(stop))
         group.create_task(term.run(endings, stop, workers=controllers.workers))
-        group.create_task(inquiry.run(stop))
+        group.create_task(lookup.run(stop))
         group.create_task(nodes.run(stop))
-        group.create_task(orphans_of(term).run(stop))
+        group.create_task(build_orphans(term).run(stop))
         group.create_task(breaker.run(stop))
 
 
 def deadlines(settings: Settings) -> Deadlines:
-    """Return how long pods that have their nodes may take for what."""
+    """Return the deadlines for pods that have their nodes."""
     placement, controllers = settings.placement, settings.controllers
     kept_slots_s = controllers.kept_slots_deadline_s
     return Deadlines(
@@ -213,8 +213,8 @@ def deadlines(settings: Settings) -> Deadlines:
     )
 
 
-def breaker_of(term: Leadership) -> Breaker:
-    """Return what holds evictions back if too many pods lost their placeholder at once."""
+def build_breaker(term: Leadership) -> Breaker:
+    """Build the circuit breaker: it holds evictions back if too many pods lost their placeholder at once."""
     program, controllers = term.program, term.program.settings.controllers
     breaker = Breaker(
         Limits(share=controllers.eviction_share, always=controllers.eviction_always),
@@ -229,21 +229,21 @@ def breaker_of(term: Leadership) -> Breaker:
     return breaker
 
 
-def restorer_of(term: Leadership, inquiry: Inquiry) -> Restorer:
-    """Return what requests again what Slurm has lost."""
+def build_restorer(term: Leadership, lookup: EvidenceLookup) -> Restorer:
+    """Build what submits placeholders again that Slurm has lost."""
     return Restorer(
         term.program.slurm,
         discovery=term.discovery,
         placeholders=term.placeholders,
         pods=term.mirror.pods,
         kube_nodes=term.mirror.kube_nodes,
-        inquiry=inquiry,
+        lookup=lookup,
         clock=term.program.clock,
     )
 
 
-def nodes_of(term: Leadership, holdings: Holdings) -> NodeController:
-    """Return what keeps the nodes of both systems in step."""
+def build_node_controller(term: Leadership, holdings: Holdings) -> NodeController:
+    """Build what keeps the nodes of both systems in sync."""
     program, mirror = term.program, term.mirror
     return NodeController(
         kube=program.kube,
@@ -254,8 +254,8 @@ def nodes_of(term: Leadership, holdings: Holdings) -> NodeController:
         pods=mirror.pods,
         bound=mirror.bound,
         queue=WorkQueue[SlurmNode](rng=program.rng),
-        naming=partial(naming, program.slurm, term.placeholders),
-        settings=registration_settings(program),
+        naming=partial(placeholders_naming, program.slurm, term.placeholders),
+        settings=node_settings(program),
         holdings=holdings,
         placeholders=term.placeholders,
         interval_s=program.settings.controllers.node_interval_s,
@@ -266,8 +266,8 @@ def nodes_of(term: Leadership, holdings: Holdings) -> NodeController:
     )
 
 
-def orphans_of(term: Leadership) -> Orphans:
-    """Return what cancels placeholders whose pods are gone."""
+def build_orphans(term: Leadership) -> Orphans:
+    """Build what cancels placeholders whose pods are gone."""
     program = term.program
     orphans = Orphans(
         kube=program.kube,
@@ -284,8 +284,8 @@ def orphans_of(term: Leadership) -> Orphans:
     return orphans
 
 
-def fillers_of(term: Leadership, nodes: NodeController, holdings: Holdings) -> Fillers:
-    """Return what tells Slurm of the pods on its nodes that none of its jobs stands for."""
+def build_fillers(term: Leadership, nodes: NodeController, holdings: Holdings) -> Fillers:
+    """Build what reserves in Slurm the resources of pods that have no job there."""
     program, mirror = term.program, term.mirror
     return Fillers(
         slurm=program.slurm,
@@ -295,29 +295,29 @@ def fillers_of(term: Leadership, nodes: NodeController, holdings: Holdings) -> F
         unbacked=holdings.unbacked,
         placeholders=term.placeholders,
         slurm_node=nodes.slurm_node,
-        publishing=registration_settings(program).publishing,
+        publishing=node_settings(program).publishing,
         quiet_s=program.settings.placement.quiet_period_s,
         clock=program.clock,
     )
 
 
-def certificates_of(program: Program) -> Certificates | None:
-    """Return the signer of our own certificates; None if something else signs them."""
+def build_certificates(program: Program) -> Certificates | None:
+    """Build the signer of our own certificates; None if something else signs them."""
     configured = program.settings.certificates
     if not configured.release:
         return None
-    issued = Issued(
+    settings = CertificateSettings(
         release=configured.release,
         namespace=program.settings.kubernetes.namespace,
         hosts={part: frozenset(hosts) for part, hosts in configured.hosts.items()},
         authority_lifetime=timedelta(seconds=configured.authority_lifetime_s),
         lifetime=timedelta(seconds=configured.lifetime_s),
     )
-    return Certificates(program.kube, issued, clock=program.clock, metrics=program.metrics)
+    return Certificates(program.kube, settings, clock=program.clock, metrics=program.metrics)
 
 
-async def place_nothing(pod: Pod, _action: Submit | Resize) -> NoReturn:
-    """Refuse: the lifecycle's rows of placed pods have no Submit and no Resize.
+async def refuse_placement(pod: Pod, _action: Submit | Resize) -> NoReturn:
+    """Refuse, because the lifecycle's rows of placed pods have no Submit and no Resize.
 
     Raises:
         AssertionError: always.
@@ -325,8 +325,8 @@ async def place_nothing(pod: Pod, _action: Submit | Resize) -> NoReturn:
     raise AssertionError(f"the controllers were asked to place {pod.full_name}")
 
 
-def registration_settings(program: Program) -> NodeSettings:
-    """Return how the administrator wants nodes to appear in Slurm."""
+def node_settings(program: Program) -> NodeSettings:
+    """Return how nodes should appear in Slurm."""
     controllers = program.settings.controllers
     return NodeSettings(
         publishing=Publishing(

@@ -1,1 +1,1 @@
-"""Answers kube-scheduler and, as the elected leader, places pods where Slurm says."""
+"""Answers kube-scheduler and, as the elected leader, places pods on the nodes that Slurm chose."""

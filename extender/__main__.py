@@ -12,13 +12,13 @@ from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.pods import Pod
 from bridge.escrow import service as escrow
-from bridge.escrow.news import News
+from bridge.escrow.news import JobHints
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.volumes import Volumes
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.kicker import Kicker
-from bridge.reconcile.leadership import Common, Leadership
+from bridge.reconcile.leadership import Leadership, SharedReadings
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
@@ -27,12 +27,12 @@ from bridge.settings.schema import Settings
 from bridge.slurm import inspection, kick
 from extender import app
 from extender.binder import Binder
-from extender.claims.asking import ClaimAsker, Templates, WithTemplates
+from extender.claims.asking import ClaimAsker, TemplateRepair, Templates
 from extender.claims.giving import Devices
 from extender.claims.known import KnownClaims
 from extender.cpus import CpuReader
 from extender.gathering import Gatherer
-from extender.nodes import Bridged
+from extender.nodes import BridgedNodes
 from extender.owners import Owners
 from extender.side import Placement
 from extender.submitting import Submitter
@@ -59,25 +59,25 @@ def main() -> int:
 
 
 async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
-    """Answer kube-scheduler, and place pods while this process leads, until told to stop."""
+    """Answer kube-scheduler, and place pods while this process leads, until `stop` is set."""
     async with opened("extender", configured) as program:
         mirror = Mirror(program.set_aside)
-        news = News(program.slurm, program.clock)
+        hints = JobHints(program.slurm, program.clock)
         policy = PolicyFile(sources, configured, program.metrics)
         await lifetime.run_parts(
             program.health_part(),
             program.token_part(),
             Service(name="policy", run=policy.run),
             *mirror.parts(program, gives_devices=True),
-            *answering(program, mirror),
-            *escrow.parts(program, mirror, news),
-            program.leader_part(partial(place, program, mirror, policy, news=news)),
+            *scheduler_services(program, mirror),
+            *escrow.parts(program, mirror, hints),
+            program.leader_part(partial(place, program, mirror, policy, hints=hints)),
             stop=stop,
         )
 
 
-def answering(program: Program, mirror: Mirror) -> tuple[Service, ...]:
-    """Return what answers kube-scheduler, in every replica."""
+def scheduler_services(program: Program, mirror: Mirror) -> tuple[Service, ...]:
+    """Return the services that answer kube-scheduler, in every replica."""
     configured = program.settings.extender
     tls = ServerTls(configured.cert_file, configured.key_file, configured.client_ca_file or None)
     program.metrics.certificates.watch(lambda: tls.expires_at)
@@ -87,13 +87,13 @@ def answering(program: Program, mirror: Mirror) -> tuple[Service, ...]:
         lookup=mirror.pods.get,
         clock=program.clock,
         metrics=program.metrics,
-        last_look=escrow.last_look(program, mirror),
+        last_check=escrow.last_check(program, mirror),
         home=asyncio.get_running_loop(),
     )
     sock = bind(configured.listen)
 
-    async def answer(its_stop: asyncio.Event) -> None:
-        await serve(extender, sock, stop=its_stop, tls=tls.context)
+    async def answer(stop: asyncio.Event) -> None:
+        await serve(extender, sock, stop=stop, tls=tls.context)
 
     return (
         Service(name="certificates", run=tls.run),
@@ -108,10 +108,10 @@ async def place(
     stop: asyncio.Event,
     accession: Accession,
     *,
-    news: News | None = None,
-    common: Common | None = None,
+    hints: JobHints | None = None,
+    shared: SharedReadings | None = None,
 ) -> None:
-    """Place pods while this process leads; common: of a process that leads the controllers, too."""
+    """Place pods while this process leads; shared: readings shared with the controllers, if it also leads those."""
     await mirror.synced()
     placement = program.settings.placement
     term = Leadership(
@@ -120,25 +120,23 @@ async def place(
         busy_s=placement.poll_interval_s,
         idle_s=placement.idle_poll_interval_s,
         submits=True,
-        common=common,
+        shared=shared,
     )
-    if news is not None:
-        news.lead(term.placeholders)
-    bridged = bridged_of(term)
+    if hints is not None:
+        hints.lead(term.placeholders)
+    bridged = build_bridged_nodes(term)
     owners = Owners(Objects(program.kube), program.clock, partial(warn, program))
-    kicker = kicker_of(term) if program.settings.slurm.kick else None
-    if (
-        kicker
-    ):  # the controllers' side may end jobs in this process; a process of its own tells nobody
-        term.common.hear_completions(kicker.completed)
-    claims = claims_of(term)
-    submitter = submitter_of(
+    kicker = build_kicker(term) if program.settings.slurm.kick else None
+    if kicker:  # jobs end only on the controllers' side, which may run in this process, too
+        term.shared.on_completion(kicker.completed)
+    claims = build_known_claims(term)
+    submitter = build_submitter(
         term,
         policy_file,
         owners,
         bridged,
-        asker_of(term, claims) if claims else None,
-        on_submitted=kicker.submitted if kicker else nothing,
+        build_claim_asker(term, claims) if claims else None,
+        on_submitted=kicker.submitted if kicker else do_nothing,
     )
     side = Placement(
         pods=mirror.pods,
@@ -151,7 +149,7 @@ async def place(
         gpu_resources=request_defaults.counted_as(program.settings),
         milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
         clock=program.clock,
-        on_freed=kicker.freed if kicker else nothing,
+        on_freed=kicker.freed if kicker else do_nothing,
         wake=term.wake,
     )
     loop = term.loop(
@@ -159,19 +157,19 @@ async def place(
         deadlines(program.settings),
         submit=submitter.submit,
         resize=submitter.resize,
-        restore=restore_nothing,
-        devices=giver_of(term, claims, bridged) if claims else None,
+        restore=refuse_restore,
+        devices=build_device_giver(term, claims, bridged) if claims else None,
         cpus=CpuReader(term.program.slurm) if term.program.settings.agent.pin_cores else None,
     )
     async with asyncio.TaskGroup() as group:
         if kicker:
             group.create_task(kicker.run(stop))
-        group.create_task(binder_of(term, bridged, claims).run(stop, workers=placement.workers))
+        group.create_task(build_binder(term, bridged, claims).run(stop, workers=placement.workers))
         await term.run(loop, stop, workers=placement.workers)
 
 
 async def warn(program: Program, owner: KubeObject, text: str) -> None:
-    """Send an Event about an owner of pods, of what has no effect there."""
+    """Send an Event about annotations of an owner that have no effect."""
     about = About(
         api_version=owner.api_version,
         kind=owner.kind,
@@ -189,8 +187,8 @@ async def warn(program: Program, owner: KubeObject, text: str) -> None:
     await events.create_event(program.kube, about, event, by=program.reporter)
 
 
-def kicker_of(term: Leadership) -> Kicker:
-    """Return what wakes Slurm's scheduler."""
+def build_kicker(term: Leadership) -> Kicker:
+    """Build what wakes Slurm's scheduler."""
     program = term.program
     return Kicker(
         kick=partial(kick.kick, program.slurm, program.controllers),
@@ -202,8 +200,8 @@ def kicker_of(term: Leadership) -> Kicker:
     )
 
 
-def binder_of(term: Leadership, bridged: Bridged, claims: KnownClaims | None) -> Binder:
-    """Return what binds the pods that kube-scheduler leaves alone, whatever the setting is now."""
+def build_binder(term: Leadership, bridged: BridgedNodes, claims: KnownClaims | None) -> Binder:
+    """Build the binder; it is always needed, because pods may exist from before the setting was changed."""
     program, mirror = term.program, term.mirror
     return Binder(
         program.kube,
@@ -216,16 +214,16 @@ def binder_of(term: Leadership, bridged: Bridged, claims: KnownClaims | None) ->
         metrics=program.metrics,
         set_aside=program.set_aside,
         rng=program.rng,
-        last_look=escrow.last_look(program, mirror),
+        last_check=escrow.last_check(program, mirror),
     )
 
 
-def nothing() -> None:
-    """Do nothing: `slurm.kick` is off."""
+def do_nothing() -> None:
+    """Do nothing, because `slurm.kick` is off."""
 
 
 def deadlines(settings: Settings) -> Deadlines:
-    """Return how long pods that wait for their nodes may take for what."""
+    """Return the deadlines for pods that wait for their nodes."""
     placement = settings.placement
     return Deadlines(
         tell_after=timedelta(seconds=placement.tell_after_s),
@@ -238,10 +236,10 @@ def deadlines(settings: Settings) -> Deadlines:
     )
 
 
-def bridged_of(term: Leadership) -> Bridged:
-    """Return what knows the nodes of both systems and what room they have."""
+def build_bridged_nodes(term: Leadership) -> BridgedNodes:
+    """Build the view of the nodes of both systems."""
     program, mirror = term.program, term.mirror
-    return Bridged(
+    return BridgedNodes(
         program.slurm,
         cluster=program.cluster,
         pods=mirror.pods,
@@ -254,16 +252,16 @@ def bridged_of(term: Leadership) -> Bridged:
     )
 
 
-def submitter_of(
+def build_submitter(
     term: Leadership,
     policy_file: PolicyFile,
     owners: Owners,
-    bridged: Bridged,
+    bridged: BridgedNodes,
     devices: ClaimAsker | None,
     *,
     on_submitted: Callable[[], None],
 ) -> Submitter:
-    """Return what submits placeholders as the policy in force allows."""
+    """Build what submits placeholders, as the current policy allows."""
     program = term.program
     return Submitter(
         program.slurm,
@@ -287,41 +285,43 @@ def submitter_of(
     )
 
 
-def claims_of(term: Leadership) -> KnownClaims | None:
-    """Return what knows resource claims; None without device profiles: no pod has any."""
+def build_known_claims(term: Leadership) -> KnownClaims | None:
+    """Build the cache of resource claims; None without device profiles, because no pod has claims then."""
     program, mirror = term.program, term.mirror
     if not program.settings.controllers.device_profiles:
         return None
     return KnownClaims(ResourceClaims(program.kube), mirror.claims, mirror.classes)
 
 
-def templates_of(term: Leadership, claims: KnownClaims) -> Templates:
-    """Return what reads templates of claims, and makes those that admission has named."""
+def build_templates(term: Leadership, claims: KnownClaims) -> Templates:
+    """Build what reads claim templates, and creates those that admission has named."""
     program = term.program
     return Templates(claims, ClaimTemplates(program.kube), _profiles(program), program.clock)
 
 
-def asker_of(term: Leadership, claims: KnownClaims) -> ClaimAsker:
-    """Return what reads what pods' claims ask for."""
+def build_claim_asker(term: Leadership, claims: KnownClaims) -> ClaimAsker:
+    """Build what reads what pods' claims ask for."""
     program = term.program
     return ClaimAsker(
         ResourceClaims(program.kube),
         claims,
-        templates_of(term, claims),
+        build_templates(term, claims),
         pods=term.mirror.pods,
         profiles=_profiles(program),
         clock=program.clock,
     )
 
 
-def giver_of(term: Leadership, claims: KnownClaims, bridged: Bridged) -> WithTemplates:
-    """Return what gives devices to resource claims."""
+def build_device_giver(
+    term: Leadership, claims: KnownClaims, bridged: BridgedNodes
+) -> TemplateRepair:
+    """Build what gives devices to resource claims."""
     program, mirror = term.program, term.mirror
     devices = Devices(
         claims=ResourceClaims(program.kube),
         known=claims,
         slurm=program.slurm,
-        everyone=mirror.claims,
+        all_claims=mirror.claims,
         slices=mirror.slices,
         kube_nodes=mirror.kube_nodes,
         gres=bridged.gres,
@@ -329,15 +329,15 @@ def giver_of(term: Leadership, claims: KnownClaims, bridged: Bridged) -> WithTem
         clock=program.clock,
         wake=term.wake,
     )
-    return WithTemplates(devices, templates_of(term, claims))
+    return TemplateRepair(devices, build_templates(term, claims))
 
 
 def _profiles(program: Program) -> Profiles:
     return profiles.read(program.settings.controllers.device_profiles)
 
 
-async def restore_nothing(pod: Pod, _action: Restore) -> None:
-    """Refuse: the lifecycle's rows of gated pods have no Restore.
+async def refuse_restore(pod: Pod, _action: Restore) -> None:
+    """Refuse, because the lifecycle's rows of gated pods have no Restore.
 
     Raises:
         AssertionError: always.

@@ -1,8 +1,8 @@
 """The extender's HTTP side: `POST /v1/filter` and `POST /v1/bind`, called by kube-scheduler.
 
-`filter` is answered from the request alone, on a separate thread: kube-scheduler asks for one pod
-after another, and waits. `bind`, which it does not wait for, looks the pod up in our cache, refuses
-what Slurm did not assign, and creates the Binding. Every replica answers; only the elected leader
+`filter` is answered from the request alone, on a separate thread, because kube-scheduler asks for
+one pod after another and waits. `bind`, which it does not wait for, looks the pod up in our cache,
+refuses nodes that Slurm did not assign, and creates the Binding. Every replica answers; only the elected leader
 places pods (`extender.side`).
 """
 
@@ -15,7 +15,7 @@ from fastapi import FastAPI, Request, Response
 
 from bridge.domain.admission import binding as placement
 from bridge.domain.model.pods import Pod
-from bridge.escrow.shares import LastLook, no_look
+from bridge.escrow.shares import LastCheck, no_check
 from bridge.kube import decode, writes
 from extender import wire
 from slurmruntime.kube import errors
@@ -36,18 +36,18 @@ def create(
     lookup: Lookup,
     clock: Clock,
     metrics: Metrics,
-    last_look: LastLook = no_look,
+    last_check: LastCheck = no_check,
     home: asyncio.AbstractEventLoop | None = None,
 ) -> FastAPI:
     """Build the ASGI application.
 
     Args:
-        kube: the client whose rights bind.
+        kube: the client with the right to bind.
         lookup: looks pods up.
         clock: tells how long a pod has waited.
         metrics: counts every call.
-        last_look: says whether a pod's job has ended meanwhile.
-        home: the event loop of kube, lookup and last_look; None for the application's own.
+        last_check: checks whether a pod's job has ended in the meantime.
+        home: event loop of kube, lookup and last_check; None for the application's own.
     """
 
     async def filter_nodes(request: Request) -> Response:
@@ -66,11 +66,11 @@ def create(
         began = time.perf_counter()
         try:
             args = wire.binding_args(await request.body())
-            binding = _bind(kube, lookup, last_look, args)
-            pod = await (binding if home is None else _at(home, binding))
-        except (wire.MalformedRequest, _RefusedError) as no:
+            binding = _bind(kube, lookup, last_check, args)
+            pod = await (binding if home is None else _run_on(home, binding))
+        except (wire.MalformedRequest, _RefusedError) as refusal:
             metrics.extender.call("bind", "refused", time.perf_counter() - began)
-            return _reply(wire.binding_result(str(no)))
+            return _reply(wire.binding_result(str(refusal)))
         metrics.extender.call("bind", "bound", time.perf_counter() - began)
         metrics.pods.bound(pod.waiting_time(clock.now()).total_seconds())
         return _reply(wire.binding_result())
@@ -83,16 +83,16 @@ def create(
 
 
 class _RefusedError(Exception):
-    """The pod is not bound; kube-scheduler shows the text."""
+    """The pod was not bound; kube-scheduler shows the text."""
 
 
 async def _bind(
-    kube: KubeClient, lookup: Lookup, last_look: LastLook, args: wire.BindingArgs
+    kube: KubeClient, lookup: Lookup, last_check: LastCheck, args: wire.BindingArgs
 ) -> Pod:
     """Bind the pod; return it only after the API server has answered 201.
 
-    A pod that our cache does not show as assigned is read once more: the watch may lag behind our
-    own patch.
+    If our cache does not show the pod as assigned, it is read once more: the watch may lag behind
+    our own patch.
 
     Raises:
         _RefusedError: it was not bound.
@@ -105,7 +105,7 @@ async def _bind(
         refusal = placement.refuse_binding(pod, args.Node)
         if pod is None or refusal:
             raise _RefusedError(refusal)
-        if too_late := await last_look(pod, KubeNode(args.Node)):
+        if too_late := await last_check(pod, KubeNode(args.Node)):
             raise _RefusedError(too_late)
         await writes.bind(
             kube,
@@ -121,9 +121,8 @@ async def _bind(
     return pod
 
 
-def _at(home: asyncio.AbstractEventLoop, doing: Coroutine[None, None, T]) -> Awaitable[T]:
-    """Run a coroutine on another thread's loop."""
-    return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(doing, home))
+def _run_on(home: asyncio.AbstractEventLoop, coroutine: Coroutine[None, None, T]) -> Awaitable[T]:
+    return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, home))
 
 
 def _reply(body: bytes) -> Response:

@@ -1,8 +1,8 @@
-"""Binding, by the extender's leader itself, of the pods that ask for no kube-scheduler.
+"""Binds, by the extender's leader itself, the pods that do not use kube-scheduler.
 
-Every pod with the binder's name that has been assigned a node is looked at until it is bound or
-gone (`bridge.domain.admission.binder` decides). What keeps one from being bound is said on the pod as
-kube-scheduler would say it, so the rules for pods that cannot be bound apply unchanged.
+Every pod with the binder's scheduler name that has been assigned a node is reconciled until it is bound
+or gone (`bridge.domain.admission.binder` decides). The reason why a pod cannot be bound is written on the
+pod as kube-scheduler would write it, so the rules for pods that cannot be bound apply unchanged.
 """
 
 import asyncio
@@ -11,14 +11,14 @@ from datetime import timedelta
 from typing import assert_never
 
 from bridge.domain.admission import binder
-from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
+from bridge.domain.admission.binder import Abstain, Await, Bind, BindingFacts, Report
 from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.pods import Pod
-from bridge.escrow.shares import LastLook, no_look
+from bridge.escrow.shares import LastCheck, no_check
 from bridge.kube import patches, writes
 from bridge.reconcile.placeholders import Placeholders
 from extender.claims.known import KnownClaims
-from extender.nodes import Bridged
+from extender.nodes import BridgedNodes
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import AlreadyBound, Forbidden, NotFound, Rejected
@@ -32,7 +32,7 @@ from slurmruntime.values.ids import KubeNode, PodUid
 from slurmruntime.values.oddities import About, Oddities
 
 _LOOK_AGAIN = timedelta(seconds=1)
-"""News of Slurm and of nodes causes no event of the pod."""
+"""Changes in Slurm and of nodes cause no event for the pod."""
 
 _TRY_AGAIN = timedelta(seconds=5)
 """kube-scheduler's longest back-off in our profile."""
@@ -46,7 +46,7 @@ class Binder:
         kube: KubeClient,
         *,
         pods: Cache[Pod],
-        bridged: Bridged,
+        bridged: BridgedNodes,
         placeholders: Placeholders,
         claims: KnownClaims | None,
         scheduler_name: str,
@@ -54,9 +54,9 @@ class Binder:
         metrics: Metrics,
         set_aside: Oddities,
         rng: random.Random,
-        last_look: LastLook = no_look,
+        last_check: LastCheck = no_check,
     ) -> None:
-        """claims: None without device profiles; scheduler_name: the one that the pods carry which are bound here; last_look: says whether a pod's job has ended meanwhile."""
+        """claims: None without device profiles; scheduler_name: of the pods to bind; last_check: checks whether a pod's job has ended in the meantime."""
         self._kube = kube
         self._pods = pods
         self._bridged = bridged
@@ -65,16 +65,16 @@ class Binder:
         self._scheduler_name = scheduler_name
         self._clock = clock
         self._metrics = metrics
-        self._last_look = last_look
+        self._last_check = last_check
         self._set_aside = set_aside
         self._queue: WorkQueue[PodUid] = WorkQueue(rng=rng)
         self._queue.serve_by(self._namespace)
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
-        """Bind pods until told to stop."""
+        """Bind pods until `stop` is set."""
         self._pods.subscribe(self._changed)
         if self._claims is not None:
-            self._claims.subscribe(self._given)
+            self._claims.subscribe(self._claim_changed)
         await worker.run(
             self._queue,
             self.reconcile,
@@ -86,21 +86,21 @@ class Binder:
         )
 
     async def reconcile(self, uid: PodUid) -> timedelta | None:
-        """Look at one pod; return the delay until the next look if no event comes first.
+        """Reconcile one pod; return the delay until the next time if no event comes first.
 
         Raises:
             KubeError, SlurmError: try again after a back-off.
         """
         pod = self._pods.get(uid)
-        if pod is None or not self._is_mine(pod):
+        if pod is None or not self._is_ours(pod):
             return None
-        await self._bridged.know_devices()
+        await self._bridged.ensure_listed()
         decision = binder.decide(self._gather(self._pods.get(uid) or pod))
         match decision:
             case Bind(kube_node):
                 return await self._bind(pod, kube_node)
-            case Say(message):
-                return await self._say(pod, names.UNSCHEDULABLE, message)
+            case Report(message):
+                return await self._report(pod, names.UNSCHEDULABLE, message)
             case Await():
                 return _LOOK_AGAIN
             case Abstain():
@@ -108,12 +108,12 @@ class Binder:
             case unreachable:
                 assert_never(unreachable)
 
-    def _gather(self, pod: Pod) -> Bound:
-        """What was read of Slurm too long ago is not known any more."""
+    def _gather(self, pod: Pod) -> BindingFacts:
+        """Gather the facts for a decision; the job is unknown if the last reading of Slurm is too old."""
         is_known = self._placeholders.health() is None
         job = self._placeholders.job(pod.job_id) if pod.job_id and is_known else None
         node = pod.assigned_node
-        return Bound(
+        return BindingFacts(
             pod=pod,
             job=job,
             slurm_node=self._bridged.slurm_node(node) if node else None,
@@ -122,9 +122,9 @@ class Binder:
         )
 
     async def _bind(self, pod: Pod, kube_node: KubeNode) -> timedelta | None:
-        """Create the Binding; say so if the API server will not have it, or its job has ended."""
-        if too_late := await self._last_look(pod, kube_node):
-            return await self._say(pod, names.UNSCHEDULABLE, too_late)
+        """Create the Binding; report it on the pod if the API server refuses, or if the job has ended."""
+        if too_late := await self._last_check(pod, kube_node):
+            return await self._report(pod, names.UNSCHEDULABLE, too_late)
         try:
             await writes.bind(
                 self._kube,
@@ -134,16 +134,20 @@ class Binder:
                 kube_node=kube_node,
             )
         except (Forbidden, Rejected) as error:
-            return await self._say(pod, names.SCHEDULER_ERROR, error.message)
+            return await self._report(pod, names.SCHEDULER_ERROR, error.message)
         except (AlreadyBound, NotFound):
-            return None  # the watch is about to say so
+            return None  # the watch is about to show it
         self._metrics.pods.bound(pod.waiting_time(self._clock.now()).total_seconds())
         return None
 
-    async def _say(self, pod: Pod, reason: str, message: str) -> timedelta:
-        """Say why it is not bound, unless that stands there already."""
-        said = pod.condition(names.POD_SCHEDULED)
-        if said is None or (said.status, said.reason, said.message) != ("False", reason, message):
+    async def _report(self, pod: Pod, reason: str, message: str) -> timedelta:
+        """Write on the pod why it is not bound, unless it says so already."""
+        current = pod.condition(names.POD_SCHEDULED)
+        if current is None or (current.status, current.reason, current.message) != (
+            "False",
+            reason,
+            message,
+        ):
             condition = patches.pod_condition(
                 pod,
                 names.POD_SCHEDULED,
@@ -158,16 +162,16 @@ class Binder:
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         del old
-        if new is not None and self._is_mine(new):
+        if new is not None and self._is_ours(new):
             self._queue.add(new.uid)
 
-    def _given(self, _old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        """Look at the pod of a claim again: it may have been seen before its claim."""
+    def _claim_changed(self, _old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """Queue the pods of a claim again: they may have been seen before the claim."""
         for uid in new.reserved_for if new is not None else ():
             self._changed(None, self._pods.get(uid))
 
-    def _is_mine(self, pod: Pod) -> bool:
-        """Check whether it waits for its Binding; the decision looks closer."""
+    def _is_ours(self, pod: Pod) -> bool:
+        """Check whether the pod waits for our Binding; the decision checks the details."""
         return (
             pod.scheduler_name == self._scheduler_name
             and not pod.is_gated

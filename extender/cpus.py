@@ -1,4 +1,4 @@
-"""Tell a node's agent which CPUs Slurm gave a pod: written with its pin, so that it costs no write."""
+"""Looks up which CPUs Slurm gave a pod, for the node's agent. They are written together with the pin, without an extra write."""
 
 import structlog
 
@@ -15,20 +15,20 @@ _log = structlog.get_logger(__name__)
 
 
 class CpuReader:
-    """Reads what Slurm gave: two requests for each pod that gets its node."""
+    """Reads CPUs from Slurm: two requests for each pod that gets its node."""
 
     def __init__(self, slurm: SlurmClient) -> None:
         self._slurm = slurm
 
-    async def told(self, action: Assign, job: SlurmJob | None) -> str:
+    async def cpus_of(self, action: Assign, job: SlurmJob | None) -> str:
         """Return a pod's CPUs on its node, as Slurm numbers them.
 
-        "" on a node with a slurmd, which numbers its own, for a heterogeneous job, where a gang's CPUs
-        cannot be divided, and where Slurm's answer names none or makes no sense: the pod starts all the
-        same, and may use all processors for its whole life, as this is written once.
+        "" on a node with a slurmd, which pins CPUs itself, for a heterogeneous job, where a gang's CPUs
+        cannot be divided, and where Slurm's answer names none or makes no sense: the pod starts anyway,
+        and may use all processors for its whole life, because this is written only once.
 
         Raises:
-            SlurmError: decide again later; the job may have ended meanwhile.
+            SlurmError: decide again later; the job may have ended in the meantime.
         """
         if job is not None and job.parts:
             return ""
@@ -36,7 +36,7 @@ class CpuReader:
         if not node.is_external:
             return ""
         try:
-            found = await cpus.given(
+            job_cpus = await cpus.of_job(
                 self._slurm,
                 action.job_id,
                 action.slurm_node,
@@ -46,12 +46,12 @@ class CpuReader:
         except Malformed as error:
             _log.warning("pod.cpus_unreadable", job_id=action.job_id, error=str(error))
             return ""
-        own = topology.portion(found, **seating.place(action))
+        own = topology.portion(job_cpus, **seating.place(action))
         if not own:
             _log.warning(
                 "pod.cpus_untold",
                 job_id=action.job_id,
                 slurm_node=action.slurm_node,
-                job_has=cpu_list.written(found),
+                job_has=cpu_list.render(job_cpus),
             )
-        return cpu_list.written(own)
+        return cpu_list.render(own)

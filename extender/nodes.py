@@ -1,7 +1,4 @@
-"""The nodes both systems know, with Kubernetes' accounts of them.
-
-Where a pod may go, and whether it fits.
-"""
+"""The nodes that both systems know: where a pod may go, and whether it fits by Kubernetes' accounting."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -25,23 +22,21 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode
 
 _POOL_LASTS_S = 10.0
-"""Maximum age of Slurm's node list for a new submit; the fit check catches nodes that have changed
-since.
-"""
+"""Maximum age of Slurm's node list for a new submit; the fit check catches later changes of nodes."""
 _DOUBTFUL_POOL_LASTS_S = 1.0
-"""The same of a list that lacks nodes which the one before had, or has none. slurmctld forgets the
-features of nodes at a reconfigure, by which we know ours, until the controllers set them again.
+"""The same for a list that is empty, or lacks nodes of the previous one. At a reconfigure, slurmctld
+forgets the features by which we know our nodes, until the controllers set them again.
 """
 _PAUSES = 4
-"""Where nodes change all the time, a fifth of it goes to lists, of which one of two thousand nodes can
-take two seconds; and as much to pairing the last one with Kubernetes' nodes.
+"""Where nodes change all the time, a fifth of the time is spent on lists (one of two thousand nodes can
+take two seconds), and as much on pairing the last list with Kubernetes' nodes.
 """
 _LONGEST_UNPAIRED_S = 1.0
-"""The controllers rely on us to know within two seconds of a node that leaves."""
+"""The controllers rely on us noticing within two seconds that a node leaves."""
 
 
-class Bridged:
-    """Nodes and their tenants, from the informers' caches and Slurm's list."""
+class BridgedNodes:
+    """Nodes and their pods, from the informers' caches and Slurm's list."""
 
     def __init__(
         self,
@@ -60,13 +55,13 @@ class Bridged:
 
         Args:
             slurm: slurmrestd.
-            cluster: whose nodes.
-            pods: ours.
+            cluster: our cluster id.
+            pods: our pods.
             kube_nodes: all nodes of Kubernetes.
-            bound: every other pod of the cluster that has a node.
+            bound: all other pods that have a node.
             placeholders: the leader's view of them.
             gpu_resources: Kubernetes resource name → GRES name.
-            milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
+            milli_per_cpu: Kubernetes millicores per Slurm CPU.
             clock: the time.
         """
         self._slurm = slurm
@@ -81,9 +76,9 @@ class Bridged:
         self._milli_per_cpu = milli_per_cpu
         self._listing = asyncio.Lock()
         self._edits = 0
-        """How often a node was added, removed or edited in Kubernetes."""
+        """Number of times that a node was added, removed or edited in Kubernetes."""
         self._listed: Sequence[SlurmNodeFacts] | None = None
-        """Slurm's nodes by the last list; None before the first."""
+        """Slurm's nodes as of the last list; None before the first."""
         self._listed_edits = 0
         self._list_again_at, self._list_until = 0.0, 0.0
         """When a new list is due if nodes were edited, and in any case."""
@@ -91,16 +86,16 @@ class Bridged:
         self._paired_edits = 0
         self._pair_again_at = 0.0
         self._gres: Mapping[SlurmNode, str] = {}
-        """The GRES of each node by the last list of Slurm's, which outlives the pool."""
+        """The GRES of each node as of the last list."""
         self._on_edited: Callable[[], None] = lambda: None
         kube_nodes.subscribe(self._edited)
 
-    def hear_edits(self, on_edited: Callable[[], None]) -> None:
-        """Have this called when a node was added, removed, edited, or has come into Slurm."""
+    def on_edit(self, on_edited: Callable[[], None]) -> None:
+        """Set the callback for when a node is added, removed, edited, or registered in Slurm."""
         self._on_edited = on_edited
 
     async def pool(self) -> Pool:
-        """Return every bridged node; read Slurm if the last list is too old or a node has changed.
+        """Return all bridged nodes; list Slurm's nodes if the last list is too old or a node has changed.
 
         Raises:
             SlurmError: Slurm's nodes could not be read.
@@ -118,8 +113,8 @@ class Bridged:
         edits, before = self._edits, self._gres.keys()
         self._listed = await slurm_nodes.listing(self._slurm)
         self._pair(self._listed)
-        now, found = self._clock.monotonic(), self._pool.nodes.keys()
-        is_doubtful = not found or not found >= before
+        now, current = self._clock.monotonic(), self._pool.nodes.keys()
+        is_doubtful = not current or not current >= before
         self._list_until = now + (_DOUBTFUL_POOL_LASTS_S if is_doubtful else _POOL_LASTS_S)
         self._list_again_at = now + _PAUSES * (now - began)
         self._listed_edits = edits
@@ -133,11 +128,11 @@ class Bridged:
         self._paired_edits = self._edits
 
     def gres(self, slurm_node: SlurmNode) -> str | None:
-        """Return what a node had in Slurm when the nodes were last read; None if it was not among them."""
+        """Return the GRES of a node as of the last list; None if it was not in it."""
         return self._gres.get(slurm_node)
 
-    async def know_devices(self) -> None:
-        """Read Slurm's nodes once, if that has not been done for a submit: whoever binds needs them.
+    async def ensure_listed(self) -> None:
+        """List Slurm's nodes if no submit has done so yet: binding needs the list.
 
         Raises:
             SlurmError: they could not be read.
@@ -150,26 +145,26 @@ class Bridged:
         return self._by_name.behind(slurm_node)
 
     def topology(self, slurm_node: SlurmNode) -> str:
-        """Return the node's place in Slurm's topology; "" if its annotation says none."""
+        """Return the node's place in Slurm's topology; "" if its annotation names none."""
         return self._by_name.topology(slurm_node)
 
     def slurm_node(self, kube_node: KubeNode) -> SlurmNode | None:
         """Return the Slurm name of a Kubernetes node; None if there is no such node."""
-        found = self._kube_nodes.get(kube_node)
-        return nodes.slurm_name(found) if found else None
+        facts = self._kube_nodes.get(kube_node)
+        return nodes.slurm_name(facts) if facts else None
 
     def check(
         self, pod: Pod, job: SlurmJob, kube_node: KubeNode, beside: Neighbours = NOBODY
     ) -> fit.FitResult:
-        """Check whether the node can take the pod, beside others about to get it.
+        """Check whether the node can take the pod, beside others that are about to get it.
 
-        By Kubernetes' own accounting; the kubelet's choice of devices and cores must not be able to
-        collide with Slurm's; and nothing of what Slurm gave its job may still be in use.
+        It must fit by Kubernetes' own accounting; the kubelet's choice of devices and cores must not
+        be able to collide with Slurm's; and nothing that Slurm gave its job may still be in use.
         """
         bound = self._bound_on.get(kube_node)
         ours = [other for other in self._ours_on.get(kube_node) if other.uid != pod.uid]
         outlived = {other.uid for other in ours if self._is_outlived(other)}
-        not_yet = (
+        busy = (
             Fit.OUTLIVED
             if any(other.uid in outlived and not other.is_deleting for other in ours)
             else Fit.TERMINATING
@@ -177,50 +172,50 @@ class Bridged:
         tenants = fit.tenants(bound, ours, outlived=outlived)
         together = fit.Tenant(demand=beside.demand, host_ports=beside.host_ports)
         facts = self._kube_nodes.get(kube_node)
-        found = fit.check(pod, facts, (*tenants, together))
-        if found.fit is Fit.TERMINATING:
-            return fit.FitResult(not_yet, found.text)
-        if found.fit is not Fit.FITS or facts is None:
-            return found
+        result = fit.check(pod, facts, (*tenants, together))
+        if result.fit is Fit.TERMINATING:
+            return fit.FitResult(busy, result.text)
+        if result.fit is not Fit.FITS or facts is None:
+            return result
         gres = self._gres.get(nodes.slurm_name(facts))
         if unsafe := exactness.why_refused(pod.demand, facts, gres, self._gpu_resources):
             return fit.FitResult(Fit.MISFIT, unsafe)
-        here = [other for other in ours if not other.is_terminal]
-        going = outlived | {other.uid for other in here if other.is_deleting}
-        held = vacating.overlap(
+        present = [other for other in ours if not other.is_terminal]
+        leaving = outlived | {other.uid for other in present if other.is_deleting}
+        overlap = vacating.overlap(
             job,
             facts,
-            leaving=[other for other in here if other.uid in going],
-            staying=[other for other in here if other.uid not in going],
-            strangers=bound,
+            leaving=[other for other in present if other.uid in leaving],
+            staying=[other for other in present if other.uid not in leaving],
+            foreign=bound,
             beside=beside,
             milli_per_cpu=self._milli_per_cpu,
         )
-        return fit.FitResult(not_yet, held) if held else found
+        return fit.FitResult(busy, overlap) if overlap else result
 
     def _is_outlived(self, pod: Pod) -> bool:
-        """Check whether its placeholder is over.
+        """Check whether the pod's placeholder has ended.
 
-        Slurm has given its room away, and the controllers will evict it.
+        If so, Slurm may give its resources to others, and the controllers will evict the pod.
         """
-        is_there = pod.is_bound and not pod.is_terminal
-        job = self._placeholders.job(pod.job_id) if is_there and pod.job_id else None
+        is_active = pod.is_bound and not pod.is_terminal
+        job = self._placeholders.job(pod.job_id) if is_active and pod.job_id else None
         return job is not None and job.identity.key == pod.workload and job.phase is JobPhase.ENDED
 
     def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
-        """Count an edit that the pool depends on."""
-        if _of_interest(old) != _of_interest(new):
+        """Count an edit of a node if the pool depends on it."""
+        if _relevant_facts(old) != _relevant_facts(new):
             self._edits += 1
             self._on_edited()
 
 
-def _of_interest(node: KubeNodeFacts | None) -> tuple[object, ...] | None:
-    """Return what the pool depends on, which excludes the heartbeat.
+def _relevant_facts(node: KubeNodeFacts | None) -> tuple[object, ...] | None:
+    """Return the fields of a node that the pool depends on; the heartbeat is none of them.
 
-    A node that has just come into Slurm says so by its condition.
+    The condition shows when a node has been registered in Slurm.
     """
     if node is None:
         return None
-    said = node.condition(names.SLURM_STATE_CONDITION)
-    state = (said.status, said.reason) if said else None
+    condition = node.condition(names.SLURM_STATE_CONDITION)
+    state = (condition.status, condition.reason) if condition else None
     return (node.labels, node.taints, node.allocatable, state)

@@ -1,7 +1,7 @@
-"""What stands above a pod: its controllers, and the objects that declare the size of a group.
+"""The owners of a pod: its controllers, and the objects that declare the size of a group.
 
-Objects are read on demand and cached briefly, so nothing is watched: a kind may be installed at any
-time. An edit of a live owner is seen when the cache entry expires.
+Objects are read on demand and cached briefly; nothing is watched, because a kind may be installed at
+any time. An edit of a live owner is seen when the cache entry expires.
 """
 
 from collections import OrderedDict
@@ -25,12 +25,12 @@ Warn = Callable[[KubeObject, str], Awaitable[None]]
 
 _log = structlog.get_logger(__name__)
 
-_DEEPEST = 5
+_MOST_OWNERS = 5
 """Pod → ReplicaSet → Deployment, pod → Job → JobSet → …: deeper chains are a loop."""
 
-_REMEMBERED_S = 30.0
-_GONE = "it is gone"
-_SIZE_REMEMBERED_S = 2.0
+_CACHED_S = 30.0
+_GONE = "it no longer exists"
+_SIZE_CACHED_S = 2.0
 """A gang's members arrive within a moment, and each asks for the size."""
 
 
@@ -38,63 +38,63 @@ class Owners:
     """The chain of controllers above a pod."""
 
     def __init__(self, objects: Objects, clock: Clock, warn: Warn | None = None) -> None:
-        """warn: sends an Event about an owner, of what has no effect there."""
+        """warn: sends an Event about annotations of an owner that have no effect."""
         self._warn = warn
         self._warned: OrderedDict[tuple[str, str], None] = OrderedDict()
-        """What was said of which owner, by its uid."""
+        """The warnings that were sent, by uid of the owner."""
         self._objects = objects
         self._clock = clock
-        self._known: Memory[tuple[str, Owner]] = Memory(_REMEMBERED_S)
-        """By namespace and the whole reference: a pod may name any uid as its owner's."""
-        self._unread: Failures[tuple[str, Owner]] = Failures(_REMEMBERED_S)
-        """Likewise; of groups, by their kind."""
-        self._sizes: Memory[Reference] = Memory(_SIZE_REMEMBERED_S)
+        self._read_owners: Memory[tuple[str, Owner]] = Memory(_CACHED_S)
+        """By namespace and the complete reference, because a pod may claim any uid for its owner."""
+        self._failures: Failures[tuple[str, Owner]] = Failures(_CACHED_S)
+        """By the same key; for groups, by their kind."""
+        self._sizes: Memory[Reference] = Memory(_SIZE_CACHED_S)
 
     async def membership(self, pod: Pod) -> Membership:
-        """Return which workload a pod belongs to.
+        """Return the workload of a pod.
 
         Raises:
             KubeError: the API server could not be asked.
         """
         owners = await self.chain(pod) if claims.needs_owners(pod) else []
-        await self._warn_of(pod, owners)
+        await self._warn_about(pod, owners)
         member = claims.of(pod, owners)
         missing = owners[-1].owner if owners else pod.owner
-        if claims.needs_owners(pod) and missing is not None and len(owners) < _DEEPEST:
+        if claims.needs_owners(pod) and missing is not None and len(owners) < _MOST_OWNERS:
             key = (pod.namespace, missing)
-            why = self._unread.get(key, self._clock.monotonic()) or _GONE
+            why = self._failures.get(key, self._clock.monotonic()) or _GONE
             return claims.beneath(member, pod, owners, missing, why=why)
         group = member.declared_by
         if group is None or not claims.is_unconfirmed(member):
             return member
-        declared, why = await self._confirmed(group)
+        declared, why = await self._confirm(group)
         return claims.settled(member, pod, declared, unread=why)
 
-    async def _warn_of(self, pod: Pod, owners: Sequence[KubeObject]) -> None:
-        """Tell of annotations without effect: who made an owner has not seen the webhook's warnings."""
+    async def _warn_about(self, pod: Pod, owners: Sequence[KubeObject]) -> None:
+        """Send warnings about annotations without effect: the creator of an owner does not see the webhook's warnings."""
         if self._warn is None or not owners:
             return
         sources = [(owners[0], "its pods: ", pod.annotations)]
         sources += [(owner, "", owner.annotations) for owner in owners]
-        for about, whose, annotations in sources:
+        for subject, prefix, annotations in sources:
             text = "; ".join(effectless(annotations))
-            key = (about.uid, whose + text)
+            key = (subject.uid, prefix + text)
             if not text or key in self._warned:
                 continue
             self._warned[key] = None
             while len(self._warned) > MOST:
                 self._warned.popitem(last=False)
             try:
-                await self._warn(about, whose + text)
+                await self._warn(subject, prefix + text)
             except PeerError as error:
                 _log.warning("event.lost", error=str(error))
 
-    async def _confirmed(self, group: Reference) -> tuple[KubeObject | None, str]:
-        """Read the object that declares a group; return why it cannot be, as well."""
+    async def _confirm(self, group: Reference) -> tuple[KubeObject | None, str]:
+        """Read the object that declares a group; return the reason if that is impossible."""
         now = self._clock.monotonic()
         kind = Owner(api_version=group.api_version, kind=group.kind, name="", uid="")
         key = (group.namespace, kind)
-        if why := self._unread.get(key, now):
+        if why := self._failures.get(key, now):
             return None, why
         try:
             if await self._objects.serves(group.api_version, group.kind):
@@ -102,62 +102,60 @@ class Owners:
             why = f"the API server does not serve {group.kind} in {group.api_version}"
         except errors.Forbidden as error:
             why = error.message
-        self._unread.put(key, why, now)
+        self._failures.put(key, why, now)
         _log.warning("pod_group.unreadable", group=group.name, error=why)
         return None, why
 
     async def declared(self, member: Membership) -> KubeObject | None:
-        """Read the object that declares the size of a group, as it is now.
-
-        None if there is none we may read.
+        """Read the object that declares the size of a group; None if there is none that we may read.
 
         Raises:
             KubeError: the API server could not be asked.
         """
-        return None if member.declared_by is None else await self._remembered(member.declared_by)
+        return None if member.declared_by is None else await self._cached_group(member.declared_by)
 
     async def groups(self, pod: Pod) -> list[KubeObject]:
-        """Return the PodGroup that the pod names, and the Workload behind it, as far as they are readable.
+        """Return the PodGroup that the pod names and the Workload behind it, as far as they are readable.
 
         Raises:
             KubeError: the API server could not be asked.
         """
         named = claims.declaring(pod)
-        group = await self._remembered(named) if named is not None else None
+        group = await self._cached_group(named) if named is not None else None
         if group is None:
             return []
         behind = pod_group.workload_of(group)
-        workload = await self._remembered(behind) if behind is not None else None
+        workload = await self._cached_group(behind) if behind is not None else None
         return [group, workload] if workload is not None else [group]
 
     async def chain(self, pod: Pod) -> list[KubeObject]:
-        """List the controllers above the pod, nearest first.
+        """Return the controllers above the pod, nearest first.
 
-        One that is gone or unreadable ends the list.
+        The list ends at one that is gone or unreadable.
 
         Raises:
             KubeError: the API server could not be asked.
         """
         chain: list[KubeObject] = []
         owner = pod.owner
-        while owner is not None and len(chain) < _DEEPEST:
-            found = await self._read(owner, pod.namespace)
-            if found is None:
+        while owner is not None and len(chain) < _MOST_OWNERS:
+            above = await self._read(owner, pod.namespace)
+            if above is None:
                 break
-            chain.append(found)
-            owner = found.owner
+            chain.append(above)
+            owner = above.owner
         return chain
 
-    async def _remembered(self, group: Reference) -> KubeObject | None:
+    async def _cached_group(self, group: Reference) -> KubeObject | None:
         now = self._clock.monotonic()
         if self._sizes.has(group, now):
             return self._sizes.get(group)
         try:
-            found = await self._get(group)
+            declared = await self._get(group)
         except errors.Forbidden:
-            found = None
-        self._sizes.put(group, found, now)
-        return found
+            declared = None
+        self._sizes.put(group, declared, now)
+        return declared
 
     async def _get(self, group: Reference) -> KubeObject | None:
         try:
@@ -170,15 +168,17 @@ class Owners:
     async def _read(self, owner: Owner, namespace: str) -> KubeObject | None:
         now = self._clock.monotonic()
         key = (namespace, owner)
-        if self._known.has(key, now):
-            return self._known.get(key)
+        if self._read_owners.has(key, now):
+            return self._read_owners.get(key)
         try:
-            found = await self._objects.get(owner.api_version, owner.kind, namespace, owner.name)
+            read_owner = await self._objects.get(
+                owner.api_version, owner.kind, namespace, owner.name
+            )
         except (errors.NotFound, errors.Forbidden) as error:
             _log.debug("owner.unread", kind=owner.kind, owner=owner.name, error=str(error))
-            self._unread.put(key, error.message, now)
-            found = None
-        if found is not None and found.uid != owner.uid:
-            found = None  # re-created under the same name: not the one that created this pod
-        self._known.put(key, found, now)
-        return found
+            self._failures.put(key, error.message, now)
+            read_owner = None
+        if read_owner is not None and read_owner.uid != owner.uid:
+            read_owner = None  # recreated under the same name; it did not create this pod
+        self._read_owners.put(key, read_owner, now)
+        return read_owner

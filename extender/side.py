@@ -1,6 +1,6 @@
-"""Placement: how the elected leader gets gated pods their nodes.
+"""Placement: how the elected leader gets nodes for gated pods.
 
-A pod is the leader's from CREATE until the patch that removes our gate, its deletion included.
+It is responsible for a pod from its creation until the patch that removes our gate, or its deletion.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,13 +12,13 @@ from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
-from bridge.domain.observation.unbindable import Unbindable
+from bridge.domain.observation.unbindable import BindFailures
 from bridge.domain.observation.view import Past, View
 from bridge.domain.request import fit
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.reconcile.placeholders import Placeholders
-from extender.nodes import Bridged
+from extender.nodes import BridgedNodes
 from extender.owners import Owners
 from extender.submitting import Submitter
 from slurmruntime.kube.cache import Cache
@@ -29,8 +29,8 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 
 _HANDOVER = timedelta(seconds=2)
-"""A pod created less than this before we led may have been handled by our predecessor: clocks
-differ, watches lag.
+"""A pod created up to this long after we began to lead may have been handled by our predecessor: clocks
+differ, and watches lag.
 """
 
 
@@ -43,7 +43,7 @@ class Placement:
         self,
         *,
         pods: Cache[Pod],
-        bridged: Bridged,
+        bridged: BridgedNodes,
         submitter: Submitter,
         owners: Owners,
         placeholders: Placeholders,
@@ -55,7 +55,22 @@ class Placement:
         on_freed: Callable[[], None],
         wake: Callable[[PodUid], None],
     ) -> None:
-        """wake: requests a look at a pod; gpu_resources: Kubernetes resource name → GRES name; milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is; on_freed: called when a pod has ended."""
+        """Start with nothing remembered.
+
+        Args:
+            pods: our pods.
+            bridged: nodes that both systems know.
+            submitter: submits placeholders.
+            owners: reads the owners of pods.
+            placeholders: the leader's view of Slurm's jobs.
+            accession: how this process became the leader.
+            leads_since: when it began to lead.
+            gpu_resources: Kubernetes resource name → GRES name.
+            milli_per_cpu: Kubernetes millicores per Slurm CPU.
+            clock: the time.
+            on_freed: called when a pod has ended.
+            wake: queues a pod.
+        """
         self._bridged = bridged
         self._submitter = submitter
         self._owners = owners
@@ -64,24 +79,24 @@ class Placement:
         self._leads_since = leads_since.astimezone(UTC)
         self._gpu_resources = gpu_resources
         self._milli_per_cpu = milli_per_cpu
-        self._unbindable = Unbindable()
+        self._unbindable = BindFailures()
         self._clock = clock
         self._on_freed = on_freed
         self._wake = wake
         self._await_nodes: set[PodUid] = set()
-        """Pods that might start if there were other nodes."""
+        """Pods that might start once nodes change."""
         self._nodes_edited_at: datetime | None = None
-        bridged.hear_edits(self._nodes_edited)
-        pods.subscribe(self._changed)
+        bridged.on_edit(self._nodes_edited)
+        pods.subscribe(self._pod_changed)
 
     def membership(self, pod: Pod) -> Membership | None:
-        """Return the workload of a gated pod if its own fields or its lack of owners determine it."""
+        """Return the workload of a gated pod if it can be determined without reading owners."""
         if claims.needs_owners(pod) or claims.is_declared(pod):
             return None
         return claims.of(pod, ())
 
     async def resolve(self, pod: Pod) -> Membership:
-        """Resolve the workload of a gated pod; one that has a placeholder of its own stays with it."""
+        """Resolve the workload of a gated pod; a pod with a placeholder of its own keeps it."""
         if any(
             job.phase is not JobPhase.ENDED for job in self._placeholders.of(alone_key(pod.uid))
         ):
@@ -93,7 +108,7 @@ class Placement:
         return await self._owners.declared(member)
 
     async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        """Check with the policy whether a pod may join a placeholder submitted without it."""
+        """Check with the policy whether a pod may join a placeholder that was submitted without it."""
         return await self._submitter.admits(pod, job)
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
@@ -122,10 +137,7 @@ class Placement:
         seat: Seat | None = None,
         beside: Neighbours = NOBODY,
     ) -> Facts:
-        """Gather whether Kubernetes can take the pod on the node Slurm chose, if it has chosen.
-
-        And whether Slurm granted as much as the pod takes.
-        """
+        """Gather whether the pod fits on the node that Slurm chose, if any, and whether Slurm granted enough."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
         slurm_node = seat.node if seat else running[0].nodes[0] if running else None
         kube_node = self._bridged.kube_node(slurm_node) if slurm_node else None
@@ -140,7 +152,7 @@ class Placement:
             fit_text=answer.text if answer else "",
             shortfall=self._shortfall(pod, running[0], seat) if running else "",
             refusal=self._submitter.refusal(key),
-            unbound=self._unbindable.lately(pod.owner.uid, now) if pod.owner else (),
+            bind_failures=self._unbindable.lately(pod.owner.uid, now) if pod.owner else (),
             nodes_changed_at=self._nodes_edited_at,
         )
         if rules.awaits_nodes(facts):
@@ -166,12 +178,12 @@ class Placement:
         for uid in self._await_nodes:
             self._wake(uid)
 
-    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Retry when the pod's request was edited.
 
-        Note a pod's end, after which Slurm may start jobs, and where one could not be bound.
+        Record that a pod ended, after which Slurm may start jobs, and where a pod could not be bound.
         """
-        if old and new and _asks(old) != _asks(new):
+        if old and new and _request_annotations(old) != _request_annotations(new):
             self._submitter.retry(new.uid)
         if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):
             self._placeholders.stir()
@@ -180,18 +192,21 @@ class Placement:
             self._note_unbound(new)
 
     def _note_unbound(self, pod: Pod) -> None:
-        """Remember for its controller's next pods that it could not be bound there."""
+        """Remember, for the next pods of its controller, that it could not be bound to that node."""
         node = self._bridged.slurm_node(pod.assigned_node) if pod.assigned_node else None
         if pod.owner and node:
             self._unbindable.note(pod.owner.uid, node, self._clock.now())
 
 
 def _is_unbound(pod: Pod) -> bool:
-    """Check whether it is evicted because kube-scheduler could not bind it."""
-    said = pod.condition(names.DISRUPTION_TARGET)
-    return said is not None and said.reason == Cause.NOT_BOUND.value
+    """Check whether the pod is evicted because kube-scheduler could not bind it."""
+    condition = pod.condition(names.DISRUPTION_TARGET)
+    return condition is not None and condition.reason == Cause.NOT_BOUND.value
 
 
-def _asks(pod: Pod) -> dict[str, str]:
-    """Return what the pod itself requests from Slurm."""
-    return {k: v for k, v in pod.annotations.items() if k.startswith(names.REQUEST_PREFIX)}
+def _request_annotations(pod: Pod) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in pod.annotations.items()
+        if name.startswith(names.REQUEST_PREFIX)
+    }

@@ -1,4 +1,4 @@
-"""Submit placeholders: gather what the request depends on, decide, submit, or remember the refusal."""
+"""Submits placeholders: gathers the facts, decides on the request, and submits it or remembers the refusal."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Submitter:
-    """Submits, and remembers refusals until the next accepted submit.
+    """Submits placeholders, and remembers refusals until the next accepted submit.
 
     A new leader simply tries again.
     """
@@ -61,17 +61,14 @@ class Submitter:
         self._refusals: Refusals[WorkloadKey] = Refusals()
         self._shared = SharedRefusals()
         self._submitted: dict[WorkloadKey, Identity] = {}
-        """Each workload's last submit: Slurm may have forgotten that job by the next time."""
+        """The last submit of each workload, because Slurm may have forgotten the job by the next one."""
 
     def refusal(self, key: WorkloadKey) -> SubmitRefusal | None:
-        """Return why the workload's last submits were refused; None since one was accepted."""
+        """Return why the workload's last submits were refused; None once one was accepted."""
         return self._refusals.get(key)
 
     def retry(self, pod: PodUid) -> None:
-        """Forget the refusal of a pod's workload.
-
-        The pod was edited and now requests something else.
-        """
+        """Forget the refusal of a pod's workload, because the pod was edited and requests something else now."""
         self._refusals.clear_for(pod)
 
     def forget(self, key: WorkloadKey) -> None:
@@ -95,9 +92,9 @@ class Submitter:
                 self._refuse(key, members, spec.text, is_of_nodes=spec.is_of_nodes)
                 return
             async with self._slots:
-                # Looked up here: others like it may have been refused while it waited for its turn.
-                if told := self._shared.get(spec, self._placeholders.now()):
-                    self._refuse(key, _members(pod, action), told)
+                # Checked only here, because an identical request may have been refused while this one waited.
+                if known_refusal := self._shared.get(spec, self._placeholders.now()):
+                    self._refuse(key, _members(pod, action), known_refusal)
                     return
                 job_id = await self._ask(spec)
         except errors.LostReply:
@@ -127,11 +124,9 @@ class Submitter:
         return job_id
 
     async def resize(self, pod: Pod, action: Resize) -> bool:
-        """Change a pending placeholder to what its gang needs now.
+        """Change a pending placeholder to what its gang needs now; return False if that takes another job.
 
-        Return False if that takes another job.
-
-        If the job has changed meanwhile, the next reading shows it.
+        If the job has changed in the meantime, the next reading shows it.
 
         Raises:
             LostReply: it may have been done; the next readings show whether it was.
@@ -158,7 +153,7 @@ class Submitter:
         return changes is not None
 
     async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        """Check whether a pod that claims a placeholder's slot has its Slurm user and account.
+        """Check whether a pod that claims a slot of a placeholder has the same Slurm user and account.
 
         Raises:
             KubeError: an owner or the namespace could not be read.
@@ -166,9 +161,9 @@ class Submitter:
         frozen = job.identity.frozen
         if frozen is None:
             return False
-        asked, _ = overrides.read(frozen.asked)
-        provenance, policy = await self._gatherer.standing(pod)
-        granted = attribution.permitted((pod,), asked, provenance, policy)
+        requested, _ = overrides.read(frozen.asked)
+        provenance, policy = await self._gatherer.provenance(pod)
+        granted = attribution.permitted((pod,), requested, provenance, policy)
         if isinstance(granted, Refused):
             _log.warning("gang.not_admitted", pod=pod.full_name, why=granted.faults[0].text)
             return False
@@ -176,14 +171,14 @@ class Submitter:
 
     async def _effective(self, pod: Pod, action: Submit) -> PlaceholderSpec | Refused:
         key = _key(pod, action)
-        kept = [self._submitted[key]] if key in self._submitted else []
-        gathered = await self._gatherer.request(
+        last = [self._submitted[key]] if key in self._submitted else []
+        facts = await self._gatherer.request(
             _members(pod, action),
             gang=action.gang,
-            submitted=(*kept, *(job.identity for job in self._placeholders.of(key))),
+            submitted=(*last, *(job.identity for job in self._placeholders.of(key))),
             avoid=tuple(action.avoid),
         )
-        return effective(gathered, self._defaults)
+        return effective(facts, self._defaults)
 
     def _refuse(
         self, key: WorkloadKey, members: Sequence[Pod], text: str, *, is_of_nodes: bool = False
@@ -199,7 +194,7 @@ class Submitter:
 
 
 def _members(pod: Pod, action: Submit) -> tuple[Pod, ...]:
-    """Return the pods a placeholder is for: the pod as it is now, and the others of its gang."""
+    """Return the pods of a placeholder: this pod as it is now, and the others of its gang."""
     return (pod, *action.gang.members[1:]) if action.gang else (pod,)
 
 

@@ -1,4 +1,4 @@
-"""What limits where a pod's volumes can be used, read before each submit of a pod that has claims."""
+"""Reads where a pod's volumes can be used, before each submit of a pod that has claims."""
 
 import structlog
 
@@ -17,18 +17,18 @@ class ClaimReader:
         self._volumes = volumes
 
     async def claims(self, pod: Pod) -> Claims:
-        """Return what is known of each claim; those that may not be read are left out.
+        """Return the facts of each claim; claims that we may not read are left out.
 
         Raises:
             KubeError: the API server could not be asked.
         """
-        found: list[ClaimFacts] = []
+        facts: list[ClaimFacts] = []
         for name in pod.claims:
             try:
-                found.append(await self._facts(pod.namespace, name))
+                facts.append(await self._facts(pod.namespace, name))
             except errors.Forbidden as error:
                 _log.warning("volume.unreadable", claim=name, error=str(error))
-        return found
+        return facts
 
     async def _facts(self, namespace: str, name: str) -> ClaimFacts:
         try:
@@ -48,7 +48,7 @@ class ClaimReader:
             return ()
 
     async def _class(self, name: str) -> StorageClass | None:
-        """Return a claim's class; one without a class waits for a volume that somebody makes."""
+        """Return a claim's class; a claim without a class waits for a manually created volume."""
         if not name:
             return StorageClass()
         try:

@@ -1,8 +1,8 @@
 """The extender protocol's JSON, as kube-scheduler uses it.
 
 The upstream types (`k8s.io/kube-scheduler/extender/v1`) have no json tags: keys are Go field names;
-unset pointers and maps are null. Only status 200 is read at all, so text for humans goes into
-`Error` of a 200.
+unset pointers and maps are null. kube-scheduler ignores the body unless the status is 200, so error
+texts go into `Error` of a 200.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from bridge.domain.admission.binding import Candidate
 
 
 class MalformedRequest(ValueError):
-    """The body is not an extender request; the message says where it breaks."""
+    """The body is not an extender request; the message says what is wrong."""
 
 
 class _Metadata(msgspec.Struct):
@@ -55,16 +55,14 @@ class BindingArgs(msgspec.Struct):
 
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Not JSON, other JSON, not UTF-8, or endless brackets."""
+"""Raised for invalid JSON, JSON of another shape, invalid UTF-8, or too deep nesting."""
 
 _filter_args = msgspec.json.Decoder(_FilterArgs)
 _binding_args = msgspec.json.Decoder(BindingArgs)
 
 
 def filter_args(body: bytes) -> tuple[Candidate, tuple[str, ...]]:
-    """Read an `ExtenderArgs` sent with `nodeCacheCapable: true`.
-
-    The pod, and the remaining node names.
+    """Decode an `ExtenderArgs` sent with `nodeCacheCapable: true`: the pod, and the remaining node names.
 
     Raises:
         MalformedRequest: it is not an `ExtenderArgs`.
@@ -87,7 +85,7 @@ def filter_args(body: bytes) -> tuple[Candidate, tuple[str, ...]]:
 
 
 def binding_args(body: bytes) -> BindingArgs:
-    """Read an `ExtenderBindingArgs`.
+    """Decode an `ExtenderBindingArgs`.
 
     Raises:
         MalformedRequest: it is not one, or a field is empty.
@@ -103,7 +101,7 @@ def binding_args(body: bytes) -> BindingArgs:
 
 
 def filter_result(nodes: Sequence[str], refused: Mapping[str, str], error: str = "") -> bytes:
-    """Write an `ExtenderFilterResult`.
+    """Encode an `ExtenderFilterResult`.
 
     Refused nodes are *unresolvable*, so preemption never considers them.
     """
@@ -119,7 +117,7 @@ def filter_result(nodes: Sequence[str], refused: Mapping[str, str], error: str =
 
 
 def binding_result(error: str = "") -> bytes:
-    """Write an `ExtenderBindingResult`; "" only after the API server has answered 201."""
+    """Encode an `ExtenderBindingResult`; the error is "" only after the API server has answered 201."""
     return _encode({"Error": error})
 
 

@@ -1,5 +1,5 @@
-"""The work of extender and controllers in one process, for sites that want it so.
+"""Runs extender and controllers in one process, for sites that prefer that.
 
 Its leader watches the cluster once and reads Slurm once for both. Every replica answers
-kube-scheduler. The programs' own modules do the work; here they are only put together.
+kube-scheduler. The modules of the two programs do the work; here they are only combined.
 """

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from bridge.domain.lifecycle.decision import Actor
 from bridge.escrow import service as escrow
-from bridge.escrow.news import News
+from bridge.escrow.news import JobHints
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.leadership import Common
+from bridge.reconcile.leadership import SharedReadings
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration
 from bridge.settings.configuration import Sources
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 NAME = "leader"
 SIDES = ("extender", "controllers")
-"""The programs whose work this is, in the order in which it takes their leases. So a replica that
-waits for an extender keeps nothing from the controllers beside it.
+"""The programs that it replaces, in the order in which it takes their leases: a replica that waits for
+an extender must not block the controllers beside it.
 """
 
 
@@ -39,22 +39,22 @@ def main() -> int:
 
 
 async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
-    """Answer kube-scheduler, and do both programs' work while this process leads."""
+    """Answer kube-scheduler, and do the work of both programs while this process leads."""
     async with opened(NAME, configured, sides=len(SIDES)) as program:
         mirror = Mirror(program.set_aside)
-        news = News(program.slurm, program.clock)
+        hints = JobHints(program.slurm, program.clock)
         policy = PolicyFile(sources, configured, program.metrics)
-        slurm_jobs = controllers.slurm_jobs_of(program.as_side("controllers"), policy, mirror)
-        body = partial(lead, program, mirror, policy, news=news, slurm_jobs=slurm_jobs)
+        slurm_jobs = controllers.build_slurm_jobs(program.as_side("controllers"), policy, mirror)
+        body = partial(lead, program, mirror, policy, hints=hints, slurm_jobs=slurm_jobs)
         await lifetime.run_parts(
             program.health_part(),
             program.token_part(),
             Service(name="policy", run=policy.run),
             *mirror.parts(program, gives_devices=True),
             *(slurm_jobs.parts() if slurm_jobs else ()),
-            *controllers.self_test_parts(program),
-            *extender.answering(program, mirror),
-            *escrow.parts(program, mirror, news),
+            *controllers.self_test_services(program),
+            *extender.scheduler_services(program, mirror),
+            *escrow.parts(program, mirror, hints),
             program.leader_part(body, sides=SIDES),
             stop=stop,
         )
@@ -67,18 +67,18 @@ async def lead(
     stop: asyncio.Event,
     accession: Accession,
     *,
-    news: News | None = None,
+    hints: JobHints | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
 ) -> None:
-    """Do the work of both programs' leaders; if one of them fails, so does the other."""
-    common = Common(
+    """Do the work of both programs' leaders; if one fails, both end."""
+    shared = SharedReadings(
         program,
         mirror,
         actors={Actor.EXTENDER, Actor.CONTROLLERS},
         batch=slurm_jobs is not None,
     )
     async with asyncio.TaskGroup() as group:
-        group.create_task(common.run(stop))
+        group.create_task(shared.run(stop))
         group.create_task(
             extender.place(
                 program.as_side("extender"),
@@ -86,8 +86,8 @@ async def lead(
                 policy,
                 stop,
                 accession,
-                news=news,
-                common=common,
+                hints=hints,
+                shared=shared,
             )
         )
         group.create_task(
@@ -96,9 +96,9 @@ async def lead(
                 mirror,
                 stop,
                 accession,
-                news=news,
+                hints=hints,
                 slurm_jobs=slurm_jobs,
-                common=common,
+                shared=shared,
             )
         )
 

@@ -63,7 +63,7 @@ def _slurmdbd(instance: Instance, asset: Asset) -> Part:
 def _bootstrap(instance: Instance, asset: Asset, folder: Path) -> None:
     """Create the system tables and slurmdbd's database, if the folder is empty.
 
-    slurmdbd could create the database itself but dies on that first start (libmariadb 3.4.10: "5027 Number of columns
+    slurmdbd could create the database itself, but it crashes on that first start (libmariadb 3.4.10: "5027 Number of columns
     in result").
     """
     if (folder / "mysql").exists():
@@ -98,7 +98,7 @@ def _options(asset: Asset, folder: Path) -> tuple[str, ...]:
         f"--lc-messages-dir={_share(asset)}",
         f"--character-sets-dir={_share(asset) / 'charsets'}",
         f"--datadir={folder}",
-        f"--tmpdir={folder}",  # in /tmp the temporary tables of two servers with the same process id meet
+        f"--tmpdir={folder}",  # in /tmp, the temporary tables of two servers with the same process id would clash
         "--innodb-buffer-pool-size=64M",
         "--innodb-log-file-size=16M",
         "--innodb-flush-log-at-trx-commit=0",

@@ -86,15 +86,15 @@ class Api:
         return self.request("GET", path, params=params)
 
     def changes(self, path: str, since: str, params: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return the states that a collection's objects have gone through, oldest first.
+        """Return the successive states of a collection's objects, oldest first.
 
         Args:
             path: the collection.
-            since: the resourceVersion to start after; the API server forgets after about a minute.
+            since: the resourceVersion to start after; the API server keeps them for about a minute.
             params: selectors.
 
         Raises:
-            ApiError: it has forgotten (410), or there was no answer.
+            ApiError: that version is too old (410), or there was no answer.
         """
         watch = {"watch": "1", "timeoutSeconds": "1", "resourceVersion": since}
         try:
@@ -106,8 +106,8 @@ class Api:
         events = [json.loads(line) for line in answer.text.splitlines()]
         for event in events:
             if event["type"] == "ERROR":
-                said = event["object"]
-                raise ApiError("GET", path, int(said["code"]), str(said["message"]))
+                status = event["object"]
+                raise ApiError("GET", path, int(status["code"]), str(status["message"]))
         return [event["object"] for event in events]
 
     def create(self, path: str, body: object) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Api:
         return self.request("POST", path, body)
 
     def patch(self, path: str, body: object) -> dict[str, Any]:
-        """Change an object by a merge patch."""
+        """Change an object with a merge patch."""
         return self.request("PATCH", path, body, content_type="application/merge-patch+json")
 
     def delete(self, path: str, **options: object) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from sandbox.realnodes.network import Network
 
 
 def needed(options: Options) -> tuple[AssetName, ...]:
-    """Return the programs a sandbox with these options consists of."""
+    """Return the programs that a sandbox with these options needs."""
     names = []
     if options.kubernetes:
         names.append(AssetName.KUBE)
@@ -49,11 +49,11 @@ def assemble(
     now: datetime,
     network: Network | None = None,
 ) -> Sequence[Part]:
-    """Write every file the parts read; return the parts, ready to start.
+    """Write all files that the parts read; return the parts, ready to start.
 
     Args:
         instance: the sandbox.
-        programs: what `needed` names.
+        programs: those that `needed` names.
         now: certificates and tokens are valid from then.
         network: of the real nodes, if there are any.
     """
@@ -99,7 +99,7 @@ def assemble(
 def _real_nodes(
     instance: Instance, programs: dict[AssetName, Asset], now: datetime, network: Network
 ) -> Sequence[Part]:
-    """Write the files of the real nodes and of what runs for their sake; return these parts."""
+    """Write the files of the real nodes and of the parts that serve them; return all these parts."""
     options = instance.options
     kube, node = programs[AssetName.KUBE], programs[AssetName.NODE]
     box.prepare(instance, kube, node, network, now)

@@ -1,6 +1,4 @@
-"""The bridge's Kubernetes objects, from `deploy/chart`.
-
-As in a cluster, for processes outside of it.
+"""The bridge's Kubernetes objects from `deploy/chart`, as in a cluster, for processes outside of it.
 
 Rendered with `workloads.enabled=false` (no Deployments, Services, image), addresses by URL, and our
 own certificates.
@@ -28,7 +26,7 @@ CHART = Path(__file__).parents[1] / "deploy" / "chart"
 NAMESPACE = names.RELEASE_NAMESPACE
 RELEASE = "slurm-bridge"
 BATCH_USER = nss.PEOPLE[0]
-"""Whose the administrator's SlurmJobs are in a sandbox with compute nodes."""
+"""The Slurm user of the administrator's SlurmJobs in a sandbox with compute nodes."""
 _TIMEOUT_S = 60
 _CONFLICT = 409
 _KNOWS_BACKOFF_GATE = 33
@@ -37,12 +35,12 @@ _HURRIED: dict[str, dict[str, float]] = {
     "controllers": {"node_interval_s": 1, "orphan_interval_s": 2, "self_test_interval_s": 10},
     "leader_election": {"lease_duration_s": 4, "renew_deadline_s": 3, "retry_period_s": 0.5},
 }
-"""Settings that bring delays of five seconds to a whole minute down to a few seconds."""
+"""Settings that shorten delays of five seconds to a minute to a few seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
-    """What the services' processes need from the manifests."""
+class ChartOutput:
+    """The parts of the manifests that the services' processes need."""
 
     settings: dict[str, Any]
     """config.yaml as every service would mount it."""
@@ -71,7 +69,7 @@ def _write_pair(folder: Path, pair: pki.Pair, trusted: pki.Pair) -> None:
     write_private(folder / "ca.crt", trusted.certificate, owner)
 
 
-def render(instance: Instance, user: Identity, kube_version: str) -> Rendered:
+def render(instance: Instance, user: Identity, kube_version: str) -> ChartOutput:
     """Render the manifests with helm.
 
     Args:
@@ -92,7 +90,7 @@ def render(instance: Instance, user: Identity, kube_version: str) -> Rendered:
     objects = [document for document in yaml.safe_load_all(manifests) if document]
     data = {o["metadata"]["name"]: o["data"] for o in objects if o["kind"] == "ConfigMap"}
     scheduler = data[f"{RELEASE}-scheduler"]
-    return Rendered(
+    return ChartOutput(
         settings=yaml.safe_load(data[f"{RELEASE}-config"]["config.yaml"]),
         scheduler_config=scheduler["scheduler.yaml"],
         feature_gates=scheduler["feature-gates"],
@@ -100,7 +98,7 @@ def render(instance: Instance, user: Identity, kube_version: str) -> Rendered:
 
 
 def apply(instance: Instance) -> None:
-    """Create the manifests' objects, unless that is done.
+    """Create the manifests' objects, unless they were created before.
 
     Raises:
         SandboxError: the API server refused.
@@ -119,7 +117,7 @@ def apply(instance: Instance) -> None:
 
 
 def make_namespace(instance: Instance, name: str = NAMESPACE) -> None:
-    """Create a namespace unless it is there; by default, that which our programs have in a cluster.
+    """Create a namespace unless it exists; by default the one our programs have in a cluster.
 
     Raises:
         SandboxError: the API server refused.
@@ -157,7 +155,7 @@ def credentials(instance: Instance, component: str) -> Path:
 
 
 def gates(wanted: Iterable[str], kube_version: str) -> dict[str, bool | None]:
-    """Return the chart's scheduler.featureGates; None takes a default away that the version lacks."""
+    """Return the chart's scheduler.featureGates; None removes a default that the version lacks."""
     minor = int(kube_version.split(".")[1])
     unknown = {} if minor >= _KNOWS_BACKOFF_GATE else {"SchedulerPopFromBackoffQ": None}
     return {**unknown, **dict.fromkeys(wanted, True)}
@@ -211,13 +209,13 @@ def set_values(values: dict[str, Any], chosen: Iterable[str]) -> None:
         name, _, value = choice.partition("=")
         *sections, field = name.split(".")
         section = values
-        for each in sections:
-            section = section.setdefault(each, {})
+        for section_name in sections:
+            section = section.setdefault(section_name, {})
         section[field] = yaml.safe_load(value)
 
 
 def _batch(instance: Instance, user: Identity) -> dict[str, Any]:
-    """Return the settings for SlurmJobs: the administrator's run as an ordinary Slurm user, pods as without rules."""
+    """Return the settings for SlurmJobs. The administrator's run as an ordinary Slurm user; pods run as without rules."""
     account = {"default": nss.JOB_USER.name} if instance.options.accounting else {}
     administrators = {
         "name": "administrators",
@@ -236,7 +234,7 @@ def _manifests(instance: Instance) -> Path:
 
 
 def run(instance: Instance, *command: str) -> str:
-    """Return what one of the sandbox's programs prints, as the administrator.
+    """Run one of the sandbox's programs as the administrator; return its output.
 
     Raises:
         SandboxError: the exit code is not 0.

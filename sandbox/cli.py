@@ -39,8 +39,8 @@ app.add_typer(image)
 PartName = Annotated[str, typer.Argument(help="Part, such as slurmctld; 'status' lists them.")]
 Names = Annotated[list[AssetName] | None, typer.Argument(show_default="all")]
 Signal = Annotated[str, typer.Option("--signal", help="Signal to end it with.")]
-Wait = Annotated[bool, typer.Option(help="Return when it answers; else at once.")]
-Wipe = Annotated[bool, typer.Option("--wipe", help="Empty its data before starting it again.")]
+Wait = Annotated[bool, typer.Option(help="Wait until it answers.")]
+Wipe = Annotated[bool, typer.Option("--wipe", help="Delete its data before starting it again.")]
 _SHAPE = Options()
 
 
@@ -99,7 +99,8 @@ def up(
     ] = False,
     audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False,
     data_parser: Annotated[
-        str, typer.Option(help="The only one of slurmrestd, such as v0.0.43.", show_default="all")
+        str,
+        typer.Option(help="slurmrestd's only data parser, such as v0.0.43.", show_default="all"),
     ] = "",
     kubernetes: Annotated[bool, typer.Option(help="Run the Kubernetes side.")] = True,
     slurm: Annotated[bool, typer.Option(help="Run the Slurm side.")] = True,
@@ -131,7 +132,7 @@ def up(
     real_nodes = real_nodes or (OPERATED_NODES if operator else 0)
     if dns and not real_nodes:
         raise typer.BadParameter(
-            "there are no pods to look up names: add --real-nodes 2", param_hint="--dns"
+            "there are no pods that could look up names: add --real-nodes 2", param_hint="--dns"
         )
     options = Options(
         kubernetes=kubernetes,
@@ -152,7 +153,7 @@ def up(
         dns=(dns or operator) and kubernetes,
         together=together,
         audit=audit,
-        nodes=0 if operator else nodes,  # nobody runs a daemon on a simulated one
+        nodes=0 if operator else nodes,  # a simulated node cannot run a daemon
         plain_nodes=0 if operator else plain_nodes,
         node_cpus=node_cpus,
         node_memory_mib=node_memory_mib,
@@ -182,15 +183,15 @@ def check(
     *,
     state: State,
     real_nodes: Annotated[int, typer.Option(min=1, max=MOST_NODES, help="How many.")] = 2,
-    real_network: Annotated[str, typer.Option(help="The /16 they shall have.")] = "",
+    real_network: Annotated[str, typer.Option(help="Their /16.")] = "",
 ) -> None:
-    """Tell whether this machine can run real nodes, and what to do if not; start nothing."""
+    """Check whether this machine can run real nodes, and show what to do if not. Starts nothing."""
     options = Options(real_nodes=real_nodes, real_network=real_network)
     with plainly():
-        found = machine.findings(state, options)
-    for finding in found:
+        findings = machine.findings(state, options)
+    for finding in findings:
         typer.echo(f"{'FAULT' if finding.stops else 'note'}: {finding.what}\n  {finding.remedy}")
-    if any(finding.stops for finding in found):
+    if any(finding.stops for finding in findings):
         raise typer.Exit(1)
     typer.echo(f"this machine can run {real_nodes} real nodes")
 
@@ -266,7 +267,7 @@ def kubeconfig(
     user: Annotated[str, typer.Option(help="User name.")],
     group: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
 ) -> None:
-    """Create credentials for an ordinary user with the rights RBAC grants; print the file's path."""
+    """Create credentials for an ordinary user with the rights that RBAC grants; print the file's path."""
     with plainly():
         typer.echo(Sandbox(state).user_kubeconfig(user, *(group or ())))
 
@@ -284,10 +285,10 @@ def fetch(names: Names = None) -> None:
 @app.command()
 def where() -> None:
     """Show which programs would be used, and why."""
-    found = assets.where(AssetName)
-    for name, asset in found.items():
+    programs = assets.where(AssetName)
+    for name, asset in programs.items():
         typer.echo(f"{name}: {asset.origin if isinstance(asset, Asset) else asset.reason}")
-    if any(isinstance(found[name], Absent) for name in assets.USUAL):
+    if any(isinstance(programs[name], Absent) for name in assets.USUAL):
         raise typer.Exit(1)
 
 
@@ -312,16 +313,16 @@ def _workloads(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(filter(None, text.split(","))))
     if unknown := [name for name in names if name not in WORKLOADS]:
         raise typer.BadParameter(
-            f"no controller {', '.join(unknown)}; there are {', '.join(WORKLOADS)}",
+            f"no controller {', '.join(unknown)}: expected {', '.join(WORKLOADS)}",
             param_hint="--workloads",
         )
     return names
 
 
 def _fetch_missing(options: Options) -> None:
-    """Fetch or build here, where the terminal shows progress; the supervisor writes to its log."""
-    found = assets.where(needed(options))
-    missing = [name for name, asset in found.items() if isinstance(asset, Absent)]
+    """Fetch or build here, where the terminal shows progress: the supervisor writes to its log."""
+    programs = assets.where(needed(options))
+    missing = [name for name, asset in programs.items() if isinstance(asset, Absent)]
     if missing:
         with assets.shown(sys.stderr) as report:
             assets.resolve_all(missing, report=report)

@@ -1,6 +1,4 @@
-"""A running sandbox from its user's side: for tests, the demo and benchmarks.
-
-Everything is synchronous.
+"""A running sandbox from its user's side: for tests, the demo and benchmarks. Everything is synchronous.
 
 with Sandbox.up(folder, Options(accounting=True)) as sandbox:
     sandbox.kubectl("get", "nodes")
@@ -56,7 +54,7 @@ class Sandbox:
             root: its folder.
             options: what it consists of.
             outlives_us: False: when this process dies, even by SIGKILL, the sandbox dies with it.
-            progress: called with each line the supervisor prints meanwhile.
+            progress: called with each line that the supervisor prints.
 
         Raises:
             SandboxError: it did not come up; the text is the supervisor's.
@@ -110,7 +108,7 @@ class Sandbox:
     def start(self, part: str, *, wait: bool = True) -> None:
         """Start a part that is down.
 
-        Return when it answers, or at once: what it needs may be down too.
+        Return when it answers, or at once: the parts that it needs may be down, too.
         """
         self._ask(Request(verb="start", part=part, wait=wait))
 
@@ -152,14 +150,14 @@ class Sandbox:
         inside.hold(self._init(node), daemon, held=held)
 
     def press(self, node: str, kind: str) -> None:
-        """Put a real node under pressure of memory, disk or pid, or relieve it with none."""
+        """Put a real node under memory, disk or pid pressure, or relieve it with none."""
         inside.press(self.instance, self._init(node), node, kind)
 
     def load_image(self, archive: Path) -> None:
-        """Give an image to every real node, now and after its reboots."""
+        """Load an image into every real node, now and after its reboots."""
         if not archive.is_file():
             raise SandboxError(
-                f"no archive {archive}: 'slurm-bridge sandbox image build' makes one"
+                f"no archive {archive}: create one with 'slurm-bridge sandbox image build'"
             )
         copy = box.image_folder(self.instance) / f"{archive.stem}.tar"
         shutil.copyfile(archive, copy)
@@ -168,7 +166,7 @@ class Sandbox:
                 inside.load(self._init(node), copy)
 
     def real(self, node: str) -> str:
-        """Return the name of a real node as it is.
+        """Check that a real node of this name exists; return the name.
 
         Raises:
             SandboxError: there is no such node.
@@ -185,13 +183,13 @@ class Sandbox:
         """Return process 1 of a real node, as the host numbers it."""
         pid = self.status()[self.real(node)].pid
         if pid is None:
-            raise SandboxError(f"{node} is down: 'slurm-bridge sandbox start {node}'")
+            raise SandboxError(f"{node} is down: run 'slurm-bridge sandbox start {node}'")
         return box.init_of(pid)
 
     def detour(self, ways: Detours) -> None:
         """Make services reach parts through other ports, or directly again with {}.
 
-        Restart those that talk to both sides.
+        This restarts the services that talk to Slurm.
         """
         detours.write(self.instance, ways)
         for service in self.instance.options.slurm_services:
@@ -243,7 +241,7 @@ class Sandbox:
         return environment.for_commands(self.instance)
 
     def run(self, *command: str, stdin: str = "", timeout_s: float = _COMMAND_TIMEOUT_S) -> str:
-        """Return what kubectl, squeue, sacct … print.
+        """Run kubectl, squeue, sacct …; return the output.
 
         Raises:
             SandboxError: the exit code is not 0; contains both outputs.
@@ -319,8 +317,8 @@ def _await_ready(
     with log.open() as lines:
         while not running.is_up(root, supervisor.pid):
             if supervisor.poll() is not None:
-                said = log.read_text()
-                raise SandboxError(said.partition("error: ")[2].strip() or said.strip())
+                output = log.read_text()
+                raise SandboxError(output.partition("error: ")[2].strip() or output.strip())
             progress(lines.read().partition("error: ")[0].rstrip())
             time.sleep(_POLL_S)
         progress(lines.read().rstrip())

@@ -39,7 +39,7 @@ class PartStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """The result. `error` is empty if all went well."""
+    """The result. `error` is empty on success."""
 
     error: str = ""
     pid: int = 0

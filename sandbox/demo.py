@@ -1,8 +1,7 @@
 """`slurm-bridge demo`: the main use case on real parts, as a story.
 
-On a machine that can run real nodes, its containers are real ones, too.
-
-Exits with 0 only if every pod ended as expected.
+On a machine that can run real nodes, its containers are real, too. Exits with 0 only if every pod ended
+as expected.
 """
 
 import shutil
@@ -58,14 +57,14 @@ def run(
     else:
         sandbox.down()
         shutil.rmtree(folder, ignore_errors=True)
-        screen.say("everything is stopped, and nothing is left behind")
+        screen.say("everything is stopped and removed")
     for fault in faults:
         screen.complain(fault)
     raise typer.Exit(1 if faults else 0)
 
 
 def _choose(folder: Path) -> tuple[Options, str]:
-    """Return the shape of the sandbox, and which nodes that means: real ones where they can run."""
+    """Return the shape of the sandbox, with real nodes if they can run here, and a sentence about it."""
     faults = [finding for finding in machine.findings(folder, _REAL_SHAPE) if finding.stops]
     if faults:
         return _SHAPE, f"Its nodes are simulated: {faults[0].what}."
@@ -80,12 +79,12 @@ class _Story:
         self._screen = screen
         self._pods = Source(
             f"kubectl -n {NAMESPACE} get pods -o wide",
-            lambda: _narrowed(self._kubectl("get", "pods", "-o", "wide", "--ignore-not-found")),
+            lambda: _narrow(self._kubectl("get", "pods", "-o", "wide", "--ignore-not-found")),
         )
         self._queue = Source("squeue", lambda: self._sandbox.run(*_QUEUE))
 
     def tell(self) -> list[str]:
-        """Tell the whole story; return what did not go as expected."""
+        """Run the whole demo; return what did not go as expected."""
         self._label()
         self._screen.chapter("Ordinary pods and a Job, submitted as usual")
         manifest = self._manifest()
@@ -96,9 +95,9 @@ class _Story:
         if fault := self._run_all():
             return [fault, self._sandbox.log_tails()]
         if self._sandbox.instance.options.real_nodes:
-            self._screen.chapter("What a container said")
+            self._screen.chapter("A container's output")
             self._do("kubectl", "-n", NAMESPACE, "logs", "small")
-        self._screen.chapter("What Slurm remembers")
+        self._screen.chapter("Slurm's accounting")
         self._do(*_SACCT)
         return self._faults()
 
@@ -121,7 +120,7 @@ class _Story:
         self._do("kubectl", "label", "namespace", NAMESPACE, f"{names.ENABLED_LABEL}=true")
 
     def _run_all(self) -> str:
-        """Watch them run, cancel one, watch the rest; return what did not happen in time."""
+        """Watch the pods run, cancel one, watch the rest; return what did not happen in time."""
         with self._screen.watch() as watch:
             ran = watch.until(
                 self._others_have_ended, deadline_s=DEADLINE_S, left=self._pods, right=self._queue
@@ -191,7 +190,7 @@ class _Story:
                 ("endless", "CANCELLED", "0:0"),
             ]
         )
-        return [] if ended == expected else [f"expected {expected}, sacct says {ended}"]
+        return [] if ended == expected else [f"expected {expected}, sacct shows {ended}"]
 
     def _kubectl(self, *arguments: str) -> str:
         return self._sandbox.kubectl("-n", NAMESPACE, *arguments)
@@ -201,7 +200,7 @@ class _Story:
         self._screen.command(" ".join(command), self._sandbox.run(*command))
 
 
-def _narrowed(table: str) -> str:
+def _narrow(table: str) -> str:
     """Remove kubectl's last two columns, which are empty here."""
     head = table.partition("\n")[0]
     width = head.find("NOMINATED")

@@ -1,6 +1,6 @@
-"""The demo's pods for real nodes: the same story, told by real containers.
+"""The demo's pods for real nodes: the same story, with real containers.
 
-What the annotations tell KWOK becomes a command, and sizes shrink to fit a small machine.
+The annotations for KWOK become commands, and sizes shrink to fit a small machine.
 """
 
 import copy
@@ -12,19 +12,19 @@ _GPU = "nvidia.com/gpu"
 
 
 def on_real_nodes(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return pods and Jobs whose containers do what their annotations say."""
+    """Return pods and Jobs whose containers do what their annotations ask of KWOK."""
     return [_real(copy.deepcopy(document)) for document in documents]
 
 
 def _real(document: dict[str, Any]) -> dict[str, Any]:
     pod = document["spec"]["template"] if document["kind"] == "Job" else document
-    said = pod.setdefault("metadata", {}).pop("annotations", {})
+    annotations = pod.setdefault("metadata", {}).pop("annotations", {})
     name = document["metadata"]["name"]
-    seconds = int(said.get(f"{_MARK}run-seconds", _FOREVER_S))
-    code = int(said.get(f"{_MARK}exit-code", 0))
-    stop = int(said.get(f"{_MARK}stop-seconds", 0))
+    seconds = int(annotations.get(f"{_MARK}run-seconds", _FOREVER_S))
+    code = int(annotations.get(f"{_MARK}exit-code", 0))
+    stop = int(annotations.get(f"{_MARK}stop-seconds", 0))
     for container in pod["spec"]["containers"]:
-        # A shell in front hears that it should end, which a `sleep` as process 1 does not.
+        # A shell handles SIGTERM, which a `sleep` as process 1 ignores.
         trap = f"trap 'sleep {stop}; exit' TERM"
         script = f"{trap}; echo {name} runs on $NODE; sleep {seconds} & wait $!; exit {code}"
         container["command"] = ["sh", "-c", script]

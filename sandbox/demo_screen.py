@@ -13,13 +13,13 @@ from rich.panel import Panel
 from rich.text import Text
 
 _PIPE_WIDTH = 132
-"""Columns if the output goes to a file: nothing has to be folded."""
+"""Columns if the output goes to a file: wide enough that nothing is folded."""
 
 _PACE_S = 0.5
 
 
 class Screen:
-    """A terminal, or a log file, to which each change is appended."""
+    """A terminal, or a log file to which each change is appended."""
 
     def __init__(self) -> None:
         width = None if sys.stdout.isatty() else _PIPE_WIDTH
@@ -44,7 +44,7 @@ class Screen:
             self._console.print(Text(text, style="dim"), soft_wrap=True)
 
     def complain(self, text: str) -> None:
-        """Show what went wrong."""
+        """Show an error."""
         self._console.print(Text(text, style="bold red"), soft_wrap=True)
 
     def watch(self) -> "Watch":

@@ -1,4 +1,4 @@
-"""`DIR/env`: what a shell needs to use the sandbox."""
+"""`DIR/env`: the variables with which a shell uses the sandbox."""
 
 import os
 import shlex
@@ -13,18 +13,18 @@ from sandbox.instance import Instance, write_private
 def variables(instance: Instance) -> dict[str, str]:
     """Return the exports except PATH."""
     options = instance.options
-    found: dict[str, str] = {}
+    exports: dict[str, str] = {}
     if options.kubernetes:
-        found["KUBECONFIG"] = str(instance.kubeconfig)
+        exports["KUBECONFIG"] = str(instance.kubeconfig)
     if options.slurm:
-        found["SLURM_CONF"] = str(instance.slurm_conf)
-        found["SLURM_JWT"] = slurm_rest.token_file(instance).read_text()
-        found["SLURMRESTD_URL"] = instance.url("slurmrestd")
+        exports["SLURM_CONF"] = str(instance.slurm_conf)
+        exports["SLURM_JWT"] = slurm_rest.token_file(instance).read_text()
+        exports["SLURMRESTD_URL"] = instance.url("slurmrestd")
     if options.bridge:
         for service in options.services:
             url = f"{instance.url(f'{service}-health')}/metrics"
-            found[f"SLURM_BRIDGE_METRICS_{service.upper()}"] = url
-    return found
+            exports[f"SLURM_BRIDGE_METRICS_{service.upper()}"] = url
+    return exports
 
 
 def write(instance: Instance) -> None:

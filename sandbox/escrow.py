@@ -1,4 +1,4 @@
-"""PrologSlurmctld and EpilogSlurmctld of the bridge, installed as docs/escrow.md tells a site to do it."""
+"""PrologSlurmctld and EpilogSlurmctld of the bridge, installed as docs/escrow.md describes."""
 
 import secrets
 import shutil
@@ -9,7 +9,7 @@ from sandbox.instance import Instance, make_folder, write_private
 
 SCRIPT = Path(__file__).parents[1] / "deploy" / "escrow" / "slurm-bridge-escrow"
 PROGRAMS = ("extender", "controllers")
-"""Those with a door for the script, in the order in which it asks."""
+"""The programs with an endpoint for the script, in the order in which it asks them."""
 
 
 def folder(instance: Instance) -> Path:
@@ -28,13 +28,13 @@ def token_file(instance: Instance) -> Path:
 
 
 def urls(instance: Instance) -> tuple[str, ...]:
-    """Return where the programs can be asked."""
-    found = (name for name in PROGRAMS if name in instance.options.services)
-    return tuple(instance.url(f"{name}-escrow", "https") for name in found)
+    """Return the URLs of the programs' endpoints."""
+    programs = (name for name in PROGRAMS if name in instance.options.services)
+    return tuple(instance.url(f"{name}-escrow", "https") for name in programs)
 
 
 def prepare(instance: Instance) -> None:
-    """Create the token, the script and its settings; the certificates are there."""
+    """Create the token, the script and its settings; the certificates must exist."""
     if not instance.options.escrow:
         return
     user, where = identity.servers(), make_folder(folder(instance), identity.servers())

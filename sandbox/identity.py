@@ -2,8 +2,8 @@
 
 If root starts a sandbox, programs that are not ours run as unprivileged accounts, because
 slurmrestd refuses to be root or SlurmUser and mariadb refuses root. Otherwise everything runs as
-the caller. Our Python services always run as the caller: the interpreter may live in a home folder
-that nobody else may enter.
+the caller. Our Python services always run as the caller: the interpreter may be in a home folder
+that no other user may enter.
 """
 
 import os
@@ -61,6 +61,6 @@ def check_reachable(folder: Path) -> None:
     for parent in reversed((folder, *folder.parents)):
         if parent.exists() and not parent.stat().st_mode & 0o001:
             raise SandboxError(
-                f"{folder}: started by root, the sandbox runs its servers as {SERVERS.name}, who may not enter {parent}; "
+                f"{folder}: started by root, the sandbox runs its servers as user {SERVERS.name}, which may not enter {parent}; "
                 "choose another folder with --state, such as /var/lib/slurm-bridge/sandbox"
             )

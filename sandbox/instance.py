@@ -1,4 +1,4 @@
-"""The layout of a sandbox's state folder, and what is fixed for its life: options and ports."""
+"""The layout of a sandbox's state folder, and its options and ports, which never change."""
 
 import json
 import os
@@ -65,14 +65,13 @@ class Instance:
     def create(cls, root: Path, options: Options) -> Self:
         """Create the folder.
 
-        Remove what an earlier sandbox left there, except its lock and the supervisor's log.
+        The remains of an earlier sandbox are removed, except its lock and the supervisor's log.
 
         Raises:
-            SandboxError: our servers cannot reach the folder, or its name does not fit into
-                slurm.conf.
+            SandboxError: our servers cannot reach the folder, or slurm.conf cannot contain its name.
         """
         if any(character.isspace() for character in str(root)):
-            raise SandboxError(f"{str(root)!r}: slurm.conf cannot name a folder with a blank in it")
+            raise SandboxError(f"{str(root)!r}: slurm.conf allows no blanks in a folder's name")
         identity.check_reachable(root)
         clear(root)
         chosen = ports.choose((*PORTS, *options.compute_names), dice=random.SystemRandom())
@@ -136,7 +135,7 @@ class Instance:
 
     @property
     def shared(self) -> Path:
-        """What compute nodes and real nodes have in common: a folder for each Slurm user who may run jobs."""
+        """The shared folder of compute nodes and real nodes, with a folder for each Slurm user who may run jobs."""
         return self.root / "shared"
 
     @property
@@ -169,18 +168,18 @@ class Instance:
 
 
 def check_ours(root: Path) -> None:
-    """Check that the folder holds nothing but a sandbox or its remains.
+    """Check that the folder contains nothing but a sandbox or its remains.
 
     Raises:
-        SandboxError: it holds something else.
+        SandboxError: it contains something else.
     """
-    found = {path.name for path in root.iterdir()} if root.exists() else set()
-    if MARK not in found and not found <= _REMAINS:
-        raise SandboxError(f"{root} holds something that is not a sandbox: name another folder")
+    names = {path.name for path in root.iterdir()} if root.exists() else set()
+    if MARK not in names and not names <= _REMAINS:
+        raise SandboxError(f"{root} contains other files than a sandbox's: name another folder")
 
 
 def clear(root: Path) -> None:
-    """Delete what a sandbox kept, except its lock and its logs."""
+    """Delete a sandbox's files, except its lock and its logs."""
     for path in root.iterdir():
         if path.name in _REMAINS:
             continue
@@ -194,7 +193,7 @@ def remove(root: Path) -> None:
     """Delete a sandbox's folder, logs included.
 
     Raises:
-        SandboxError: it holds something else.
+        SandboxError: it contains something else.
     """
     check_ours(root)
     if root.exists():

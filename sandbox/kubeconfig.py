@@ -30,8 +30,8 @@ def with_token_file(
     return _write(path, server=server, ca=ca, user={"tokenFile": str(token_file)}, owner=owner)
 
 
-def copied(path: Path, copy: Path, *, server: str) -> Path:
-    """Return the caller's kubeconfig for this address: a copy if it points elsewhere."""
+def for_server(path: Path, copy: Path, *, server: str) -> Path:
+    """Return the kubeconfig for this address: a copy if the original points elsewhere."""
     content = json.loads(path.read_text())
     if content["clusters"][0]["cluster"]["server"] == server:
         return path

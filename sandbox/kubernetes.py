@@ -1,9 +1,7 @@
-"""The Kubernetes control plane.
+"""The Kubernetes control plane: credentials, and etcd, API server, controller manager and scheduler as parts.
 
-Credentials, and etcd, API server, controller manager and scheduler as parts.
-
-Set up like kubeadm does, as far as processes on one machine allow: RBAC, service accounts, a
-separate certificate for every component, default admission plugins.
+Set up as kubeadm does, as far as processes on one machine allow: RBAC, service accounts, a separate
+certificate for every component, default admission plugins.
 """
 
 import json
@@ -24,7 +22,7 @@ _IN_CLUSTER = (
     *("kubernetes", "kubernetes.default", "kubernetes.default.svc"),
     *("kubernetes.default.svc.cluster.local", "10.0.0.1"),
 )
-"""What pods call the API server."""
+"""The API server's names for pods."""
 _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",

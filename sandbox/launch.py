@@ -24,8 +24,7 @@ def command(
     """Return the command that runs the program with this uid, gid and environment.
 
     It gets a session of its own and, unless `bound`, may outlive us. The environment is an argument
-    because it may suit only the program: a library to be preloaded, for instance. None: it inherits
-    ours.
+    because it may suit only the program, such as a library to preload. None: it inherits ours.
     """
     parent = str(os.getpid()) if bound else "0"
     settings = (f"{name}={value}" for name, value in (env or {}).items())

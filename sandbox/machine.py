@@ -1,4 +1,4 @@
-"""Whether this machine can run a sandbox with real nodes."""
+"""Check whether this machine can run a sandbox with real nodes."""
 
 import os
 from pathlib import Path
@@ -11,11 +11,11 @@ from sandbox.realnodes.check import Finding
 
 
 def findings(state: Path, options: Options) -> tuple[Finding, ...]:
-    """Return everything that is wrong with the machine or worth knowing; nothing is started.
+    """Return everything about the machine that is wrong or worth knowing; start nothing.
 
     Args:
-        state: the folder the sandbox would have.
-        options: what it would consist of.
+        state: the folder that the sandbox would have.
+        options: its options.
     """
     facts = check.gather(
         state.absolute(),

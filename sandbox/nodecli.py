@@ -12,12 +12,12 @@ from sandbox.words import State, plainly
 
 node = typer.Typer(
     name="node",
-    help="Do something to a real node; 'stop', 'start', 'pause' and 'resume' take its name, too.",
+    help="Act on a real node; 'stop', 'start', 'pause' and 'resume' take its name, too.",
     no_args_is_help=True,
 )
 image = typer.Typer(name="image", help="Images for real nodes, without a registry.")
 
-NodeName = Annotated[str, typer.Argument(help="Such as real-0.")]
+NodeName = Annotated[str, typer.Argument(help="Node, such as real-0.")]
 KINDS = ", ".join(configuration.PRESSURES)
 
 
@@ -41,7 +41,7 @@ def reboot(name: NodeName, *, state: State) -> None:
 def pressure(
     name: NodeName, kind: Annotated[str, typer.Argument(help=f"{KINDS}.")], *, state: State
 ) -> None:
-    """Let its kubelet find too little memory, disk or process ids, or enough again with none."""
+    """Put it under memory, disk or pid pressure, as its kubelet sees it, or relieve it with none."""
     with plainly():
         Sandbox(state).press(name, kind)
 
@@ -70,36 +70,36 @@ def run(
     *,
     state: State,
 ) -> None:
-    """Run a command on it, as root, and print what that prints."""
+    """Run a command on it, as root, and print the output."""
     with plainly():
         typer.echo(Sandbox(state).on_node(name, *command), nl=False)
 
 
 @image.command()
 def build(
-    name: Annotated[str, typer.Argument(help="Such as local/tool:1.")],
-    folder: Annotated[Path, typer.Argument(help="Its files, as seen from /.")],
-    out: Annotated[Path, typer.Argument(help="The archive to write.")],
+    name: Annotated[str, typer.Argument(help="Name, such as local/tool:1.")],
+    folder: Annotated[Path, typer.Argument(help="Folder that becomes the image's /.")],
+    out: Annotated[Path, typer.Argument(help="Archive to write.")],
     *,
     entrypoint: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
     command: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
     user: Annotated[str, typer.Option(help="uid or uid:gid.", show_default="root")] = "",
 ) -> None:
-    """Make an image of one layer out of a folder; print its full name."""
+    """Build an image with one layer from a folder; print its full name."""
     with plainly():
-        whole = images.full_name(name)
-        made = Image(
-            name=whole,
+        full_name = images.full_name(name)
+        built = Image(
+            name=full_name,
             entrypoint=tuple(entrypoint or ()),
             command=tuple(command or ()),
             user=user,
         )
-        images.archive(out, made, images.layer_of_folder(folder))
-    typer.echo(whole)
+        images.archive(out, built, images.layer_of_folder(folder))
+    typer.echo(full_name)
 
 
 @image.command()
 def load(archive: Path, *, state: State) -> None:
-    """Give an archive to every real node, now and after its reboots."""
+    """Load an archive into every real node, now and after its reboots."""
     with plainly():
         Sandbox(state).load_image(archive)

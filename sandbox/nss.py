@@ -1,10 +1,10 @@
-"""The accounts and hosts Slurm sees, independent of the machine's.
+"""The accounts and hosts that Slurm sees, independent of the machine's.
 
 Slurm looks up users by name and binds to its host name's address. nss_wrapper, a library that comes
 with the Slurm programs, answers from our files: the machine's accounts, our servers' accounts and
-some users to submit jobs as; and a host name that means the loopback address. So Slurm works for a
-uid without an account (`docker run -u 12345`) and without a network, is not reachable from outside,
-and users need no account on the machine for jobs and limits.
+some users to submit jobs as; and a host name for the loopback address. So Slurm works for a uid
+without an account (`docker run -u 12345`) and without a network, is not reachable from outside, and
+users need no account on the machine for jobs and limits.
 """
 
 import socket
@@ -26,7 +26,7 @@ _LIBRARY = "libnss_wrapper.so"
 
 
 def available(libraries: Path | None) -> bool:
-    """Check whether the library exists: it does not with a Slurm from the machine's own packages."""
+    """Check whether the library exists; it does not with a Slurm from the machine's own packages."""
     return libraries is not None and (libraries / _LIBRARY).exists()
 
 

@@ -1,9 +1,9 @@
-"""What a sandbox consists of: the choices made at `sandbox up`."""
+"""The options of a sandbox, chosen at `sandbox up`."""
 
 from dataclasses import dataclass
 
 OPERATED_NODES = 4
-"""Real nodes of a sandbox with slurm-operator, unless another number is wanted."""
+"""Default number of real nodes in a sandbox with slurm-operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class Options:
     accounting: bool = False
     """mariadb and slurmdbd too: enables sacct, accounts and limits."""
     data_parser: str = ""
-    """The only data parser that slurmrestd shall have, such as `v0.0.43`: it then answers as an older release; default: all."""
+    """slurmrestd's only data parser, such as `v0.0.43`: it then answers as an older release; default: all."""
     bridge: bool = True
     """Webhook, extender, controllers and the bridge's scheduler, from `deploy/chart`; needs both clusters."""
     together: bool = False
@@ -31,7 +31,7 @@ class Options:
     real_nodes: int = 0
     """Nodes with a real kubelet and real containers, labelled for Slurm: real-0 …; they need root."""
     real_memory_mib: int = 2048
-    """What a real node's kubelet takes for its machine's memory; its processors are this machine's."""
+    """The memory that a real node's kubelet sees; its processors are this machine's."""
     real_gpus: int = 0
     """Fake GPUs of each real node, from a device plugin; counted as nvidia.com/gpu."""
     real_dra: int = 0
@@ -45,7 +45,7 @@ class Options:
     hybrid: bool = False
     """Slurm daemons beside kubelets: on every real node, or on one more simulated one; needs root."""
     hybrid_gpus: int = 0
-    """Fake GPUs of that one more node, the same in slurmd's gres.conf and in Kubernetes."""
+    """Fake GPUs of that additional node, the same in slurmd's gres.conf and in Kubernetes."""
     escrow: bool = False
     """The bridge's PrologSlurmctld and EpilogSlurmctld: docs/escrow.md."""
     compute: int = 0
@@ -53,7 +53,7 @@ class Options:
     node_cpus: int = 8
     node_memory_mib: int = 32 * 1024
     hurried: bool = True
-    """Notice a killed leader, an orphan or a broken webhook within seconds; False: the default
+    """Detect a killed leader, an orphan or a broken webhook within seconds; False: the default
     settings, which cost less.
     """
     node_gpus: int = 4
@@ -76,7 +76,7 @@ class Options:
 
     @property
     def slurm_services(self) -> tuple[str, ...]:
-        """Those of them that speak to Slurm."""
+        """The services that talk to Slurm."""
         return self.services[1:]
 
     @property

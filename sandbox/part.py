@@ -36,7 +36,7 @@ class Part:
     prepare: Callable[[], None] = _nothing
     """Run before each start."""
     once_up: Callable[[], None] = _nothing
-    """Run when it answers for the first time: set-up only the sandbox needs, such as nodes."""
+    """Run when it answers for the first time: set-up for the sandbox, such as nodes."""
     data: tuple[Path, ...] = ()
     """The folders that `--wipe` empties."""
     main_pid: Callable[[int], int] = _itself
@@ -44,9 +44,9 @@ class Part:
     freeze: Callable[[bool], None] | None = None
     """Suspends (True) or continues all its processes; None: SIGSTOP and SIGCONT do."""
     leaves_by: signal.Signals = signal.SIGKILL
-    """The signal it is ended with when the whole sandbox goes down: nobody needs its data then."""
+    """The signal that ends it when the whole sandbox goes down: its data is not needed then."""
     restarts: bool = False
     """Started again if it exits by itself, like a Deployment's pods."""
     start_timeout_s: float = 60
     stop_timeout_s: float = 10
-    advice: str = "the log says why; 'slurm-bridge sandbox status' shows the other parts"
+    advice: str = "see the log for the cause; 'slurm-bridge sandbox status' shows the other parts"

@@ -1,6 +1,6 @@
 """A certificate authority for one sandbox.
 
-Complete enough for Python 3.13 and newer, which verify as strictly as RFC 5280 is (VERIFY_X509_STRICT).
+Complete enough for Python 3.13 and newer, which verify strictly by RFC 5280 (VERIFY_X509_STRICT).
 """
 
 import ipaddress
@@ -52,7 +52,7 @@ def issue(
     """Return a certificate for a client (user `name` in `groups`) and a loopback server.
 
     Args:
-        ca: who signs it.
+        ca: the CA that signs it.
         name: the user, and the certificate's common name.
         groups: the user's groups.
         hosts: further names and addresses of the server.
@@ -62,7 +62,7 @@ def issue(
     ca_certificate = x509.load_pem_x509_certificate(ca.certificate)
     ca_key = serialization.load_pem_private_key(ca.key, password=None)
     if not isinstance(ca_key, ec.EllipticCurvePrivateKey):
-        raise TypeError(f"the CA's key is a {type(ca_key).__name__}, expected an elliptic curve's")
+        raise TypeError(f"expected an elliptic curve key of the CA, got {type(ca_key).__name__}")
     certificate = (
         _builder(_name(name, groups), key, now)
         .issuer_name(ca_certificate.subject)

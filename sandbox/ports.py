@@ -1,8 +1,7 @@
 """Free loopback ports.
 
-Chosen below the range of outgoing connections, so that a part finds its port still free after being
-down for a while. Sandboxes that start at the same time choose different ones, although nobody listens
-on them yet.
+Chosen below the range of outgoing connections, so that a part's port stays free while it is down.
+Sandboxes that start at the same time choose different ones, although nothing listens on them yet.
 """
 
 import fcntl
@@ -19,27 +18,27 @@ from slurmruntime.process.clock import SystemClock
 LOWEST = 10_000
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _CHOSEN = re.compile(r"(\d{1,5}) (\d{1,12})")
-"""A line of the list of ports that were chosen: port, and Unix time in seconds."""
+"""A line of the list of chosen ports: port, and Unix time in seconds."""
 _STARTS_WITHIN_S = 300.0
-"""After this long, whoever chose a port listens on it, or will not."""
+"""After this long, a chosen port is in use, or never will be."""
 
 
 def choose(names: Iterable[str], *, dice: random.Random) -> dict[str, int]:
-    """Return a free port for each name, none of which this user's other sandboxes have just chosen."""
+    """Return a free port for each name, different from those that this user's other sandboxes have just chosen."""
     path = Path(tempfile.gettempdir(), f"slurm-bridge-ports-{os.getuid()}")
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         now = SystemClock().now().timestamp()
-        # Whoever was killed while writing may have left half a line: it is left out.
+        # A process killed while writing may have left half a line, which does not match.
         lines = filter(None, map(_CHOSEN.fullmatch, file.read().splitlines()))
-        noted = {int(line[1]): int(line[2]) for line in lines}
-        lately = {port: at for port, at in noted.items() if abs(now - at) < _STARTS_WITHIN_S}
-        chosen = _choose(names, lately, dice)
-        lately |= dict.fromkeys(chosen.values(), int(now))
+        listed = {int(line[1]): int(line[2]) for line in lines}
+        recent = {port: at for port, at in listed.items() if abs(now - at) < _STARTS_WITHIN_S}
+        chosen = _choose(names, recent, dice)
+        recent |= dict.fromkeys(chosen.values(), int(now))
         file.seek(0)
         file.truncate()
-        file.writelines(f"{port} {at}\n" for port, at in lately.items())
+        file.writelines(f"{port} {at}\n" for port, at in recent.items())
     return chosen
 
 

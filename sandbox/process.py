@@ -84,14 +84,16 @@ class Process:
         if self._popen.poll() is not None:
             self._bury()
             self.state = State.FAILED
-            raise self._failed(f"went down by itself: {_ending(self._popen.returncode)}")
+            raise self._failure(f"exited by itself: {_ending(self._popen.returncode)}")
         if self.state is not State.STARTING:
             return
         if self.part.answers():
             self.state = State.UP
         elif time.monotonic() > self._deadline_s:
             self._deadline_s = math.inf
-            raise self._failed(f"runs but has not answered for {self.part.start_timeout_s} s")
+            raise self._failure(
+                f"is running but has not answered for {self.part.start_timeout_s} s"
+            )
 
     def stop(self, signal_number: int = signal.SIGTERM) -> None:
         """End it with this signal, or SIGKILL if that takes too long.
@@ -115,9 +117,9 @@ class Process:
         self.state = State.DOWN
 
     def pause(self) -> None:
-        """Suspend it: connections are accepted by the kernel and never answered.
+        """Suspend it: the kernel accepts connections, which are never answered.
 
-        Return when each of its threads has stopped: until then the others go on answering.
+        Return when all its threads have stopped: until then the others go on answering.
         """
         if self._popen is None or self.pid is None:
             return
@@ -160,12 +162,12 @@ class Process:
             self._popen.send_signal(signal.SIGCONT)
 
     def _bury(self) -> None:
-        # End what is left in its session: slurmctld's slurmscriptd outlives a SIGKILL by a moment.
+        # End the rest of its session: slurmctld's slurmscriptd outlives a SIGKILL by a moment.
         if self._popen is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
 
-    def _failed(self, what: str) -> PartFailedError:
+    def _failure(self, what: str) -> PartFailedError:
         return PartFailedError(
             part=self.part.name,
             what=what,

@@ -34,7 +34,7 @@ def supervise(
     report: Callable[[str], None],
     ready: Callable[[Instance], None],
 ) -> None:
-    """Bring a sandbox up, keep it until told to go down (or SIGTERM, SIGINT, SIGHUP), stop it.
+    """Bring a sandbox up, keep it until a request to go down (or SIGTERM, SIGINT, SIGHUP), stop it.
 
     Its folder keeps the logs; `take_down` removes them too.
 
@@ -95,7 +95,7 @@ def check_free(root: Path) -> None:
     pid = _holder(root)
     if pid is not None:
         raise SandboxError(
-            f"a sandbox (pid {pid}) runs in {root} already: end it with 'slurm-bridge sandbox down --state {root}'"
+            f"a sandbox (pid {pid}) is already running in {root}: end it with 'slurm-bridge sandbox down --state {root}'"
         )
 
 

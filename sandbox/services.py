@@ -1,7 +1,4 @@
-"""Our three services and the bridge's kube-scheduler as parts.
-
-They have the rights and settings that a cluster gives them.
-"""
+"""Our three services and the bridge's kube-scheduler as parts, with the rights and settings they have in a cluster."""
 
 import os
 import sys
@@ -11,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from sandbox import chart, detours, escrow, identity, kubeconfig, kubernetes, probes, slurm_rest
-from sandbox.chart import Rendered
+from sandbox.chart import ChartOutput
 from sandbox.instance import Instance
 from sandbox.operator import names as naming
 from sandbox.part import Part
@@ -19,7 +16,7 @@ from sandbox.part import Part
 _ROOT = Path(__file__).parents[1]
 
 
-def parts(instance: Instance, programs: Path, rendered: Rendered) -> tuple[Part, ...]:
+def parts(instance: Instance, programs: Path, rendered: ChartOutput) -> tuple[Part, ...]:
     """Return our programs and bridge-scheduler."""
     ours = (
         _service(
@@ -33,7 +30,9 @@ def parts(instance: Instance, programs: Path, rendered: Rendered) -> tuple[Part,
     return (*ours, _scheduler(instance, programs, rendered))
 
 
-def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[str, ...]) -> Part:
+def _service(
+    instance: Instance, rendered: ChartOutput, name: str, *, needs: tuple[str, ...]
+) -> Part:
     port = name if name in instance.ports else f"{name}-health"
     program = "leader" if name == "extender" and instance.options.together else name
     return Part(
@@ -58,25 +57,22 @@ def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[
 
 
 def _names_of_services(instance: Instance) -> tuple[str, ...]:
-    """Return what lets a service find the Slurm in pods that slurm-operator makes."""
+    """Return the prefix of a service's command with which it finds slurm-operator's Slurm in pods."""
     return naming.with_hosts(naming.hosts_file(instance)) if instance.options.operator else ()
 
 
 def module_path() -> str:
-    """Return where the services find our packages, installed or not, and our own search path."""
+    """Return the services' PYTHONPATH: our packages, installed or not, and our own search path."""
     ours = (str(_ROOT), str(_ROOT / "client"))
     return os.pathsep.join(filter(None, (*ours, os.environ.get("PYTHONPATH"))))
 
 
-def _configure(instance: Instance, rendered: Rendered, name: str) -> None:
-    """Write the service's settings.
-
-    The chart's, with the paths and addresses that would be the pod's own.
-    """
+def _configure(instance: Instance, rendered: ChartOutput, name: str) -> None:
+    """Write the service's settings: the chart's, with local paths and addresses instead of the pod's."""
     chart.apply(instance)
     folder = instance.bridge / name
     ports = detours.ports(instance, name)
-    credentials = kubeconfig.copied(
+    credentials = kubeconfig.for_server(
         chart.credentials(instance, name),
         folder / "kubeconfig.detour",
         server=f"https://127.0.0.1:{ports['apiserver']}",
@@ -110,7 +106,7 @@ def _configure(instance: Instance, rendered: Rendered, name: str) -> None:
     (folder / "config.yaml").write_text(yaml.safe_dump({**rendered.settings, **local}))
 
 
-def _scheduler(instance: Instance, programs: Path, rendered: Rendered) -> Part:
+def _scheduler(instance: Instance, programs: Path, rendered: ChartOutput) -> Part:
     folder = instance.bridge / "scheduler"
     return Part(
         name="bridge-scheduler",
@@ -131,7 +127,7 @@ def _scheduler(instance: Instance, programs: Path, rendered: Rendered) -> Part:
     )
 
 
-def _configure_scheduler(instance: Instance, rendered: Rendered) -> None:
+def _configure_scheduler(instance: Instance, rendered: ChartOutput) -> None:
     chart.apply(instance)
     (instance.bridge / "scheduler" / "scheduler.yaml").write_text(rendered.scheduler_config)
     chart.credentials(instance, "scheduler")

@@ -42,7 +42,7 @@ def prepare(
     write_private(folder / "jwt.key", secrets.token_bytes(32), user)
     text = slurm_conf.slurm_conf(instance, user=user, unpacked=unpacked(asset), network=network)
     instance.slurm_conf.write_text(text)
-    # slurmrestd refuses to be SlurmUser; if everything has one uid, it is told another SlurmUser.
+    # slurmrestd refuses to be SlurmUser; if everything has one uid, its file names another SlurmUser.
     _rest_conf(instance).write_text(
         text.replace(f"\nSlurmUser={user.name}\n", "\nSlurmUser=root\n")
     )
@@ -116,10 +116,7 @@ def _populate(instance: Instance) -> None:
 
 
 def daemon_environment(instance: Instance, asset: Asset) -> dict[str, str]:
-    """Return the environment of slurmctld and slurmdbd.
-
-    Configuration, accounts and their shared key.
-    """
+    """Return the environment of slurmctld and slurmdbd: configuration, accounts and their shared key."""
     return {
         "SLURM_CONF": str(instance.slurm_conf),
         "SLURM_SACK_KEY": str(instance.slurm / "slurm.key"),
@@ -153,12 +150,10 @@ def libraries(asset: Asset) -> Path | None:
     """
     if asset.root is None:
         return None
-    found = sorted((asset.root / "usr" / "lib").glob("*/slurm-wlm"))
-    if not found:
-        raise SandboxError(
-            f"{asset.root} holds no usr/lib/*/slurm-wlm: these are not Slurm's files"
-        )
-    return found[0].parent
+    folders = sorted((asset.root / "usr" / "lib").glob("*/slurm-wlm"))
+    if not folders:
+        raise SandboxError(f"{asset.root} has no usr/lib/*/slurm-wlm: these are not Slurm's files")
+    return folders[0].parent
 
 
 def loader(asset: Asset) -> Path:
@@ -168,10 +163,10 @@ def loader(asset: Asset) -> Path:
         SandboxError: there is none.
     """
     root = (asset.root or Path("/")) / "usr"
-    found = sorted((*root.glob("lib64/ld-linux-*.so.*"), *root.glob("lib/**/ld-linux-*.so.*")))
-    if not found:
-        raise SandboxError(f"{root} holds no loader for Slurm's programs")
-    return found[0]
+    loaders = sorted((*root.glob("lib64/ld-linux-*.so.*"), *root.glob("lib/**/ld-linux-*.so.*")))
+    if not loaders:
+        raise SandboxError(f"{root} has no loader for Slurm's programs")
+    return loaders[0]
 
 
 def _rest_conf(instance: Instance) -> Path:
@@ -181,23 +176,23 @@ def _rest_conf(instance: Instance) -> Path:
 def write_command(
     path: Path, asset: Asset, folder: Path, settings: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Write a command of Slurm's for people or scripts.
+    """Write a wrapper of a Slurm command, for people or scripts.
 
-    Its loader is told what to preload: that library fits only the program's own C library, and a variable would reach the
-    user's shell, and with sbatch and srun the jobs.
+    The loader preloads the library by an argument: the library fits only the program's own C library, and a variable would
+    reach the user's shell, and with sbatch and srun the jobs.
 
     Args:
-        path: what is written; the program has its name.
-        asset: has the program.
-        folder: with the accounts that it sees.
-        settings: of its environment.
+        path: the wrapper; the program has the same name.
+        asset: the asset with the program.
+        folder: the folder with the accounts that it sees.
+        settings: additional environment variables.
     """
-    found = nss.environment(folder, libraries(asset))
+    environment = nss.environment(folder, libraries(asset))
     program = shlex.quote(str(asset.bin / path.name))
-    if library := found.pop("LD_PRELOAD", ""):
+    if library := environment.pop("LD_PRELOAD", ""):
         program = f"{shlex.quote(str(loader(asset)))} --preload {shlex.quote(library)} {program}"
     variables = "".join(
-        f"{key}={shlex.quote(value)} " for key, value in {**settings, **found}.items()
+        f"{key}={shlex.quote(value)} " for key, value in {**settings, **environment}.items()
     )
     path.write_text(f'#!/bin/sh\n{variables}exec {program} "$@"\n')
     path.chmod(0o755)

@@ -1,8 +1,6 @@
-"""slurm.conf and slurmdbd.conf as text.
+"""slurm.conf and slurmdbd.conf as text: the settings that the bridge recommends, and those for the loopback.
 
-The settings the bridge recommends, and what loopback needs.
-
-Sources: slurm.conf(5), slurmdbd.conf(5); what was measured about each is in docs/architecture.md.
+Sources: slurm.conf(5), slurmdbd.conf(5); measurements of each setting are in docs/architecture.md.
 """
 
 import os
@@ -22,9 +20,9 @@ CLUSTER = "sandbox"
 PARTITION = "slurm-bridge"
 """The bridge's partition, and the feature by which a node belongs to it."""
 CLAIMED_GRES = "gpu:example"
-"""What slurmd calls the devices that a real node has in its ResourceSlice."""
+"""The GRES of the devices in a real node's ResourceSlice."""
 COMPUTE = "compute"
-"""The partition of the nodes that only Slurm knows. If there are any it is the default one: `sbatch` means it."""
+"""The partition of the nodes that only Slurm knows. If there are any, it is the default for `sbatch`."""
 
 
 def authentication(instance: Instance) -> str:
@@ -46,7 +44,7 @@ def slurm_conf(
     """Return the cluster's configuration.
 
     Args:
-        instance: gives ports and folders.
+        instance: the sandbox, for ports and folders.
         user: SlurmUser.
         unpacked: settings for programs that are not installed.
         network: of the real nodes, if there are any.
@@ -87,7 +85,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,default_q
 
 
 def slurmdbd_conf(instance: Instance, *, user: Identity, unpacked: str) -> str:
-    """Return the accounting daemon's configuration; it insists on mode 600."""
+    """Return the accounting daemon's configuration; its file must have mode 600."""
     return f"""\
 DbdHost=localhost
 DbdAddr=127.0.0.1
@@ -104,7 +102,7 @@ StorageLoc=slurm_acct
 
 
 def real_gres(options: Options) -> str:
-    """Return the GRES of a real node with a slurmd: the kubelet's very devices; "" for none.
+    """Return the GRES of a real node with a slurmd: the same devices as the kubelet's; "" for none.
 
     Raises:
         SandboxError: it has devices of both kinds, which Slurm would number together.

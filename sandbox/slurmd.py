@@ -1,9 +1,9 @@
 """Nodes with a real slurmd, which run batch scripts.
 
-`sandbox up --compute N` has N that Slurm alone knows, compute-0, compute-1 …; `--hybrid` has one more that is a node of Kubernetes
+`sandbox up --compute N` adds N nodes that only Slurm knows, compute-0, compute-1 …; `--hybrid` adds one that is a Kubernetes node,
 too, with KWOK's kubelet.
 
-They need root: slurmd wants a private /run, and starts jobs as other users. They report as many CPUs
+They need root: slurmd needs a private /run, and starts jobs as other users. They report as many CPUs
 as the other nodes, whatever this machine has (`config_overrides`), and leave cgroups alone. Scripts find
 srun and Slurm's other commands on their PATH.
 """
@@ -31,29 +31,29 @@ COMMANDS = (
     "squeue",
     "srun",
 )
-"""What scripts find of Slurm, as far as it is there."""
+"""Slurm's commands for scripts, as far as the asset has them."""
 _UNSHARE = Path("/usr/bin/unshare")
 _ON_PATH = "/usr/local/sbin"
-"""Where a script finds the commands, in slurmd's own mount namespace: the first folder of every usual PATH."""
+"""The commands' folder for scripts, in slurmd's own mount namespace: the first folder of every usual PATH."""
 
 
 def check(instance: Instance, asset: Asset) -> None:
-    """Check in advance for what is missing.
+    """Check that slurmd can run here.
 
     Raises:
-        SandboxError: slurmd cannot run here.
+        SandboxError: it cannot.
     """
     flag = "--compute" if instance.options.compute else "--hybrid"
     if os.getuid() != 0:
         raise SandboxError(
-            f"{flag} runs a real slurmd, which needs root: start the sandbox as root, or leave it out."
-            " Without it, no batch script runs: slurmctld refuses batch jobs where there is no slurmd"
+            f"{flag} runs a real slurmd, which needs root: start the sandbox as root, or omit the option."
+            " Without it, no batch scripts can run: slurmctld refuses batch jobs if there is no slurmd"
         )
     if not _UNSHARE.exists():
         raise SandboxError(f"{flag} needs {_UNSHARE} (package util-linux)")
     for program in ("slurmd", "slurmstepd"):
         if not (asset.bin / program).exists():
-            raise SandboxError(f"{flag} needs {program}, which is not in {asset.bin}")
+            raise SandboxError(f"{flag} needs {program}, which is missing from {asset.bin}")
 
 
 def prepare(instance: Instance, asset: Asset) -> None:
@@ -90,7 +90,7 @@ def parts(instance: Instance, asset: Asset) -> tuple[Part, ...]:
 
 
 def _part(instance: Instance, asset: Asset, name: str, node: str) -> Part:
-    # Passed as arguments: the library to be preloaded fits slurmd, not the programs that start it.
+    # Passed as arguments: the library to preload fits slurmd, not the programs that start it.
     environment = {
         **slurm.daemon_environment(instance, asset),
         "SLURM_CONF": str(_conf(instance)),
@@ -119,7 +119,7 @@ def _part(instance: Instance, asset: Asset, name: str, node: str) -> Part:
         port=instance.ports[name],
         answers=partial(probes.listens, instance.ports[name]),
         needs=("slurmctld",),
-        leaves_by=signal.SIGTERM,  # it has processes of its own to look after
+        leaves_by=signal.SIGTERM,  # it has to end its own processes
     )
 
 

@@ -1,6 +1,4 @@
-"""Keep a sandbox's parts.
-
-Start them in the order of their needs, obey the control socket, stop them in order.
+"""Run a sandbox's parts: start them in the order of their needs, serve the control socket, stop them in order.
 
 Single-threaded and in the main thread, because a child dies with the thread that started it; if the
 supervisor is killed, the kernel kills every part (`sandbox.launch`).
@@ -46,16 +44,16 @@ class Supervisor:
         self._bring_up(self._processes.values())
 
     def serve(self) -> None:
-        """Obey the control socket and watch the parts until told to go down."""
+        """Serve the control socket and watch the parts until a request to go down."""
         with (
             control.listen(self._instance.control) as listener,
-            selectors.DefaultSelector() as door,
+            selectors.DefaultSelector() as selector,
         ):
-            door.register(listener, selectors.EVENT_READ)
+            selector.register(listener, selectors.EVENT_READ)
             while not self._leaving:
-                if door.select(_WATCH_S):
+                if selector.select(_WATCH_S):
                     control.answer(listener, self._handle)
-                self._mind()
+                self._watch_parts()
 
     def stop(self) -> None:
         """Stop every part, dependents first, each gone before the next."""
@@ -100,8 +98,8 @@ class Supervisor:
             visit(name)
         return list(ordered.values())
 
-    def _mind(self) -> None:
-        """Notice parts that exited by themselves; restart those that a cluster would."""
+    def _watch_parts(self) -> None:
+        """Report parts that exited by themselves; restart those that a cluster would restart."""
         now_s = time.monotonic()
         for name, process in self._processes.items():
             try:
@@ -154,9 +152,11 @@ class Supervisor:
     def _wipe(self, process: Process) -> None:
         if not process.part.data:
             keepers = ", ".join(p.part.name for p in self._processes.values() if p.part.data)
-            raise SandboxError(f"{process.part.name} keeps no data; these do: {keepers}")
+            raise SandboxError(f"{process.part.name} has no data; these parts do: {keepers}")
         if process.pid is not None:
-            raise SandboxError(f"{process.part.name} runs: stop or restart it with --wipe")
+            raise SandboxError(
+                f"{process.part.name} is running: stop it first, or restart it with --wipe"
+            )
         process.wipe()
 
     def _process(self, name: str) -> Process:
@@ -164,7 +164,7 @@ class Supervisor:
             return self._processes[name]
         except KeyError:
             known = ", ".join(self._processes)
-            raise SandboxError(f"no part {name!r} in this sandbox; it has {known}") from None
+            raise SandboxError(f"no part {name!r} in this sandbox: expected {known}") from None
 
     def _status(self) -> tuple[PartStatus, ...]:
         return tuple(

@@ -1,4 +1,4 @@
-"""What the sandbox's commands share: the option that names its folder, and how errors are shown."""
+"""Shared by the sandbox's commands: the option that names its folder, and the report of errors."""
 
 import contextlib
 import os

@@ -1,6 +1,4 @@
-"""Real controllers of workload kinds as parts.
-
-JobSet, LeaderWorkerSet, and coscheduling's PodGroup.
+"""Real controllers of workload kinds as parts: JobSet, LeaderWorkerSet, and coscheduling's PodGroup.
 
 Set up like their own installations, as far as processes on one machine allow: their CRDs, their
 admission webhooks with failurePolicy Fail, and the name of their service account (with an
@@ -66,7 +64,7 @@ def prepare(instance: Instance, now: datetime) -> None:
 
 
 def parts(instance: Instance, asset: Asset) -> tuple[Part, ...]:
-    """Return a part for each one requested.
+    """Return a part for each requested controller.
 
     Raises:
         SandboxError: the programs came without their manifests.
@@ -102,7 +100,7 @@ def _part(instance: Instance, asset: Asset, name: str) -> Part:
 def _answers(instance: Instance, name: str, hook_paths: tuple[str, ...]) -> bool:
     """Check whether it and its webhooks are ready.
 
-    They listen before they know their paths, and readiness covers neither.
+    They listen before they serve their paths, and its readiness probe covers neither.
     """
     if not probes.says_yes(f"{instance.url(f'{name}-health')}/readyz"):
         return False
@@ -158,7 +156,9 @@ def _certificates(instance: Instance, name: str) -> Path:
 def _create_kinds(instance: Instance, manifests: Path) -> None:
     """Create the CRDs unless they exist, and wait until the API server serves them."""
     kinds = [
-        object_ for object_ in _objects(manifests) if object_["kind"] == "CustomResourceDefinition"
+        document
+        for document in _objects(manifests)
+        if document["kind"] == "CustomResourceDefinition"
     ]
     with Api(instance.kubeconfig) as api:
         for kind in kinds:
@@ -178,10 +178,7 @@ def _is_established(kind: dict[str, Any]) -> bool:
 
 
 def _create_hooks(instance: Instance, name: str, manifests: Path) -> None:
-    """Create the webhook configurations now that something answers.
-
-    Until then they would refuse everything.
-    """
+    """Create the webhook configurations, now that the controller answers: earlier they would refuse everything."""
     authority = base64.b64encode(kubernetes.authority(instance).certificate).decode()
     with Api(instance.kubeconfig) as api:
         for configuration in _objects(manifests):

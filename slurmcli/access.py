@@ -1,6 +1,4 @@
-"""What a command can reach.
-
-The API server through a kubeconfig, and Slurm if there is a token for it.
+"""The clients of a command: the API server through a kubeconfig, and Slurm if there is a token for it.
 
 Without Slurm every command still shows what Kubernetes knows; `--slurm-url` and
 `--slurm-token-file`, or the variables that Slurm's own tools use, add the other half.
@@ -43,14 +41,14 @@ class Access:
     """None without a token for Slurm."""
 
     async def queue(self) -> tuple[QueuedJob, ...] | None:
-        """Read all Slurm jobs; None, with a warning, if Slurm cannot be asked or does not answer.
+        """Read all Slurm jobs; None, with a warning, if there is no token or Slurm does not answer.
 
         Half an answer is better than none: what Kubernetes knows is shown regardless.
         """
         return (
             None
             if self.slurm is None
-            else await _or_none(queue.listing(self.slurm, on_unreadable=_say))
+            else await _or_none(queue.listing(self.slurm, on_unreadable=_warn))
         )
 
     async def slurm_nodes(self) -> "tuple[SlurmNodeFacts, ...] | None":
@@ -61,8 +59,8 @@ class Access:
 
 
 @contextlib.asynccontextmanager
-async def _opened(way: Way) -> AsyncIterator[Access]:
-    """Open the clients.
+async def _open(way: Way) -> AsyncIterator[Access]:
+    """Open both clients.
 
     Raises:
         ConfigurationError: the kubeconfig is missing or invalid.
@@ -88,18 +86,18 @@ async def _opened(way: Way) -> AsyncIterator[Access]:
 def run(way: Way, ask: Callable[[Access], Awaitable[T]]) -> T:
     """Query both systems; an error is one line on standard error and exit code 1."""
 
-    async def asked() -> T:
-        async with _opened(way) as access:
+    async def query() -> T:
+        async with _open(way) as access:
             return await ask(access)
 
     try:
-        return asyncio.run(asked())
+        return asyncio.run(query())
     except (PeerError, ConfigurationError) as error:
         output.say(f"error: {error}")
         sys.exit(1)
 
 
-def _say(why: str) -> None:
+def _warn(why: str) -> None:
     output.say(f"warning: left out: {why}")
 
 

@@ -1,4 +1,4 @@
-"""`doctor`: find the faults of an installation and name the fix. Exit code 2 if there is a fault."""
+"""`doctor`: find the faults of an installation and name the fixes. Exit code 2 if there is a fault."""
 
 import os
 import sys
@@ -38,12 +38,12 @@ def command(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Find what is wrong with the installation and how to fix it. Changes nothing."""
-    found = access.run(way, lambda opened: _examine(opened, way, release_namespace))
+    report = access.run(way, lambda opened: _examine(opened, way, release_namespace))
     if form in (Format.JSON, Format.YAML):
-        output.document([output.plain(finding) for finding in found], form)
+        output.document([output.plain(finding) for finding in report], form)
     else:
-        _print(found)
-    is_faulty = any(finding.verdict is Severity.FAULT for finding in found)
+        _print(report)
+    is_faulty = any(finding.verdict is Severity.FAULT for finding in report)
     sys.exit(FAULTY if is_faulty else 0)
 
 
@@ -95,10 +95,10 @@ def _token(way: Way) -> str:
     return os.environ.get("SLURM_JWT", "")
 
 
-def _print(found: Sequence[Finding]) -> None:
+def _print(report: Sequence[Finding]) -> None:
     screen = output.console()
-    width = max(len(finding.check) for finding in found)
-    for finding in found:
+    width = max(len(finding.check) for finding in report)
+    for finding in report:
         mark = Text(
             finding.verdict.value.ljust(len(Severity.NOT_CHECKED)), _STYLES[finding.verdict]
         )
@@ -107,6 +107,6 @@ def _print(found: Sequence[Finding]) -> None:
             screen.print(
                 Text.assemble(" " * (len(Severity.NOT_CHECKED) + width + 4), (finding.fix, "cyan"))
             )
-    bad = sum(finding.verdict is Severity.FAULT for finding in found)
-    doubtful = sum(finding.verdict is Severity.WARNING for finding in found)
-    screen.print(f"{len(found)} checks, {bad} faults, {doubtful} warnings")
+    bad = sum(finding.verdict is Severity.FAULT for finding in report)
+    doubtful = sum(finding.verdict is Severity.WARNING for finding in report)
+    screen.print(f"{len(report)} checks, {bad} faults, {doubtful} warnings")

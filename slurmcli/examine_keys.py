@@ -1,4 +1,4 @@
-"""Gather for `doctor` who may have the keys of Slurm clusters in pods."""
+"""Find for `doctor` who can read the keys of Slurm clusters in pods."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ _KEYS = ("slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef")
 
 
 async def holders(client: KubeClient, *, release: str) -> Mapping[str, Sequence[str]]:
-    """Return who may have the keys, by the namespaces of Controllers.
+    """Return who can read the keys, by the namespaces of Controllers.
 
     Args:
         client: the API server.
         release: the namespace of our own programs.
 
     Raises:
-        KubeError: something was not read.
+        KubeError: something could not be read.
     """
     try:
         controllers = await _items(client, _CONTROLLERS, "controllers")
@@ -35,7 +35,7 @@ async def holders(client: KubeClient, *, release: str) -> Mapping[str, Sequence[
         return {}
     secrets: dict[str, set[str]] = defaultdict(set)
     for controller in controllers:
-        secrets[controller["metadata"]["namespace"]].update(_named(controller["spec"]))
+        secrets[controller["metadata"]["namespace"]].update(_key_secrets(controller["spec"]))
     if not secrets:
         return {}
     clusters = {
@@ -45,7 +45,7 @@ async def holders(client: KubeClient, *, release: str) -> Mapping[str, Sequence[
     everywhere = [
         _grant(item, clusters) for item in await _items(client, _RBAC, "clusterrolebindings")
     ]
-    found: dict[str, Sequence[str]] = {}
+    by_namespace: dict[str, Sequence[str]] = {}
     for namespace, names in sorted(secrets.items()):
         own = {
             item["metadata"]["name"]: item.get("rules") or ()
@@ -55,12 +55,14 @@ async def holders(client: KubeClient, *, release: str) -> Mapping[str, Sequence[
             _grant(item, clusters if item["roleRef"]["kind"] == "ClusterRole" else own)
             for item in await _items(client, _RBAC, "rolebindings", namespace)
         ]
-        found[namespace] = list(keys.holders([*here, *everywhere], secrets=names, ours=(release,)))
-    return found
+        by_namespace[namespace] = list(
+            keys.holders([*here, *everywhere], secrets=names, ours=(release,))
+        )
+    return by_namespace
 
 
-def _named(spec: Json) -> Iterator[str]:
-    return (spec[each]["name"] for each in _KEYS if spec.get(each))
+def _key_secrets(spec: Json) -> Iterator[str]:
+    return (spec[field]["name"] for field in _KEYS if spec.get(field))
 
 
 def _grant(binding: Json, roles: Mapping[str, Sequence[Json]]) -> RoleGrant:
@@ -79,5 +81,5 @@ async def _items(
     client: KubeClient, group: str, plural: str, namespace: str = ""
 ) -> Sequence[Json]:
     path = paths.collection(group, plural, namespace)
-    found: Sequence[Json] = msgspec.json.decode(await client.request("GET", path))["items"]
-    return found
+    items: Sequence[Json] = msgspec.json.decode(await client.request("GET", path))["items"]
+    return items

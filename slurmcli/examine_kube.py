@@ -41,7 +41,7 @@ _LONGEST_PREFIX = 40
 """Characters of the release's name in the names of its objects."""
 
 _MOST_KUBELETS = 50
-"""Each that is dead costs a time-out, all of them at once."""
+"""A dead one costs a time-out; all are asked at once."""
 
 
 class _KubeletConfig(msgspec.Struct, rename="camel"):
@@ -57,8 +57,8 @@ class _Configz(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KubeExamined:
-    """What was found, and what the Slurm checks need from it."""
+class KubeExamination:
+    """The facts, and what the Slurm checks need of them."""
 
     facts: KubeFacts
     settings: Settings
@@ -66,7 +66,7 @@ class KubeExamined:
     nodes: Sequence[KubeNodeFacts]
     cluster: ClusterId | None
     cpu_managers: Mapping[KubeNode, str]
-    """The CPU manager policy of each kubelet that matters, may be asked and answers."""
+    """The CPU manager policy of every kubelet that matters, if the caller may ask it and it answers."""
     agents: frozenset[KubeNode] | None
     """The nodes whose node agent is alive; None if agents are off, or their pods may not be listed."""
 
@@ -75,13 +75,13 @@ class KubeExamined:
 class _Hooks:
     """Our webhook configurations."""
 
-    found: frozenset[str]
+    kinds: frozenset[str]
     """`mutating`, `validating`."""
     has_last_word: bool
 
 
 @dataclass(frozen=True, slots=True)
-class _Bound:
+class _PolicyBindings:
     """The policies in force."""
 
     bindings: frozenset[str]
@@ -104,8 +104,8 @@ class KubeExaminer:
         self._release = release
         self._now = now
 
-    async def examine(self) -> KubeExamined:
-        """Examine everything; leave out what may not be read.
+    async def examine(self) -> KubeExamination:
+        """Examine everything; leave out what the caller may not read.
 
         Raises:
             KubeError: the API server does not answer.
@@ -116,15 +116,15 @@ class KubeExaminer:
         has_profiles = bool(settings.controllers.device_profiles)
         labelled = await self._readable(self._labelled())
         excluded = await excluded_namespaces(self._client, self._release)
-        selected = None if labelled is None else [one for one in labelled if one not in excluded]
+        selected = None if labelled is None else [name for name in labelled if name not in excluded]
         skew_s = await self._readable(self._skew_s())
         leases = await self._readable(self._leases(skew_s or 0.0))
         is_one = leases is not None and leases.is_one_process
-        webhooks, policies, denied, kept_off, key_holders = await gather(
+        webhooks, policies, denied, refused_daemon_sets, key_holders = await gather(
             self._readable(self._webhooks()),
             self._readable(self._policies()),
             self._readable(self._denied(has_profiles=has_profiles, is_one_process=is_one)),
-            self._readable(self._kept_off()),
+            self._readable(self._refused_daemon_sets()),
             self._readable(examine_keys.holders(self._client, release=self._release)),
         )
         admission, scheduler, nodes = await gather(
@@ -132,7 +132,7 @@ class KubeExaminer:
             self._scheduler(),
             lists.listing(self._client, node_objects.NODES),
         )
-        return KubeExamined(
+        return KubeExamination(
             facts=KubeFacts(
                 version=(int(version["major"]), int(version["minor"].rstrip("+"))),
                 skew_s=skew_s,
@@ -142,7 +142,7 @@ class KubeExaminer:
                 has_profiles=has_profiles,
                 unserved=await self._readable(self._unserved(settings)) if has_profiles else None,
                 scheduler=scheduler,
-                webhooks=None if webhooks is None else webhooks.found,
+                webhooks=None if webhooks is None else webhooks.kinds,
                 webhook_has_last_word=webhooks is None or webhooks.has_last_word,
                 admission=admission,
                 bindings=None if policies is None else policies.bindings,
@@ -153,9 +153,9 @@ class KubeExaminer:
                 is_one_process=is_one,
                 denied=denied,
                 selected_namespaces=None if selected is None else len(selected),
-                kept_off=kept_off,
+                refused_daemon_sets=refused_daemon_sets,
                 key_holders=key_holders,
-                without_effect=tuple(one for one in labelled or () if one in excluded),
+                without_effect=tuple(name for name in labelled or () if name in excluded),
             ),
             settings=settings,
             nodes=nodes,
@@ -172,42 +172,42 @@ class KubeExaminer:
         text = await config_map(
             self._client, self._release, component="scheduler", key="scheduler.yaml"
         )
-        found = None if text is None else yaml.safe_load(text)
-        return found if isinstance(found, dict) else None
+        document = None if text is None else yaml.safe_load(text)
+        return document if isinstance(document, dict) else None
 
     async def _unserved(self, settings: Settings) -> Sequence[str]:
         controllers = settings.controllers
         known = profiles.read(controllers.device_profiles)
         classes = await lists.readable(self._client, CLASSES)
         slices = await lists.readable(self._client, SLICES)
-        drivers = {slice_.driver for slice_ in slices}
+        drivers = {resource_slice.driver for resource_slice in slices}
         return list(profiles.unserved(known, classes, drivers, controllers.device_resources))
 
     async def _webhooks(self) -> "_Hooks":
-        """Look for our webhooks.
+        """Find our webhooks.
 
-        A policy may mutate instead of one (`admission.mutate: policy`), and one may validate, too
-        (`admission.calls: one`).
+        A policy may mutate instead of a webhook (`admission.mutate: policy`), and the mutating webhook may also
+        validate (`admission.calls: one`).
         """
-        there = {
+        ours = {
             kind: await self._ours(_ADMISSION, f"{kind}webhookconfigurations")
             for kind in ("mutating", "validating")
         }
-        found = {kind: bool(those) for kind, those in there.items()}
-        found["validating"] |= any(map(_does_both, there["mutating"]))
-        if not found["mutating"]:
+        has_kind = {kind: bool(configurations) for kind, configurations in ours.items()}
+        has_kind["validating"] |= any(map(_does_both, ours["mutating"]))
+        if not has_kind["mutating"]:
             policies = self._ours(_ADMISSION, "mutatingadmissionpolicies")
-            found["mutating"] = bool(await self._readable(policies))
+            has_kind["mutating"] = bool(await self._readable(policies))
         return _Hooks(
-            frozenset(kind for kind, is_there in found.items() if is_there),
-            has_last_word=not any(map(_is_asked_again, _hooks(there["mutating"])))
-            and not any(map(_may_be_away, _hooks(there["validating"]))),
+            frozenset(kind for kind, is_configured in has_kind.items() if is_configured),
+            has_last_word=not any(map(_is_asked_again, _hooks(ours["mutating"])))
+            and not any(map(_may_be_away, _hooks(ours["validating"]))),
         )
 
-    async def _policies(self) -> "_Bound":
-        there = await self._ours(_ADMISSION, "validatingadmissionpolicies")
+    async def _policies(self) -> "_PolicyBindings":
+        policies = await self._ours(_ADMISSION, "validatingadmissionpolicies")
         bindings = await self._ours(_ADMISSION, "validatingadmissionpolicybindings")
-        called = {policy["metadata"]["name"] for policy in there}
+        called = {policy["metadata"]["name"] for policy in policies}
         bound = {
             _suffix(binding): binding
             for binding in bindings
@@ -216,37 +216,39 @@ class KubeExaminer:
         selector = bound.get("bypass", {}).get("spec", {}).get("matchResources", {})
         terms = selector.get("namespaceSelector", {})
         count = len(terms.get("matchLabels") or ()) + len(terms.get("matchExpressions") or ())
-        return _Bound(frozenset(bound), selecting_terms=max(count - 1, 0) if terms else 1)
+        return _PolicyBindings(frozenset(bound), selecting_terms=max(count - 1, 0) if terms else 1)
 
-    async def _kept_off(self) -> Sequence[str]:
-        """Return the DaemonSets whose new pods policy `direct` refuses, as `namespace/name`."""
+    async def _refused_daemon_sets(self) -> Sequence[str]:
+        """Return the DaemonSets whose new pods our policy refuses, as `namespace/name`."""
         bindings = await self._ours(_ADMISSION, "validatingadmissionpolicybindings")
         deny = [
-            one["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
-            for one in bindings
-            if one["metadata"]["name"].endswith("-daemonsets")
-            and "Deny" in one["spec"]["validationActions"]
+            binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+            for binding in bindings
+            if binding["metadata"]["name"].endswith("-daemonsets")
+            and "Deny" in binding["spec"]["validationActions"]
         ]
         passing = {namespace for terms in deny for term in terms for namespace in term["values"]}
-        found = (await self._get("/apis/apps/v1/daemonsets"))["items"] if deny else []
+        daemon_sets = (await self._get("/apis/apps/v1/daemonsets"))["items"] if deny else []
         return [
-            f"{one['metadata']['namespace']}/{one['metadata']['name']}"
-            for one in found
-            if one["metadata"]["namespace"] not in passing
-            and any(map(_tolerates, one["spec"]["template"]["spec"].get("tolerations") or []))
+            f"{daemon_set['metadata']['namespace']}/{daemon_set['metadata']['name']}"
+            for daemon_set in daemon_sets
+            if daemon_set["metadata"]["namespace"] not in passing
+            and any(
+                map(_tolerates, daemon_set["spec"]["template"]["spec"].get("tolerations") or [])
+            )
         ]
 
     async def _ours(self, group: str, plural: str) -> Sequence[Json]:
-        found = await self._get(paths.collection(group, plural), labelSelector=OURS)
-        items: Sequence[Json] = found["items"]
+        answer = await self._get(paths.collection(group, plural), labelSelector=OURS)
+        items: Sequence[Json] = answer["items"]
         return items
 
-    # -- does it work -----------------------------------------------------------------------------
+    # -- whether it works -------------------------------------------------------------------------
 
     async def _labelled(self) -> Sequence[str]:
         label = f"{names.ENABLED_LABEL}=true,app.kubernetes.io/name!=slurm-bridge"
-        found = await self._get("/api/v1/namespaces", labelSelector=label)
-        return [item["metadata"]["name"] for item in found["items"]]
+        namespaces = await self._get("/api/v1/namespaces", labelSelector=label)
+        return [item["metadata"]["name"] for item in namespaces["items"]]
 
     async def _admission(self, selected: Sequence[str], scheduler_name: str) -> str | None:
         """Create a pod as a dry run: it passes the webhook and the policies, and is never stored."""
@@ -259,7 +261,7 @@ class KubeExaminer:
             "spec": {"containers": [{"name": "main", "image": "none"}]},
         }
         try:
-            created = await writes.pretend_to_create_pod(self._client, selected[0], pod)
+            created = await writes.dry_run_pod(self._client, selected[0], pod)
         except KubeError as error:
             return str(error)
         return selftest.not_handed_over(created, scheduler_name)
@@ -274,8 +276,8 @@ class KubeExaminer:
         path = paths.collection("v1", "configmaps", self._release)
         asked = self._now()
         answer = await self._client.request("POST", path, body=body, params=_DRY_RUN)
-        told = datetime.fromisoformat(msgspec.json.decode(answer)["metadata"]["creationTimestamp"])
-        return clocks.skew_s(told, asked=asked, answered=self._now())
+        stamp = msgspec.json.decode(answer)["metadata"]["creationTimestamp"]
+        return clocks.skew_s(datetime.fromisoformat(stamp), asked=asked, answered=self._now())
 
     async def _leases(self, skew_s: float) -> _Leases:
         ages: dict[str, float | None] = {}
@@ -301,13 +303,13 @@ class KubeExaminer:
         hybrid = [node.name for node in nodes if is_hybrid(node)]
         asked = (*hybrid, *(agents.wanted(nodes) if has_agents else ()))[:_MOST_KUBELETS]
         answers = await gather(*(cpu_manager(self._client, name) for name in asked))
-        return {name: found for name, found in zip(asked, answers, strict=True) if found}
+        return {name: policy for name, policy in zip(asked, answers, strict=True) if policy}
 
     # -- rights, and the rest ---------------------------------------------------------------------
 
     async def _denied(self, *, has_profiles: bool, is_one_process: bool) -> Sequence[str]:
         needed = [*RIGHTS, *(CLAIM_RIGHTS if has_profiles else ())]
-        if is_one_process:  # by the extender's account, then
+        if is_one_process:  # it has the extender's account
             needed = list(dict.fromkeys(replace(right, program=PROGRAMS[0]) for right in needed))
         answers = await gather(*map(self._is_allowed, needed))
         return [right.words for right, allowed in zip(needed, answers, strict=True) if not allowed]
@@ -349,7 +351,7 @@ class KubeExaminer:
 
 
 async def cpu_manager(client: KubeClient, name: KubeNode) -> str:
-    """Return the CPU manager policy of a node's kubelet; "" if it may not be asked or does not answer."""
+    """Return the CPU manager policy of a node's kubelet; "" if we may not ask it or it does not answer."""
     try:
         path = f"{paths.collection('v1', 'nodes')}{paths.of(name)}/proxy/configz"
         body = await client.request("GET", path)
@@ -359,7 +361,7 @@ async def cpu_manager(client: KubeClient, name: KubeNode) -> str:
 
 
 def _suffix(ours: Json) -> str:
-    """Return the name of an object of the chart without the release's, which is the prefix of all (`slurm-bridge.name`)."""
+    """Return an object's name without the release's prefix, which the chart gives to all (`slurm-bridge.name`)."""
     metadata = ours["metadata"]
     release = metadata["labels"].get("app.kubernetes.io/instance", "")
     prefix = release if _CHART in release else f"{release}-{_CHART}"
@@ -368,15 +370,15 @@ def _suffix(ours: Json) -> str:
 
 
 def _tolerates(toleration: Json) -> bool:
-    """Return whether it tolerates the managed-node taint, as policy `daemonsets` judges it."""
+    """Return whether it tolerates the managed-node taint, by the same rule as policy `daemonsets`."""
     is_ours = toleration.get("key", "") in ("", names.MANAGED_NODE_TAINT)
     return is_ours and toleration.get("effect", "") in ("", "NoSchedule", "NoExecute")
 
 
 def _does_both(configuration: Json) -> bool:
-    """Return whether this mutating configuration validates, too, all that it is for.
+    """Return whether this mutating configuration also validates everything that it mutates.
 
-    The hook for pods is asked again after others then; SlurmJobs have a validating one in any case.
+    Its hook for pods is then called again after other webhooks. SlurmJobs always have a validating hook.
     """
     hooks = list(_hooks([configuration]))
     return any(map(_is_asked_again, hooks)) and not any(

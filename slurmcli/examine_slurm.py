@@ -44,23 +44,23 @@ async def examine(
         asked = now()
         at_s = await inspection.time_s(client)
         answered = now()
-        found = await nodes.listing(client)
+        slurm_nodes = await nodes.listing(client)
         return replace(
             facts,
             skew_s=None
             if at_s is None
             else clocks.skew_s(datetime.fromtimestamp(at_s, UTC), asked=asked, answered=answered),
             partitions=await inspection.partitions(client),
-            slurm_nodes=len(found),
+            slurm_nodes=len(slurm_nodes),
             qos=await inspection.qos(client),
             conf=await inspection.conf(client),
-        ), found
+        ), slurm_nodes
     except Unavailable as error:
         if facts.trouble is None and not await _controller_responds(client):
             return replace(facts, controller_responds=False), None
-        return _troubled(facts, error), None
+        return _with_trouble(facts, error), None
     except SlurmError as error:
-        return _troubled(facts, error), None
+        return _with_trouble(facts, error), None
 
 
 async def _controller_responds(client: SlurmClient) -> bool:
@@ -70,7 +70,7 @@ async def _controller_responds(client: SlurmClient) -> bool:
         return True  # slurmrestd is the one that fails
 
 
-def _troubled(facts: SlurmFacts, error: SlurmError) -> SlurmFacts:
+def _with_trouble(facts: SlurmFacts, error: SlurmError) -> SlurmFacts:
     match error:
         case Unauthorized():
             trouble = Trouble.REFUSED

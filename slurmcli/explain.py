@@ -1,10 +1,7 @@
 """`explain FILE`: what a manifest would become in Slurm, and everything that is wrong with it.
 
-Has no effect.
-
-Each pod is created as a dry run, so the webhook and the policies respond as usual. The job is then
-decided on by the function the extender uses, from what the caller may read. Exit code 2 if
-something is refused.
+Has no effect. Each pod is created as a dry run, so the webhook and the policies respond as usual. The extender's own
+function then builds the job, from what the caller may read. Exit code 2 if something is refused.
 """
 
 import sys
@@ -21,7 +18,7 @@ from rich.text import Text
 
 from bridge.domain import caps
 from bridge.domain.diagnosis import explained, namespaces
-from bridge.domain.diagnosis.explained import Explained
+from bridge.domain.diagnosis.explained import TemplateReport
 from bridge.domain.model.claims import asking, profiles
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.placeholder import PlaceholderSpec
@@ -30,7 +27,7 @@ from bridge.domain.request import candidates, expected, manifests, overrides
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
-from bridge.domain.request.effective import Gathered, effective
+from bridge.domain.request.effective import RequestFacts, effective
 from bridge.domain.request.manifests import Template
 from bridge.domain.request.rules import Policy
 from bridge.domain.workloads import claims, workload
@@ -59,7 +56,7 @@ REFUSED = 2
 """Exit code."""
 
 _HIDDEN = frozenset({"admin_comment", "flags", "current_working_directory", "extra"})
-"""Fields of a submission that are the same for every job or not meant for people."""
+"""Fields of a submission that are the same for every job, or not for people."""
 
 
 def command(
@@ -75,11 +72,11 @@ def command(
     where = namespace or way.namespace
     answers = access.run(way, lambda opened: _explain(opened, documents, where, release_namespace))
     if form in (Format.JSON, Format.YAML):
-        output.document([output.plain(one) for one in answers], form)
+        output.document([output.plain(answer) for answer in answers], form)
     else:
-        for one in answers:
-            _print(one)
-    raise typer.Exit(REFUSED if any(one.faults for one in answers) else 0)
+        for answer in answers:
+            _print(answer)
+    raise typer.Exit(REFUSED if any(answer.faults for answer in answers) else 0)
 
 
 def _documents(file: str) -> Sequence[dict[str, Any]]:
@@ -89,19 +86,19 @@ def _documents(file: str) -> Sequence[dict[str, Any]]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         typer.echo(f"error: {file}: {error}", err=True)
         raise typer.Exit(1) from None
-    found = [document for document in documents if isinstance(document, dict)]
-    if not any(True for document in found for _ in manifests.templates(document)):
+    mappings = [document for document in documents if isinstance(document, dict)]
+    if not any(True for document in mappings for _ in manifests.templates(document)):
         typer.echo(
             f"error: {file}: contains no pod: expected a Pod or something with a pod template",
             err=True,
         )
         raise typer.Exit(1)
-    return found
+    return mappings
 
 
 async def _explain(
     opened: Access, documents: Sequence[dict[str, Any]], namespace: str, release: str
-) -> Sequence[Explained]:
+) -> Sequence[TemplateReport]:
     installed = await Installation.read(opened.kube, release)
     excluded = await excluded_namespaces(opened.kube, release)
     explainer = _Explainer(opened, installed, documents, release=release, excluded=excluded)
@@ -109,13 +106,13 @@ async def _explain(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Made:
-    """What one template would become."""
+class _Outcome:
+    """What a pod template would become."""
 
     where: str
     members: Sequence[tuple[Membership, Pod]] = ()
     """Its pods, as far as the manifest determines them."""
-    answer: Explained | None = None
+    answer: TemplateReport | None = None
     """Set if Slurm gets no job for it."""
     warnings: tuple[str, ...] = ()
 
@@ -150,12 +147,12 @@ class _Explainer:
         self._documents = documents
         self._claims = ClaimsOfManifest(opened.kube, documents)
         self._declared: dict[Reference, KubeObject | None] = {}
-        """The PodGroups and Workloads that were looked up."""
+        """The PodGroups and Workloads looked up so far."""
         self._owners: dict[PodUid, Sequence[KubeObject]] = {}
         self._gangs: dict[str, list[tuple[Membership, Pod]]] = {}
         """The pods of all templates, by workload."""
 
-    async def explain(self, namespace: str) -> Sequence[Explained]:
+    async def explain(self, namespace: str) -> Sequence[TemplateReport]:
         """Explain every pod template, in the order of the manifest.
 
         Args:
@@ -164,47 +161,54 @@ class _Explainer:
         Raises:
             KubeError: the API server does not answer.
         """
-        templates = [template for one in self._documents for template in manifests.templates(one)]
-        made = [
-            await self._made(template, template.root.namespace or namespace)
+        templates = [
+            template for document in self._documents for template in manifests.templates(document)
+        ]
+        outcomes = [
+            await self._try_template(template, template.root.namespace or namespace)
             for template in templates
         ]
-        made = [
-            replace(one, warnings=_warnings(each))
-            for one, each in zip(made, templates, strict=True)
+        outcomes = [
+            replace(outcome, warnings=_warnings(template))
+            for outcome, template in zip(outcomes, templates, strict=True)
         ]
         site = await self._site()
         if site is None:
-            note = "admitted; showing its job takes access to Slurm and to slurm-bridge's settings"
-            answers = [one.answer or Explained(where=one.where, note=note) for one in made]
+            note = "admitted; to show its job, access to Slurm and to slurm-bridge's settings is needed"
+            answers = [
+                outcome.answer or TemplateReport(where=outcome.where, note=note)
+                for outcome in outcomes
+            ]
         else:
-            answers = [one.answer or await self._job(one, site) for one in made]
+            answers = [outcome.answer or await self._job(outcome, site) for outcome in outcomes]
         return [
-            replace(answer, warnings=one.warnings)
-            for one, answer in zip(made, answers, strict=True)
+            replace(answer, warnings=outcome.warnings)
+            for outcome, answer in zip(outcomes, answers, strict=True)
         ]
 
-    async def _made(self, template: Template, namespace: str) -> _Made:
+    async def _try_template(self, template: Template, namespace: str) -> _Outcome:
         root = template.root
         where = f"{root.kind}/{root.name} {template.path}".strip() + f" in namespace {namespace}"
         try:
-            made = await self._dry_run(template, namespace)
+            created = await self._dry_run(template, namespace)
         except KubeError as error:
             if error.transient and not isinstance(error, Forbidden):
                 raise
-            return _Made(where=where, answer=Explained(where=where, faults=(error.message,)))
-        pods = expected.pods(template, made)
-        note = "" if pods else "makes no pods"
-        if not made.is_gated:
+            return _Outcome(
+                where=where, answer=TemplateReport(where=where, faults=(error.message,))
+            )
+        pods = expected.pods(template, created)
+        note = "" if pods else "creates no pods"
+        if not created.is_gated:
             note = f"not scheduled by Slurm: {self._why_not(namespace)}"
         members = [(await self._membership(pod, template.owners), pod) for pod in pods]
         for member, pod in members:
             self._owners[pod.uid] = template.owners
             self._gangs.setdefault(member.key, []).append((member, pod))
-        return _Made(
+        return _Outcome(
             where=where,
             members=members,
-            answer=Explained(where=where, note=note) if note else None,
+            answer=TemplateReport(where=where, note=note) if note else None,
         )
 
     def _why_not(self, namespace: str) -> str:
@@ -221,12 +225,12 @@ class _Explainer:
         }
         path = paths.collection("v1", "pods", namespace)
         answer = await self._opened.kube.request("POST", path, body=body, params={"dryRun": "All"})
-        made: dict[str, Any] = msgspec.json.decode(answer)
-        made["metadata"] |= {
+        stored: dict[str, Any] = msgspec.json.decode(answer)
+        stored["metadata"] |= {
             "resourceVersion": "0",
             "uid": str(uuid.uuid4()),
         }  # the dry run stored none
-        return decode.pod(msgspec.json.encode(made))
+        return decode.pod(msgspec.json.encode(stored))
 
     async def _membership(self, pod: Pod, owners: Sequence[KubeObject]) -> Membership:
         member = claims.of(pod, owners)
@@ -248,15 +252,15 @@ class _Explainer:
         named = claims.declaring(pod)
         group = await self._declaring(named) if named is not None else None
         behind = pod_group.workload_of(group) if group is not None else None
-        workload_ = await self._declaring(behind) if behind is not None else None
-        return [each for each in (group, workload_) if each is not None]
+        kueue_workload = await self._declaring(behind) if behind is not None else None
+        return [declaring for declaring in (group, kueue_workload) if declaring is not None]
 
     async def _look_up(self, group: Reference) -> KubeObject | None:
         for document in self._documents:
-            found = manifests.read(document)
-            where = found.namespace or group.namespace
-            if replace(Reference.to(found), namespace=where) == group:
-                return found
+            candidate = manifests.read(document)
+            where = candidate.namespace or group.namespace
+            if replace(Reference.to(candidate), namespace=where) == group:
+                return candidate
         try:
             return await self._objects.get(
                 group.api_version, group.kind, group.namespace, group.name
@@ -283,28 +287,30 @@ class _Explainer:
             profiles=profiles.read(settings.controllers.device_profiles),
         )
 
-    async def _job(self, one: _Made, site: _Site) -> Explained:
+    async def _job(self, outcome: _Outcome, site: _Site) -> TemplateReport:
         """Explain the job of a template's first pod: the template's other gangs resemble the first."""
-        member, pod = one.members[0]
+        member, pod = outcome.members[0]
         gang = self._gang(member) if member.is_gang else None
         if faults := gang.faults if gang else member.faults:
-            return Explained(where=one.where, faults=tuple(fault.text for fault in faults))
+            return TemplateReport(where=outcome.where, faults=tuple(fault.text for fault in faults))
         members = gang.members if gang else (pod,)
         try:
-            asked = [await self._claims.of(each) for each in members]
+            asked = [await self._claims.of(member_pod) for member_pod in members]
         except Forbidden as error:
-            return Explained(where=one.where, note=f"its claims cannot be read: {error.message}")
+            return TemplateReport(
+                where=outcome.where, note=f"its claims cannot be read: {error.message}"
+            )
         words = tuple(asking.in_words(asked[0], site.profiles))
         counted, unclaimable = asking.of_all(members, asked, site.profiles)
         if counted:
             members, gang = counted, replace(gang, members=counted) if gang else None
         labels = await self._labels(pod.namespace) if site.policy.asks_for_labels else {}
-        gathered = Gathered(
+        gathered = RequestFacts(
             members=members,
             gang=gang,
             provenance=Provenance(
                 owners=self._owners,
-                groups={each.uid: await self._groups(each) for each in members},
+                groups={member_pod.uid: await self._groups(member_pod) for member_pod in members},
                 namespace_labels=labels,
             ),
             policy=site.policy,
@@ -314,10 +320,10 @@ class _Explainer:
         spec = effective(gathered, site.defaults)
         if isinstance(spec, Refused):
             refused = tuple(fault.text for fault in spec.faults)
-            return Explained(where=one.where, faults=refused, claims=words)
+            return TemplateReport(where=outcome.where, faults=refused, claims=words)
         first, *others = map(_fields, (spec, *spec.also))
-        return Explained(
-            where=one.where,
+        return TemplateReport(
+            where=outcome.where,
             job=first,
             components=tuple(others),
             pods=gang.size if gang else 1,
@@ -327,16 +333,16 @@ class _Explainer:
         )
 
     def _gang(self, member: Membership) -> Workload:
-        """Evaluate a gang as it is at submission: some members are created only when others run."""
+        """Evaluate a gang as it will be at submission: some members are created only once others run."""
         together = self._gangs[member.key]
         declared = None if member.declared_by is None else self._declared.get(member.declared_by)
         settings = self._installed.settings
         most = settings.caps.values if settings else caps.DEFAULT
-        whole = workload.evaluate(together, declared, most)
-        if not whole.is_exact:
-            return whole
-        first = {pod.uid for pod in whole.members[: whole.needed]}
-        present = [each for each in together if each[1].uid in first]
+        complete = workload.evaluate(together, declared, most)
+        if not complete.is_exact:
+            return complete
+        first = {pod.uid for pod in complete.members[: complete.needed]}
+        present = [(membership, pod) for membership, pod in together if pod.uid in first]
         return workload.evaluate(present, declared, most)
 
     async def _labels(self, namespace: str) -> Mapping[str, str]:
@@ -347,7 +353,7 @@ class _Explainer:
 
 
 def _warnings(template: Template) -> tuple[str, ...]:
-    """Return what has no effect on the template and on what contains it."""
+    """Return the annotations without effect, of the template and of its owners."""
     own = {str(key): "" for key in template.metadata.get("annotations") or {}}
     sources = [own, *(owner.annotations for owner in template.owners)]
     return tuple(dict.fromkeys(text for source in sources for text in overrides.effectless(source)))
@@ -365,21 +371,21 @@ def _fields(spec: PlaceholderSpec) -> dict[str, object]:
     return {name: value for name, value in fields.items() if name not in _HIDDEN}
 
 
-def _print(one: Explained) -> None:
+def _print(answer: TemplateReport) -> None:
     screen = output.console()
-    verdict = ("refused", "bold red") if one.faults else ("accepted", "green")
-    screen.print(Text.assemble((one.where, "bold"), " ", verdict))
-    for fault in one.faults:
+    verdict = ("refused", "bold red") if answer.faults else ("accepted", "green")
+    screen.print(Text.assemble((answer.where, "bold"), " ", verdict))
+    for fault in answer.faults:
         screen.print(Text.assemble("  ", (fault, "red")))
-    if one.note:
-        screen.print(Text.assemble("  ", one.note))
-    for warning in one.warnings:
+    if answer.note:
+        screen.print(Text.assemble("  ", answer.note))
+    for warning in answer.warnings:
         screen.print(Text.assemble("  ", (warning, "yellow")))
-    for claim in one.claims:
+    for claim in answer.claims:
         screen.print(Text.assemble("  ", ("claim", "dim"), "  ", claim))
-    about = {"policy rule": one.rule or None, "pods": one.pods if one.pods > 1 else None}
-    lines = {name: value for name, value in about.items() if value is not None} | (one.job or {})
+    about = {"policy rule": answer.rule or None, "pods": answer.pods if answer.pods > 1 else None}
+    lines = {name: value for name, value in about.items() if value is not None} | (answer.job or {})
     width = max(map(len, lines), default=0)
-    for name, value in [*lines.items(), *explained.differences(one)]:
+    for name, value in [*lines.items(), *explained.differences(answer)]:
         text = ",".join(map(str, value)) if isinstance(value, list) else output.number(value)
         screen.print(Text.assemble("  ", (name.ljust(width), "dim"), "  ", text))

@@ -1,7 +1,4 @@
-"""What the chart installed, as far as the caller may read it.
-
-The services' settings and the cluster's id.
-"""
+"""Read what the chart installed, as far as the caller may: the services' settings and the cluster's id."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -35,11 +32,11 @@ class Installation:
     """One release of the chart."""
 
     settings: "Settings | None"
-    """None if they may not be read, do not exist, or have faults."""
+    """None if the caller may not read them, they do not exist, or they have faults."""
     faults: Sequence[str] | None
     """The faults of the settings; None if there is no readable ConfigMap."""
     cluster: ClusterId | None
-    """None if it may not be read."""
+    """None if the caller may not read it."""
 
     @classmethod
     async def read(cls, client: KubeClient, namespace: str) -> "Installation":
@@ -49,7 +46,7 @@ class Installation:
             KubeError: the API server does not answer.
         """
         text = await config_map(client, namespace, component="config", key="config.yaml")
-        settings, faults = (None, None) if text is None else _parsed(text, namespace)
+        settings, faults = (None, None) if text is None else _parse(text, namespace)
         return cls(settings=settings, faults=faults, cluster=await _cluster(client, settings))
 
 
@@ -59,32 +56,32 @@ async def scheduler_name(client: KubeClient, namespace: str) -> str | None:
     if text is None:
         return None
     try:
-        settings = yaml.load(text, Loader=SAFE) or {}  # noqa: S506  # it is
-        found = settings.get("scheduler_name", names.SCHEDULER_NAME)
-        return found if isinstance(found, str) and found else None
+        settings = yaml.load(text, Loader=SAFE) or {}  # noqa: S506  # the loader is safe
+        name = settings.get("scheduler_name", names.SCHEDULER_NAME)
+        return name if isinstance(name, str) and name else None
     except (yaml.YAMLError, AttributeError):
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counting:
-    """How Slurm counts what Kubernetes counts."""
+    """How Kubernetes quantities map to Slurm's."""
 
     gpu_resources: Mapping[str, str]
     """Extended resource → GRES."""
     milli_per_cpu: int
-    """Thousandths of a CPU of Kubernetes that one of Slurm's is."""
+    """Thousandths of a Kubernetes CPU per Slurm CPU."""
 
 
 async def counting(client: KubeClient, namespace: str) -> Counting:
-    """Return how Slurm counts, as set; as usual where that cannot be read."""
+    """Return the mapping from the settings; the defaults where the caller cannot read them."""
     text = await config_map(client, namespace, component="config", key="config.yaml")
     try:
-        found = yaml.load(text or "", Loader=SAFE)  # noqa: S506  # it is
+        document = yaml.load(text or "", Loader=SAFE)  # noqa: S506  # the loader is safe
     except yaml.YAMLError:
-        found = None
-    devices = _setting(found, "controllers", "gpu_resources")
-    milli = _setting(found, "slurm", "milli_cpu_per_cpu")
+        document = None
+    devices = _setting(document, "controllers", "gpu_resources")
+    milli = _setting(document, "slurm", "milli_cpu_per_cpu")
     return Counting(
         gpu_resources={str(name): str(kind) for name, kind in devices.items()}
         if isinstance(devices, dict)
@@ -93,9 +90,9 @@ async def counting(client: KubeClient, namespace: str) -> Counting:
     )
 
 
-def _setting(found: object, section: str, name: str) -> object:
-    """Return a setting as it stands in the file; None if it is not there."""
-    within = found.get(section) if isinstance(found, dict) else None
+def _setting(document: object, section: str, name: str) -> object:
+    """Return a setting from the file; None if it is not set."""
+    within = document.get(section) if isinstance(document, dict) else None
     return within.get(name) if isinstance(within, dict) else None
 
 
@@ -107,16 +104,16 @@ async def agents(client: KubeClient, release: str) -> frozenset[KubeNode] | None
     """
     params = {"labelSelector": node_agents.SELECTOR}
     try:
-        found = await lists.listing(client, decode.PODS, namespace=release, params=params)
+        pods = await lists.listing(client, decode.PODS, namespace=release, params=params)
     except Forbidden:
         return None
-    return node_agents.alive(found)
+    return node_agents.alive(pods)
 
 
 async def excluded_namespaces(client: KubeClient, release: str) -> frozenset[str]:
     """Return the namespaces whose pods Slurm never places, whatever their labels.
 
-    As the binding of policy `namespaces` lists them; the chart's default if it may not be read.
+    The binding of policy `namespaces` lists them; the chart's default if the caller may not read it.
 
     Raises:
         KubeError: the API server does not answer.
@@ -126,29 +123,29 @@ async def excluded_namespaces(client: KubeClient, release: str) -> frozenset[str
         body = await client.request("GET", path, params={"labelSelector": OURS})
     except (Forbidden, NotFound):
         return frozenset({release, namespaces.ALWAYS_EXCLUDED})
-    found = [
+    excluded = [
         term["values"]
         for binding in msgspec.json.decode(body)["items"]
         if binding["metadata"]["name"].endswith("-namespaces")
         for term in binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         if term["key"] == "kubernetes.io/metadata.name"
     ]
-    return frozenset(found[0]) if found else frozenset({release, namespaces.ALWAYS_EXCLUDED})
+    return frozenset(excluded[0]) if excluded else frozenset({release, namespaces.ALWAYS_EXCLUDED})
 
 
 async def config_map(client: KubeClient, namespace: str, *, component: str, key: str) -> str | None:
-    """Read a file from a ConfigMap of the chart; None if there is none or it may not be read."""
+    """Read a file from a ConfigMap of the chart; None if there is none or the caller may not read it."""
     selector = f"{OURS},app.kubernetes.io/component={component}"
     path = paths.collection("v1", "configmaps", namespace)
     try:
         body = await client.request("GET", path, params={"labelSelector": selector})
     except (Forbidden, NotFound):
         return None
-    found = msgspec.json.decode(body)["items"]
-    return next((item["data"][key] for item in found if key in item.get("data", {})), None)
+    config_maps = msgspec.json.decode(body)["items"]
+    return next((item["data"][key] for item in config_maps if key in item.get("data", {})), None)
 
 
-def _parsed(text: str, namespace: str) -> "tuple[Settings | None, Sequence[str]]":
+def _parse(text: str, namespace: str) -> "tuple[Settings | None, Sequence[str]]":
     from bridge.settings.schema import ENV_PREFIX, Settings  # noqa: PLC0415  # as above
     from slurmruntime.settings import sources  # noqa: PLC0415  # pydantic takes longer than most commands
 

@@ -45,9 +45,9 @@ def command(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show the nodes of both systems, and where they do not match."""
-    found = access.run(way, lambda opened: _ask(opened, release_namespace))
-    output.table(found, COLUMNS, form, nothing="no node is handed to Slurm")
-    sys.exit(MISMATCH if any(row.mismatch for row in found) else 0)
+    rows = access.run(way, lambda opened: _ask(opened, release_namespace))
+    output.table(rows, COLUMNS, form, nothing="no node is handed to Slurm")
+    sys.exit(MISMATCH if any(row.mismatch for row in rows) else 0)
 
 
 async def _ask(opened: Access, release: str) -> list[NodeRow]:

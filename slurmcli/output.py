@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _PIPE_WIDTH = 200
-"""Width in columns if the output is not a terminal: nothing has to be folded."""
+"""Width in columns if the output is not a terminal: wide enough that nothing is folded."""
 
 
 class Format(enum.StrEnum):
@@ -77,10 +77,10 @@ def table(
             if not rows:
                 say(nothing)
                 return
-            console().print(drawn(rows, columns, wide=form is Format.WIDE))
+            console().print(draw(rows, columns, wide=form is Format.WIDE))
 
 
-def drawn(rows: Sequence[Any], columns: Sequence[TableColumn], *, wide: bool) -> "Table":
+def draw(rows: Sequence[Any], columns: Sequence[TableColumn], *, wide: bool) -> "Table":
     """Draw the table."""
     from rich.table import Table  # noqa: PLC0415  # as above
 
@@ -134,9 +134,9 @@ def _plain(value: object) -> object:
         case None | bool() | int() | float() | str():
             return value
         case list() | tuple() | set() | frozenset():
-            return [_plain(each) for each in value]
+            return [_plain(item) for item in value]
         case dict():
-            return {str(key): _plain(each) for key, each in value.items()}
+            return {str(key): _plain(item) for key, item in value.items()}
         case timedelta():
             return value.total_seconds()
         case _:

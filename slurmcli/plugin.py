@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 from slurmcli.line import importing, plain_words
-from slurmcli.line.declaring import BadOperand, Operand, Option, declared
+from slurmcli.line.declaring import BadOperand, Operand, Option, declaration_of
 from slurmcli.line.options import reaches_both
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ _MODULES = {
     "submit": "slurmcli.batch.submit",
     "logs": "slurmcli.batch.logs",
 }
-"""What implements each command. A module is imported only for its own command or for all of them:
-most of what one costs is importing what it needs.
-"""
+"""The module of every command. It is imported only for its own command, or for the help of all: imports are most of the cost."""
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as Typer has it."""
@@ -38,7 +36,7 @@ def app(commands: Iterable[str] = _MODULES) -> "typer.Typer":
     """Return an application with these commands."""
     import typer  # noqa: PLC0415  # see `main`
 
-    made = typer.Typer(
+    application = typer.Typer(
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -46,18 +44,18 @@ def app(commands: Iterable[str] = _MODULES) -> "typer.Typer":
         rich_markup_mode="rich" if sys.stdout.isatty() and sys.stderr.isatty() else None,
         help="Show what Slurm does with your pods.",
     )
-    # Without a callback, Typer takes an only command for the program itself.
-    made.callback()(_no_options)
+    # Without a callback, Typer takes a single command for the program itself.
+    application.callback()(_no_options)
     for name in commands:
-        made.command(name)(_for_typer(_command(name)))
-    return made
+        application.command(name)(_for_typer(_command(name)))
+    return application
 
 
 def main() -> None:
-    """Run the plugin; Typer, whose import is a large part of a command, only where it is needed."""
+    """Run the plugin, and import Typer only if it is needed: its import is a large part of a command's time."""
     name, *words = sys.argv[1:] or [""]
     try:
-        if name in _MODULES and _ran(_command(name), words, os.environ):
+        if name in _MODULES and _run_plain(_command(name), words, os.environ):
             return
         app([name] if name in _MODULES else _MODULES)(prog_name="kubectl slurm")
     except KeyboardInterrupt:  # importing takes long enough for one
@@ -70,34 +68,36 @@ def _command(name: str) -> Callable[..., None]:
     return reaches_both(module.command)
 
 
-def _ran(command: Callable[..., None], words: list[str], environment: Mapping[str, str]) -> bool:
+def _run_plain(
+    command: Callable[..., None], words: list[str], environment: Mapping[str, str]
+) -> bool:
     """Run a command if its words are plain; False if Typer has to run it."""
-    given = plain_words.read(inspect.signature(command), words, environment)
-    if given is None:
+    arguments = plain_words.read(inspect.signature(command), words, environment)
+    if arguments is None:
         return False
     try:
-        command(**given)
+        command(**arguments)
     except BadOperand:
-        return False  # Typer says it, with how the command is used
-    except BrokenPipeError:  # `| head` has seen enough
+        return False  # Typer prints the error together with the usage
+    except BrokenPipeError:  # as after `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     return True
 
 
 def _for_typer(command: Callable[..., None]) -> Callable[..., None]:
-    """Declare a command's options and arguments as Typer has them."""
+    """Declare a command's options and arguments in Typer's terms."""
     import typer  # noqa: PLC0415  # see `main`
 
     @functools.wraps(command)
-    def explained(**given: object) -> None:
+    def explained(**arguments: object) -> None:
         try:
-            command(**given)
+            command(**arguments)
         except BadOperand as error:
             raise typer.BadParameter(str(error)) from None
 
     def annotation(of: Any) -> Any:
-        kind, declaration = declared(of)
+        kind, declaration = declaration_of(of)
         match declaration:
             case Option(names, explanation, metavar, envvar, shown):
                 info = typer.Option(

@@ -45,32 +45,32 @@ def command(
     everywhere: Annotated[
         bool, Option(("--all-namespaces", "-A"), help="Show all namespaces.")
     ] = False,
-    watch: Annotated[bool, Option(("--watch", "-w"), help="Until Ctrl-C.")] = False,
+    watch: Annotated[bool, Option(("--watch", "-w"), help="Refresh until Ctrl-C.")] = False,
     release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show workloads and their placeholders: pending ones first, in Slurm's order."""
     where = "" if everywhere else namespace or way.namespace
 
-    def look() -> Sequence[QueueEntry]:
+    def entries() -> Sequence[QueueEntry]:
         return access.run(way, lambda opened: _ask(opened, where, release_namespace))
 
     if not watch:
         nothing = (
             f"no pods scheduled by Slurm in {f'namespace {where}' if where else 'any namespace'}"
         )
-        output.table(look(), COLUMNS, form, nothing=nothing)
+        output.table(entries(), COLUMNS, form, nothing=nothing)
         return
     from rich.live import Live  # noqa: PLC0415  # only this needs it
 
     with Live(console=output.console(), auto_refresh=False) as live:
         while True:
-            live.update(output.drawn(look(), COLUMNS, wide=form is Format.WIDE), refresh=True)
+            live.update(output.draw(entries(), COLUMNS, wide=form is Format.WIDE), refresh=True)
             time.sleep(_PACE_S)
 
 
 async def _ask(opened: Access, namespace: str, release: str) -> Sequence[QueueEntry]:
-    # Ordinary users may not read the settings: then our pods are told by their gate and finalizer.
+    # Ordinary users may not read the settings: then the gate and the finalizer identify our pods.
     name = await installation.scheduler_name(opened.kube, release)
     selectors = (
         [f"spec.schedulerName={scheduler}" for scheduler in names.schedulers(name)]
@@ -80,8 +80,8 @@ async def _ask(opened: Access, namespace: str, release: str) -> Sequence[QueueEn
     pods: list[Pod] = []
     for selector in selectors:
         ours = {"fieldSelector": selector} if selector else {}
-        found = await lists.listing(opened.kube, decode.PODS, namespace=namespace, params=ours)
-        pods += [pod for pod in found if pod.is_ours(name or names.SCHEDULER_NAME)]
+        candidates = await lists.listing(opened.kube, decode.PODS, namespace=namespace, params=ours)
+        pods += [pod for pod in candidates if pod.is_ours(name or names.SCHEDULER_NAME)]
     jobs = await opened.queue()
     if jobs is not None and namespace:
         jobs = tuple(job for job in jobs if job.identity and job.identity.namespace == namespace)

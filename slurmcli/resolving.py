@@ -1,4 +1,4 @@
-"""Resolve the hosts of the settings, from where a command runs."""
+"""Resolve the hosts in the settings, from where the command runs."""
 
 import socket
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ def _has_both_ways(name: str) -> bool:
 
 def _addresses(name: str) -> Sequence[str]:
     try:
-        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):  # unknown, or no name at all
+        answers = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):  # unknown, or not a valid name
         return ()
-    return sorted({str(address[0]) for *_, address in found})
+    return sorted({str(address[0]) for *_, address in answers})

@@ -1,11 +1,11 @@
 """`take-over`: make pods and jobs of SchedMD's slurm-bridge ours, while they run.
 
-The one command that writes. It is run once, by an administrator, after the other bridge was stopped
-and before ours is installed; without `--yes` it only shows what it would do. Repeating it is
-harmless: what was taken over by half is finished. Exit code 2 if something is left.
+The only command that writes. An administrator runs it once, after stopping the other bridge and
+before installing ours; without `--yes` it only shows what it would do. Repeating it is harmless: it
+finishes what was taken over by half. Exit code 2 if something is left.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from bridge.domain.diagnosis import takeover
-from bridge.domain.diagnosis.takeover import CancelJob, Leave, LetGo, Step, TakeOver
+from bridge.domain.diagnosis.takeover import CancelJob, Leave, RemoveFinalizer, Step, TakeOver
 from bridge.domain.model import grant
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
@@ -75,15 +75,15 @@ def command(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Take over running pods and their jobs from SchedMD's slurm-bridge, after it was stopped."""
-    found = access.run(way, lambda opened: _Taker(opened, scheduler_name).run(cluster_id, yes=yes))
-    output.table(found, COLUMNS, form, nothing="nothing of SchedMD's slurm-bridge is there")
-    if found and not yes:
-        typer.echo("nothing was changed: repeat it with --yes", err=True)
-    raise typer.Exit(LEFT if any(row.what in ("leave", "failed") for row in found) else 0)
+    rows = access.run(way, lambda opened: _Taker(opened, scheduler_name).run(cluster_id, yes=yes))
+    output.table(rows, COLUMNS, form, nothing="no pods or nodes of SchedMD's slurm-bridge")
+    if rows and not yes:
+        typer.echo("nothing was changed: run it again with --yes", err=True)
+    raise typer.Exit(LEFT if any(row.what in ("leave", "failed") for row in rows) else 0)
 
 
 class _Taker:
-    """Gathers, decides and does it, once."""
+    """Takes everything over, once: gathers, decides, acts."""
 
     def __init__(self, opened: Access, scheduler_name: str) -> None:
         self._opened = opened
@@ -97,18 +97,18 @@ class _Taker:
         """
         kube, slurm = self._opened.kube, self._opened.slurm
         if slurm is None:
-            raise _NotPossibleError("Slurm was not asked: give --slurm-url and --slurm-token-file")
+            raise _NotPossibleError("no access to Slurm: give --slurm-url and --slurm-token-file")
         if running := await self._still_running():
             raise _NotPossibleError(
-                f"SchedMD's slurm-bridge still runs ({running}): stop it first, as its controllers "
-                "cancel each job whose mark they cannot read"
+                f"SchedMD's slurm-bridge is still running ({running}): stop it first, its controllers "
+                "cancel every job whose mark they cannot read"
             )
         cluster = ClusterId(cluster_id or (await objects.get_namespace(kube, "kube-system")).uid)
         kube_nodes = await lists.listing(kube, node_objects.NODES)
         pods = await lists.listing(kube, decode.PODS)
         theirs = [pod for pod in pods if takeover.is_theirs(pod, self._scheduler_name)]
         named = {pod.job_id for pod in theirs if pod.job_id is not None}
-        read = [await marked.read(slurm, id_) for id_ in sorted(named)]
+        read = [await marked.read(slurm, job_id) for job_id in sorted(named)]
         steps = takeover.steps(
             theirs,
             {job.id: job for job in read if job is not None},
@@ -119,10 +119,10 @@ class _Taker:
         unmarked = takeover.unmarked_nodes(kube_nodes, await nodes.listing(slurm))
         rows: list[TakeOverRow] = []
         for node in unmarked:
-            failure = await _tried(self._mark(slurm, node, cluster)) if yes else ""
+            failure = await _attempt(self._mark(slurm, node, cluster)) if yes else ""
             rows.append(_row(node.name, "mark as ours", failure=failure))
         for step in steps:
-            failure = await _tried(self._do(slurm, step)) if yes else ""
+            failure = await _attempt(self._do(slurm, step)) if yes else ""
             rows += _rows(step, failure)
         return rows
 
@@ -148,21 +148,23 @@ class _Taker:
                 await marked.cancel(slurm, step.job_id, comment=step.comment)
                 for pod in step.pods:
                     await self._let_go(pod)
-            case LetGo():
+            case RemoveFinalizer():
                 await self._let_go(step.pod)
             case Leave():
                 pass
 
     async def _let_go(self, pod: Pod) -> None:
         if names.SCHEDMDS_FINALIZER in pod.finalizers:
-            await writes.patch_pod(self._opened.kube, pod, takeover_patches.let_go(pod))
+            await writes.patch_pod(
+                self._opened.kube, pod, takeover_patches.remove_their_finalizer(pod)
+            )
 
     async def _take(self, slurm: SlurmClient, step: TakeOver) -> None:
-        """Write the job first: a pod of ours whose job is not ours would be taken for lost."""
+        """Write the job first: a pod of ours whose job is not ours would count as lost."""
         await marked.take_over(slurm, step.job_id, comment=step.comment, identity=step.identity)
         job = await jobs.job(slurm, step.job_id)
         if not isinstance(job, SlurmJob) or job.grant is None:
-            raise _NotPossibleError(f"job {step.job_id} runs no longer")
+            raise _NotPossibleError(f"job {step.job_id} is no longer running")
         granted = grant.encode(job.identity, job.grant)
         for pod, place in zip(step.pods, step.places, strict=True):
             if pod.kube_node is not None:
@@ -173,13 +175,13 @@ class _Taker:
 
 
 class _NotPossibleError(PeerError):
-    """It cannot be done as things are."""
+    """Taking over is not possible now."""
 
 
-async def _tried(done: Any) -> str:
-    """Return what failed; one failure must not keep the other pods."""
+async def _attempt(action: Awaitable[None]) -> str:
+    """Return what failed, or "": one failure must not stop the rest."""
     try:
-        await done
+        await action
     except PeerError as error:
         return str(error)
     return ""
@@ -197,11 +199,11 @@ def _rows(step: Step, failure: str) -> Iterator[TakeOverRow]:
                 yield _row(pod.full_name, "take over", job=step.job_id, failure=failure)
         case CancelJob():
             for pod in step.pods:
-                why = "" if pod.is_bound else "it waits: delete it, its controller creates it again"
+                why = "" if pod.is_bound else "pending: delete it, its controller will recreate it"
                 yield _row(
                     pod.full_name, "cancel its job", job=step.job_id, why=why, failure=failure
                 )
-        case LetGo():
+        case RemoveFinalizer():
             yield _row(
                 step.pod.full_name, "let go", job=step.pod.job_id, why=step.why, failure=failure
             )

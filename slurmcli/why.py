@@ -1,4 +1,4 @@
-"""`why NAME`, of a pod, a SlurmJob, or what a Slurm in pods consists of: what it waits for, who is ahead, what to do.
+"""`why NAME`, for a pod, a SlurmJob or an object of a Slurm in pods: what it waits for, who is ahead, what to do.
 
 Exit code 3 while it waits, for scripts.
 """
@@ -43,7 +43,7 @@ CLUSTER_KINDS = {
     "accounting": "accounting",
     "accountings": "accounting",
 }
-"""Of a Slurm in pods, with what a script reads. Their other short names, such as slurmd, may well be namespaces."""
+"""Kinds of a Slurm in pods, with their names in JSON. Other short names of theirs, such as slurmd, may well be namespaces."""
 _WORKERS_OWNER = ("slinky.slurm.net/v1beta1", "NodeSet")
 
 
@@ -51,8 +51,8 @@ def command(
     pod: Annotated[
         str,
         Operand(
-            help="Pod or SlurmJob: NAME, NAMESPACE/NAME, or sj/NAME where a pod has the name, too; "
-            "nodeset/NAME, slurmcluster/NAME and so on of a Slurm in pods.",
+            help="Pod or SlurmJob: NAME, NAMESPACE/NAME, or sj/NAME if a pod has the same name; "
+            "for a Slurm in pods nodeset/NAME, slurmcluster/NAME and so on.",
             metavar="NAME",
         ),
     ],
@@ -62,7 +62,7 @@ def command(
     release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Show why a pod, a SlurmJob or a part of a Slurm in pods waits, who is ahead of it and what can be done."""
+    """Show why a pod, a SlurmJob or an object of a Slurm in pods waits, who is ahead of it and what to do."""
     where, _, name = pod.rpartition("/")
     kind = where if where in (*_JOB_KINDS, *_POD_KINDS, *CLUSTER_KINDS) else ""
     where = ("" if kind else where) or namespace or way.namespace
@@ -77,23 +77,23 @@ def command(
         try:
             return "pod", await _ask(opened, where, name, release_namespace)
         except (NotFound, Forbidden) as error:
-            if not kind and (found := await _perhaps_of_job(opened, where, name)):
-                return "slurmJob", found
+            if not kind and (answer := await _perhaps_of_job(opened, where, name)):
+                return "slurmJob", answer
             raise error from None
 
-    what, found = access.run(way, ask)
+    what, diagnosis = access.run(way, ask)
     if form in (Format.JSON, Format.YAML):
-        output.document({what: f"{where}/{name}", **output.plain(found)}, form)
+        output.document({what: f"{where}/{name}", **output.plain(diagnosis)}, form)
     else:
-        _print(f"{where}/{name}", found)
-    sys.exit(WAITS if found.stage is Stage.WAITS else 0)
+        _print(f"{where}/{name}", diagnosis)
+    sys.exit(WAITS if diagnosis.stage is Stage.WAITS else 0)
 
 
 async def _perhaps_of_job(opened: Access, namespace: str, name: str) -> Diagnosis | None:
     try:
         return await _ask_of_job(opened, namespace, name)
     except KubeError:
-        return None  # there may be no SlurmJobs at all: the pod is what was asked for
+        return None  # there may be no SlurmJobs at all: the user meant the pod
 
 
 async def _ask_of_job(opened: Access, namespace: str, name: str) -> Diagnosis:
@@ -137,12 +137,12 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
     )
 
 
-def _print(pod: str, found: Diagnosis) -> None:
+def _print(pod: str, diagnosis: Diagnosis) -> None:
     from rich.text import Text  # noqa: PLC0415  # JSON needs none
 
     screen = output.console()
-    screen.print(Text.assemble((pod, "bold"), f" {found.state}"))
-    lines = [("why", found.why), ("what to do", found.next_step), *found.details]
+    screen.print(Text.assemble((pod, "bold"), f" {diagnosis.state}"))
+    lines = [("why", diagnosis.why), ("what to do", diagnosis.next_step), *diagnosis.details]
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
         if text:

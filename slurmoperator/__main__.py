@@ -1,4 +1,4 @@
-"""`python -m cluster --config FILE`: slurm-operator; wiring only."""
+"""`python -m slurmoperator --config FILE`: slurm-operator; wiring only."""
 
 import asyncio
 import secrets
@@ -28,15 +28,15 @@ from slurmruntime.process.lifetime import Service
 
 def main() -> int:
     """Run until a signal; return the exit code."""
-    configured = configuration.load("slurmoperator", sys.argv[1:])
-    logging.configure(configured.log, "operator")
-    return lifetime.run(partial(run, configured))
+    settings = configuration.load("slurmoperator", sys.argv[1:])
+    logging.configure(settings.log, "operator")
+    return lifetime.run(partial(run, settings))
 
 
-async def run(configured: Settings, stop: asyncio.Event) -> None:
-    """See to clusters while this process leads and no other operator does, until told to stop."""
-    site = site_of(configured.operator, configured.kubernetes.namespace)
-    async with opened("operator", configured) as program:
+async def run(settings: Settings, stop: asyncio.Event) -> None:
+    """Control all clusters while this process leads and no other operator serves them, until `stop` is set."""
+    site = build_site(settings.operator, settings.kubernetes.namespace)
+    async with opened("operator", settings) as program:
 
         def controller(namespace: str, name: str) -> ControllerObject | None:
             return control_plane.controller(namespace, name)
@@ -49,7 +49,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         rivals = Rivals(program.kube, program.clock)
         program.health.register("other operators", rivals.check)
         node_sets = NodeSets(program, worker_templates(controller, site), key_step)
-        operator = configured.operator
+        operator = settings.operator
         control_plane = ControlPlane(
             program,
             node_sets.watched,
@@ -64,7 +64,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         clusters = SlurmClusters(program, control_plane.watched, node_sets.watched)
 
         async def lead(until: asyncio.Event, _accession: Accession) -> None:
-            if not await _comes_first(rivals.alone, until):
+            if not await _wait_for(rivals.alone, until):
                 return
             async with asyncio.TaskGroup() as group:
                 group.create_task(control_plane.control(until))
@@ -83,8 +83,8 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         )
 
 
-def site_of(operator: OperatorSection, namespace: str) -> ControlSite:
-    """Return what holds for all clusters.
+def build_site(operator: OperatorSection, namespace: str) -> ControlSite:
+    """Return what all clusters have in common.
 
     Args:
         operator: the settings.
@@ -105,8 +105,8 @@ def site_of(operator: OperatorSection, namespace: str) -> ControlSite:
     )
 
 
-async def _comes_first(event: asyncio.Event, stop: asyncio.Event) -> bool:
-    """Wait for one of two events; return whether it was the first."""
+async def _wait_for(event: asyncio.Event, stop: asyncio.Event) -> bool:
+    """Wait for an event; return False if `stop` is set first."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(event.wait()), group.create_task(stop.wait())]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

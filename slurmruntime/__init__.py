@@ -1,1 +1,1 @@
-"""What any controller of ours needs. It knows no pod, no placeholder and no NodeSet."""
+"""What all our controllers need. It knows no pod, no placeholder and no NodeSet."""

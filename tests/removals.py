@@ -72,7 +72,7 @@ REMOVALS = [
     Removal(
         name="the cluster id of a job",
         file="bridge/slurm/discovery.py",
-        before="case SlurmJob() if found.identity.cluster == self._cluster:",
+        before="case SlurmJob() if job.identity.cluster == self._cluster:",
         after="case SlurmJob():",
         test="tests/integration/test_strays.py::test_jobs_that_only_look_like_ours_survive_everything",
     ),
@@ -172,7 +172,7 @@ REMOVALS = [
     Removal(
         name="numbers of many digits",
         file="bridge/domain/model/pods.py",
-        before='names.RANK_ANNOTATION, "")\n        return numbers.whole(text)',
+        before='names.RANK_ANNOTATION, "")\n        return numbers.integer(text)',
         after='names.RANK_ANNOTATION, "")\n        return int(text) if text else None',
         test="tests/integration/test_odd_objects.py::test_a_rank_of_5000_digits_stops_nobody",
     ),
@@ -193,7 +193,7 @@ REMOVALS = [
     Removal(
         name="the devices of a pod that the extender binds",
         file="bridge/domain/admission/binder.py",
-        before="        if not claim.is_given_to(known.pod.uid, node):",
+        before="        if not claim.is_allocated_to(known.pod.uid, node):",
         after="        if False:",
         test="tests/extender/test_binder.py::test_what_keeps_a_pod_from_being_bound_is_said_once",
     ),

@@ -31,7 +31,7 @@ def main() -> int:
 
 
 async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
-    """Serve the webhook and its health until told to stop."""
+    """Serve the webhook and its health endpoint until `stop` is set."""
     clock = SystemClock()
     metrics = Metrics("webhook")
     tls = ServerTls(configured.webhook.cert_file, configured.webhook.key_file)
@@ -47,7 +47,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         extender_binds=configured.placement.binder == "extender",
         self_test_namespace=configured.controllers.self_test_namespace,
     )
-    webhook = app.create(pods, *_of_slurm_jobs(configured, policy, clock), metrics=metrics)
+    webhook = app.create(pods, *_slurm_job_reviewers(configured, policy, clock), metrics=metrics)
 
     async def serve_health(stop: asyncio.Event) -> None:
         await health.run(state, metrics, bind(configured.health.listen), stop=stop)
@@ -65,19 +65,21 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
     )
 
 
-def _of_slurm_jobs(configured: Settings, policy: PolicyFile, clock: Clock) -> Iterator[Reviewer]:
+def _slurm_job_reviewers(
+    configured: Settings, policy: PolicyFile, clock: Clock
+) -> Iterator[Reviewer]:
     if configured.slurm_jobs.enabled:
-        from webhook.slurmjobs import SlurmJobReviewer, translated  # noqa: PLC0415  # sbatch's grammar, which pods do not need
+        from webhook.slurmjobs import SlurmJobReviewer, translated_resources  # noqa: PLC0415  # sbatch's grammar, which pods do not need
 
         zone = slurm_jobs.zone(configured.slurm_jobs.time_zone)
         yield SlurmJobReviewer(lambda: policy.current, clock, zone)
         if configured.sylabs.enabled:
-            for resource in translated(configured.sylabs):
+            for resource in translated_resources(configured.sylabs):
                 yield SlurmJobReviewer(lambda: policy.current, clock, zone, resource)
 
 
 def _defaults(configured: Settings) -> Defaults:
-    """Return what can be checked from the pod alone; defaults are applied at placement."""
+    """Return the settings that a pod alone is checked against; defaults are applied at placement."""
     return Defaults(
         cluster=ClusterId(configured.cluster_id),
         milli_per_cpu=configured.slurm.milli_cpu_per_cpu,

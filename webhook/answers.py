@@ -1,7 +1,7 @@
-"""Answers to reviews, as the admission API wants them (`admission.k8s.io/v1 AdmissionReview`).
+"""Encode responses for the admission API (`admission.k8s.io/v1 AdmissionReview`).
 
-Unreadable input is answered so that kube-apiserver shows why: as a refusal if the request's uid is
-known, else as a `Status`.
+Unreadable input gets a response that kube-apiserver can show: a refusal if the request's uid is
+known, else a `Status`.
 """
 
 import base64
@@ -11,12 +11,12 @@ from http import HTTPStatus
 import msgspec
 
 from bridge.domain.admission.review import Verdict
-from slurmruntime.values.faults import Fault, shortened, told
+from slurmruntime.values.faults import Fault, one_line, shortened
 from webhook.wire import API_VERSION
 
 
 def answer(uid: str, verdict: Verdict, kind: str = "Pod") -> bytes:
-    """Write the answer about an object of this kind.
+    """Encode the verdict on an object of this kind.
 
     Each fault is also a separate cause, which kubectl shows on a line of its own.
     """
@@ -34,7 +34,7 @@ def answer(uid: str, verdict: Verdict, kind: str = "Pod") -> bytes:
 
 
 def refusal(uid: str, why: str, code: HTTPStatus = HTTPStatus.BAD_REQUEST) -> bytes:
-    """Write a refusal of an object that is unreadable, or that could not be reviewed."""
+    """Encode a refusal of an object that is unreadable or could not be reviewed."""
     response = {"uid": uid, "allowed": False, "status": _failure(code, why)}
     return msgspec.json.encode(
         {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
@@ -42,7 +42,7 @@ def refusal(uid: str, why: str, code: HTTPStatus = HTTPStatus.BAD_REQUEST) -> by
 
 
 def status(code: HTTPStatus, why: str) -> bytes:
-    """Write an error as the API's own `Status`, whose message kube-apiserver passes on."""
+    """Encode an error as the API's own `Status`, whose message kube-apiserver passes on."""
     return msgspec.json.encode({"apiVersion": "v1", "kind": "Status"} | _failure(code, why))
 
 
@@ -56,7 +56,7 @@ def _invalid(faults: Sequence[Fault], kind: str) -> dict[str, object]:
         "status": "Failure",
         "code": HTTPStatus.UNPROCESSABLE_ENTITY.value,
         "reason": "Invalid",
-        "message": told(faults),
+        "message": one_line(faults),
         "details": {
             "kind": kind,
             "causes": [

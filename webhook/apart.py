@@ -1,7 +1,8 @@
-"""Reviews of SlurmJobs apart from those of pods, which every new pod waits for.
+"""Review SlurmJobs on a thread of their own, so that pods never wait for them.
 
-A script is read character by character, so the dearest one takes some fifty times as long as a pod. One thread reads one
-at a time; the event loop, which answers for pods, gets the interpreter back within the switch interval.
+A script is read character by character, so the most expensive one takes some fifty times as long as a pod.
+One thread reads one script at a time; the event loop, which reviews pods, gets the interpreter back within
+the switch interval.
 """
 
 import asyncio
@@ -9,24 +10,24 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from webhook.reviewing import Look, Reviewed
+from webhook.reviewing import ReviewMethod, ReviewResult
 from webhook.wire import Review
 
 LONGEST_WAIT_S: Final = 2.0
-"""The API server waits for five seconds."""
+"""The API server gives up after five seconds."""
 MOST_BYTES: Final = 16 * 2**20
-"""Of all objects that wait; one has at most 3 MiB."""
+"""Size of all waiting objects together; one has at most 3 MiB."""
 
 _SWITCH_S: Final = 0.0005
-"""Switch interval of the interpreter: about as long as the review of a pod takes."""
+"""Switch interval of the interpreter: about as long as a pod's review takes."""
 
 
 class BusyError(Exception):
-    """Too many reviews are waiting already; the message says so to whoever wants one more."""
+    """Too many reviews are waiting already; the message is for the requester."""
 
 
-class ReviewsApart:
-    """One thread for reviews that may take long, and how long they may wait for it."""
+class ReviewThread:
+    """Runs slow reviews on one thread, with a bound on how long and how many may wait."""
 
     def __init__(
         self, *, longest_wait_s: float = LONGEST_WAIT_S, most_bytes: int = MOST_BYTES
@@ -35,40 +36,40 @@ class ReviewsApart:
         self._most_bytes = most_bytes
         self._turn = asyncio.Lock()
         self._bytes = 0
-        """Of those that wait, and of the one whose turn it is."""
+        """Size of the waiting objects and of the one under review."""
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reviews")
         sys.setswitchinterval(_SWITCH_S)
 
-    async def run(self, look: Look, review: Review) -> Reviewed:
+    async def run(self, method: ReviewMethod, review: Review) -> ReviewResult:
         """Review an object when its turn comes.
 
         Raises:
-            BusyError: There are too many.
+            BusyError: Too many reviews are waiting, or its turn did not come in time.
             MalformedObjectError: The object is not of its kind.
         """
         size = len(review.document)
         if self._bytes + size > self._most_bytes:
             raise BusyError(
-                f"SlurmJobs of {self._bytes} bytes wait to be reviewed, and at most {self._most_bytes} may: create it"
-                " again in some seconds"
+                f"too many SlurmJobs are waiting for review ({self._bytes} bytes, at most {self._most_bytes}): create"
+                " it again in a few seconds"
             )
         self._bytes += size
         try:
-            return await self._in_turn(look, review)
+            return await self._in_turn(method, review)
         finally:
             self._bytes -= size
 
-    async def _in_turn(self, look: Look, review: Review) -> Reviewed:
+    async def _in_turn(self, method: ReviewMethod, review: Review) -> ReviewResult:
         try:
             async with asyncio.timeout(self._longest_wait_s):
                 await self._turn.acquire()
         except TimeoutError:
             raise BusyError(
-                f"so many SlurmJobs are being reviewed that its turn did not come within {self._longest_wait_s:g} s:"
-                " create it again in some seconds"
+                f"too many SlurmJobs are waiting for review: its turn did not come within {self._longest_wait_s:g} s;"
+                " create it again in a few seconds"
             ) from None
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._thread, look, review)
+            return await loop.run_in_executor(self._thread, method, review)
         finally:
             self._turn.release()

@@ -1,9 +1,10 @@
-"""The webhook's HTTP side.
+"""The webhook's HTTP routes.
 
-kube-apiserver calls it when a pod or a SlurmJob is created: `POST /mutate` hands the pod over and
-refuses nothing, `POST /validate` says all that is wrong with what other webhooks have made of it in
-between. If the chart says so, `POST /admit` does both for pods in one call. `POST /keep` is called for an update of a pod that would take off it what it has
-from us. All are answered from the request alone: no other server is asked, no state is kept.
+kube-apiserver calls them when a pod or a SlurmJob is created. `POST /mutate` hands the pod over and
+refuses nothing; `POST /validate` lists every fault of the object after all other mutating webhooks.
+If the chart says so, `POST /admit` does both for pods in one call. `POST /keep` is called for an
+update that would remove our fields from a pod. Every response depends on the request alone: no other
+server is asked, no state is kept.
 """
 
 import time
@@ -21,13 +22,13 @@ from bridge.domain.request.rules import POD, Policy
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.faults import shortened
 from webhook import answers, wire
-from webhook.apart import BusyError, ReviewsApart
-from webhook.reviewing import Look, Reviewed, Reviewer
+from webhook.apart import BusyError, ReviewThread
+from webhook.reviewing import Reviewer, ReviewMethod, ReviewResult
 
 JSON = "application/json"
 
-Step = Callable[[Reviewer], Look]
-"""Which of a reviewer's two answers is asked for."""
+PickMethod = Callable[[Reviewer], ReviewMethod]
+"""Picks the method that a route calls."""
 
 _log = structlog.get_logger(__name__)
 
@@ -49,10 +50,15 @@ class PodReviewer:
         extender_binds: bool = False,
         self_test_namespace: str = "",
     ) -> None:
-        """Fetch the policy for each review.
+        """Keep the settings; the policy is fetched for each review.
 
-        tracks_fields: the setting `track_fields`; extender_binds: `placement.binder`; self_test_namespace: where the controllers test
-        the webhook; "" for nowhere.
+        Args:
+            policy: returns the policy in force.
+            defaults: what pods are checked against.
+            scheduler_name: the scheduler that pods are handed to.
+            tracks_fields: the setting `track_fields` of the webhook.
+            extender_binds: whether `placement.binder` is the extender.
+            self_test_namespace: where the controllers test the webhook; "" for nowhere.
         """
         self._policy = policy
         self._defaults = defaults
@@ -61,7 +67,7 @@ class PodReviewer:
         self._extender_binds = extender_binds
         self._self_test_namespace = self_test_namespace
 
-    def mutate(self, review: wire.Review) -> Reviewed:
+    def mutate(self, review: wire.Review) -> ReviewResult:
         """Hand the pod to Slurm, whatever is wrong with it."""
         pod = wire.draft(review)
         verdict = admission.mutate(
@@ -72,9 +78,9 @@ class PodReviewer:
             tracks_fields=self._tracks_fields,
             extender_binds=self._extender_binds,
         )
-        return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
+        return ReviewResult(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
-    def admit(self, review: wire.Review) -> Reviewed:
+    def admit(self, review: wire.Review) -> ReviewResult:
         """Return everything that is wrong with the pod, else hand it to Slurm."""
         pod = wire.draft(review)
         verdict = admission.admit(
@@ -85,21 +91,21 @@ class PodReviewer:
             tracks_fields=self._tracks_fields,
             extender_binds=self._extender_binds,
         )
-        return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
+        return ReviewResult(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
-    def validate(self, review: wire.Review) -> Reviewed:
+    def validate(self, review: wire.Review) -> ReviewResult:
         """Return everything that is wrong with the pod."""
         pod = wire.draft(review)
         verdict = admission.validate(pod, self._defaults, self._rules(pod), self._scheduler_name)
-        return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
+        return ReviewResult(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
-    def keep(self, review: wire.Review) -> Reviewed:
-        """Leave on a changed pod what it has from us."""
+    def keep(self, review: wire.Review) -> ReviewResult:
+        """Restore our fields on an updated pod."""
         pod = wire.draft(review)
         verdict = keeping.keep(
             pod, wire.before(review), self._scheduler_name, devices=self._defaults.devices
         )
-        return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
+        return ReviewResult(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
     def _rules(self, pod: Draft) -> Policy:
         is_test = self._self_test_namespace and pod.namespace == self._self_test_namespace
@@ -107,20 +113,20 @@ class PodReviewer:
 
 
 def create(pods: PodReviewer, *others: Reviewer, metrics: Metrics) -> FastAPI:
-    """Build the ASGI application; what none of the reviewers is for, passes."""
+    """Build the ASGI application. Objects that no reviewer handles are allowed."""
     known: dict[str, Reviewer] = {reviewer.created: reviewer for reviewer in (pods, *others)}
     only_pods: dict[str, Reviewer] = {pods.created: pods}
-    apart = ReviewsApart()
+    apart = ReviewThread()
 
     async def answer(
-        request: Request, known: Mapping[str, Reviewer], step: Step, *, updated: bool = False
+        request: Request, known: Mapping[str, Reviewer], pick: PickMethod, *, updated: bool = False
     ) -> Response:
         began = time.perf_counter()
         response, outcome = await _review(
             request.headers.get("content-type", ""),
             await request.body(),
             known,
-            step,
+            pick,
             apart,
             updated=updated,
         )
@@ -152,12 +158,12 @@ async def _review(
     content_type: str,
     body: bytes,
     known: Mapping[str, Reviewer],
-    step: Step,
-    apart: ReviewsApart,
+    pick: PickMethod,
+    apart: ReviewThread,
     *,
     updated: bool,
 ) -> tuple[Response, str]:
-    """Return the answer and its one-word result."""
+    """Return the response and a one-word outcome for the metrics."""
     if content_type.partition(";")[0].strip().lower() != JSON:
         code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
         why = f"expected content type {JSON}, found {content_type!r}"
@@ -171,9 +177,9 @@ async def _review(
     reviewer = known.get(review.updated if updated else review.created)
     if reviewer is None:
         return Response(answers.answer(review.uid, Verdict()), media_type=JSON), "passed"
-    look = step(reviewer)
+    method = pick(reviewer)
     try:
-        reviewed = look(review) if reviewer.created == POD else await apart.run(look, review)
+        reviewed = method(review) if reviewer.created == POD else await apart.run(method, review)
     except wire.MalformedObjectError as error:
         _log.warning("admission.malformed", namespace=review.namespace, error=str(error))
         return Response(answers.refusal(review.uid, str(error)), media_type=JSON), "malformed"
@@ -181,13 +187,15 @@ async def _review(
         code = HTTPStatus.TOO_MANY_REQUESTS
         _log.warning("admission.busy", namespace=review.namespace, error=str(error))
         return Response(answers.refusal(review.uid, str(error), code), media_type=JSON), "busy"
-    except Exception as error:  # noqa: BLE001  # a bug of ours, which its author is to know of
+    except Exception as error:  # noqa: BLE001  # a bug of ours that the requester has to see
         name = wire.name(review)
         _log.exception("admission.crashed", namespace=review.namespace, name=name)
         code = HTTPStatus.INTERNAL_SERVER_ERROR
+        did = "changed" if updated else "created"
+        bug = f"{type(error).__name__}: {shortened(str(error), 256)}"
         why = (
-            f"{reviewer.kind} {review.namespace}/{name} was not {'changed' if updated else 'created'}: slurm-bridge failed to review it, which is a bug"
-            f" ({type(error).__name__}: {shortened(str(error), 256)}); report it, and leave out what is unusual in it"
+            f"{reviewer.kind} {review.namespace}/{name} was not {did}: slurm-bridge failed to review it, which is a bug"
+            f" ({bug}); report it, and leave out whatever is unusual in the object"
         )
         return Response(answers.refusal(review.uid, why, code), media_type=JSON), "crashed"
     verdict = reviewed.verdict

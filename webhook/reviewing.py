@@ -1,4 +1,4 @@
-"""What the webhook can review: one kind of object at a time, and what it answers."""
+"""The interface of a reviewer: one kind of object, its methods and their result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from webhook import wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reviewed:
-    """An object, and what was decided."""
+class ReviewResult:
+    """The verdict on one object."""
 
     name: str
     """For the log: namespace and name."""
     verdict: Verdict
 
 
-Look = Callable[[wire.Review], Reviewed]
-"""One of a reviewer's two answers."""
+ReviewMethod = Callable[[wire.Review], ReviewResult]
+"""One method of a reviewer."""
 
 
 class Reviewer(Protocol):
     """Reviews new objects of one kind.
 
-    Both raise `wire.MalformedObjectError` if the object is not of that kind.
+    Both methods raise `wire.MalformedObjectError` if the object is not of that kind.
     """
 
     @property
@@ -37,10 +37,10 @@ class Reviewer(Protocol):
 
     @property
     def called(self) -> str:
-        """What an object is called in the log."""
+        """The log field that holds an object's name."""
 
-    def mutate(self, review: wire.Review) -> Reviewed:
-        """Return what is written on the object; if it is refused already, why."""
+    def mutate(self, review: wire.Review) -> ReviewResult:
+        """Return the changes to the object, or why it is refused already."""
 
-    def validate(self, review: wire.Review) -> Reviewed:
-        """Return what is wrong with the object."""
+    def validate(self, review: wire.Review) -> ReviewResult:
+        """Return every fault of the object."""

@@ -1,4 +1,4 @@
-"""Reviews of SlurmJobs, and of what becomes one: `slurmjobs.admission`, to and from the admission API."""
+"""Review SlurmJobs and the kinds that are translated into them: `slurmjobs.admission` behind the admission API."""
 
 from collections.abc import Callable, Iterator
 from datetime import tzinfo
@@ -16,7 +16,7 @@ from slurmjobs.sylabs.job import KINDS, SylabsResource, TranslatedJob
 from slurmjobs.sylabs.site import SylabsSite
 from slurmruntime.process.clock import Clock
 from webhook import wire
-from webhook.reviewing import Reviewed
+from webhook.reviewing import ReviewResult
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class SlurmJobReviewer:
         zone: tzinfo,
         resource: JobResource = slurmjob.OURS,
     ) -> None:
-        """Fetch the policy for each review; `zone` is the one that times in scripts are meant in."""
+        """Keep the settings; the policy is fetched for each review. Times in scripts are in `zone`."""
         group, _, _ = resource.api_version.partition("/")
         self.created = f"{resource.kind}.{group}"
         self.kind = resource.kind
@@ -42,14 +42,14 @@ class SlurmJobReviewer:
         self._clock = clock
         self._zone = zone
 
-    def mutate(self, review: wire.Review) -> Reviewed:
+    def mutate(self, review: wire.Review) -> ReviewResult:
         """Record who creates the object."""
         metadata = _read(review, slurmjob.read_metadata)
         metadata = msgspec.structs.replace(metadata, namespace=review.namespace)
         verdict = admission.mutate(metadata, review.requester, self._policy())
-        return Reviewed(name=metadata.full_name, verdict=verdict)
+        return ReviewResult(name=metadata.full_name, verdict=verdict)
 
-    def validate(self, review: wire.Review) -> Reviewed:
+    def validate(self, review: wire.Review) -> ReviewResult:
         """Return everything that is wrong with the object."""
         job = _read(review, self._resource.read)
         metadata = msgspec.structs.replace(job.metadata, namespace=review.namespace)
@@ -59,11 +59,11 @@ class SlurmJobReviewer:
             verdict = foreign.validate(job, review.requester, self._policy(), now)
         else:
             verdict = admission.validate(job, review.requester, self._policy(), now)
-        return Reviewed(name=metadata.full_name, verdict=verdict)
+        return ReviewResult(name=metadata.full_name, verdict=verdict)
 
 
-def translated(configured: SylabsSection) -> Iterator[JobResource]:
-    """Yield the resources of old manifests."""
+def translated_resources(configured: SylabsSection) -> Iterator[JobResource]:
+    """Yield the resources of Sylabs' kinds."""
     site = SylabsSite.of(configured)
     yield from (SylabsResource(kind, site) for kind in KINDS)
 

@@ -1,4 +1,4 @@
-"""Reviews of the admission API (`admission.k8s.io/v1 AdmissionReview`) as values.
+"""Decode reviews of the admission API (`admission.k8s.io/v1 AdmissionReview`).
 
 Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/>.
 """
@@ -31,7 +31,7 @@ class MalformedObjectError(ValueError):
 
 
 class _Struct(msgspec.Struct, rename="camel", gc=False):
-    """Base of the structs; unknown fields are skipped undecoded."""
+    """Base of the structs. Unknown fields are skipped without decoding."""
 
 
 class _Kind(_Struct):
@@ -209,20 +209,20 @@ class Review:
     namespace: str
     requester: Requester
     created: str
-    """What is created: `Pod`, `SlurmJob.slurm-bridge.dev` …; "" for any other request."""
+    """The kind of a created object: `Pod`, `SlurmJob.slurm-bridge.dev` …; "" for any other request."""
     updated: str
-    """The same for an update of the object, not of a subresource."""
+    """The kind of an updated object; "" for any other request, and for subresources."""
     document: bytes
     """The object as JSON."""
     before: bytes
-    """As it was before an update; b"null" or b"" for none."""
+    """The object before an update, as JSON; b"null" or b"" for none."""
 
 
 def read(body: bytes) -> Review:
     """Read a review.
 
     Raises:
-        NotAReviewError: it cannot be answered, as it has no uid or is something else.
+        NotAReviewError: it has no uid to respond to, or is not an AdmissionReview.
     """
     try:
         review = _review.decode(body)
@@ -249,7 +249,7 @@ def read(body: bytes) -> Review:
 
 
 def name(review: Review) -> str:
-    """Return the object's name as far as it can be read, for people."""
+    """Return the object's name for messages; "?" if it cannot be read."""
     try:
         metadata = _named.decode(review.document).metadata
     except (ValueError, RecursionError):
@@ -320,10 +320,10 @@ def _draft(pod: _Pod, review: Review) -> Draft:
             if (template := resource_claim.resource_claim_template_name)
         },
         class_askers=by_class.askers(
-            containers=_claiming(spec.containers), initContainers=_claiming(spec.init_containers)
+            containers=_claims_of(spec.containers), initContainers=_claims_of(spec.init_containers)
         ),
         volume_sources=frozenset(key for volume in spec.volumes for key in volume) - {"name"},
-        is_grouped=_is_given(spec.scheduling_group) or _is_given(spec.workload_ref),
+        is_grouped=_is_set(spec.scheduling_group) or _is_set(spec.workload_ref),
         hard_spreads=tuple(
             index
             for index, spread in enumerate(spec.topology_spread_constraints)
@@ -336,7 +336,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
         preferences=tuple(
             f"spec.affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution"
             for kind, terms in affinities.items()
-            if _is_given(terms.preferred_during_scheduling_ignored_during_execution)
+            if _is_set(terms.preferred_during_scheduling_ignored_during_execution)
         ),
         gates=None if (gates := spec.scheduling_gates) is None else tuple(g.name for g in gates),
         finalizers=None if meta.finalizers is None else tuple(meta.finalizers),
@@ -355,15 +355,13 @@ def _sizes(pod: _Pod, review: Review) -> Sizes:
     meta, spec = pod.metadata, pod.spec
     required = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
     terms = (required.node_selector_terms or ()) if required else ()
+    requirements = [(*(t.match_expressions or ()), *(t.match_fields or ())) for t in terms]
     return caps.measure(
         grace_s=spec.termination_grace_period_seconds or 0,
         gang_size=kinds.declared_size(meta.annotations),
         labels=meta.labels,
         annotations=meta.annotations,
-        terms=[
-            [each.values or () for each in (*(t.match_expressions or ()), *(t.match_fields or ()))]
-            for t in terms
-        ],
+        terms=[[requirement.values or () for requirement in group] for group in requirements],
         host_ports=sum(
             port.host_port != 0
             for container in (*spec.init_containers, *spec.containers)
@@ -383,9 +381,9 @@ def _resources(container: _Container) -> demand.Resources:
     )
 
 
-def _claiming(containers: Sequence[_Container]) -> list[tuple[demand.Resources, list[str]]]:
+def _claims_of(containers: Sequence[_Container]) -> list[tuple[demand.Resources, list[str]]]:
     return [
-        (_resources(container), [one.name for one in container.resources.claims])
+        (_resources(container), [claim.name for claim in container.resources.claims])
         for container in containers
     ]
 
@@ -393,12 +391,10 @@ def _claiming(containers: Sequence[_Container]) -> list[tuple[demand.Resources, 
 def _pod_terms(kind: str, terms: _PodTerms) -> Iterator[PodAffinityTerm]:
     for term in terms.required_during_scheduling_ignored_during_execution or ():
         selector = term.label_selector or _Selector()
-        expressions = (
-            match_expression.key for match_expression in selector.match_expressions or ()
-        )
+        expressions = (expression.key for expression in selector.match_expressions or ())
         keys = frozenset((*(selector.match_labels or ()), *expressions))
         yield PodAffinityTerm(kind=kind, topology_key=term.topology_key, labels=keys)
 
 
-def _is_given(field: msgspec.Raw) -> bool:
+def _is_set(field: msgspec.Raw) -> bool:
     return bytes(field) not in (b"", b"null", b"[]")

@@ -131,7 +131,7 @@ class Client:
             if time.monotonic() - kicked_at > _KICK_EVERY_S:
                 kicked_at = time.monotonic()
                 await kick.kick(self._slurm, self._controllers, ended)
-            listed = await listing.whole(self._slurm, before=listed)
+            listed = await listing.all_jobs(self._slurm, before=listed)
             for id_ in [id_ for id_ in self._waiting if "RUNNING" in listed.states.get(id_, ())]:
                 self._waiting.pop(id_).set()
 

@@ -3,8 +3,9 @@
 The webhook checks it at CREATE and refuses a pod that exceeds a cap. The extender checks it again
 before each submit, because the webhook may have been away, and a gang's size may only be known from
 its controller. What we write ourselves counts in neither place: a pod is judged by what its author
-made it, before and after it is handed over. What cannot be refused is bounded where it is read or acted upon: a DELETE's grace
-period counts as at most `grace_s`, and nothing beyond `Cap.largest` is kept of a pod.
+wrote, before and after it is handed over. What cannot be refused is bounded where it is read or
+acted upon: a DELETE's grace period counts as at most `grace_s`, and nothing beyond `Cap.largest` is
+kept of a pod.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ _OURS: Final = frozenset(
         *names.WRITTEN_AT_THE_PIN,
     }
 )
-"""Labels and annotations that nobody else can write: we overwrite them, or a policy refuses them."""
+"""Labels and annotations that only we can write: we overwrite others', or a policy refuses them."""
 
 _OUR_TOLERATION: Final = (names.MANAGED_NODE_TAINT, "Exists")
 
@@ -213,10 +214,10 @@ def measure(
     )
 
 
-def faults(found: Sizes, caps: Caps) -> Iterator[Fault]:
+def faults(sizes: Sizes, caps: Caps) -> Iterator[Fault]:
     """Yield a fault for each cap that is exceeded."""
     for name, row in TABLE.items():
-        most, has = getattr(caps, name), getattr(found, name)
+        most, has = getattr(caps, name), getattr(sizes, name)
         if has > most:
             words = f"expected at most {most} {row.unit}, found {has}"
             yield Fault(row.path, f"{words} (setting {SECTION}.{name})")
@@ -242,7 +243,6 @@ def reference() -> str:
 
 
 def _bytes(texts: Mapping[str, str]) -> int:
-    """Return the bytes of UTF-8 in all keys and values."""
     return sum(len(key) + _length(value) for key, value in texts.items())
 
 

@@ -1,5 +1,5 @@
-"""The door for a site's PrologSlurmctld and EpilogSlurmctld (docs/escrow.md).
+"""The endpoint for a site's PrologSlurmctld and EpilogSlurmctld (docs/escrow.md).
 
-slurmctld's scripts tell of a job's start and end, and ask whether a job may be launched. What they tell
-is only a hint: Slurm is read again before anything follows from it.
+slurmctld's scripts report a job's start and end, and ask whether a job may be launched. A report is only
+a hint: Slurm is read again before anything follows from it.
 """

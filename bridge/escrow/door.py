@@ -1,8 +1,8 @@
 """The HTTP side: `POST /v1/start` and `POST /v1/end`, called by slurmctld's scripts.
 
-The body is `{"job": 4711}`. The answer's first word is for the script: `go`, or `wait` with a reason; then it
-asks again. A start is answered once the job may be launched, at the latest after `hold_s`. An end is
-answered at once.
+The body is `{"job": 4711}`. The first word of the response is for the script: `go`, or `wait` with a reason,
+after which it asks again. A start is answered once the job may be launched, at the latest after `HOLD_S`. An
+end is answered at once.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,17 +23,17 @@ from slurmruntime.process.serve import BodyLimit
 from slurmruntime.values.ids import JobId
 
 MOST_CONNECTIONS = 512
-"""One for each job that waits. Beyond it, the one that waits longest is closed, and asks again."""
+"""One for each waiting job. Beyond it, the connection that has waited longest is closed; its script asks again."""
 
 BODY_LIMIT_BYTES = 1024
 _LARGEST_JOB = 2**32 - 1
 
-Until = Callable[[JobId], Awaitable[str]]
-"""Waits until a job may be launched, for a while; returns why it may not, or ""."""
+UntilFree = Callable[[JobId], Awaitable[str]]
+"""Waits a limited time until a job may be launched; returns why it may not yet, or ""."""
 
 
-class Told(Protocol):
-    """Who wants to hear of jobs, while it leads."""
+class HintReceiver(Protocol):
+    """Receives hints about jobs; they have an effect while the process leads."""
 
     def started(self, job_id: JobId) -> None:
         """Take the hint that slurmctld has given a job its nodes."""
@@ -46,23 +46,25 @@ class _Message(Struct, frozen=True):
     job: int
 
 
-def create(*, tokens: Tokens, until_free: Until, told: Told, metrics: Metrics) -> ASGIApp:
+def create(
+    *, tokens: Tokens, until_free: UntilFree, hints: HintReceiver, metrics: Metrics
+) -> ASGIApp:
     """Build the ASGI application."""
 
     async def start(request: Request) -> Response:
-        job_id = await _admitted(request, tokens, metrics)
+        job_id = await _job_id(request, tokens, metrics)
         if isinstance(job_id, Response):
             return job_id
-        told.started(job_id)
+        hints.started(job_id)
         reason = await until_free(job_id)
         metrics.escrow.answered("wait" if reason else "go")
         return PlainTextResponse(f"wait: {reason}\n" if reason else "go\n")
 
     async def end(request: Request) -> Response:
-        job_id = await _admitted(request, tokens, metrics)
+        job_id = await _job_id(request, tokens, metrics)
         if isinstance(job_id, Response):
             return job_id
-        told.ended(job_id)
+        hints.ended(job_id)
         metrics.escrow.answered("told")
         return PlainTextResponse("go\n")
 
@@ -78,8 +80,8 @@ def create(*, tokens: Tokens, until_free: Until, told: Told, metrics: Metrics) -
     )
 
 
-async def _admitted(request: Request, tokens: Tokens, metrics: Metrics) -> JobId | Response:
-    """Return the job that the message is about, or the refusal."""
+async def _job_id(request: Request, tokens: Tokens, metrics: Metrics) -> JobId | Response:
+    """Check the token and the body; return the job they are about, or the refusal."""
     if not tokens.admits(request.headers.get("authorization", "")):
         metrics.escrow.answered("unauthorized")
         return PlainTextResponse("wrong or no token\n", HTTPStatus.UNAUTHORIZED)
@@ -90,5 +92,5 @@ async def _admitted(request: Request, tokens: Tokens, metrics: Metrics) -> JobId
         return PlainTextResponse(f"{error}\n", HTTPStatus.BAD_REQUEST)
     if not 0 < job <= _LARGEST_JOB:
         metrics.escrow.answered("malformed")
-        return PlainTextResponse(f"no job id: {job}\n", HTTPStatus.BAD_REQUEST)
+        return PlainTextResponse(f"not a job id: {job}\n", HTTPStatus.BAD_REQUEST)
     return JobId(job)

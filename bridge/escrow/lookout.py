@@ -18,20 +18,20 @@ from slurmruntime.slurm.errors import SlurmError
 from slurmruntime.values.ids import JobId, SlurmNode
 
 _AT_A_TIME = 4
-"""Looks at Slurm, however many jobs wait: pods and nodes are read over the same connections."""
+"""Concurrent requests to Slurm, however many jobs wait: pods and nodes are read over the same connections."""
 
 _AGAIN_S = 1.0
-"""A longest pause between two looks; the end of a pod shortens it."""
+"""Longest pause between two checks; the end of a pod shortens it."""
 
 _SETTLES_S = 0.1
-"""The shortest: a node's pods end one after another."""
+"""Shortest pause: the pods of a node end one after another."""
 
 _OVERTIME_S = 2.0
-"""How long the last look may take once the time is over: who asks is answered before it stops listening."""
+"""Grace for the last check. It must end before the script's own timeout."""
 
 
-class Lookout:
-    """What every replica knows of pods and nodes, and Slurm, asked anew for every look."""
+class LaunchGate:
+    """Decides whether a job may be launched: by this replica's caches, and by asking Slurm at every check."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class Lookout:
         blind: Callable[[], str | None],
         clock: Clock,
     ) -> None:
-        """Start looking.
+        """Subscribe to the pods.
 
         Args:
             slurm: slurmrestd.
-            pods: ours.
+            pods: our pods.
             kube_nodes: all nodes of Kubernetes.
-            blind: returns why the caches may be behind; None if they are not.
+            blind: returns why the caches may be out of date; None if they are not.
             clock: the time.
         """
         self._slurm = slurm
@@ -56,59 +56,59 @@ class Lookout:
         self._kube_nodes = kube_nodes
         self._blind = blind
         self._clock = clock
-        self._looks = asyncio.Semaphore(_AT_A_TIME)
+        self._slots = asyncio.Semaphore(_AT_A_TIME)
         self._waiting: set[asyncio.Event] = set()
         self._is_closed = False
         pods.subscribe(self._changed)
 
     async def until_free(self, job_id: JobId, *, within_s: float) -> str:
-        """Wait until a job may be launched; return why it may not when the time is over, or "".
+        """Wait until a job may be launched; return "", or why it may not when the time is over.
 
-        Begin one look at least. What cannot be known counts as a reason.
+        At least one check is begun. Not knowing is a reason, too.
         """
         ends_at = self._clock.monotonic() + within_s
         reason = f"Slurm cannot be read: no answer within {within_s + _OVERTIME_S:.0f} s"
-        with self._woken() as bell:
+        with self._waiter() as event:
             while True:
-                bell.clear()
+                event.clear()
                 latest_s = ends_at + _OVERTIME_S - self._clock.monotonic()
                 try:
-                    async with asyncio.timeout(latest_s), self._looks:
-                        reason = await self.look(job_id)
+                    async with asyncio.timeout(latest_s), self._slots:
+                        reason = await self.check(job_id)
                 except TimeoutError:
                     return reason
                 left_s = ends_at - self._clock.monotonic()
                 if not reason or left_s <= 0 or self._is_closed:
                     return reason
                 await self._clock.sleep(min(_SETTLES_S, left_s))
-                await pause(min(_AGAIN_S, left_s) - _SETTLES_S, bell)
+                await pause(min(_AGAIN_S, left_s) - _SETTLES_S, event)
 
     def close(self) -> None:
-        """Let nobody wait any longer: this process stops, and they have to ask another one."""
+        """Answer all waiting calls now: this process stops, and their scripts have to ask another one."""
         self._is_closed = True
-        for bell in self._waiting:
-            bell.set()
+        for event in self._waiting:
+            event.set()
 
-    async def look(self, job_id: JobId) -> str:
+    async def check(self, job_id: JobId) -> str:
         """Return why a job may not be launched now; "" if it may."""
         if blind := self._blind():
-            return f"pods are not known: {blind}"
-        tenants = self._tenants()
-        if not any(lingering.may_run(pod) for tenant in tenants.values() for pod in tenant):
+            return f"our list of pods may be out of date: {blind}"
+        pods_on = self._pods_on_nodes()
+        if not any(lingering.may_run(pod) for pods in pods_on.values() for pod in pods):
             return ""
         try:
             job = await launches.launch(self._slurm, job_id)
-            in_question = lingering.nodes_in_question(job, tenants)
+            in_question = lingering.nodes_in_question(job, pods_on)
             if not in_question:
                 return ""
-            there = [pod for node in in_question for pod in tenants[node]]
-            backed = await shares.backed(self._slurm, there)
+            pods = [pod for node in in_question for pod in pods_on[node]]
+            backed = await shares.backed(self._slurm, pods)
         except SlurmError as error:
             return f"Slurm cannot be read: {error}"
-        # What came meanwhile counts too: a pod may have been given its node.
-        return lingering.held_by(job, self._tenants(), backed)
+        # The pods are read again: one may have been given its node since.
+        return lingering.held_by(job, self._pods_on_nodes(), backed)
 
-    def _tenants(self) -> Mapping[SlurmNode, Sequence[Pod]]:
+    def _pods_on_nodes(self) -> Mapping[SlurmNode, Sequence[Pod]]:
         """Return our pods by node, except on external nodes, where no native job starts."""
         return {
             nodes.slurm_name(node): self._ours_on.get(node.name)
@@ -117,16 +117,16 @@ class Lookout:
         }
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Look again where a pod is gone for good."""
+        """Wake the waiting calls when a pod is gone for good."""
         if old is not None and lingering.may_run(old) and not (new and lingering.may_run(new)):
-            for bell in self._waiting:
-                bell.set()
+            for event in self._waiting:
+                event.set()
 
     @contextmanager
-    def _woken(self) -> Iterator[asyncio.Event]:
-        bell = asyncio.Event()
-        self._waiting.add(bell)
+    def _waiter(self) -> Iterator[asyncio.Event]:
+        event = asyncio.Event()
+        self._waiting.add(event)
         try:
-            yield bell
+            yield event
         finally:
-            self._waiting.discard(bell)
+            self._waiting.discard(event)

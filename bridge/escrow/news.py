@@ -1,7 +1,7 @@
-"""What a leader makes of slurmctld's hints: it reads Slurm again, sooner than its next turn.
+"""Make a leader read Slurm earlier when slurmctld's scripts report a job.
 
-A placeholder counts as running only once the script that told of its start has ended. So its state
-alone is read, a few times, and all of ours once it has left CONFIGURING.
+A placeholder counts as running only once the script that reported its start has ended. So only its state
+is read, a few times, and all our jobs once it has left CONFIGURING.
 """
 
 import asyncio
@@ -19,33 +19,33 @@ _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.2
 _GROWTH = 1.5
 _FOLLOWED_S = 5.0
-"""Then polling sees it."""
+"""After that, polling sees the start."""
 
 _MOST = 1000
-"""Jobs followed at a time; of the others polling sees the start."""
+"""Jobs followed at a time; polling sees the start of the others."""
 
 
-class News:
-    """One process's hints; without effect while it does not lead."""
+class JobHints:
+    """The hints that one process receives; without effect while it does not lead."""
 
     def __init__(self, slurm: SlurmClient, clock: Clock) -> None:
         self._slurm = slurm
         self._clock = clock
         self._views: list[Placeholders] = []
         self._starting: dict[JobId, float] = {}
-        """Until when each is followed."""
-        self._bell = asyncio.Event()
+        """Until when a job is followed, by its id; monotonic seconds."""
+        self._event = asyncio.Event()
 
     def lead(self, placeholders: Placeholders) -> None:
-        """From now on, let hints reach this view of Slurm, too."""
+        """Pass hints on to this view of Slurm, too, from now on."""
         self._views.append(placeholders)
 
     def started(self, job_id: JobId) -> None:
-        """Follow a job while any of ours waits: it may be one that was submitted a moment ago."""
+        """Follow a job if any of ours waits: it may be one that was submitted a moment ago."""
         waits = any(view.waits for view in self._views)
         if waits and len(self._starting) < _MOST:
             self._starting[job_id] = self._clock.monotonic() + _FOLLOWED_S
-            self._bell.set()
+            self._event.set()
 
     def ended(self, job_id: JobId) -> None:
         """Read Slurm soon if the job is ours."""
@@ -54,36 +54,36 @@ class News:
                 view.soon()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Follow jobs until told to stop."""
+        """Follow jobs until `stop` is set."""
         await liveness.run("escrow", self._follow_forever(), stop)
 
     async def _follow_forever(self) -> None:
         while True:
             liveness.turned(None)
-            await self._bell.wait()
-            # Also when nobody is followed any more: waiting for a bell that rings gives way to nobody.
-            self._bell.clear()
+            await self._event.wait()
+            # Clear it even if no job is followed any more: awaiting an event that is set never yields to other tasks.
+            self._event.clear()
             pause_s = _FIRST_PAUSE_S
             while self._starting:
-                self._bell.clear()
+                self._event.clear()
                 liveness.turned(pause_s)
-                await pause(pause_s, self._bell)
-                if self._bell.is_set():  # another one: it is near, too
+                await pause(pause_s, self._event)
+                if self._event.is_set():  # another job, which is about to start, too
                     pause_s = _FIRST_PAUSE_S
                     await self._clock.sleep(_FIRST_PAUSE_S)
                 pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
-                await self._look(list(self._starting))
+                await self._check(list(self._starting))
 
-    async def _look(self, followed: Collection[JobId]) -> None:
+    async def _check(self, followed: Collection[JobId]) -> None:
         try:
             states = await listing.states(self._slurm, followed)
         except SlurmError:
-            states = {}  # polling tells of the outage
+            states = {}  # polling reports the outage
         now = self._clock.monotonic()
         has_news = False
         for job_id in followed:
-            found = states.get(job_id)
-            if found is not None and "CONFIGURING" not in found:
+            state = states.get(job_id)
+            if state is not None and "CONFIGURING" not in state:
                 has_news = True
             elif now < self._starting[job_id]:
                 continue

@@ -1,4 +1,4 @@
-"""The door as services of a program."""
+"""The endpoint for slurmctld's scripts as services of a program."""
 
 import asyncio
 from functools import partial
@@ -6,9 +6,9 @@ from functools import partial
 import structlog
 
 from bridge.escrow import door, shares
-from bridge.escrow.lookout import Lookout
-from bridge.escrow.news import News
-from bridge.escrow.shares import LastLook
+from bridge.escrow.lookout import LaunchGate
+from bridge.escrow.news import JobHints
+from bridge.escrow.shares import LastCheck
 from bridge.escrow.tokens import Tokens
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
@@ -19,30 +19,30 @@ from slurmruntime.process.tls import ServerTls, Unusable
 from slurmruntime.values.ids import JobId
 
 HOLD_S = 10.0
-"""How long a question is open before it is asked again: proxies close silent connections after a minute."""
+"""How long a request stays open before the script has to repeat it: proxies close silent connections after a minute."""
 
 _GRACE_S = 1
 """Scripts ask again, so nothing is lost when we stop."""
 
-_LOOK_AGAIN_S = 1.0
+_TRY_AGAIN_S = 1.0
 
 _WATCHES = ("pods", "pods of the binder", "nodes")
-"""What is looked at, by the names of `Mirror`."""
+"""The watches it depends on, by their names in `Mirror`."""
 
 _log = structlog.get_logger(__name__)
 
 
-def parts(program: Program, mirror: Mirror, news: News) -> tuple[Service, ...]:
-    """Return what serves slurmctld's scripts; () if the setting is off.
+def parts(program: Program, mirror: Mirror, hints: JobHints) -> tuple[Service, ...]:
+    """Return the services that serve slurmctld's scripts; () if the setting is off.
 
-    Every replica answers. Readiness does not depend on it: pods are placed without.
+    Every replica answers. Readiness does not depend on them: pods are placed without.
     """
     escrow = program.settings.escrow
     if not escrow.listen:
         return ()
     tokens = Tokens(escrow.token_file)
     program.health.register("escrow token", tokens.fault, is_needed=False)
-    lookout = Lookout(
+    gate = LaunchGate(
         program.slurm,
         pods=mirror.pods,
         kube_nodes=mirror.kube_nodes,
@@ -51,17 +51,17 @@ def parts(program: Program, mirror: Mirror, news: News) -> tuple[Service, ...]:
     )
 
     async def until_free(job_id: JobId) -> str:
-        reason = await lookout.until_free(job_id, within_s=HOLD_S)
+        reason = await gate.until_free(job_id, within_s=HOLD_S)
         if reason:
             _log.info("escrow.waits", job_id=job_id, reason=reason)
         return reason
 
-    app = door.create(tokens=tokens, until_free=until_free, told=news, metrics=program.metrics)
+    app = door.create(tokens=tokens, until_free=until_free, hints=hints, metrics=program.metrics)
     sock = bind(escrow.listen)
 
-    async def let_go(stop: asyncio.Event) -> None:
+    async def close_gate(stop: asyncio.Event) -> None:
         await stop.wait()
-        lookout.close()
+        gate.close()
 
     async def answer(stop: asyncio.Event) -> None:
         tls = await _tls(program, stop)
@@ -70,7 +70,7 @@ def parts(program: Program, mirror: Mirror, news: News) -> tuple[Service, ...]:
             return
         async with asyncio.TaskGroup() as group:
             group.create_task(tls.run(stop))
-            group.create_task(let_go(stop))
+            group.create_task(close_gate(stop))
             await serve(
                 app,
                 sock,
@@ -80,14 +80,14 @@ def parts(program: Program, mirror: Mirror, news: News) -> tuple[Service, ...]:
                 most_connections=door.MOST_CONNECTIONS,
             )
 
-    return (Service(name="escrow news", run=news.run), Service(name="escrow", run=answer))
+    return (Service(name="escrow news", run=hints.run), Service(name="escrow", run=answer))
 
 
-def last_look(program: Program, mirror: Mirror) -> LastLook:
-    """Return what is asked before a pod is bound; it asks nobody if the setting is off."""
+def last_check(program: Program, mirror: Mirror) -> LastCheck:
+    """Return the check before a pod is bound; it admits every pod if the setting is off."""
     if not program.settings.escrow.listen:
-        return shares.no_look
-    return shares.last_look(program.slurm, mirror.kube_nodes)
+        return shares.no_check
+    return shares.last_check(program.slurm, mirror.kube_nodes)
 
 
 def blind(program: Program) -> str | None:
@@ -97,14 +97,14 @@ def blind(program: Program) -> str | None:
 
 
 async def _tls(program: Program, stop: asyncio.Event) -> ServerTls | None:
-    """Wait for the certificate: the controllers' own is signed by their leader. None: told to stop."""
-    escrow, told = program.settings.escrow, ""
+    """Wait for the certificate: the controllers' own is signed by their leader. None if `stop` was set before."""
+    escrow, reported = program.settings.escrow, ""
     while not stop.is_set():
         try:
             return ServerTls(escrow.cert_file, escrow.key_file)
         except Unusable as error:
-            if str(error) != told:
+            if str(error) != reported:
                 _log.warning("escrow.no_certificate", error=str(error))
-            told = str(error)
-        await pause(_LOOK_AGAIN_S, stop)
+            reported = str(error)
+        await pause(_TRY_AGAIN_S, stop)
     return None

@@ -1,4 +1,4 @@
-"""Whose Slurm job still has its share of a node: asked of Slurm anew, never of what was read before."""
+"""Ask Slurm, never a cache, whether a pod's job still holds its share of the node."""
 
 from collections.abc import Awaitable, Callable, Collection
 
@@ -13,49 +13,50 @@ from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.slurm.errors import SlurmError
 from slurmruntime.values.ids import JobId, KubeNode, PodUid
 
-LastLook = Callable[[Pod, KubeNode], Awaitable[str]]
-"""Returns why a pod that has its node must not be bound to it any more; "" if it may."""
+LastCheck = Callable[[Pod, KubeNode], Awaitable[str]]
+"""Returns why a pod must no longer be bound to the node that it was given; "" if it may."""
 
 
 def takes_native_jobs(node: KubeNodeFacts) -> bool:
-    """Check whether jobs of others may start on a node: none do on external ones."""
+    """Check whether jobs that are not ours may start on a node: none do on external nodes."""
     return not nodes.is_external(node) or nodes.is_hybrid(node)
 
 
 async def backed(slurm: SlurmClient, pods: Collection[Pod]) -> frozenset[PodUid]:
-    """Return those whose job has its share of the nodes: it has neither ended nor been requeued.
+    """Return the pods whose job still has its nodes: it has neither ended nor been requeued.
 
     Raises:
-        SlurmError: they could not be read.
+        SlurmError: the jobs could not be read.
     """
     ids: set[JobId] = {pod.job_id for pod in pods if pod.job_id is not None}
     states = await listing.states(slurm, ids)
-    placed = {job_id for job_id, found in states.items() if _has_nodes(found)}
+    placed = {job_id for job_id, state in states.items() if _has_nodes(state)}
     return frozenset(pod.uid for pod in pods if pod.job_id in placed)
 
 
-def last_look(slurm: SlurmClient, kube_nodes: Cache[KubeNodeFacts]) -> LastLook:
-    """Return what looks at a pod's job once more when it is about to be bound.
+def last_check(slurm: SlurmClient, kube_nodes: Cache[KubeNodeFacts]) -> LastCheck:
+    """Return a function that checks a pod's job once more just before the pod is bound.
 
-    A job may end while its pod is given its node. Whoever asks in between is let go, as nobody sees
-    the pod there yet. So the pod must not start any more: its job is looked at when all can see it.
+    A job may end while its pod is given its node. A script that asks in between is answered `go`, as no
+    replica sees the pod there yet. So the pod must not start any more: its job is checked again once
+    every replica can see the pod.
     """
 
-    async def look(pod: Pod, kube_node: KubeNode) -> str:
+    async def check(pod: Pod, kube_node: KubeNode) -> str:
         node = kube_nodes.get(kube_node)
         if node is not None and not takes_native_jobs(node):
             return ""
         try:
             is_backed = pod.uid in await backed(slurm, (pod,))
         except SlurmError as error:
-            return f"whether Slurm job {pod.job_id} still has {kube_node} is not known: {error}"
-        return "" if is_backed else f"Slurm job {pod.job_id} has lost {kube_node} meanwhile"
+            return f"cannot check whether Slurm job {pod.job_id} still has {kube_node}: {error}"
+        return "" if is_backed else f"Slurm job {pod.job_id} no longer has {kube_node}"
 
-    return look
+    return check
 
 
-async def no_look(_pod: Pod, _kube_node: KubeNode) -> str:
-    """Let every pod be bound: the setting is off."""
+async def no_check(_pod: Pod, _kube_node: KubeNode) -> str:
+    """Admit every pod: the setting is off."""
     return ""
 
 

@@ -1,8 +1,8 @@
-"""How large a pod is, and what is kept of one that is larger than any setting allows.
+"""Measure a pod, and truncate one that is larger than any setting allows.
 
 The webhook refuses such a pod. It gets here if it was created while the webhook was away, or before
-there were caps. It is never submitted (`bridge.domain.request.effective`), so what is dropped
-decides nothing; it only must not cost memory and time.
+there were caps. It is never submitted (`bridge.domain.request.effective`), so no decision needs what is
+dropped; it only must not cost memory and time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,20 +20,17 @@ from slurmruntime.values import names
 T = TypeVar("T")
 
 _LONGEST_TEXT = 8192
-"""Characters of an annotation that we did not write. Whatever we read of others is shorter."""
+"""Characters of an annotation that we did not write. Annotations of others that we read are shorter."""
 
 _MOST_CLAIMS = 32
-"""Claims of one pod whose volumes limit where it may run; kube-scheduler looks at all of them."""
+"""Claims of one pod whose volumes limit where it may run; kube-scheduler checks all of them."""
 
 _OURS = ("slurm-bridge.dev/", "scheduler.slinky.slurm.net/", "slinky.slurm.net/")
 """These tie a placed pod to its job and stay, however many others there are."""
 
 
 def sizes(meta: meta.Metadata, terms: Sequence[wire.NodeSelectorTerm], spec: wire.PodSpec) -> Sizes:
-    """Measure a pod.
-
-    Its grace period is left out too: that is clamped wherever it counts.
-    """
+    """Measure a pod, except for its grace period, which is clamped wherever it counts."""
     return caps.measure(
         grace_s=0,
         labels=meta.labels,
@@ -48,65 +45,65 @@ def sizes(meta: meta.Metadata, terms: Sequence[wire.NodeSelectorTerm], spec: wir
     )
 
 
-def is_readable(found: Sizes) -> bool:
-    """Check whether the node affinity is small enough to be kept."""
+def is_readable(pod_sizes: Sizes) -> bool:
+    """Check whether the node affinity is small enough to be stored."""
     return all(
-        getattr(found, name) <= caps.TABLE[name].largest
+        getattr(pod_sizes, name) <= caps.TABLE[name].largest
         for name in ("affinity_terms", "affinity_expressions", "affinity_values")
     )
 
 
-def labels(found: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the labels, but no more than the largest number."""
-    return _fewer(found, caps.TABLE["labels"].largest)
+def labels(entries: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the labels, truncated to the largest number that the cap allows."""
+    return _truncated(entries, caps.TABLE["labels"].largest)
 
 
-def annotations(found: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the annotations, but no more than the largest number, and no long text of others."""
-    kept = _fewer(found, caps.TABLE["annotations"].largest)
-    if all(len(text) <= _LONGEST_TEXT for text in kept.values()):
-        return kept
+def annotations(entries: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the annotations, truncated to the largest number; long texts of others are cut, too."""
+    entries = _truncated(entries, caps.TABLE["annotations"].largest)
+    if all(len(text) <= _LONGEST_TEXT for text in entries.values()):
+        return entries
     return {
         key: text if key in names.WRITTEN_AT_THE_PIN else text[:_LONGEST_TEXT]
-        for key, text in kept.items()
+        for key, text in entries.items()
     }
 
 
-def first(found: Iterable[T], name: str) -> tuple[T, ...]:
-    """Return the first of a list, as many as the largest value of the cap allows."""
-    return tuple(islice(found, caps.TABLE[name].largest))
+def first(items: Iterable[T], name: str) -> tuple[T, ...]:
+    """Return the first items of a list, as many as the largest value of the cap allows."""
+    return tuple(islice(items, caps.TABLE[name].largest))
 
 
-def _fewer(found: Mapping[str, str], most: int) -> Mapping[str, str]:
-    if len(found) <= most:
-        return found
-    ours = {key: text for key, text in found.items() if key.startswith(_OURS)}
-    return dict(islice(ours.items(), most)) | dict(islice(found.items(), most))
+def _truncated(entries: Mapping[str, str], most: int) -> Mapping[str, str]:
+    if len(entries) <= most:
+        return entries
+    ours = {key: text for key, text in entries.items() if key.startswith(_OURS)}
+    return dict(islice(ours.items(), most)) | dict(islice(entries.items(), most))
 
 
 def claims(spec: wire.PodSpec) -> tuple[str, ...]:
-    """Return the names of the claims a pod uses, but no more than the largest number."""
-    found = [
+    """Return the names of the volume claims a pod uses, at most `_MOST_CLAIMS`."""
+    claim_names = [
         volume.persistent_volume_claim.claim_name
         for volume in spec.volumes
         if volume.persistent_volume_claim
     ]
-    return tuple(dict.fromkeys(found[:_MOST_CLAIMS]))
+    return tuple(dict.fromkeys(claim_names[:_MOST_CLAIMS]))
 
 
 def resource_claims(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodClaim, ...]:
-    """Return the resource claims a pod uses, but no more than the largest number."""
+    """Return the resource claims a pod uses, one more than allowed at most."""
     if not spec.resource_claims:
         return ()
-    made = {
-        resource_claim_status.name: resource_claim_status.resource_claim_name
-        for resource_claim_status in status.resource_claim_statuses
+    from_template = {
+        claim_status.name: claim_status.resource_claim_name
+        for claim_status in status.resource_claim_statuses
     }
     return tuple(
         PodClaim(
-            entry=resource_claim.name,
-            claim=resource_claim.resource_claim_name or made.get(resource_claim.name, ""),
-            template=resource_claim.resource_claim_template_name,
+            entry=entry.name,
+            claim=entry.resource_claim_name or from_template.get(entry.name, ""),
+            template=entry.resource_claim_template_name,
         )
-        for resource_claim in spec.resource_claims[: asking.MOST_CLAIMS + 1]
+        for entry in spec.resource_claims[: asking.MOST_CLAIMS + 1]
     )

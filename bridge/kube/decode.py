@@ -26,7 +26,7 @@ ANY_IP = "0.0.0.0"  # noqa: S104  # not a listener: a host port without an IP is
 T = TypeVar("T")
 W = TypeVar("W")
 
-_pod = msgspec.json.Decoder(wire.Pod)
+_pod = msgspec.json.Decoder(wire.PodBody)
 _bound_pod = msgspec.json.Decoder(wire.BoundPod)
 
 
@@ -64,7 +64,7 @@ Select them with `spec.nodeName!=`, and exclude our pods: `PODS` has them.
 """
 
 
-def _to_pod(wired: wire.Pod) -> pods.Pod:
+def _to_pod(wired: wire.PodBody) -> pods.Pod:
     meta, spec, status = wired.metadata, wired.spec, wired.status
     affinity = spec.affinity.node_affinity if spec.affinity else None
     terms = _wired_terms(affinity)

@@ -15,14 +15,14 @@ _SHOWN = 80
 """Characters of a faulty value that a message quotes."""
 
 
-def moment(told: datetime | None) -> datetime | None:
+def moment(time: datetime | None) -> datetime | None:
     """Clamp a timestamp so that adding a duration cannot overflow; None stays None."""
-    return None if told is None else numbers.moment(told)
+    return None if time is None else numbers.moment(time)
 
 
-def seconds(told: int | None) -> int | None:
+def seconds(number: int | None) -> int | None:
     """Clamp a number of seconds to what a timedelta can hold; None stays None."""
-    return None if told is None else numbers.seconds(told)
+    return None if number is None else numbers.seconds(number)
 
 
 def of(meta: meta.Metadata, spec: wire.PodSpec) -> Iterator[Fault]:
@@ -30,19 +30,19 @@ def of(meta: meta.Metadata, spec: wire.PodSpec) -> Iterator[Fault]:
 
     Timestamps are not reported, because only the API server writes them.
     """
-    for path, told in (
+    for path, written in (
         ("spec.terminationGracePeriodSeconds", spec.termination_grace_period_seconds),
         ("spec.activeDeadlineSeconds", spec.active_deadline_seconds or 0),
         ("metadata.deletionGracePeriodSeconds", meta.deletion_grace_period_seconds),
     ):
-        if (taken := numbers.seconds(told)) != told:
-            words = f"expected 0 to {numbers.LONGEST_S} seconds, found {told}: it counts as {taken}"
+        if (clamped := numbers.seconds(written)) != written:
+            words = f"expected 0 to {numbers.LONGEST_S} seconds, found {written}: it counts as {clamped}"
             yield Fault(path, f"{words}; a DELETE with a shorter grace period ends the pod")
-    for key, found in (
+    for key, text in (
         (names.RANK_ANNOTATION, meta.annotations.get(names.RANK_ANNOTATION)),
         (names.JOB_ID_LABEL, meta.labels.get(names.JOB_ID_LABEL)),
     ):
-        if found is not None and numbers.whole(found) is None:
+        if text is not None and numbers.integer(text) is None:
             part = "labels" if key == names.JOB_ID_LABEL else "annotations"
-            words = f"expected a whole number up to {numbers.MOST}, found {found[:_SHOWN]!r}"
-            yield Fault(f"metadata.{part}[{key}]", f"{words}: it counts for nothing")
+            words = f"expected a whole number up to {numbers.MOST}, found {text[:_SHOWN]!r}"
+            yield Fault(f"metadata.{part}[{key}]", f"{words}: it is ignored")

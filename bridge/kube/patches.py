@@ -60,13 +60,13 @@ def assign(
     """Pin a gated pod to its node, record job and node on it, and remove our gate.
 
     Args:
-        pod: to be placed.
-        job_id: of its placeholder.
+        pod: the pod to place.
+        job_id: its placeholder's.
         kube_node: where it goes.
-        sluid: of its placeholder; None is written as "" and replaces any earlier value.
+        sluid: its placeholder's; None is written as "" and replaces any earlier value.
         grant: what Slurm granted (`bridge.domain.model.grant`).
-        place: of a member of a gang, for the downward API.
-        cpus: which of the node's Slurm gave it, for the node's agent; "" for none.
+        place: the place of a member of a gang, for the downward API.
+        cpus: the node's CPUs that Slurm gave it, for the node's agent; "" for none.
 
     Raises:
         ValueError: the pod does not have our gate.
@@ -99,7 +99,7 @@ def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
     Also remove the operator's annotation that asked for it, and the lost one's CPUs. Guarded by the
     label and annotation that name the lost placeholder: an overtaken leader adopts nothing.
     """
-    label, note, word, cpus = (
+    label, note, choice, cpus = (
         f"/metadata/{field}/{json_patch.escape(key)}"
         for field, key in (
             ("labels", names.JOB_ID_LABEL),
@@ -108,7 +108,7 @@ def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
             ("annotations", names.CPUS_ANNOTATION),
         )
     )
-    said = pod.annotations.get(names.WHEN_LOST_ANNOTATION)
+    chosen = pod.annotations.get(names.WHEN_LOST_ANNOTATION)
     return JsonPatch(
         [
             _is_still(pod),
@@ -116,7 +116,11 @@ def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
             json_patch.test(note, pod.annotations.get(names.SLUID_ANNOTATION)),
             json_patch.add(label, str(job_id)),
             json_patch.add(note, sluid or ""),
-            *([json_patch.test(word, said), json_patch.remove(word)] if said is not None else []),
+            *(
+                [json_patch.test(choice, chosen), json_patch.remove(choice)]
+                if chosen is not None
+                else []
+            ),
             *([json_patch.remove(cpus)] if names.CPUS_ANNOTATION in pod.annotations else []),
         ]
     )
@@ -167,8 +171,8 @@ def pod_condition(
 
     The merge takes `now` as its transition time only if its status changes.
     """
-    said = "True" if holds else "False"
-    return _conditions(pod, _condition(pod, kind, said, reason=reason, message=message, now=now))
+    status = "True" if holds else "False"
+    return _conditions(pod, _condition(pod, kind, status, reason=reason, message=message, now=now))
 
 
 def evicted(
@@ -180,8 +184,8 @@ def evicted(
     which no podFailurePolicy takes for a disruption. The kubelet leaves both conditions alone.
 
     Args:
-        pod: to be evicted.
-        cause: of the eviction.
+        pod: the pod to evict.
+        cause: the cause of the eviction.
         message: for people.
         now: the time of the decision.
         if_unchanged: apply only to exactly the version the decision was based on.
@@ -277,7 +281,7 @@ def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
 
 
 def uncordon(node: KubeNodeFacts) -> JsonPatch:
-    """Remove our annotation and, if it is still there, the cordon; without the annotation it is not ours."""
+    """Remove our annotation and the cordon, if it is still set; without the annotation it is not ours."""
     if names.CORDON_ANNOTATION not in node.annotations:
         return JsonPatch([_is_still(node)])
     mark = f"/metadata/annotations/{json_patch.escape(names.CORDON_ANNOTATION)}"
@@ -317,10 +321,10 @@ def remove_node_condition(node: KubeNodeFacts, kind: str) -> MergePatch:
 def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:
     """Restrict the pod to this node; nothing if it has node terms of its own.
 
-    kube-scheduler recognises `matchFields` on metadata.name as "one node only", and looks at no
-    other. Without, it asks the extender of all nodes that suit, and the annotation decides: the pin
-    saves time and protects nothing. Users' own terms stay as they wrote them: a narrowed one would
-    have the API server refuse their next `kubectl apply` of the same manifest.
+    kube-scheduler recognises `matchFields` on metadata.name as "one node only", and considers no
+    other. Without it, it asks the extender about all suitable nodes, and the annotation decides: the pin
+    saves time and protects nothing. Users' own terms stay as they wrote them: if we narrowed one, the
+    API server would refuse their next `kubectl apply` of the same manifest.
     """
     if pod.node_terms:
         return []
@@ -335,8 +339,8 @@ def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:
     return json_patch.create(path, required)
 
 
-def _conditions(found: Pod | KubeNodeFacts, *conditions: Operation) -> MergePatch:
-    return MergePatch({"metadata": {"uid": found.uid}, "status": {"conditions": conditions}})
+def _conditions(target: Pod | KubeNodeFacts, *conditions: Operation) -> MergePatch:
+    return MergePatch({"metadata": {"uid": target.uid}, "status": {"conditions": conditions}})
 
 
 def _disrupted(pod: Pod, cause: Cause, message: str, now: datetime) -> Operation:
@@ -348,12 +352,11 @@ def _condition(
     pod: Pod, kind: str, status: str, *, reason: str, message: str, now: datetime
 ) -> Operation:
     """Build a condition; if its status is unchanged, the merge keeps the old transition time."""
-    said = shortened(message)
     condition: dict[str, object] = {
         "type": kind,
         "status": status,
         "reason": reason,
-        "message": said,
+        "message": shortened(message),
     }
     old = pod.condition(kind)
     if old is None or old.status != status:
@@ -371,8 +374,8 @@ def _entries(field: str, entries: Mapping[str, str], wanted: Mapping[str, str]) 
     ]
 
 
-def _is_still(found: Pod | KubeNodeFacts) -> Operation:
-    return json_patch.test("/metadata/uid", found.uid)
+def _is_still(target: Pod | KubeNodeFacts) -> Operation:
+    return json_patch.test("/metadata/uid", target.uid)
 
 
 def _taint_is(index: int, old: Taint) -> list[Operation]:

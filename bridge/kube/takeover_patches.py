@@ -1,4 +1,4 @@
-"""What `take-over` writes on pods: guarded like `bridge.kube.patches`."""
+"""Patches that `take-over` applies to pods, guarded like those of `bridge.kube.patches`."""
 
 from bridge.domain.lifecycle.actions import Place
 from bridge.domain.model.pods import Pod
@@ -14,7 +14,7 @@ def placed(
 ) -> JsonPatch:
     """Write on a placed pod what we write at the pin; our finalizer replaces SchedMD's.
 
-    Guarded by the label that names the job. A dying pod may gain no finalizer but by such a swap.
+    Guarded by the label that names the job. A pod that is being deleted can gain a finalizer only by such a swap.
     """
     label = f"/metadata/labels/{json_patch.escape(names.JOB_ID_LABEL)}"
     bridged = f"/metadata/labels/{json_patch.escape(names.BRIDGED_LABEL)}"
@@ -45,7 +45,7 @@ def placed(
     )
 
 
-def let_go(pod: Pod) -> JsonPatch:
+def remove_their_finalizer(pod: Pod) -> JsonPatch:
     """Remove the finalizer of SchedMD's bridge."""
     return JsonPatch([_is_still(pod), *_theirs(pod), json_patch.remove(_path_of_theirs(pod))])
 

@@ -9,7 +9,7 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.model.affinity import NodeTerm, Requirement
 
 _MOST_TERMS = 64
-"""Alternatives of one volume; more are not looked at, and kube-scheduler decides."""
+"""Alternatives of one volume; if there are more, kube-scheduler decides alone."""
 
 
 class _ClaimSpec(meta.Struct):
@@ -94,10 +94,10 @@ class Volumes:
         """
         where = paths.collection("storage.k8s.io/v1", "storageclasses", "") + paths.of(name)
         body = await self._client.request("GET", where)
-        found = resource.decoded(_classes, f"storage class {name}", body)
-        topologies = found.allowed_topologies
+        storage_class = resource.decoded(_classes, f"storage class {name}", body)
+        topologies = storage_class.allowed_topologies
         return StorageClass(
-            waits_for_consumer=found.volume_binding_mode == "WaitForFirstConsumer",
+            waits_for_consumer=storage_class.volume_binding_mode == "WaitForFirstConsumer",
             reach=tuple(map(_term, topologies)) if len(topologies) <= _MOST_TERMS else (),
         )
 
@@ -105,9 +105,7 @@ class Volumes:
 def _term(topology: _Topology) -> NodeTerm:
     return NodeTerm(
         match_labels=tuple(
-            Requirement(
-                key=match_label_expression.key, operator="In", values=match_label_expression.values
-            )
-            for match_label_expression in topology.match_label_expressions
+            Requirement(key=expression.key, operator="In", values=expression.values)
+            for expression in topology.match_label_expressions
         )
     )

@@ -192,7 +192,7 @@ class PodStatus(Struct):
     resource_claim_statuses: list[ResourceClaimStatus] = []
 
 
-class Pod(Struct):
+class PodBody(Struct):
     """`core/v1 Pod`."""
 
     metadata: Metadata

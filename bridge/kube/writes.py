@@ -20,38 +20,36 @@ from slurmruntime.values.ids import KubeNode, PodUid
 
 
 class _Metadata(meta.Struct):
-    """Of an object that is not stored: it has no resourceVersion."""
+    """The metadata of an object that is not stored: it has no resourceVersion."""
 
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     finalizers: list[str] = msgspec.field(default_factory=list)
 
 
-class _Unborn(meta.Struct):
+class _DryRunPod(meta.Struct):
     metadata: _Metadata
     spec: wire.PodSpec
 
 
-_unborn = msgspec.json.Decoder(_Unborn)
+_dry_run_pods = msgspec.json.Decoder(_DryRunPod)
 
 
-async def pretend_to_create_pod(
-    client: KubeClient, namespace: str, body: Mapping[str, object]
-) -> Marks:
-    """Create a pod as a dry run: admission runs, nothing is stored. Return what came out.
+async def dry_run_pod(client: KubeClient, namespace: str, body: Mapping[str, object]) -> Marks:
+    """Create a pod as a dry run: admission runs, nothing is stored. Return what admission made of it.
 
     Raises:
         KubeError: the pod would not be created.
     """
     path = paths.of("api", "v1", "namespaces", namespace, "pods")
     answer = await client.request("POST", path, body=body, params={"dryRun": "All"})
-    found = resource.decoded(_unborn, "Pod", answer)
+    admitted = resource.decoded(_dry_run_pods, "Pod", answer)
     return Marks(
-        scheduler_name=found.spec.scheduler_name,
-        gates=tuple(gate.name for gate in found.spec.scheduling_gates),
-        finalizers=tuple(found.metadata.finalizers),
-        labels=found.metadata.labels,
-        annotations=found.metadata.annotations,
+        scheduler_name=admitted.spec.scheduler_name,
+        gates=tuple(gate.name for gate in admitted.spec.scheduling_gates),
+        finalizers=tuple(admitted.metadata.finalizers),
+        labels=admitted.metadata.labels,
+        annotations=admitted.metadata.annotations,
     )
 
 
@@ -66,25 +64,25 @@ async def patch_pod(client: KubeClient, pod: Pod, patch: Patch) -> Pod:
 
 
 async def release_pod(client: KubeClient, pod: Pod) -> Pod:
-    """Remove our finalizer; succeed if it has gone already, wherever it stands in the list now.
+    """Remove our finalizer, wherever it is in the list now; succeed if it is already gone.
 
-    Others remove theirs at the same time (the Job controller's tracking), which moves ours.
+    Other controllers remove theirs at the same time (the Job controller's tracking), which moves ours.
 
     Raises:
-        Conflict: the finalizers have changed twice meanwhile.
+        Conflict: the finalizers have changed twice in between.
         NotFound: the pod is gone.
     """
     try:
         return await patch_pod(client, pod, patches.release(pod))
     except errors.Conflict as conflict:
-        found = await decode.get_pod(client, pod.namespace, pod.name)
-        if found.uid != pod.uid:
+        current = await decode.get_pod(client, pod.namespace, pod.name)
+        if current.uid != pod.uid:
             raise errors.NotFound(
                 conflict.method, conflict.path, message=f"pod {pod.full_name} is another one now"
             ) from conflict
-    return (
-        await patch_pod(client, found, patches.release(found)) if found.has_our_finalizer else found
-    )
+    if not current.has_our_finalizer:
+        return current
+    return await patch_pod(client, current, patches.release(current))
 
 
 async def patch_pod_status(client: KubeClient, pod: Pod, patch: Patch) -> Pod:

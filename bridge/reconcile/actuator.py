@@ -53,7 +53,7 @@ _log = structlog.get_logger(__name__)
 
 
 class NotGiven(PeerError):
-    """A pod's claims cannot get their devices now; its node is given back if that lasts."""
+    """A pod's claims cannot get their devices now; if that lasts, the pod gives up its node."""
 
     outcome = "not given"
     transient = True
@@ -75,21 +75,21 @@ class DeviceGiver(Protocol):
         """
 
     async def prepare(self, pods: Iterable[Pod]) -> None:
-        """Do ahead, for pods whose placeholder may start, what can be done before it has; never fails."""
+        """Prepare for pods whose placeholder may start soon: do what can be done before; never fails."""
 
     async def take_back(self, pod: Pod) -> None:
-        """Take back the devices that a placeholder which is over gave to a pod.
+        """Take back the devices that a pod got from a placeholder that is over.
 
         Raises:
             KubeError: try again later.
         """
 
 
-class CpuTeller(Protocol):
-    """Says which CPUs Slurm gave a pod, for the agent of its node."""
+class CpuLookup(Protocol):
+    """Looks up which CPUs Slurm gave a pod, for the agent of its node."""
 
-    async def told(self, action: Assign, job: SlurmJob | None) -> str:
-        """Return a pod's CPUs on its node, as Slurm numbers them; "" for none to be told.
+    async def cpus_of(self, action: Assign, job: SlurmJob | None) -> str:
+        """Return a pod's CPUs on its node, as Slurm numbers them; "" if none are to be written on the pod.
 
         Raises:
             SlurmError: decide again later.
@@ -110,9 +110,9 @@ class Actuator:
         clock: Clock,
         metrics: Metrics,
         devices: DeviceGiver | None = None,
-        cpus: CpuTeller | None = None,
+        cpus: CpuLookup | None = None,
     ) -> None:
-        """devices: gives devices to resource claims; None: no pod has any; cpus: None: there are no agents."""
+        """devices: gives devices to resource claims, None if no pod has any; cpus: None if there are no agents."""
         self._kube = kube
         self._in_slurm = in_slurm
         self._placeholders = placeholders
@@ -148,7 +148,7 @@ class Actuator:
             _log.debug("pod.gone_already")
 
     async def prepare(self, pods: Iterable[Pod]) -> None:
-        """Do ahead what giving devices to these pods takes."""
+        """Prepare to give devices to these pods."""
         if self._devices is not None:
             await self._devices.prepare(pods)
 
@@ -215,7 +215,7 @@ class Actuator:
         job = self._placeholders.job(action.job_id)
         if pod.resource_claims and self._devices is not None:
             await self._devices.give(pod, action, job)
-        cpus = await self._cpus.told(action, job) if self._cpus is not None else ""
+        cpus = await self._cpus.cpus_of(action, job) if self._cpus is not None else ""
         assigned = patches.assign(
             pod,
             job_id=action.job_id,
@@ -323,11 +323,11 @@ class Actuator:
 
 
 def _particulars(pod: Pod, action: Action) -> dict[str, object]:
-    """Return what the log says of an action; `pod` is the pod after it."""
-    found = {
+    """Return the fields of the log line for an action; `pod` is the pod after it."""
+    fields = {
         "job_id": getattr(action, "job_id", None) or pod.job_id,
         "node": pod.kube_node or pod.assigned_node,
         "cause": getattr(getattr(action, "cause", None), "value", None),
     }
-    known = {name: value for name, value in found.items() if value is not None}
+    known = {name: value for name, value in fields.items() if value is not None}
     return {"action": type(action).__name__, **known}

@@ -44,7 +44,7 @@ class Completer:
         self._slurm = slurm
         self._controllers = controllers
         self._clock = clock
-        self._silence = Silence()
+        self._outage = Outage()
 
     async def complete(self, job: SlurmJob, how: Outcome) -> None:
         """End a placeholder with its pod's outcome, or cancel it if that stays impossible.
@@ -56,16 +56,16 @@ class Completer:
             await complete.complete(self._slurm, self._controllers, job.id, how, sluid=job.sluid)
         except Unavailable as error:
             reached = isinstance(error, LostReply)
-            if not self._silence.is_hopeless(self._clock.monotonic(), reached=reached):
+            if not self._outage.is_hopeless(self._clock.monotonic(), reached=reached):
                 raise
             words = outcome.in_words(how)
             _log.warning("completion.unreachable", job_id=job.id, ended=words, error=str(error))
             await jobs.cancel_for(self._slurm, job, partial(replace, ended=words))
         else:
-            self._silence.ends()
+            self._outage.ends()
 
 
-class Silence:
+class Outage:
     """Tracks how long slurmctld's port has been unreachable; moments are monotonic seconds."""
 
     def __init__(self) -> None:

@@ -56,24 +56,24 @@ class Mirror:
         name = program.settings.scheduler_name
         devices: list[Service] = []
         if program.settings.controllers.device_profiles:
-            devices.append(watching(program, "resource slices", self.slices))
+            devices.append(watch_service(program, "resource slices", self.slices))
             self._watched.append(self.slices)
             if gives_devices:
-                devices.append(watching(program, "resource claims", self.claims))
-                devices.append(watching(program, "device classes", self.classes))
+                devices.append(watch_service(program, "resource claims", self.claims))
+                devices.append(watch_service(program, "device classes", self.classes))
                 self._watched += [self.claims, self.classes]
         return (
-            watching(
+            watch_service(
                 program, "pods", self._of_scheduler, field_selector=f"spec.schedulerName={name}"
             ),
-            watching(
+            watch_service(
                 program,
                 "pods of the binder",  # always: some may be left when it is switched off
                 self._of_binder,
                 field_selector=f"spec.schedulerName={names.binder(name)}",
             ),
-            watching(program, "nodes", self.kube_nodes),
-            watching(
+            watch_service(program, "nodes", self.kube_nodes),
+            watch_service(
                 program,
                 "other pods",
                 self.bound,
@@ -81,7 +81,7 @@ class Mirror:
                 f"spec.schedulerName!={names.binder(name)}",
             ),
             *devices,
-            trying_again("set aside", self._watched),
+            retry_service("set aside", self._watched),
         )
 
     async def synced(self) -> None:
@@ -90,7 +90,7 @@ class Mirror:
             await cache.synced.wait()
 
 
-def watching(
+def watch_service(
     program: Program,
     name: str,
     cache: Cache[Any] | Share[Any],
@@ -127,7 +127,7 @@ def watching(
     return Service(name=name, run=run)
 
 
-def trying_again(name: str, caches: Collection[Cache[Any]]) -> Service:
+def retry_service(name: str, caches: Collection[Cache[Any]]) -> Service:
     """Return the service that repeats, every minute, the notifications that subscribers raised an exception on."""
 
     async def run(stop: asyncio.Event) -> None:

@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from bridge.domain.observation import kicks
-from bridge.domain.observation.kicks import WantedKicks
+from bridge.domain.observation.kicks import KickTimes
 from bridge.slurm.kick import EndedJob
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
@@ -21,11 +21,11 @@ _log = structlog.get_logger(__name__)
 
 
 class SlurmsScheduler(Protocol):
-    """What is known of Slurm's scheduler."""
+    """The state of Slurm's scheduler, as last read."""
 
     @property
     def last_ended(self) -> EndedJob | None:
-        """The job that a kick may name; None: there is none, and kicks are impossible."""
+        """The job that a kick may name; None if there is none, so that kicks are impossible."""
 
     @property
     def cycle_s(self) -> float:
@@ -45,13 +45,13 @@ class Kicker:
         after: Callable[[], None],
         clock: Clock,
     ) -> None:
-        """Create one that waits for something to happen.
+        """Wait for the first event.
 
         Args:
             kick: sends a kick.
             defers: asks whether kicks have no effect: `defer` is in Slurm's SchedulerParameters.
-            scheduler: what is known of Slurm's scheduler.
-            waits: tells whether a job of ours waits.
+            scheduler: the state of Slurm's scheduler.
+            waits: returns whether a job of ours waits.
             after: called after a kick: there may be news.
             clock: the time.
         """
@@ -61,8 +61,8 @@ class Kicker:
         self._waits = waits
         self._after = after
         self._clock = clock
-        self._wanted = WantedKicks()
-        self._bell = asyncio.Event()
+        self._wanted = KickTimes()
+        self._event = asyncio.Event()
         self._not_before = 0.0
         self._is_failing = False
         """Failures are logged once, until a kick has worked."""
@@ -71,42 +71,42 @@ class Kicker:
     def submitted(self) -> None:
         """Note that a job was submitted."""
         self._wanted = self._wanted.at(self._clock.monotonic())
-        self._bell.set()
+        self._event.set()
 
     def completed(self) -> None:
-        """Note that this process has told Slurm of an end: there is room now."""
+        """Note that this process has reported an end to Slurm: there is room now."""
         self.submitted()
 
     def freed(self) -> None:
-        """Note that a pod's containers have ended: the controllers are about to tell Slurm."""
+        """Note that a pod's containers have ended: the controllers are about to report it to Slurm."""
         now = self._clock.monotonic()
         self._wanted = self._wanted.at(now + kicks.AFTER_AN_END_S)
         self._wanted = self._wanted.again(now + kicks.AFTER_AN_END_AGAIN_S)
-        self._bell.set()
+        self._event.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Kick whenever it is due, until told to stop."""
+        """Kick whenever it is due, until `stop` is set."""
         await liveness.run("kicks", self._kick_forever(), stop)
 
     async def _kick_forever(self) -> None:
         while True:
-            self._bell.clear()
+            self._event.clear()
             if self._wanted.next_at is None:
                 liveness.turned(rests_s=None)
-                await self._bell.wait()
+                await self._event.wait()
                 continue
             due_at = max(self._wanted.next_at, self._not_before)
             if (left_s := due_at - self._clock.monotonic()) > 0:
                 liveness.turned(left_s)
-                await pause(left_s, self._bell)
+                await pause(left_s, self._event)
                 continue
             liveness.turned()
             self._wanted = self._wanted.after(self._clock.monotonic())
             job = self._scheduler.last_ended
             if job is not None and self._waits():
-                await self._once(job)
+                await self._kick_once(job)
 
-    async def _once(self, job: EndedJob) -> None:
+    async def _kick_once(self, job: EndedJob) -> None:
         began, rests_s = self._clock.monotonic(), kicks.REST_S
         try:
             if await self._is_deferred():

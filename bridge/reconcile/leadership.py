@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 
 from bridge.domain.lifecycle.decision import Actor, Deadlines
 from bridge.reconcile import set_aside
-from bridge.reconcile.actuator import Actuator, CpuTeller, DeviceGiver
+from bridge.reconcile.actuator import Actuator, CpuLookup, DeviceGiver
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholder_writes import (
@@ -29,9 +29,7 @@ from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
 from slurmruntime.values.oddities import About
 
 _PATIENCE_S = 2.0
-"""How long a new job may be pending before the controllers look at it: they have no use for it
-until it runs.
-"""
+"""How long a new job may be pending before the controllers read it: they do not need it until it runs."""
 
 _SHORTEST_PAUSE_S = 0.05
 _UNHURRIED_PAUSE_S = 0.2
@@ -44,8 +42,8 @@ def nothing() -> None:
     """Do nothing."""
 
 
-class Common:
-    """What a leader does once, for one side or for both: it reads Slurm, and says what is set aside."""
+class SharedReadings:
+    """What a leader does once, whether it leads one side or both: reading Slurm, and reporting what is set aside."""
 
     def __init__(
         self,
@@ -56,14 +54,14 @@ class Common:
         patience_s: float = 0.0,
         batch: bool = False,
     ) -> None:
-        """Begin with nothing read.
+        """Register the reading of Slurm in the program's health.
 
         Args:
             program: the process.
             mirror: its informers.
             actors: the sides it leads.
             patience_s: as for `Discovery`.
-            batch: Read for the batch jobs of SlurmJobs, too.
+            batch: also read for the batch jobs of SlurmJobs.
         """
         self._program = program
         self._mirror = mirror
@@ -85,21 +83,21 @@ class Common:
         program.health.register("slurm", self.readings.health)
         self._on_completed: Callable[[], None] = nothing
 
-    def hear_completions(self, told: Callable[[], None]) -> None:
-        """Have this called after each end that Slurm has taken from this process."""
-        self._on_completed = told
+    def on_completion(self, callback: Callable[[], None]) -> None:
+        """Call this back after every end that Slurm has accepted from this process."""
+        self._on_completed = callback
 
     def completed(self) -> None:
-        """Tell of an end that Slurm has taken."""
+        """Note that Slurm has accepted an end."""
         self._on_completed()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Send Events about objects that are set aside, until told to stop."""
+        """Send Events about objects that are set aside, until `stop` is set."""
         aside = self._program.set_aside
         self._mirror.pods.subscribe(set_aside.odd_pods(aside, self._actors))
-        await aside.speak(self._say, stop)
+        await aside.report(self._send_event, stop)
 
-    async def _say(self, about: About, reason: str) -> None:
+    async def _send_event(self, about: About, reason: str) -> None:
         event = Event(
             type=EventType.WARNING,
             action="SetAside",
@@ -122,7 +120,7 @@ class Leadership:
         idle_s: float,
         submits: bool,
         batch: bool = False,
-        common: Common | None = None,
+        shared: SharedReadings | None = None,
     ) -> None:
         """Create the queue and the view.
 
@@ -132,17 +130,18 @@ class Leadership:
             busy_s: the interval between readings of Slurm while something waits.
             idle_s: the interval otherwise.
             submits: True if the pods wait for a placeholder; False if they have one, which must end
-                some day.
-            batch: Read for the batch jobs of SlurmJobs, too.
-            common: of a process that leads both sides; it runs that itself. None: of this side only.
+                eventually.
+            batch: also read for the batch jobs of SlurmJobs.
+            shared: readings shared with the other side, by a process that leads both and runs them itself;
+                None if this process leads one side.
         """
         self.program = program
         self.mirror = mirror
         queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
         self._queue = queue
         own = None
-        if common is None:
-            own = common = Common(
+        if shared is None:
+            own = shared = SharedReadings(
                 program,
                 mirror,
                 actors={Actor.EXTENDER if submits else Actor.CONTROLLERS},
@@ -150,9 +149,9 @@ class Leadership:
                 batch=batch,
             )
         self._own = own
-        self.common = common
-        """What the other side of this process has a part in, too, if it leads both."""
-        self.discovery = common.readings.discovery
+        self.shared = shared
+        """Shared with the other side if this process leads both."""
+        self.discovery = shared.readings.discovery
         self.placeholders = Placeholders(
             self.discovery,
             pace=program.pace(
@@ -163,10 +162,10 @@ class Leadership:
             ),
             clock=program.clock,
             metrics=program.metrics,
-            readings=common.readings,
+            readings=shared.readings,
         )
         self.wake: Callable[[PodUid], None] = lambda pod: queue.add_afresh(alone_key(pod))
-        """Requests a look at one pod that there is news of; the loop finds its workload."""
+        """Requeues one pod that there is news of; the loop finds its workload."""
 
     def loop(
         self,
@@ -177,7 +176,7 @@ class Leadership:
         resize: ResizeFor,
         restore: RestoreFor,
         devices: DeviceGiver | None = None,
-        cpus: CpuTeller | None = None,
+        cpus: CpuLookup | None = None,
     ) -> PodLoop:
         """Create the loop over one side's pods."""
         program = self.program
@@ -196,7 +195,7 @@ class Leadership:
                     submit=submit,
                     resize=resize,
                     restore=restore,
-                    on_completed=self.common.completed,
+                    on_completed=self.shared.completed,
                 ),
                 placeholders=self.placeholders,
                 pods=self.mirror.pods,
@@ -213,7 +212,7 @@ class Leadership:
         )
 
     async def run(self, loop: PodLoop, stop: asyncio.Event, *, workers: int) -> None:
-        """Run the loop until told to stop, and what it has in common with no other side."""
+        """Run the loop until `stop` is set, and the readings unless another side shares them."""
         async with asyncio.TaskGroup() as group:
             if self._own:
                 group.create_task(self._own.run(stop))

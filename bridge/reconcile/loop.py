@@ -2,8 +2,8 @@
 
 Gather, decide, act.
 
-Most workloads are single pods; a gang's members are looked at together. The lifecycle defines which
-side owns a pod; what else has to be gathered, each program provides through its `Side`
+Most workloads are single pods; a gang's members are decided on together. The lifecycle defines which
+side owns a pod; each program gathers what else is needed through its `Side`
 (`bridge.reconcile.side`).
 """
 
@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from bridge.domain.gang import decide
-from bridge.domain.gang.decide import Decisions, Look, Plan, Sight
+from bridge.domain.gang.decide import Decisions, Observation, OpenCase, Plan
 from bridge.domain.gang.members import Claims
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
@@ -41,8 +41,8 @@ from slurmruntime.values.ids import JobId, PodUid, WorkloadKey
 from slurmruntime.values.oddities import UNHEARD, About, Oddities
 
 _REST_S = 2.0
-"""Delay before the next look at a workload without urgent work: everything that happens until then
-is handled in one look.
+"""Delay before a workload without urgent work is reconciled again: everything that happens until then
+is handled together.
 """
 
 _WORST_FIRST = (Past.IN_FLIGHT, Past.HANDED_OVER, Past.NOTHING)
@@ -82,8 +82,8 @@ class PodLoop:
         self._joined: set[PodUid] = set()
         """Members whose placeholder is being read again because it did not name them."""
         self._departed: dict[WorkloadKey, set[PodUid]] = {}
-        """Pods that are gone or belong to the other side, by workload: forgotten as soon as nobody
-        works on the workload.
+        """Pods that are gone or belong to the other side, by workload: forgotten as soon as no worker
+        is busy with the workload.
         """
 
     @property
@@ -92,11 +92,11 @@ class PodLoop:
         return self._side.actor
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
-        """Reconcile workloads until told to stop."""
+        """Reconcile workloads until `stop` is set."""
         self._pods.subscribe(self._changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(
-                self._placeholders.run(stop, wake=self._heard_of, remind=self._was_answered)
+                self._placeholders.run(stop, wake=self._on_news, remind=self._on_unchanged)
             )
             await worker.run(
                 self._queue,
@@ -109,19 +109,19 @@ class PodLoop:
             )
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
-        """Look at one workload and do what is needed.
+        """Reconcile one workload.
 
-        Return the delay until the next look if no event comes first.
+        Return the delay until the next time if no event comes first.
 
         Raises:
             KubeError, SlurmError: try again after a back-off.
         """
         try:
-            return await self._look(key)
+            return await self._reconcile(key)
         finally:
-            self._let_go(key)
+            self._forget_departed(key)
 
-    async def _look(self, key: WorkloadKey) -> timedelta | None:
+    async def _reconcile(self, key: WorkloadKey) -> timedelta | None:
         if not await self._is_resolved(key):
             return None
         if (joined := self._members.key(PodUid(key))) not in (None, key):
@@ -161,9 +161,12 @@ class PodLoop:
             read_again=self._joined,
         )
         self._read_again(key, plan)
-        facts = {look.pod.uid: self._gather(look, key, now) for look in plan.looks}
-        found = ((node, self._side.kube_node(node)) for node in plan.nodes)
-        kube_nodes = {node: kube_node for node, kube_node in found if kube_node is not None}
+        facts = {look.pod.uid: self._gather(look, key, now) for look in plan.open_cases}
+        kube_nodes = {
+            slurm_node: kube_node
+            for slurm_node in plan.nodes
+            if (kube_node := self._side.kube_node(slurm_node)) is not None
+        }
         decisions = decide.decide(plan, facts, kube_nodes, self._policy, now=now)
         for pod in decisions.apart:
             self._set_apart(pod)
@@ -195,12 +198,12 @@ class PodLoop:
                 self._set_apart(pod)
         return bool(newcomers)
 
-    def _sight(self, pod: Pod, key: WorkloadKey, claims: Claims, now: datetime) -> Sight:
+    def _sight(self, pod: Pod, key: WorkloadKey, claims: Claims, now: datetime) -> Observation:
         view = self._placeholders.view(pod, key, claims.of(pod))
-        return Sight(view, self._situations.since(pod, view, now))
+        return Observation(view, self._situations.since(pod, view, now))
 
-    def _gather(self, look: Look, key: WorkloadKey, now: datetime) -> Facts:
-        found = self._side.gather(
+    def _gather(self, look: OpenCase, key: WorkloadKey, now: datetime) -> Facts:
+        facts = self._side.gather(
             look.pod,
             look.view,
             key=key,
@@ -209,7 +212,7 @@ class PodLoop:
             seat=look.seat,
             beside=look.beside,
         )
-        return replace(found, pin_refusal=self._pins.get(look.pod.uid))
+        return replace(facts, pin_refusal=self._pins.get(look.pod.uid))
 
     def _read_again(self, key: WorkloadKey, plan: Plan) -> None:
         """Request a new reading of placeholders that do not yet name members placed by them."""
@@ -218,16 +221,16 @@ class PodLoop:
             self._read(key, job_id)
 
     def _read(self, key: WorkloadKey, job_id: JobId) -> None:
-        """Have a placeholder read again; nothing is done for its workload before."""
+        """Have a placeholder read again; its workload waits for that."""
         self._placeholders.changed(job_id)
         self._placeholders.wrote(key)
 
     # -- act --------------------------------------------------------------------------------------
 
     async def _take_back(self, pods: Iterable[Pod]) -> PeerError | None:
-        """Take devices back from pods without a placeholder, and return what failed last.
+        """Take devices back from pods without a placeholder; return the last failure.
 
-        It is looked at each time, so what failed, or was never begun, is made up for.
+        This is repeated at every reconcile, so what failed or was never begun is made up for.
         """
         failure: PeerError | None = None
         for pod in pods:
@@ -243,12 +246,12 @@ class PodLoop:
         Then on each member, concurrently.
         """
         for pod, decision in decisions.first:
-            await self._one(key, pod, decision)
+            await self._carry_out_one(key, pod, decision)
         failures: list[PeerError] = []
 
         async def one(pod: Pod, decision: Decision) -> None:
             try:
-                await self._one(key, pod, decision)
+                await self._carry_out_one(key, pod, decision)
             except PeerError as error:  # the other members still get their turn
                 failures.append(error)
 
@@ -258,7 +261,7 @@ class PodLoop:
         if failures:
             raise failures[0]
 
-    async def _one(self, key: WorkloadKey, pod: Pod, decision: Decision) -> None:
+    async def _carry_out_one(self, key: WorkloadKey, pod: Pod, decision: Decision) -> None:
         with bound_contextvars(pod=pod.full_name):
             try:
                 await self._actuator.carry_out(pod, decision, workload=key)
@@ -275,10 +278,7 @@ class PodLoop:
     # -- which pods, and since when ---------------------------------------------------------------
 
     async def _is_resolved(self, key: WorkloadKey) -> bool:
-        """Resolve which workload a new pod belongs to.
-
-        Return False if it is not a workload of its own.
-        """
+        """Resolve which workload a new pod belongs to; return False if it is not its own."""
         pod = self._pods.get(key)
         if pod is None or self._members.is_resolved(pod):
             return True
@@ -293,7 +293,7 @@ class PodLoop:
         return False
 
     def _set_apart(self, pod: Pod) -> None:
-        """Make the pod a workload of its own: its gang has no slot for it."""
+        """Make the pod its own workload: its gang has no slot for it."""
         alone = membership.alone(pod)
         self._members.settle(pod, alone)
         self._queue.add(alone.key)
@@ -320,17 +320,17 @@ class PodLoop:
         elif self._members.is_ours(key):
             self._queue.add(key)
         elif was_mine and not self._queue.is_worked_on(key):
-            self._let_go(key)
+            self._forget_departed(key)
 
-    def _heard_of(self, key: WorkloadKey) -> None:
+    def _on_news(self, key: WorkloadKey) -> None:
         """Queue a workload that Slurm has news of, if any pod of it is on this side."""
-        self._look_at(key, self._queue.add)
+        self._enqueue(key, self._queue.add)
 
-    def _was_answered(self, key: WorkloadKey) -> None:
+    def _on_unchanged(self, key: WorkloadKey) -> None:
         """Queue a workload that waited for a reading, in which nothing of it has changed."""
-        self._look_at(key, self._queue.remind)
+        self._enqueue(key, self._queue.remind)
 
-    def _look_at(self, key: WorkloadKey, queue: Callable[[WorkloadKey], None]) -> None:
+    def _enqueue(self, key: WorkloadKey, queue: Callable[[WorkloadKey], None]) -> None:
         if not (mine := self._members.mine(key)):
             return
         jobs = self._placeholders.of(key)
@@ -347,10 +347,10 @@ class PodLoop:
         of_any = frozenset(pasts.values())
         self._placeholders.meet(key, next(past for past in _WORST_FIRST if past in of_any))
 
-    def _let_go(self, key: WorkloadKey) -> None:
+    def _forget_departed(self, key: WorkloadKey) -> None:
         """Forget the pods of a workload that are gone or on the other side.
 
-        Call it only while nobody works on the workload.
+        Call it only while no worker is busy with the workload.
         """
         for departed in self._departed.pop(key, ()):
             self._forget(departed)

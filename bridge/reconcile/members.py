@@ -1,4 +1,4 @@
-"""An index of the observed pods by workload, and of which of them this side acts on."""
+"""Index the observed pods by workload, and know which of them this side acts on."""
 
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.model.pods import Pod

@@ -33,8 +33,8 @@ class KubeNodes:
 
     def behind(self, slurm_node: SlurmNode) -> KubeNode | None:
         """Return the Kubernetes node with this Slurm name; None if there is none."""
-        found = self.facts(slurm_node)
-        return found.name if found else None
+        node = self.facts(slurm_node)
+        return node.name if node else None
 
     def slurm_node(self, kube_node: KubeNode) -> SlurmNode | None:
         """Return the Slurm name of this node.
@@ -52,11 +52,11 @@ class KubeNodes:
     def topology(self, slurm_node: SlurmNode) -> str:
         """Return the node's place in Slurm's topology, as its annotation says; "" if it says none.
 
-        The annotation counts, and not Slurm's record: what it says is known at once, and without
-        asking. On a node with a slurmd, whose place is in Slurm's own configuration, it is for us alone.
+        The annotation counts, not Slurm's record: it is known at once and without a request. On a node with
+        a slurmd, whose place is in Slurm's own configuration, only we read it.
         """
-        found = self.facts(slurm_node)
-        return found.annotations.get(names.TOPOLOGY_ANNOTATION, "") if found else ""
+        node = self.facts(slurm_node)
+        return node.annotations.get(names.TOPOLOGY_ANNOTATION, "") if node else ""
 
     def rivals(self, slurm_node: SlurmNode) -> list[KubeNodeFacts]:
         """Return the nodes that ask to be in Slurm under a name another node holds."""

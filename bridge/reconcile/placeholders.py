@@ -1,7 +1,7 @@
-"""What one side of a leader knows of our placeholders in Slurm, kept up to date on a budget.
+"""Keep one side's view of our placeholders in Slurm up to date, on a budget.
 
-`bridge.reconcile.reading` reads Slurm; here is what a reading is wanted for, and what it means.
-The budget limits this:
+`bridge.reconcile.reading` reads Slurm; this module decides what a reading has to contain, and interprets
+it. The budget:
 
 - Readings follow each other at the busy or the idle interval; while jobs wait and nothing happens,
   the interval grows from the one to the other.
@@ -19,7 +19,7 @@ from datetime import datetime
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
-from bridge.domain.observation.turns import Round, Turns
+from bridge.domain.observation.turns import LimitRoundRobin, ReasonRoundRobin
 from bridge.domain.observation.view import Book, Concerns, Past, View
 from bridge.reconcile.reading.audience import Audience, Wants
 from bridge.reconcile.reading.readings import Readings
@@ -30,7 +30,7 @@ from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.ids import JobId, PodUid, WorkloadKey
 
 Wake = Callable[[WorkloadKey], None]
-"""Told of each workload that has news, or that waited for a reading."""
+"""Called with each workload that has news, or that waited for a reading."""
 
 
 class Placeholders:
@@ -60,8 +60,8 @@ class Placeholders:
         self._clock = clock
         self._readings = readings or Readings(discovery, clock=clock, metrics=metrics)
         self._readings.serve(self)
-        self._wake: Wake = _nobody
-        self._remind: Wake = _nobody
+        self._wake: Wake = _ignore
+        self._remind: Wake = _ignore
         self._book = Book(quiet_s=pace.quiet_s)
         self._snapshot: Snapshot | None = None
         self._stirred_at = clock.monotonic()
@@ -73,16 +73,18 @@ class Placeholders:
         """True if the next reading is wanted as soon as possible."""
         self._waiting_for_news: set[WorkloadKey] = set()
         self._seeks_absence = False
-        """True if someone needs to know that something is absent."""
+        """True if a workload needs to know that it has no placeholder."""
         self._is_questioned = False
-        """True if someone waited for the last reading: an answer may take two in a row."""
-        self._hopes: tuple[frozenset[WorkloadKey], bool] = frozenset(), False
-        """Who waits for the reading under way, and whether absence is sought by it."""
-        self._reasons = Turns(first_per_s=pace.first_reasons_per_s, after_s=pace.reasons_after_s)
-        self._limits = Round()
+        """True if a workload waited for the last reading: an answer may take two in a row."""
+        self._waiters: tuple[frozenset[WorkloadKey], bool] = frozenset(), False
+        """The workloads that wait for the reading under way, and whether absence matters in it."""
+        self._reasons = ReasonRoundRobin(
+            first_per_s=pace.first_reasons_per_s, after_s=pace.reasons_after_s
+        )
+        self._limits = LimitRoundRobin()
         self._audience: Audience | None = None
 
-    # -- what reconcilers ask and say -------------------------------------------------------------
+    # -- called by reconcilers --------------------------------------------------------------------
 
     def meet(self, key: WorkloadKey, past: Past) -> None:
         """Start tracking a workload; only the first call counts."""
@@ -95,7 +97,7 @@ class Placeholders:
     def view(self, pod: Pod, key: WorkloadKey, concerns: Concerns | None = None) -> View:
         """Return what is known for certain of a pod's placeholders.
 
-        Request what is not, and wake the workload when it is read.
+        If that is not enough, request a reading, and wake the workload after it.
 
         Args:
             pod: the pod.
@@ -128,7 +130,7 @@ class Placeholders:
         return key in self._waiting_for_news
 
     def share_with(self, audience: Audience) -> None:
-        """Let somebody live from the same readings, for batch jobs."""
+        """Pass the same readings on to another consumer, for batch jobs."""
         self._audience = audience
 
     def ask(self) -> None:
@@ -141,7 +143,7 @@ class Placeholders:
         Shorten the interval between readings for a while.
         """
         self._stirred_at = self._ours_stirred_at = self._clock.monotonic()
-        self._readings.ring()
+        self._readings.notify()
 
     @property
     def waits(self) -> bool:
@@ -194,9 +196,9 @@ class Placeholders:
 
         Else None, and request such a reading.
         """
-        found = self._snapshot
-        if found is not None and found.is_whole and found.began_monotonic > since:
-            return found
+        last = self._snapshot
+        if last is not None and last.is_whole and last.began_monotonic > since:
+            return last
         self._seeks_absence = True
         return None
 
@@ -209,34 +211,34 @@ class Placeholders:
         return self._readings.health()
 
     async def run(self, stop: asyncio.Event, *, wake: Wake, remind: Wake | None = None) -> None:
-        """Take in readings until told to stop.
+        """Take in readings until `stop` is set.
 
         Args:
             stop: ends the loop.
             wake: called with the key of each workload that has news.
-            remind: called with the key of each other that waited for a reading; None: as `wake`.
+            remind: called with the key of each other workload that waited for a reading; None: use `wake`.
         """
         self._wake, self._remind = wake, remind or wake
         await self._readings.run(stop)
 
-    # -- what readings ask and say ----------------------------------------------------------------
+    # -- called by readings -----------------------------------------------------------------------
 
     def wants(self) -> Wants:
-        """Return what the reading that begins now is wanted for."""
+        """Return what the reading that begins now has to contain."""
         self.is_asked = False
-        whole, self._seeks_absence = self._seeks_absence, False
+        seeks_absence, self._seeks_absence = self._seeks_absence, False
         news, self._waiting_for_news = self._waiting_for_news, set()
-        self._hopes = frozenset(news), whole
+        self._waiters = frozenset(news), seeks_absence
         others = self._audience.wants() if self._audience else Wants()
         return Wants(
             due=(*self._due(self._clock.monotonic()), *others.due),
             surely=bool(news) or self._is_questioned or others.surely,
-            whole=whole or others.whole,
+            complete=seeks_absence or others.complete,
         )
 
     def read(self, snapshot: Snapshot) -> None:
-        """Take in a successful reading, and wake whom it concerns."""
-        news, _ = self._hopes
+        """Take in a successful reading, and wake the workloads that it concerns."""
+        news, _ = self._waiters
         now = self._clock.monotonic()
         self._is_questioned = bool(news)
         if not snapshot.is_repeated:
@@ -257,13 +259,13 @@ class Placeholders:
             self._remind(key)
 
     def failed(self) -> None:
-        """Take in a failed reading: who hoped for it waits for the next one."""
-        news, whole = self._hopes
+        """Note that a reading has failed: its waiters wait for the next one."""
+        news, seeks_absence = self._waiters
         self._book.failed()
         if self._audience:
             self._audience.failed()
         self._waiting_for_news |= news
-        self._seeks_absence |= whole
+        self._seeks_absence |= seeks_absence
 
     def due_at(self, since: float) -> float:
         """Return when the next unrequested reading is due; since: when the last one ended."""
@@ -280,14 +282,14 @@ class Placeholders:
     def _due(self, now: float) -> tuple[JobId, ...]:
         """Return the jobs to read although their state is unchanged."""
         limited = self._limited() if self.pace.limits else ()
-        return (*self._reasons.due(self._told_about(), now), *self._limits.due(limited, now))
+        return (*self._reasons.due(self._reported(), now), *self._limits.due(limited, now))
 
     def _ask(self) -> None:
         self.is_asked = True
-        self._readings.ring()
+        self._readings.notify()
 
-    def _told_about(self) -> Iterator[SlurmJob]:
-        """Yield the pending placeholders whose pods we own, as we report their reasons."""
+    def _reported(self) -> Iterator[SlurmJob]:
+        """Yield the pending placeholders whose pods we own: we report their reasons."""
         return (job for job in self._waiting() if self._book.knows(job.identity.key))
 
     def _waiting(self) -> Iterator[SlurmJob]:
@@ -304,8 +306,8 @@ class Placeholders:
         ]
 
 
-def _nobody(_key: WorkloadKey) -> None:
-    """Wake nobody: the loop has not begun."""
+def _ignore(_key: WorkloadKey) -> None:
+    """Wake no workload: the loop has not begun."""
 
 
 def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[WorkloadKey]:

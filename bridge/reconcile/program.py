@@ -50,8 +50,8 @@ _LEASE_CONNECTIONS = 2
 _TO_EACH_SLURM = 2
 """Connections to the Slurm of each Controller object."""
 _LONGEST_ANSWER = 16 << 20
-"""Bytes; lists of jobs and nodes, which may be longer, are read in slices. Who runs that Slurm may not be who runs this
-process."""
+"""Bytes; lists of jobs and nodes, which may be longer, are read in slices. That Slurm may be run by other people
+than this process."""
 
 _ATTEMPTS = 10
 _FIRST_PAUSE = timedelta(seconds=0.5)
@@ -132,7 +132,7 @@ class Program:
         )
 
     def token_part(self) -> Service:
-        """Report when the Slurm token expires, and warn well in advance; of one that we sign ourselves, nothing."""
+        """Report when the Slurm token expires, and warn well in advance, unless we sign the token ourselves."""
         slurm = self.settings.slurm
         if slurm.controller:
             return Service(name="token", run=_until_stopped)
@@ -149,7 +149,7 @@ class Program:
     async def slurm_of(self, controller: str) -> AsyncIterator[SlurmClient]:
         """Open the client of the Slurm of a Controller object, `namespace/name`; nothing is sent yet.
 
-        Its address and its key come from its objects, but for `operator.controller`: that is `slurm.url`'s.
+        Address and key come from its objects, except for `operator.controller`, which is at `slurm.url`.
         """
         if controller == self.settings.operator.controller:
             yield self.slurm
@@ -178,7 +178,7 @@ class Program:
 
         Args:
             body: the work.
-            sides: whose work it is, in the order in which their leases are taken; (): this
+            sides: the sides that the body leads, in the order in which their leases are taken; (): this
                 program's own.
         """
         kubernetes = self.settings.kubernetes
@@ -209,7 +209,7 @@ async def opened(name: str, settings: Settings, *, sides: int = 1) -> AsyncItera
     Args:
         name: the program's.
         settings: all of them.
-        sides: how many programs' work it does; each has as many connections as alone.
+        sides: how many sides it leads; each gets as many connections as a process of its own.
 
     Raises:
         KubeError: the API server refused the request or was away for long; Kubernetes will restart
@@ -289,7 +289,7 @@ async def _until_stopped(stop: asyncio.Event) -> None:
 
 
 def _controller(name: str) -> str:
-    """Return how Events name who reports them."""
+    """Return the reporting controller of Events."""
     return f"slurm-bridge.dev/{name}"
 
 

@@ -2,11 +2,11 @@
 
 Report it, count it, let its owner retry it.
 
-There are two reasons. *odd*: someone wrote what we cannot accept as it stands, such as an
-unreadable job or a grace period of ten thousand years. *crashed*: our code raised an exception over
+There are two reasons. *odd*: the object has content that we cannot accept, such as an unreadable job or a
+grace period of ten thousand years. *crashed*: our code raised an exception over
 it, which is a bug of ours; the log has the traceback, and the tests fail on it. Either way the log
 names the object, an Event informs its owner if there is an object to attach one to, metrics count
-it, and everything else is served.
+it, and everything else works.
 
 The caller that sets an object aside retries it: a reflector with the object's next version and the
 next list, a cache with the next version and every minute, a worker after a back-off, the reading of
@@ -35,15 +35,15 @@ _log = structlog.get_logger(__name__)
 
 MOST = 1000
 """Objects remembered at once. Those beyond are counted at every call but not reported: without an
-entry nobody can tell news from a repetition."""
+entry, news cannot be distinguished from a repetition."""
 
 LONGEST_REASON = 1024
 """Bytes of a reason; an Event accepts no more."""
 
-_TOLD_AGAIN_S = 600.0
+_LOGGED_AGAIN_S = 600.0
 """A recurring crash is logged with its traceback at most once in this time."""
 
-Say = Callable[[About, str], Awaitable[None]]
+Report = Callable[[About, str], Awaitable[None]]
 """Reports an object in an Event."""
 
 
@@ -61,7 +61,7 @@ class SetAside:
         self._clock = clock
         self._entries: dict[tuple[Kind, str], _Entry] = {}
         self._counts: Counter[Kind] = Counter()
-        self._unsaid: OrderedDict[tuple[Kind, str], tuple[About, str]] = OrderedDict()
+        self._unreported: OrderedDict[tuple[Kind, str], tuple[About, str]] = OrderedDict()
         """Events still to be sent."""
         self._is_full = False
         self._news = asyncio.Event()
@@ -73,7 +73,7 @@ class SetAside:
         """Set an odd object aside; may be called any number of times, and reports each reason once."""
         reason = faults.shortened(reason, LONGEST_REASON)
         if self._has_room(kind, name):
-            if not self._take(kind, name, reason, about):
+            if not self._remember(kind, name, reason, about):
                 return
             _log.warning("set_aside.odd", kind=kind, name=name, reason=reason)
         self._metrics.work.set_aside(kind, "odd")
@@ -87,28 +87,28 @@ class SetAside:
         """
         self._metrics.work.set_aside(kind, "crashed")
         reason = faults.shortened(f"{type(error).__name__}: {error}", LONGEST_REASON)
-        if self._has_room(kind, name) and self._take(kind, name, reason, about):
+        if self._has_room(kind, name) and self._remember(kind, name, reason, about):
             _log.error("set_aside.crashed", kind=kind, name=name, reason=reason, exc_info=error)
 
     def settled(self, kind: Kind, name: str) -> None:
         """Note that the object is handled again, or gone."""
         if self._entries.pop((kind, name), None) is None:
             return
-        self._unsaid.pop((kind, name), None)
+        self._unreported.pop((kind, name), None)
         self._is_full = False
         self._count(kind, -1)
         _log.info("set_aside.settled", kind=kind, name=name)
 
-    async def speak(self, say: Say, stop: asyncio.Event) -> None:
-        """Send Events for what was and will be set aside, until told to stop; for the leader only."""
-        await liveness.run("set aside", self._speak(say), stop)
+    async def report(self, send: Report, stop: asyncio.Event) -> None:
+        """Send Events for what was and will be set aside, until `stop` is set; for the leader only."""
+        await liveness.run("set aside", self._report(send), stop)
 
-    async def _speak(self, say: Say) -> None:
+    async def _report(self, send: Report) -> None:
         while True:
-            while self._unsaid:
-                _, (about, reason) = self._unsaid.popitem(last=False)
+            while self._unreported:
+                _, (about, reason) = self._unreported.popitem(last=False)
                 try:
-                    await say(about, reason)
+                    await send(about, reason)
                 except PeerError as error:
                     _log.warning("event.lost", error=str(error))
             self._news.clear()
@@ -116,19 +116,19 @@ class SetAside:
             await self._news.wait()
             liveness.turned()
 
-    def _take(self, kind: Kind, name: str, reason: str, about: About | None) -> bool:
+    def _remember(self, kind: Kind, name: str, reason: str, about: About | None) -> bool:
         """Remember it; return True if it is news, or due for another log line."""
         now = self._clock.monotonic()
         before = self._entries.get((kind, name))
         if before is not None and before.reason == reason:
-            is_due = now - before.logged_at >= _TOLD_AGAIN_S
+            is_due = now - before.logged_at >= _LOGGED_AGAIN_S
             before.logged_at = now if is_due else before.logged_at
             return is_due
         if before is None:
             self._count(kind, +1)
         self._entries[kind, name] = _Entry(reason, now)
         if about is not None:
-            self._unsaid[kind, name] = (about, reason)
+            self._unreported[kind, name] = (about, reason)
             self._news.set()
         return True
 
@@ -149,12 +149,12 @@ class SetAside:
 def odd_pods(set_aside: SetAside, actors: Collection[Actor]) -> Callback[Pod]:
     """Return a subscriber that informs pod owners of fields with less effect than stated.
 
-    A process has one, for all the sides it leads: two would take back what the other has said.
+    A process has one, for all the sides it leads: two would settle each other's entries.
     """
 
     def changed(old: Pod | None, new: Pod | None) -> None:
         if new is not None and new.oddities and lifecycle.actor(new) in actors:
-            set_aside.tell("pod", new.full_name, faults.told(new.oddities), about=new.about)
+            set_aside.tell("pod", new.full_name, faults.one_line(new.oddities), about=new.about)
         elif old is not None and old.oddities:
             set_aside.settled("pod", old.full_name)
 

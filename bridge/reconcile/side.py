@@ -1,4 +1,4 @@
-"""What the extender and the controllers each provide to the loop over pods."""
+"""The interface that the extender and the controllers each provide to the loop over pods."""
 
 from datetime import datetime
 from typing import Protocol
@@ -14,7 +14,7 @@ from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 
 
 class Side(Protocol):
-    """What differs between the two programs that act on pods."""
+    """The parts in which the two programs that act on pods differ."""
 
     @property
     def actor(self) -> Actor:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.pods import Pod
-from bridge.domain.observation.dwell import Dwell
+from bridge.domain.observation.dwell import TimeInState
 from bridge.domain.observation.view import View
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
@@ -24,7 +24,7 @@ class Situations:
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
         self._clock = clock
-        self._dwell = Dwell()
+        self._dwell = TimeInState()
         self._rows: dict[PodUid, Row] = {}
 
     def since(self, pod: Pod, view: View, now: datetime) -> datetime:

@@ -11,7 +11,7 @@ class AgentSection(Section):
 
     pin_cores: bool = Field(
         default=False,
-        description="Agents run, and give each container the very cores that Slurm gave its pod; "
+        description="Run the agents, which give each container exactly the cores that Slurm gave its pod; "
         "needs slurm.milli_cpu_per_cpu 1000.",
     )
     node: str = Field("", max_length=253, description="Name of the node that the agent is on.")
@@ -22,7 +22,7 @@ class AgentSection(Section):
         "/sys/devices/system", min_length=1, description="Where the kernel describes processors."
     )
     interval_s: Seconds = Field(
-        10, description="Interval between looks at the node's cgroups while nothing changes."
+        10, description="Interval between checks of the node's cgroups while nothing changes."
     )
 
 
@@ -35,5 +35,5 @@ def check(agent: AgentSection, milli_per_cpu: int) -> None:
     if agent.pin_cores and milli_per_cpu != quantities.MILLI:
         raise ValueError(
             f"agent.pin_cores needs slurm.milli_cpu_per_cpu {quantities.MILLI}, found {milli_per_cpu}: "
-            "a part of a CPU is no core to pin to"
+            "a container cannot be pinned to part of a CPU"
         )

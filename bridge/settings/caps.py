@@ -11,8 +11,8 @@ from slurmruntime.settings.values import Section
 
 def _cap(name: str) -> Any:
     row = caps.TABLE[name]
-    said = f"Most {row.unit} of a pod. Protects {row.protects}."
-    return Field(getattr(caps.DEFAULT, name), ge=1, le=row.largest, description=said)
+    meaning = f"Limit on {row.path} ({row.unit}). Protects {row.protects}."
+    return Field(getattr(caps.DEFAULT, name), ge=1, le=row.largest, description=meaning)
 
 
 class CapsSection(Section):

@@ -10,7 +10,7 @@ from slurmruntime.settings.values import parse_json
 
 
 def profiles(settings: dict[str, str]) -> dict[str, str]:
-    """Check that device profiles can be read, and told apart."""
+    """Check that device profiles can be read, and are distinct."""
     device_profiles.read(settings)
     return settings
 
@@ -36,6 +36,6 @@ ClassNames = Annotated[
 
 
 CLASSES: Final = (
-    "Resource names by which pods may ask for the devices of a DeviceClass, and that class: what kube-scheduler knows as a "
-    "class's extendedResourceName. Such a request becomes a claim, whatever device plugins report."
+    "Extended resource names by which pods may request devices, and the DeviceClass of each, like the class's own "
+    "extendedResourceName for kube-scheduler. Such a request becomes a claim, whatever device plugins report."
 )

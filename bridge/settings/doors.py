@@ -25,8 +25,8 @@ class Webhook(TlsServer):
 
     track_fields: bool = Field(
         default=False,
-        description="Keep metadata.managedFields, which say who wrote which field, on pods handed to Slurm; pods created by server-side apply always keep theirs. Without them, the API server does "
-        "half the work at each write of a pod. A later server-side apply meets one manager, before-first-apply, of all fields there: other values need force, what was there stays when it is left out, and accounts are kept from then on.",
+        description="Keep metadata.managedFields, which record who wrote which field, on pods handed to Slurm; pods created by server-side apply always keep theirs. Without them, each write of a pod costs the API server "
+        "half as much. A later server-side apply then finds one manager, before-first-apply, of all existing fields: changing them needs force, leaving them out keeps them, and fields are tracked from then on.",
     )
 
 
@@ -46,7 +46,7 @@ class EscrowSection(TlsServer):
     """The HTTPS server for slurmctld's scripts, in extender and controllers: docs/escrow.md."""
 
     listen: Annotated[str, AfterValidator(_address_or_none)] = Field(
-        "", description="Address and port, such as 0.0.0.0:9443; empty: there is none."
+        "", description="Address and port, such as 0.0.0.0:9443; empty: no server."
     )
     token_file: str = Field(
         "/etc/slurm-bridge/escrow/token",

@@ -13,25 +13,25 @@ class OperatorSection(Section):
     controller: str = Field(
         "",
         pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
-        description="A Controller, as namespace/name, whose slurmrestd is slurm.url, asked with slurm.token_file; for a Slurm "
-        "whose key of tokens is not here. Of all others, the RestApi and the key say where and with what.",
+        description="A Controller, as namespace/name, to reach at slurm.url with slurm.token_file, because the key that signs "
+        "its tokens is not in this cluster. All others are reached through their RestApi, with tokens signed by their key.",
     )
     image: str = Field(
         "",
         pattern=r"^(.*\{daemon\}.*)?$",
-        description="Image of daemons whose objects name none, with {daemon} in the place of slurmctld, slurmd, slurmdbd, "
-        "slurmrestd or login; empty if all objects name theirs.",
+        description="Image of daemons whose objects name none; {daemon} stands for slurmctld, slurmd, slurmdbd, "
+        "slurmrestd or login. Empty: every object must name its image.",
     )
     priority_class: str = Field(
         "",
         pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
-        description="PriorityClass of Slurm's pods whose templates name none: without one, they are evicted at memory pressure as anybody's, with their "
-        "jobs. It must exist, or no pod is made. The chart sets it to the one that it makes (priorityClass).",
+        description="PriorityClass of Slurm's pods whose templates name none. Without one, they are evicted under memory pressure like any other pod, with their "
+        "jobs. It must exist, or no pod is created. The chart sets it to the one that it creates (priorityClass).",
     )
     tls_image: str = Field(
         "",
         pattern=r"^\S*$",
-        description="Image with haproxy 3.1 or newer, which speaks TLS before slurmrestd; empty: that of slurmrestd has it, as ours does.",
+        description="Image with haproxy 3.1 or newer, which terminates TLS in front of slurmrestd; empty: slurmrestd's own image, which must contain it, as ours does.",
     )
     certificate_lifetime_s: Count = Field(
         90 * 86400,
@@ -43,11 +43,11 @@ class OperatorSection(Section):
     )
     network_policies: bool = Field(
         default=False,
-        description="Make NetworkPolicies that say who may connect to Slurm's daemons (docs/operator.md); the cluster's network plugin must enforce them.",
+        description="Create NetworkPolicies that limit who may connect to Slurm's daemons (docs/operator.md); the cluster's network plugin must enforce them.",
     )
     network_peers: Annotated[tuple[dict[str, Any], ...], BeforeValidator(parse_json)] = Field(
         (),
-        description="NetworkPolicyPeers that may connect wherever a part of a cluster may, besides the namespace of slurm-operator: Prometheus, "
+        description="NetworkPolicyPeers that may connect wherever a cluster's own daemons may, in addition to the namespace of slurm-operator: Prometheus, "
         "clients of slurmrestd, daemons outside Kubernetes.",
     )
     domain: str = Field(
@@ -62,8 +62,8 @@ class OperatorSection(Section):
     )
     token_users: TextMap = Field(
         default_factory=dict,
-        description="Namespaces, and the Slurm users, with commas between them, for whom Tokens are made there; * stands for all but "
-        "root, slurm and numbers of users, which must be named. Empty: no Token is made.",
+        description="Namespaces, and the comma-separated Slurm users for whom Tokens are issued there; * means all but "
+        "root, slurm and numeric user ids, which must be listed. Empty: no Token is issued.",
     )
     token_longest_s: int = Field(
         86_400, ge=10, le=2**31 - 1, description="The longest lifetime of a Token, in seconds."

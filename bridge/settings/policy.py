@@ -31,8 +31,8 @@ class Match(EntrySection):
         tuple[Literal["Pod", "SlurmJob"], ...],
         Field(
             min_length=1,
-            description="What the rule is for: Pod, SlurmJob or both. Whoever may create SlurmJobs under "
-            "a rule runs any program on the cluster as its user.",
+            description="What the rule is for: Pod, SlurmJob or both. Anyone who may create SlurmJobs under "
+            "a rule can run any program on the cluster as its user.",
         ),
     ] = ("Pod",)
 
@@ -133,7 +133,7 @@ class RuleSection(EntrySection):
     licenses: _Texts = Field(("*",), description="Licences users may request; wildcards * and ?.")
     working_directory: Annotated[str, Field(pattern="^/", max_length=1024)] = Field(
         "/home/{slurm_user}",
-        description="Where a SlurmJob starts that names no directory (--chdir); {slurm_user} and "
+        description="Working directory of a SlurmJob that names none (--chdir); {slurm_user} and "
         "{namespace} are filled in.",
     )
 
@@ -146,9 +146,9 @@ class RuleSection(EntrySection):
             ("working_directory", self.working_directory, _ABOUT_DIRECTORY),
         ):
             if unknown := permit.unknown_placeholders(template, known):
-                accepted = ", ".join(f"{{{each}}}" for each in sorted(known))
-                found = ", ".join(f"{{{each}}}" for each in unknown)
-                raise ValueError(f"{name} may contain {accepted}, found {found}")
+                accepted = ", ".join(f"{{{key}}}" for key in sorted(known))
+                rejected = ", ".join(f"{{{key}}}" for key in unknown)
+                raise ValueError(f"{name} may contain {accepted}, found {rejected}")
         return self
 
     def compiled(self, *, default_partition: str, reserved: Patterns) -> rules.Rule:
@@ -186,36 +186,36 @@ class RuleSection(EntrySection):
 
 def problems(rules: tuple[RuleSection, ...], *, default_partition: str) -> list[str]:
     """Return what is wrong with the rules in combination, or with the other settings."""
-    found: list[str] = []
+    faults: list[str] = []
     seen: Mapping[str, int] = {}
     for number, rule in enumerate(rules):
         where = f"rules[{number}] ({rule.name})"
         if rule.name in seen:
-            found.append(f"{where}: rules[{seen[rule.name]}] has the same name")
+            faults.append(f"{where}: rules[{seen[rule.name]}] has the same name")
         seen = {rule.name: number} | dict(seen)
         if _hides_others(rule, rules[number + 1 :]):
-            found.append(f"{where}: it matches everyone, so no rule after it ever applies")
+            faults.append(f"{where}: it matches everyone, so no rule after it ever applies")
         if "*" not in rule.partition.allowed and not (rule.partition.default or default_partition):
-            found.append(
+            faults.append(
                 f"{where}: partitions are limited, so partition.default or slurm.partition is"
                 " required: Slurm's own default might not be allowed"
             )
-    return found
+    return faults
 
 
 def _hides_others(rule: RuleSection, later: tuple[RuleSection, ...]) -> bool:
-    """Check whether the rule matches everyone and leaves nothing to one of the others."""
+    """Check whether the rule matches everyone, so that one of the later rules never applies."""
     kinds = rule.match.kinds
     matches_everyone = rule.match == Match(kinds=kinds)
-    return matches_everyone and any(set(each.match.kinds) <= set(kinds) for each in later)
+    return matches_everyone and any(set(other.match.kinds) <= set(kinds) for other in later)
 
 
-def _choice(given: ChoiceSection) -> rules.Choice:
-    return rules.Choice(default=given.default, allowed=Patterns(given.allowed))
+def _choice(section: ChoiceSection) -> rules.Choice:
+    return rules.Choice(default=section.default, allowed=Patterns(section.allowed))
 
 
-def _range(given: RangeSection | None) -> rules.Range | None:
-    return None if given is None else rules.Range(least=given.min, most=given.max)
+def _range(section: RangeSection | None) -> rules.Range | None:
+    return None if section is None else rules.Range(least=section.min, most=section.max)
 
 
 OptionalField = Literal["account", "qos", "reservation", "priority", "nice"]

@@ -71,20 +71,21 @@ def compiled(settings: Settings) -> Policy:
     """Return the policy of the settings.
 
     Without rules, `slurm.user` makes one rule: everyone's jobs belong to that user. Without
-    `slurm.user` nobody may submit: Slurm would attribute the jobs to our token's user, whom no
+    `slurm.user` nothing may be submitted: Slurm would attribute the jobs to our token's user, whom no
     limit restricts.
     """
-    given, slurm = settings.policy, settings.slurm
-    reserved = Patterns(given.reserved_users)
+    section, slurm = settings.policy, settings.slurm
+    reserved = Patterns(section.reserved_users)
     rules = tuple(
-        rule.compiled(default_partition=slurm.partition, reserved=reserved) for rule in given.rules
+        rule.compiled(default_partition=slurm.partition, reserved=reserved)
+        for rule in section.rules
     )
     if not rules and slurm.user:
         rules = (_only_rule(settings),)
     return Policy(
         rules=rules,
-        creator_annotation=given.creator_annotation,
-        controllers=Patterns(given.controllers),
+        creator_annotation=section.creator_annotation,
+        controllers=Patterns(section.controllers),
         absence="neither policy.rules nor slurm.user is set",
     )
 

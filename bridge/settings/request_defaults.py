@@ -37,7 +37,7 @@ def ways(settings: Settings) -> Ways:
 
 
 def counted_as(settings: Settings) -> Mapping[str, str]:
-    """Return what is counted as which GRES: extended resources, and devices of resource claims."""
+    """Return the GRES that extended resources and devices of resource claims count as."""
     controllers = settings.controllers
     claimed = profiles.resources(profiles.read(controllers.device_profiles))
     return {**controllers.gpu_resources, **claimed}

@@ -67,7 +67,7 @@ class PolicySection(Section):
     reserved_users: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         RESERVED,
         description="Slurm users and groups that no template may result in, such as SlurmUser; "
-        "root never may; wildcards * and ?.",
+        "root is always forbidden; wildcards * and ?.",
     )
     controllers: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("system:serviceaccount:kube-system:*-controller", "system:kube-controller-manager"),
@@ -117,17 +117,19 @@ class PlacementSection(Section):
     bind_deadline_s: Seconds = Field(
         120,
         description="How long kube-scheduler may fail to bind a pod that has its node. While it does not "
-        "try, or binds nobody, the pod is kept.",
+        "try, or binds no pod at all, the pod is kept.",
     )
     binder: Literal["kube-scheduler", "extender"] = Field(
         "kube-scheduler",
-        description="Who binds pods that need no volume bound or attached and have no group of kube-scheduler's, "
-        "once Slurm has chosen their node. kube-scheduler binds all others.",
+        description="Who binds pods once Slurm has chosen their node. Pods whose volumes must be bound or attached, and pods in "
+        "a group of kube-scheduler's, are always bound by kube-scheduler.",
     )
-    tell_after_s: Seconds = Field(2, description="How long a pod waits before its status says why.")
+    tell_after_s: Seconds = Field(
+        2, description="How long a pod waits before its status explains why."
+    )
     incomplete_after_s: Seconds = Field(
         60,
-        description="How long a gang may be incomplete before its pods say what is missing.",
+        description="How long a gang may be incomplete before its pods report what is missing.",
     )
     when_full: Literal["own-job", "wait"] = Field(
         "own-job",
@@ -192,7 +194,8 @@ class Controllers(Section):
         600, description="How long a lost placeholder may wait to get its nodes back."
     )
     eviction_share: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.3, description="Share of running pods that may go at once as lost in Slurm."
+        0.3,
+        description="Share of running pods that may be evicted at once because Slurm lost their jobs.",
     )
     eviction_always: Count = Field(
         20, description="Number of pods that may be evicted at once regardless of that share."
@@ -200,7 +203,7 @@ class Controllers(Section):
     suspended: Literal["keep", "evict"] = Field(
         "evict",
         description="What happens to the pods of a suspended placeholder. A job's own user may suspend it: with keep, its pods "
-        "compute on without being charged, and their time limit stands still.",
+        "go on computing without being charged, and their time limit is paused.",
     )
     node_features: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         (), description="Node label keys published as Slurm features; wildcards * and ?."
@@ -211,8 +214,8 @@ class Controllers(Section):
     )
     device_profiles: settings_devices.Profiles = Field(
         default_factory=dict,
-        description="Which devices of resource claims are which GRES: the selector of a DeviceClass, such as "
-        "device.driver == 'gpu.nvidia.com', and the GRES with or without a type; empty: pods with claims are refused.",
+        description="GRES of the devices in resource claims: the selector of a DeviceClass, such as "
+        "device.driver == 'gpu.nvidia.com', and its GRES with or without a type; empty: pods with claims are refused.",
     )
     device_resources: settings_devices.ClassNames = Field({}, description=settings_devices.CLASSES)
     gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
@@ -228,7 +231,7 @@ class Controllers(Section):
     )
     device_patience_s: Seconds = Field(
         300,
-        description="How long a node may have fewer devices than Slurm has GRES before it is made anew there; it is drained meanwhile.",
+        description="Grace period before a node with fewer devices than its GRES in Slurm is registered again; until then it is drained.",
     )
     cordon_drained_nodes: bool = Field(
         default=False,
@@ -283,8 +286,8 @@ class Settings(Section):
     scheduler_name: str = Field(
         names.SCHEDULER_NAME,
         pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
-        description="The kube-scheduler profile that calls our extender. Nobody else may use this name "
-        "with -binder appended: pods that the extender binds itself have it.",
+        description="The kube-scheduler profile that calls our extender. No other scheduler may use this name "
+        "with -binder appended: it marks pods that the extender binds itself.",
     )
     log: Log = Log()
     kubernetes: Kubernetes = Kubernetes()
@@ -305,11 +308,11 @@ class Settings(Section):
     health: HealthSection = HealthSection()
 
     @model_validator(mode="after")
-    def _pods_of_the_binder_are_told_apart(self) -> Self:
+    def _binder_names_are_distinct(self) -> Self:
         if names.is_binder(self.scheduler_name):
             raise ValueError(
-                f"scheduler_name must not end as {names.binder('')} does, found {self.scheduler_name}: "
-                "so end the names of pods that the extender binds itself"
+                f"scheduler_name must not end in {names.binder('')}, found {self.scheduler_name}: "
+                "this suffix marks pods that the extender binds itself"
             )
         return self
 
@@ -329,17 +332,19 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _rules_go_together(self) -> Self:
-        found = settings_policy.problems(self.policy.rules, default_partition=self.slurm.partition)
-        if found:
-            raise ValueError("; ".join(f"policy.{each}" for each in found))
+        problems = settings_policy.problems(
+            self.policy.rules, default_partition=self.slurm.partition
+        )
+        if problems:
+            raise ValueError("; ".join(f"policy.{problem}" for problem in problems))
         return self
 
     @model_validator(mode="after")
     def _old_manifests_can_become_jobs(self) -> Self:
         rules = (rule.name for rule in self.policy.rules)
         served = self.slurm_jobs.enabled
-        if found := [*settings_sylabs.problems(self.sylabs, served=served, rules=rules)]:
-            raise ValueError("; ".join(found))
+        if problems := [*settings_sylabs.problems(self.sylabs, served=served, rules=rules)]:
+            raise ValueError("; ".join(problems))
         return self
 
 

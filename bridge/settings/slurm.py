@@ -20,8 +20,8 @@ class Slurm(Section):
     controller: str = Field(
         "",
         pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z]([-a-z0-9]*[a-z0-9])?)?$",
-        description="A Controller object of slurm-operator, as namespace/name, whose Slurm this is: its RestApi and its key of tokens "
-        "then take the place of url and token_file, and its Service that of controller_host, unless that is set.",
+        description="A Controller object of slurm-operator, as namespace/name, whose Slurm to use. Its RestApi and its token key "
+        "then replace url and token_file, and its Service replaces controller_host unless that is set.",
     )
     insecure: bool = Field(
         default=False,
@@ -53,19 +53,19 @@ class Slurm(Section):
     )
     controller_host: Hosts = Field(
         ("slurmctld",),
-        description="Host of slurmctld, which is told how pods end; with backups, all hosts of "
+        description="Host of slurmctld, to which the ends of pods are reported; with backups, all hosts of "
         "SlurmctldHost.",
     )
     controller_port: Port = Field(6817, description="SlurmctldPort of slurmctld.")
     controller_tls: bool = Field(
         default=False,
         description="Speak TLS to controller_host, with ca_file, cert_file and key_file; otherwise "
-        "the token is sent in clear. For a TLS proxy before slurmctld, or TLSType=tls/s2n.",
+        "the token is sent in clear. For a TLS proxy in front of slurmctld, or TLSType=tls/s2n.",
     )
     kick: bool = Field(
         default=False,
-        description="Make slurmctld look for work as soon as a job of ours is submitted or has ended, "
-        "not only at its next whole second: docs/install.md says how, and what it costs.",
+        description="Start slurmctld's scheduler as soon as a job of ours is submitted or has ended, "
+        "not only at its next full second: docs/install.md says how, and what it costs.",
     )
     partition: str = Field("", description="Partition of the jobs; empty: Slurm's default.")
     user: str = Field(
@@ -78,7 +78,7 @@ class Slurm(Section):
     )
     milli_cpu_per_cpu: Annotated[int, Field(ge=50, le=quantities.MILLI)] = Field(
         quantities.MILLI,
-        description="Thousandths of a Kubernetes CPU that one of Slurm's CPUs is; 1000 must be a multiple of it. "
+        description="Size of one of Slurm's CPUs in thousandths of a Kubernetes CPU; must divide 1000. "
         "With 100, a node of 16 CPUs has 160 in Slurm, and a pod of 100m takes one of them: "
         "docs/small-pods.md says what else that changes.",
     )

@@ -10,10 +10,10 @@ from slurmruntime.settings.values import Section
 
 
 def zone(name: str) -> tzinfo:
-    """Return a time zone by its name; UTC is known even where no database of zones is installed.
+    """Return a time zone by its name; UTC is known even where no time zone database is installed.
 
     Raises:
-        ValueError: There is none of that name.
+        ValueError: no time zone has that name.
     """
     if name == "UTC":
         return UTC
@@ -35,7 +35,7 @@ class SlurmJobsSection(Section):
 
     enabled: bool = Field(
         default=False,
-        description="Whether SlurmJobs are served; policy rules must be for them too (match.kinds).",
+        description="Whether SlurmJobs are served; policy rules must allow them, too (match.kinds).",
     )
     time_zone: Annotated[str, AfterValidator(_known)] = Field(
         "UTC", description="What times in scripts are meant in, such as --begin=16:00."
@@ -44,8 +44,8 @@ class SlurmJobsSection(Section):
         "",
         max_length=1024,
         description="The image of the pods that print the output of SlurmJobs (spec.output) and copy their results (spec.results);"
-        " empty: there are none."
-        " The chart sets its own.",
+        " empty: no such pods."
+        " The chart sets its own image.",
     )
     companion_account: str = Field(
         "",

@@ -22,7 +22,7 @@ class SylabsSection(Section):
     )
     constraints: TextMap = Field(
         default_factory=dict,
-        description="Entries `label=value` of a nodeSelector, and the node features that each stands for, as after --constraint; "
+        description="Entries `label=value` of a nodeSelector, and the node features that each requires, as in --constraint; "
         "empty: none.",
     )
     ssh_rules: TextMap = Field(
@@ -32,7 +32,7 @@ class SylabsSection(Section):
     output_claim: str = Field(
         "",
         pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$",
-        description="Claim of every namespace with old manifests that holds the folder output_path of the cluster: their"
+        description="PersistentVolumeClaim, of this name in every namespace with old manifests, that holds the cluster's folder output_path: their"
         " output is printed from it, and their results are copied from it. Empty: neither.",
     )
     output_path: str = Field(
@@ -44,7 +44,7 @@ class SylabsSection(Section):
     volumes: TextMap = Field(
         default_factory=dict,
         description="Volumes to which old manifests copy results, `/path` of a hostPath or `server:/path` of an nfs, and the"
-        " claim, or `claim/folder`, that is meant; what lies below goes below it. Results for others are not copied.",
+        " claim, or `claim/folder`, to use instead; subfolders are kept. Results for other volumes are not copied.",
     )
     inventory_namespace: str = Field(
         "default",
@@ -61,14 +61,14 @@ def problems(configured: SylabsSection, *, served: bool, rules: Iterable[str]) -
     """Yield what is wrong with the section in combination with others.
 
     Args:
-        configured: The section.
-        served: Whether SlurmJobs are.
-        rules: Names of the policy's rules.
+        configured: the section.
+        served: whether SlurmJobs are served.
+        rules: the names of the policy's rules.
     """
     if configured.enabled and not served:
         yield "sylabs.enabled needs slurm_jobs.enabled: old manifests become SlurmJobs"
     if bool(configured.output_claim) != bool(configured.output_path):
-        yield "sylabs.output_claim and sylabs.output_path need each other: the claim, and where the cluster has what it holds"
+        yield "sylabs.output_claim and sylabs.output_path go together: the claim, and the cluster's folder that it holds"
     if configured.volumes and not configured.output_claim:
         yield "sylabs.volumes needs sylabs.output_claim: results are read from it"
     for place, claim in configured.volumes.items():

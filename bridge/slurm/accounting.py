@@ -7,14 +7,16 @@ its state; since v0.0.45 their SLUIDs tell them apart.
 
 from datetime import UTC, datetime
 
-from bridge.domain.lifecycle.evidence import AccountedJob, Numbering
+from bridge.domain.lifecycle.evidence import AccountingRecord, Numbering
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.slurm.errors import Malformed
 from slurmruntime.values.ids import JobId, Sluid
 
 
-async def record(client: SlurmClient, id_: JobId, *, sluid: Sluid | None) -> AccountedJob | None:
+async def record(
+    client: SlurmClient, id_: JobId, *, sluid: Sluid | None
+) -> AccountingRecord | None:
     """Return slurmdbd's record of a job; None if it has no record, or several that may be it.
 
     Raises:
@@ -26,8 +28,8 @@ async def record(client: SlurmClient, id_: JobId, *, sluid: Sluid | None) -> Acc
     )
     if answer.jobs is None:
         raise Malformed("accounting.job", "the response has no list of jobs")
-    found = [job for job in answer.jobs if sluid is None or job.sluid in ("", sluid)]
-    return _record(found[0]) if len(found) == 1 else None
+    matches = [job for job in answer.jobs if sluid is None or job.sluid in ("", sluid)]
+    return _record(matches[0]) if len(matches) == 1 else None
 
 
 async def backlog(client: SlurmClient) -> int:
@@ -56,8 +58,8 @@ async def numbering(client: SlurmClient) -> Numbering:
     return Numbering(next_id=JobId(next_id), last_id=JobId(last_id))
 
 
-def _record(wired: wire.Accounted) -> AccountedJob:
-    return AccountedJob(
+def _record(wired: wire.AccountingRecord) -> AccountingRecord:
+    return AccountingRecord(
         states=frozenset(wired.state.current),
         started_at=_moment(wired.time.start),
         ended_at=_moment(wired.time.end),

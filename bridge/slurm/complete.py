@@ -88,7 +88,7 @@ class Controller:
 
 
 class ControllerHosts:
-    """All hosts of slurmctld, of which one is in charge; the last that answered is asked first."""
+    """All hosts of slurmctld, one of which is in charge; the last that answered is asked first."""
 
     def __init__(self, *controllers: Controller) -> None:
         self._controllers = controllers
@@ -263,7 +263,7 @@ async def _ask(controller: Controller, request: bytes) -> int:
 
 
 def _worst(failures: Sequence[Unavailable | Malformed]) -> Unavailable | Malformed:
-    """Return the failure that says the most, in the words of all."""
+    """Return one failure of the most informative kind, with the messages of all."""
     kinds = (InStandby, LostReply, Malformed, Unavailable)
     kind = next(kind for kind in kinds if any(isinstance(failure, kind) for failure in failures))
     worst = next(failure for failure in failures if isinstance(failure, kind))

@@ -56,8 +56,8 @@ _ENDS: Final = frozenset(end.value for end in JobEnd)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stranger:
-    """A job that is not a placeholder, or one we cannot decode; it must be left alone."""
+class ForeignJob:
+    """A job that is not a placeholder, or that cannot be decoded; it must be left alone."""
 
     id: JobId
     sluid: Sluid | None
@@ -69,63 +69,65 @@ class Stranger:
     """Workload of an unreadable job, if that much can be decoded; nothing may be concluded about
     it."""
     array_id: JobId | None = None
-    """The array that it is, or is a task of; only known where batch jobs are looked for."""
+    """The array that it is, or is a task of; only known where batch jobs are read, too."""
     odd: str = ""
     """What else could not be decoded, as a message; "" if nothing."""
 
 
-def job(read: Decoded[wire.Job], *also: Decoded[wire.Job]) -> SlurmJob | Stranger:
-    """Reduce a job to what decisions need; tell placeholders (of any cluster) from strangers.
+def job(read: Decoded[wire.Job], *also: Decoded[wire.Job]) -> SlurmJob | ForeignJob:
+    """Reduce a job to what decisions need; distinguish placeholders (of any cluster) from foreign jobs.
 
     Args:
         read: the job, or the leader of a heterogeneous job.
         also: the further components of a heterogeneous job, in order.
     """
     leader = _job(read)
-    if isinstance(leader, Stranger) or not also:
+    if isinstance(leader, ForeignJob) or not also:
         return leader
     components = [leader]
-    for each in also:
-        found = _job(each)
-        if isinstance(found, Stranger):
-            why = found.unreadable or f"its component {found.id} has no identity"
+    for further in also:
+        component = _job(further)
+        if isinstance(component, ForeignJob):
+            why = component.unreadable or f"its component {component.id} has no identity"
             workload = leader.identity.key
             return replace(
-                found, id=leader.id, sluid=leader.sluid, unreadable=why, workload=workload
+                component, id=leader.id, sluid=leader.sluid, unreadable=why, workload=workload
             )
-        components.append(found)
-    return _whole(components)
+        components.append(component)
+    return _merged(components)
 
 
-def _whole(components: Sequence[SlurmJob]) -> SlurmJob:
+def _merged(components: Sequence[SlurmJob]) -> SlurmJob:
     """Merge the components of a heterogeneous job.
 
     It runs when all components run, and has ended when any component has.
     """
     leader = components[0]
     phases = [component.phase for component in components]
-    phase = next(each for each in _WORST_FIRST if each in phases)
+    phase = next(phase for phase in _WORST_FIRST if phase in phases)
     counts = next(component for component in components if component.phase is phase)
     ends = [component.ends_at for component in components if component.ends_at is not None]
     return replace(
         leader,
         phase=phase,
         states=frozenset[str]().union(
-            *(component_states(n, each.states) for n, each in enumerate(components))
+            *(component_states(n, component.states) for n, component in enumerate(components))
         ),
         end=counts.end,
         exit_code=counts.exit_code,
         signal=counts.signal,
         reason=counts.reason,
         reason_text=counts.reason_text,
-        nodes=tuple(dict.fromkeys(node for each in components for node in each.nodes)),
+        nodes=tuple(dict.fromkeys(node for component in components for node in component.nodes)),
         tasks=sum(component.tasks for component in components),
         shares=(),
         parts=tuple(
-            Component(tasks=each.tasks, task=each.task, shares=each.shares, given=each.given)
-            for each in components
+            Component(
+                tasks=part.tasks, task=part.task, shares=part.shares, task_grant=part.task_grant
+            )
+            for part in components
         ),
-        remains=phase is JobPhase.ENDED and any(each is not phase for each in phases),
+        remains=phase is JobPhase.ENDED and any(other is not phase for other in phases),
         started_at=counts.started_at,
         ends_at=min(ends, default=None),
         expected_start=counts.expected_start,
@@ -143,7 +145,7 @@ def _granted_together(components: Sequence[SlurmJob]) -> Grant | None:
         for component in components
         if component.grant is not None
     ]
-    if len(granted) < len(components) or not all(each.layout for each in granted):
+    if len(granted) < len(components) or not all(component.layout for component in granted):
         return None
     return replace(granted[0], also=tuple(granted[1:]))
 
@@ -159,24 +161,24 @@ def _expanded(text: str) -> tuple[SlurmNode, ...]:
     return tuple(SlurmNode(name) for name in hostlist.expand(text))
 
 
-def _job(read: Decoded[wire.Job]) -> SlurmJob | Stranger:
+def _job(read: Decoded[wire.Job]) -> SlurmJob | ForeignJob:
     wired = read.value
     id_ = JobId(wired.job_id)
     sluid = Sluid(wired.step_id.sluid) if wired.step_id.sluid else None
-    stranger = Stranger(id=id_, sluid=sluid, odd=read.why)
+    foreign = ForeignJob(id=id_, sluid=sluid, odd=read.why)
     if read.left_out & _WHOSE:
-        return replace(stranger, unreadable=read.why)
+        return replace(foreign, unreadable=read.why)
     if EXTERNAL_JOB not in wired.flags:
-        return stranger
+        return foreign
     try:
         identity = identities.decode(wired.admin_comment)
     except identities.UnreadableIdentityError as error:
         return replace(
-            stranger, unreadable=str(error), cluster=error.cluster, workload=error.workload
+            foreign, unreadable=str(error), cluster=error.cluster, workload=error.workload
         )
     if identity is None:
-        return stranger
-    set_aside = replace(stranger, cluster=identity.cluster, workload=identity.key)
+        return foreign
+    set_aside = replace(foreign, cluster=identity.cluster, workload=identity.key)
     if read.left_out - _FOR_THE_GRANT:
         return replace(set_aside, unreadable=read.why)
     states = frozenset(wired.job_state)
@@ -208,7 +210,7 @@ def _job(read: Decoded[wire.Job]) -> SlurmJob | Stranger:
             gres=wired.tres_per_task,
         ),
         shares=shares,
-        given=granted.given(wired, shares) if is_running else None,
+        task_grant=granted.task_grant(wired, shares) if is_running else None,
         devices=devices.of(wired, nodes) if is_running else None,
         identity=identity,
         held=is_waiting and wired.priority.set and wired.priority.number == 0,

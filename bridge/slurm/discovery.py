@@ -1,7 +1,7 @@
 """Discover which of our jobs exist in Slurm and their state, by cheap readings.
 
-There are two kinds of them, told apart by their marks: placeholders of pods, and the batch jobs of
-SlurmJobs. One reading serves both, and each is kept from what concerns itself with the other.
+There are two kinds, distinguished by their marks: placeholders of pods, and the batch jobs of SlurmJobs. One
+reading serves both, and code for one kind never gets jobs of the other.
 
 Slurm cannot list "the jobs with this mark", and a full list of 10 000 jobs is 48 MB. A reading
 therefore lists ids and states (`bridge.slurm.listed.listing`) and fetches only the jobs it has not
@@ -9,10 +9,10 @@ classified yet and those of ours whose state has changed. A job is classified by
 which is set on submission and which only root and SlurmUser can write.
 
 An id means the same job as before only until slurmctld restarts: after a crash it may assign the
-ids of the last seconds to other jobs. A reading that brings changes, or that conclusions are drawn
-from, therefore also checks whether it is still the same slurmctld; if not, all ids count as new.
+ids of the last seconds to other jobs. A reading that brings changes, or that decisions are based on,
+therefore also checks whether it is still the same slurmctld; if not, all ids count as new.
 (Before Slurm 26.05, and with a backup, every job is fetched again once a day: `incarnation`.)
-A reading that repeats the last one, and that nobody draws conclusions from, makes it now and then.
+A reading that repeats the last one, and that no decision is based on, checks it now and then.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.observation.clocks import ClockReading
 from bridge.slurm import decode, jobs, snapshot
 from bridge.slurm.batch_jobs.arrays import ArrayMemory
-from bridge.slurm.decode import Stranger
+from bridge.slurm.decode import ForeignJob
 from bridge.slurm.kick import EndedJob, ended_job
 from bridge.slurm.listed import unread
 from bridge.slurm.listed.incarnation import Incarnation
 from bridge.slurm.listed.listing import JobListing, Lists
-from bridge.slurm.listed.unread import LikelyOurs, LooksAhead, OnSettled, OnUnreadable, UnreadJob
+from bridge.slurm.listed.unread import LikelyOurs, OnSettled, OnUnreadable, Portion, UnreadJob
 from bridge.slurm.snapshot import Snapshot
 from slurmclient.watching.in_turn import in_turn
 from slurmruntime.slurm import wire
@@ -39,11 +39,10 @@ from slurmruntime.slurm.errors import Malformed, NotFound, SlurmError
 from slurmruntime.values.ids import ClusterId, JobId
 
 _TRUSTED_S = 10.0
-"""How long ids are trusted without that check, while every reading repeats the one before."""
+"""How long ids are trusted without that check, while every reading repeats the last one."""
 
 BURST = 500
-"""Unknown jobs fetched per reading; about a second's work. Someone may submit thousands at once, and
-news of our own jobs must not wait for them."""
+"""Unknown jobs fetched per reading, in about a second: a user may submit thousands at once, and ours must not wait."""
 
 _PENDING = frozenset({"PENDING"})
 
@@ -72,14 +71,14 @@ class Discovery:
 
         Args:
             client: Shared with submitters; keep `concurrency` below its connections.
-            cluster: Placeholders of other clusters are strangers.
+            cluster: Placeholders of other clusters are foreign jobs.
             clock: Returns monotonic seconds.
             concurrency: Maximum number of jobs fetched concurrently.
             patience_s: How long a new job may be pending before it is fetched. Most run by then and
                 are fetched once instead of twice.
             burst: Maximum number of unknown jobs fetched in one reading.
-            batch: Look for batch jobs of SlurmJobs, too; else they are strangers.
-            named: Returns the ids that our pods name; of many unknown jobs, these are fetched first.
+            batch: Read batch jobs of SlurmJobs, too; else they are foreign jobs.
+            named: Returns the ids that our pods name; if there are many unknown jobs, these are fetched first.
             on_unreadable: Called each time a fetched job cannot be decoded.
             on_settled: Called when such a job has become readable or is gone.
         """
@@ -89,19 +88,19 @@ class Discovery:
         self._clock = clock
         self._concurrency, self._reading = concurrency, asyncio.Lock()
         self._last: Snapshot | None = None
-        """The last snapshot; None once any of it has changed."""
+        """The last snapshot; None once any part of it has changed."""
         self._sequence = 0
         self._lists = Lists(client, clock=clock, arrays=batch, named=named)
         self._listing: JobListing | None = None
-        """The listing of the last whole reading."""
+        """The listing of the last complete reading."""
         self.slurms_time: ClockReading | None = None
-        """What slurmctld's clock said when it was last asked; None if it never did."""
+        """slurmctld's clock as last read; None before the first time."""
         self.cycle_s = 0.0
-        """How long Slurm's scheduler last ran."""
+        """How long the last run of Slurm's scheduler took."""
         self._last_ended: EndedJob | None = None
         self._incarnation, self._trusted_until = Incarnation(), 0.0
         self._ours: dict[JobId, SlurmJob | BatchJob] = {}
-        self._strangers: set[JobId] = set()
+        self._foreign: set[JobId] = set()
         self._unreadable: dict[JobId, UnreadJob] = {}
         self._reported: set[JobId] = set()
         self._on_unreadable, self._on_settled = on_unreadable, on_settled
@@ -111,8 +110,8 @@ class Discovery:
         self._in_detail: set[JobId] = set()
         """Jobs of ours whose devices are fetched with them."""
         self._patience_s, self._burst = patience_s, burst
-        self._portion = LooksAhead()
-        """What the last reading fetched of jobs that it did not know."""
+        self._portion = Portion()
+        """The unknown jobs that the last reading fetched."""
         self._arrays = ArrayMemory()
         self._left: dict[JobId, float] = {}
         """New jobs that are still pending and not fetched yet → since when."""
@@ -128,7 +127,7 @@ class Discovery:
         return self._last_ended if self._last_ended and self._last_ended.id in self._ours else None
 
     def note_submitted(self, job_id: JobId, identity: Identity, *, in_detail: bool = False) -> None:
-        """Record a job we have just submitted: it is fetched when it starts; in detail, with its devices."""
+        """Record a job we have just submitted: it is fetched when it starts; in_detail: with its devices."""
         if in_detail:
             self._in_detail.add(job_id)
         known = self._ours.get(job_id)
@@ -150,7 +149,7 @@ class Discovery:
         )
 
     def _note(self, job: SlurmJob | BatchJob) -> None:
-        self._strangers.discard(job.id)
+        self._foreign.discard(job.id)
         self._unreadable.pop(job.id, None)
         self._noted[job.id] = self._clock()
         self._last = None
@@ -161,27 +160,27 @@ class Discovery:
         self._changed.add(job_id)
 
     async def refresh(
-        self, *, reasons_for: Collection[JobId] = (), surely: bool = True, whole: bool = False
+        self, *, reasons_for: Collection[JobId] = (), surely: bool = True, complete: bool = False
     ) -> Snapshot:
         """Read Slurm once.
 
         Args:
             reasons_for: Jobs to fetch even if their state is unchanged, for their pending reason
                 and end time.
-            surely: Conclusions will be drawn from this reading even if it repeats the last one.
-            whole: Conclusions will be drawn from what is absent.
+            surely: Decisions will be based on this reading even if it repeats the last one.
+            complete: Decisions will be based on what is absent.
 
         Raises:
             SlurmError: the reading is incomplete; what has been classified so far is kept.
         """
         async with self._reading:
-            is_exact = surely or whole or bool(self._left)
-            listed = await self._lists.read(settled=self._strangers, surely=is_exact)
+            is_exact = surely or complete or bool(self._left)
+            listed = await self._lists.read(settled=self._foreign, surely=is_exact)
             began = self._lists.began
             is_repeated = listed is self._listing and not self._noted
-            patience_s = 0.0 if whole else self._patience_s
+            patience_s = 0.0 if complete else self._patience_s
             if surely or not is_repeated or began >= self._trusted_until:
-                if await self._forgot_what_may_be_others(listed.states):
+                if await self._forgot_after_restart(listed.states):
                     is_repeated, patience_s = False, 0.0
                     listed = await self._lists.read_of_another(listed)
                 self._trusted_until = began + _TRUSTED_S
@@ -198,10 +197,10 @@ class Discovery:
                 known_to_be_odd=self._unreadable,
                 likely_ours=self._likely_ours.among(unknown),
             )
-            looks = dict.fromkeys([*ours, *wanted, *self._portion.ids])
+            to_fetch = dict.fromkeys([*ours, *wanted, *self._portion.ids])
             self._listing = None
             try:
-                is_read = await self._look_at(looks, listed.states)
+                is_read = await self._fetch_all(to_fetch, listed.states)
                 if is_read and not self._portion.is_behind_on_arrays:
                     self._listing = listed
             except SlurmError:
@@ -209,12 +208,13 @@ class Discovery:
                 raise
             return self._snapshot(began, is_repeated=is_repeated)
 
-    async def _forgot_what_may_be_others(self, seen: Mapping[JobId, frozenset[str]]) -> bool:
+    async def _forgot_after_restart(self, seen: Mapping[JobId, frozenset[str]]) -> bool:
         """Forget all ids if slurmctld has restarted since these states were read; return whether it has."""
         asked_s = self._clock()
         answer = await self._client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
-        if (told := decode.moment(answer.statistics.req_time)) is not None:
-            self.slurms_time = ClockReading(told=told, asked_s=asked_s, answered_s=self._clock())
+        now, answered_s = decode.moment(answer.statistics.req_time), self._clock()
+        if now is not None:
+            self.slurms_time = ClockReading(reported=now, asked_s=asked_s, answered_s=answered_s)
         self.cycle_s = answer.statistics.schedule_cycle_last / 1_000_000
         counts_since = answer.statistics.req_time_start.positive or 0
         if not await self._incarnation.may_be_another(self._client, counts_since):
@@ -223,7 +223,7 @@ class Discovery:
         self._likely_ours.remember(forgotten)
         for id_ in forgotten:
             del self._ours[id_]
-        self._strangers.clear()
+        self._foreign.clear()
         self._unreadable.clear()
         self._arrays = ArrayMemory()
         self._last = None
@@ -235,8 +235,7 @@ class Discovery:
     ) -> tuple[Sequence[JobId], Sequence[JobId]]:
         """Return the jobs to fetch: ours, and those not classified yet.
 
-        A state that is sufficient by itself is applied without a fetch, and new pending jobs may
-        wait.
+        A state that says everything is applied without a fetch, and new pending jobs may wait.
         """
         vanished = self._vanished(seen, began)
         for id_, states in seen.items():
@@ -246,18 +245,18 @@ class Discovery:
                 self._ours[id_] = over
                 self._last_ended = ended_job(known, over) or self._last_ended
         self._last = None
-        changed = [id_ for id_, states in seen.items() if self._needs_look(id_, states)]
+        changed = [id_ for id_, states in seen.items() if self._must_fetch(id_, states)]
         new = (id_ for id_ in changed if seen[id_] == _PENDING and id_ not in self._ours)
         since = {id_: self._left.get(id_, began) for id_ in new}
         self._left = {id_: at for id_, at in since.items() if began - at < patience_s}
         ours = [id_ for id_ in changed if id_ in self._ours]
         others = (id_ for id_ in changed if id_ not in self._ours and id_ not in self._left)
-        # Those that could not be decoded last time come last, or they would crowd out the rest.
+        # Jobs that could not be decoded last time come last, or they would crowd out the rest.
         return [*ours, *vanished], sorted(others, key=self._unreadable.__contains__)
 
     def _vanished(self, seen: Mapping[JobId, frozenset[str]], began: float) -> list[JobId]:
         """Drop jobs Slurm no longer lists; return ours that were alive, for a last fetch."""
-        self._strangers &= seen.keys()
+        self._foreign &= seen.keys()
         for id_ in self._unreadable.keys() - seen.keys():
             del self._unreadable[id_]
         for id_ in self._reported - seen.keys():
@@ -276,47 +275,47 @@ class Discovery:
         )
         return [id_ for id_ in missing if id_ in self._ours]
 
-    def _needs_look(self, id_: JobId, states: frozenset[str]) -> bool:
-        if id_ in self._strangers:
+    def _must_fetch(self, id_: JobId, states: frozenset[str]) -> bool:
+        if id_ in self._foreign:
             return False
         if (unreadable := self._unreadable.get(id_)) is not None:
             return unreadable.states != states
         known = self._ours.get(id_)
         return known is None or known.states != states
 
-    async def _look_at(self, ids: Iterable[JobId], seen: Mapping[JobId, frozenset[str]]) -> bool:
+    async def _fetch_all(self, ids: Iterable[JobId], seen: Mapping[JobId, frozenset[str]]) -> bool:
         """Fetch jobs concurrently; return False if one was gone or has to be fetched again."""
-        found = await in_turn(
-            ids, lambda id_: self._look(id_, seen.get(id_)), at_a_time=self._concurrency
+        results = await in_turn(
+            ids, lambda id_: self._fetch_one(id_, seen.get(id_)), at_a_time=self._concurrency
         )
-        return all(found.values())
+        return all(results.values())
 
-    async def _look(self, id_: JobId, states: frozenset[str] | None) -> bool:
-        if id_ in self._strangers:
-            return True  # the array of a task that has just been found to be somebody else's
+    async def _fetch_one(self, id_: JobId, states: frozenset[str] | None) -> bool:
+        if id_ in self._foreign:
+            return True  # the array of a task that has just turned out to be foreign
         try:
-            found = await self._fetched(id_)
+            job = await self._get(id_)
         except NotFound:
-            found = None
+            job = None
         except Malformed as error:
             is_of_array = states is not None and unread.is_of_array(states)
             self._set_aside_undecoded(id_, str(error), is_of_array=is_of_array)
             return False
         before = self._ours.pop(id_, None), self._unreadable.pop(id_, None)
         was = before[0]
-        if isinstance(found, SlurmJob) and found.identity.cluster == self._cluster:
+        if isinstance(job, SlurmJob) and job.identity.cluster == self._cluster:
             known = was if isinstance(was, SlurmJob) else None
-            self._last_ended = ended_job(known, found) or self._last_ended
-        why = self._classify(id_, found, states)
+            self._last_ended = ended_job(known, job) or self._last_ended
+        why = self._classify(id_, job, states)
         if why:
             self._report(id_, why)
         else:
             self._settle(id_)
         if before != (self._ours.get(id_), self._unreadable.get(id_)):
             self._last = None
-        return found is not None
+        return job is not None
 
-    async def _fetched(self, id_: JobId) -> SlurmJob | BatchJob | Stranger:
+    async def _get(self, id_: JobId) -> SlurmJob | BatchJob | ForeignJob:
         in_detail = id_ in self._in_detail
         if not self._batch:
             return await jobs.job(self._client, id_, in_detail=in_detail)
@@ -327,28 +326,28 @@ class Discovery:
     def _classify(
         self,
         id_: JobId,
-        found: SlurmJob | BatchJob | Stranger | None,
+        job: SlurmJob | BatchJob | ForeignJob | None,
         states: frozenset[str] | None,
     ) -> str:
-        """Remember whose a job is; return what is odd about it, "" if nothing is."""
-        match found:
-            case SlurmJob() if found.identity.cluster == self._cluster:
-                self._ours[id_] = found
-            case BatchJob() if found.mark.cluster == self._cluster:
-                # What a list says of an array's tasks is never cut off.
-                part = found if states is None else replace(found, states=states)
+        """Remember whether a job is ours; return what is odd about it, "" if nothing is."""
+        match job:
+            case SlurmJob() if job.identity.cluster == self._cluster:
+                self._ours[id_] = job
+            case BatchJob() if job.mark.cluster == self._cluster:
+                # A list's states of an array's tasks are never cut off.
+                part = job if states is None else replace(job, states=states)
                 self._ours[id_] = part
                 self._arrays.see(part)
-            case Stranger() if found.unreadable and found.cluster in (None, self._cluster):
-                self._unreadable[id_] = UnreadJob(found.unreadable, found.workload, states)
-                return found.unreadable
-            case Stranger():
-                self._strangers.add(id_)
-                if found.array_id is not None and found.array_id not in self._ours:
-                    self._strangers.add(found.array_id)
-                return found.odd
+            case ForeignJob() if job.unreadable and job.cluster in (None, self._cluster):
+                self._unreadable[id_] = UnreadJob(job.unreadable, job.workload, states)
+                return job.unreadable
+            case ForeignJob():
+                self._foreign.add(id_)
+                if job.array_id is not None and job.array_id not in self._ours:
+                    self._foreign.add(job.array_id)
+                return job.odd
             case SlurmJob() | BatchJob():
-                self._strangers.add(id_)
+                self._foreign.add(id_)
             case None:
                 pass
         return ""
@@ -356,7 +355,7 @@ class Discovery:
     def _set_aside_undecoded(self, id_: JobId, why: str, *, is_of_array: bool) -> None:
         """Set aside a job that cannot be decoded at all, and fetch it again with each reading.
 
-        Until then, nothing is concluded about its workload or, if that is unknown, about any.
+        Until it is readable, nothing is concluded about its workload or, if that is unknown, about any.
         """
         known, unreadable = self._ours.pop(id_, None), self._unreadable.get(id_)
         workload = unreadable.workload if unreadable else snapshot.key_of(known) if known else None
@@ -377,8 +376,8 @@ class Discovery:
         self._sequence += 1
         last = self._last or snapshot.taken(
             self._ours.values(),
-            unreadable={id_: each.why for id_, each in self._unreadable.items()},
-            unsure=(each.workload for each in self._unreadable.values()),
+            unreadable={id_: unread_job.why for id_, unread_job in self._unreadable.items()},
+            unsure=(unread_job.workload for unread_job in self._unreadable.values()),
             arrays=self._arrays,
             has_all_tasks=not (
                 self._portion.is_behind_on_arrays

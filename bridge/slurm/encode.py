@@ -25,7 +25,7 @@ def submission(spec: PlaceholderSpec) -> dict[str, object]:
     root's. Empty fields are omitted, because slurmrestd treats null or "" differently from absence.
     """
     if spec.also:
-        return {"jobs": [_description(each) for each in (spec, *spec.also)]}
+        return {"jobs": [_description(component) for component in (spec, *spec.also)]}
     return {"job": _description(spec)}
 
 
@@ -72,13 +72,13 @@ def _description(spec: PlaceholderSpec) -> dict[str, object]:
 
 
 def compressed(nodes: Sequence[SlurmNode]) -> list[str]:
-    """Write a list of different nodes, of which there may be ten thousand, in Slurm's short form."""
+    """Write a list of distinct nodes, maybe ten thousand, in Slurm's short form."""
     return [_compressed(tuple(nodes))] if nodes else []
 
 
 @lru_cache(maxsize=64)
 def _compressed(nodes: tuple[SlurmNode, ...]) -> str:
-    """Compress what many jobs exclude once."""
+    """Compress once what many jobs exclude."""
     return hostlist.compress(nodes)
 
 

@@ -1,4 +1,4 @@
-"""Read Slurm's own configuration: for the command line, and for what must know its partitions."""
+"""Read Slurm's own configuration: for the command line, and for programs that need its partitions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +13,12 @@ from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.slurm.errors import SlurmError, TooOld
 
 
-class _Pinged(Struct, frozen=True):
+class _PingResult(Struct, frozen=True):
     responding: bool = False
 
 
 class _Ping(Answer, frozen=True):
-    pings: list[_Pinged] | None = None
+    pings: list[_PingResult] | None = None
 
 
 class _Peer(Struct, frozen=True):
@@ -29,7 +29,7 @@ class _Meta(Struct, frozen=True):
     slurm: _Peer = _Peer()
 
 
-class _Introduced(Answer, frozen=True):
+class _PingMeta(Answer, frozen=True):
     meta: _Meta = _Meta()
 
 
@@ -102,12 +102,12 @@ async def controller_responds(client: SlurmClient) -> bool:
 
 
 async def cluster_name(client: SlurmClient) -> str:
-    """Return the ClusterName that slurmrestd has; "" if it does not tell.
+    """Return the ClusterName that slurmrestd has; "" if its answer lacks it.
 
     Raises:
         SlurmError: it does not answer.
     """
-    return (await client.call("ping", "slurm_get_ping", answer=_Introduced)).meta.slurm.cluster
+    return (await client.call("ping", "slurm_get_ping", answer=_PingMeta)).meta.slurm.cluster
 
 
 async def time_s(client: SlurmClient) -> float | None:
@@ -148,12 +148,12 @@ async def defers(client: SlurmClient) -> bool:
 
     slurmctld looks for the word anywhere in SchedulerParameters.
     """
-    found = await conf(client)
-    return found is not None and "defer" in ",".join(found.scheduler_parameters).lower()
+    running = await conf(client)
+    return running is not None and "defer" in ",".join(running.scheduler_parameters).lower()
 
 
 async def conf(client: SlurmClient) -> Conf | None:
-    """Return slurmctld's running configuration; None if slurmrestd cannot tell (before 26.05)."""
+    """Return slurmctld's running configuration; None if slurmrestd does not serve it (before 26.05)."""
     try:
         answer = await client.call("conf", "slurm_get_conf", answer=_ConfAnswer)
         read = msgspec.convert(answer.slurm_conf or {}, _Conf)

@@ -16,7 +16,7 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.slurm import decode, encode
 from bridge.slurm.batch_jobs import decoding
-from bridge.slurm.decode import Stranger
+from bridge.slurm.decode import ForeignJob
 from bridge.slurm.updating import update
 from slurmruntime.slurm import records, submission, wire
 from slurmruntime.slurm.client import SlurmClient
@@ -32,7 +32,7 @@ class Ending(enum.Enum):
     """Ended by this call."""
     ALREADY_ENDED = "already ended"
     NO_SUCH_JOB = "no such job"
-    """It never existed, ended and was purged, or was lost in a crash; Slurm cannot tell which."""
+    """It never existed, ended and was purged, or was lost in a crash; Slurm does not know which."""
 
 
 async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
@@ -48,16 +48,16 @@ async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
 
 async def job(
     client: SlurmClient, id_: JobId, *, sluid: Sluid | None = None, in_detail: bool = False
-) -> SlurmJob | Stranger:
-    """Return one job; in detail with the devices that it has, and up to 300 kB larger.
+) -> SlurmJob | ForeignJob:
+    """Return one job; in detail: with its devices, which makes the response up to 300 kB larger.
 
     Raises:
-        NotFound: it does not exist (any more); or its id belongs to another job than the sluid's.
+        NotFound: it does not exist (any more), or its id belongs to a job with another sluid.
         SlurmError: it could not be read.
     """
     read = await records.read(client, id_, sluid=sluid, detail=in_detail)
     if decoding.is_marked(own := records.of(id_, read)):
-        return decoding.stranger(own)
+        return decoding.foreign(own)
     return await _placeholder(client, id_, read, in_detail=in_detail)
 
 
@@ -68,32 +68,36 @@ async def marked_job(
     sluid: Sluid | None = None,
     in_detail: bool = False,
     alone: Sluid | None = None,
-) -> SlurmJob | BatchJob | Stranger:
-    """Return one job, with whichever of our marks it has.
+) -> SlurmJob | BatchJob | ForeignJob:
+    """Return one job, a placeholder or a batch job.
 
-    Only what reads for both kinds uses this: to everything else the other kind is a stranger.
+    Only for readers of both kinds: to all others the other kind is a foreign job.
     It raises what `job` does; `alone`: as in `records.read`.
     """
     read = await records.read(client, id_, sluid=sluid, detail=in_detail, alone=alone)
     own = records.of(id_, read)
     if decoding.is_marked(own):
-        return decoding.job(id_, [each.raw for each in read])
-    found = await _placeholder(client, id_, read, in_detail=in_detail)
-    if isinstance(found, Stranger):
-        (raw, *_) = (each.raw for each in read if each.decoded is own)
-        return replace(found, array_id=decoding.array_of(raw))
-    return found
+        return decoding.job(id_, [record.raw for record in read])
+    placeholder = await _placeholder(client, id_, read, in_detail=in_detail)
+    if isinstance(placeholder, ForeignJob):
+        (raw, *_) = (record.raw for record in read if record.decoded is own)
+        return replace(placeholder, array_id=decoding.array_of(raw))
+    return placeholder
 
 
 async def _placeholder(
     client: SlurmClient, id_: JobId, read: Sequence[JobRecord], *, in_detail: bool = False
-) -> SlurmJob | Stranger:
-    found = decode.job(*records.components(id_, read))
-    if in_detail or isinstance(found, Stranger) or found.phase is not JobPhase.RUNNING:
-        return found
-    if all(part.shares for part in found.components):
-        return found
-    detailed = await records.read(client, id_, sluid=found.sluid, detail=True)
+) -> SlurmJob | ForeignJob:
+    placeholder = decode.job(*records.components(id_, read))
+    if (
+        in_detail
+        or isinstance(placeholder, ForeignJob)
+        or placeholder.phase is not JobPhase.RUNNING
+    ):
+        return placeholder
+    if all(part.shares for part in placeholder.components):
+        return placeholder
+    detailed = await records.read(client, id_, sluid=placeholder.sluid, detail=True)
     return decode.job(*records.components(id_, detailed))
 
 
@@ -104,10 +108,9 @@ async def verified(
     *,
     sluid: Sluid | None = None,
 ) -> SlurmJob | None:
-    """Read a placeholder, and make sure that it is still the one that was meant.
+    """Read a placeholder; return None if it is gone, or if its id belongs to another job by now.
 
-    After a hard crash slurmctld may give a job id to another job. Return None if the job is gone,
-    or if the id belongs to another one by now.
+    After a hard crash slurmctld may give a job id to another job.
 
     Args:
         client: slurmrestd.
@@ -119,12 +122,12 @@ async def verified(
         SlurmError: it could not be read.
     """
     try:
-        found = await job(client, id_, sluid=sluid)
+        placeholder = await job(client, id_, sluid=sluid)
     except NotFound:
         return None
-    if not isinstance(found, SlurmJob) or workload not in (None, found.identity.key):
+    if not isinstance(placeholder, SlurmJob) or workload not in (None, placeholder.identity.key):
         return None
-    return found
+    return placeholder
 
 
 async def cancel(client: SlurmClient, id_: JobId, *, sluid: Sluid | None = None) -> Ending:
@@ -174,7 +177,7 @@ async def cancel_named(
 
 
 async def cancel_for(
-    client: SlurmClient, placeholder_: SlurmJob, mark: Callable[[Identity], Identity]
+    client: SlurmClient, placeholder: SlurmJob, mark: Callable[[Identity], Identity]
 ) -> None:
     """Record in a placeholder's identity why it is cancelled, then cancel it.
 
@@ -182,9 +185,9 @@ async def cancel_for(
         NotFound: the id is not (any more) this workload's placeholder.
         SlurmError: it may have been marked, but was not cancelled for certain; repeating is harmless.
     """
-    known, sluid = placeholder_.identity, placeholder_.sluid
-    await amend_identity(client, placeholder_.id, known, mark, sluid=sluid)
-    await cancel(client, placeholder_.id, sluid=sluid)
+    known, sluid = placeholder.identity, placeholder.sluid
+    await amend_identity(client, placeholder.id, known, mark, sluid=sluid)
+    await cancel(client, placeholder.id, sluid=sluid)
 
 
 async def amend_identity(
@@ -202,7 +205,7 @@ async def amend_identity(
 
     Raises:
         NotFound: the id is not (any more) this workload's placeholder.
-        Rejected: it has ended (2084), or names a node that is gone and none can stand in (2018).
+        Rejected: it has ended (2084), or names a deleted node that cannot be stood in for (2018).
         SlurmError: it was not written.
     """
     held = await _held(client, job_id, known, sluid, operation="job.set_identity")
@@ -214,7 +217,7 @@ async def amend_identity(
 
 
 async def set_time_limit(
-    client: SlurmClient, placeholder_: SlurmJob, *, minutes: int, true_min: int, expected_min: int
+    client: SlurmClient, placeholder: SlurmJob, *, minutes: int, true_min: int, expected_min: int
 ) -> bool:
     """Change a placeholder's time limit as root, and record its true limit in the same request.
 
@@ -223,15 +226,15 @@ async def set_time_limit(
 
     Raises:
         NotFound: the id is not (any more) this workload's placeholder.
-        Rejected: it has ended (2084), or names a node that is gone and none can stand in (2018).
+        Rejected: it has ended (2084), or names a deleted node that cannot be stood in for (2018).
         SlurmError: it was not changed.
     """
     operation = "job.set_time_limit"
     held = await _held(
         client,
-        placeholder_.id,
-        placeholder_.identity,
-        placeholder_.sluid,
+        placeholder.id,
+        placeholder.identity,
+        placeholder.sluid,
         operation=operation,
     )
     if held.time_limit_min != expected_min:
@@ -275,7 +278,7 @@ async def set_node_lists(
 
 async def update_as_user(
     client: SlurmClient,
-    placeholder_: SlurmJob,
+    placeholder: SlurmJob,
     changes: Changes,
     *,
     component: JobId | None = None,
@@ -294,8 +297,8 @@ async def update_as_user(
         SlurmError: it was not changed.
     """
     operation = "job.update_as_user"
-    whose = placeholder_.identity
-    held = await _held(client, placeholder_.id, whose, placeholder_.sluid, operation=operation)
+    whose = placeholder.identity
+    held = await _held(client, placeholder.id, whose, placeholder.sluid, operation=operation)
     if held.identity.frozen is None:
         raise Rejected(operation, f"job {held.id} does not record its user: it cannot be changed")
     await update(

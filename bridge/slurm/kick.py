@@ -1,6 +1,6 @@
 """Make slurmctld's scheduler run now: the one message that does it, a repeated end of an epilog.
 
-A submit or an end only marks that there is work; slurmctld's main loop looks at whole seconds, and
+A submit or an end only marks that there is work; slurmctld's main loop checks that at whole seconds, and
 after an end of a job without a slurmd only once in `sched_interval`. Of all RPCs,
 MESSAGE_EPILOG_COMPLETE alone calls `schedule()` itself (src/slurmctld/proc_req.c, 25.05 to 26.05).
 slurmd sends it for every node of every job that ends, and slurmctld expects repetitions.
@@ -46,7 +46,7 @@ class EndedJob:
 def ended_job(before: SlurmJob | None, job: SlurmJob) -> EndedJob | None:
     """Return a job that has just ended, if it ran on nodes; None for any other.
 
-    before: what it was when last read from the same slurmctld; None: not known.
+    before: the job as last read from the same slurmctld; None if it was not.
     """
     was_alive = before is not None and not _is_over(before)
     return EndedJob(job.id, job.sluid) if was_alive and _is_over(job) and job.nodes else None

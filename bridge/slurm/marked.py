@@ -1,4 +1,4 @@
-"""Jobs that SchedMD's bridge has marked: read one as it is, write our identity into it, cancel it."""
+"""Jobs that SchedMD's bridge has marked: read one, write our identity into it, cancel it."""
 
 from bridge.domain.diagnosis.takeover import MarkedJob
 from bridge.domain.model import identities
@@ -46,12 +46,12 @@ async def read(client: SlurmClient, id_: JobId) -> MarkedJob | None:
 
 
 async def take_over(client: SlurmClient, id_: JobId, *, comment: str, identity: Identity) -> None:
-    """Write our identity into a job; write nothing if it is there already.
+    """Write our identity into a job, unless the job has it already.
 
     Args:
         client: with a token of root or SlurmUser.
         id_: the job.
-        comment: what its `admin_comment` was when that was decided.
+        comment: its `admin_comment` when that was decided.
         identity: to write.
 
     Raises:
@@ -59,25 +59,25 @@ async def take_over(client: SlurmClient, id_: JobId, *, comment: str, identity: 
         SlurmError: it was not written.
     """
     written = identities.encode(identity)
-    held = await _unchanged(client, id_, comment)
-    if held.admin_comment != written:
+    job = await _unchanged(client, id_, comment)
+    if job.admin_comment != written:
         body = {"admin_comment": written}
         await update(client, "job.take_over", id_, body, cluster=identity.cluster)
 
 
 async def cancel(client: SlurmClient, id_: JobId, *, comment: str) -> None:
-    """Cancel a job that still has the `admin_comment` it was judged by.
+    """Cancel a job that still has the `admin_comment` that the decision was based on.
 
     Raises:
         NotFound: it is gone, or its `admin_comment` has changed.
         SlurmError: it may not have been cancelled; repeating is harmless.
     """
-    held = await _unchanged(client, id_, comment)
-    await jobs.cancel(client, id_, sluid=held.sluid)
+    job = await _unchanged(client, id_, comment)
+    await jobs.cancel(client, id_, sluid=job.sluid)
 
 
 async def _unchanged(client: SlurmClient, id_: JobId, comment: str) -> MarkedJob:
-    held = await read(client, id_)
-    if held is None or held.admin_comment != comment:
-        raise NotFound("job.take_over", f"job {id_} is gone, or has changed: look again")
-    return held
+    job = await read(client, id_)
+    if job is None or job.admin_comment != comment:
+        raise NotFound("job.take_over", f"job {id_} is gone or has changed: run the command again")
+    return job

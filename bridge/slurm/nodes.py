@@ -2,8 +2,8 @@
 
 External nodes have no slurmd: Slurm never pings them and never takes them down by itself. A node
 becomes NOT_RESPONDING when something tries to reach its slurmd (a signal, suspend, preemption with
-grace time); `delete` and `create` clear that, and a registration (`bridge.slurm.respond`). A node is never set to FUTURE: it
-would permanently lose EXTERNAL.
+grace time); `delete` and `create` clear that, and so does a registration (`bridge.slurm.respond`). A node
+is never set to FUTURE: it would permanently lose EXTERNAL.
 """
 
 import enum
@@ -50,9 +50,9 @@ class Deletion(enum.Enum):
 
 
 MOST_NODES: Final = 65_533
-"""The largest MaxNodeCount that Slurm takes."""
+"""The largest MaxNodeCount that Slurm accepts."""
 MOST_NODES_BYTES: Final = 32 * 2**20
-"""Of a list that is kept: 20 000 nodes."""
+"""Longest list that is stored: 20 000 nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ class NodeListing:
 
 async def listing(client: SlurmClient) -> tuple[SlurmNodeFacts, ...]:
     """Return all nodes; the response has 1.6 kB for each."""
-    return (await renewed(client, None)).nodes
+    return (await refresh(client, None)).nodes
 
 
-async def renewed(client: SlurmClient, before: NodeListing | None) -> NodeListing:
+async def refresh(client: SlurmClient, before: NodeListing | None) -> NodeListing:
     """Return all nodes; `before` itself if slurmctld reports no change since.
 
     That response is empty and costs slurmrestd 0.3 ms; a list of 100 nodes costs 12 ms. slurmctld
@@ -90,18 +90,18 @@ async def renewed(client: SlurmClient, before: NodeListing | None) -> NodeListin
     return NodeListing(tuple(map(decode.node, answer.nodes)), answer.last_update.positive or 0)
 
 
-async def renewed_in_slices(client: SlurmClient, before: NodeListing | None) -> NodeListing:
-    """Return the same of a Slurm that others run: bounded by what a Slurm can have, and without holding anybody up.
+async def refresh_in_slices(client: SlurmClient, before: NodeListing | None) -> NodeListing:
+    """Return the same for a Slurm that others run: bounded by what a Slurm can have, and without blocking the event loop.
 
     Raises:
-        Malformed: Slurm lists more, or what cannot be read.
+        Malformed: Slurm lists more, or something that cannot be read.
     """
-    found: list[SlurmNodeFacts] = []
+    nodes: list[SlurmNodeFacts] = []
 
     def take(body: bytes) -> None:
-        if len(found) == MOST_NODES:
+        if len(nodes) == MOST_NODES:
             raise Malformed("node.list", f"expected at most {MOST_NODES} nodes, got more")
-        found.append(decode.node(answers.parsed("slurm_get_nodes", body, wire.Node)))
+        nodes.append(decode.node(answers.parse("slurm_get_nodes", body, wire.Node)))
 
     answer = await client.each_of(
         "node.list",
@@ -117,7 +117,7 @@ async def renewed_in_slices(client: SlurmClient, before: NodeListing | None) -> 
         return before
     if answer.nodes is None:
         raise Malformed("node.list", "the response has no list of nodes")
-    return NodeListing(tuple(found), answer.last_update.positive or 0)
+    return NodeListing(tuple(nodes), answer.last_update.positive or 0)
 
 
 async def node(client: SlurmClient, name: SlurmNode) -> SlurmNodeFacts:
@@ -266,41 +266,41 @@ async def set_weight(client: SlurmClient, name: SlurmNode, weight: int) -> None:
 async def reservation(client: SlurmClient, name: str) -> NodeReservation | None:
     """Return a reservation; None if there is none of that name.
 
-    All of them are read, which are few: slurmrestd's answer about a missing one cannot be told from other errors.
+    All reservations are read, as they are few: slurmrestd answers the same for a missing one as for other errors.
 
     Raises:
-        Malformed: it has no end, or its nodes are no list of nodes.
+        Malformed: it has no end, or its nodes cannot be read.
         SlurmError: they could not be read.
     """
     operation = "reservation.list"
     answer = await client.call(operation, "slurm_get_reservations", answer=wire.Reservations)
-    found = next((each for each in answer.reservations or () if each.name == name), None)
-    if found is None:
+    wired = next((wired for wired in answer.reservations or () if wired.name == name), None)
+    if wired is None:
         return None
-    start, end = decode.moment(found.start_time), decode.moment(found.end_time)
+    start, end = decode.moment(wired.start_time), decode.moment(wired.end_time)
     if start is None or end is None:
         raise Malformed(operation, f"reservation {name} has no beginning or no end")
     try:
-        reserved = hostlist.expand(found.node_list)
+        reserved = hostlist.expand(wired.node_list)
     except ValueError as error:
         raise Malformed(operation, f"nodes of reservation {name}: {error}") from error
     return NodeReservation(
-        name=name, start=start, end=end, nodes=frozenset(reserved), flags=frozenset(found.flags)
+        name=name, start=start, end=end, nodes=frozenset(reserved), flags=frozenset(wired.flags)
     )
 
 
 async def reserve(client: SlurmClient, wanted: NodeReservation) -> None:
-    """Make a reservation that root may use, or change the one of that name.
+    """Create a reservation that root may use, or change the one of that name.
 
     Args:
-        client: of Slurm.
+        client: Slurm.
         wanted: its length is rounded to minutes.
 
     Raises:
-        Rejected: Slurm does not know one of the nodes (2018), another reservation is in the way, or it began too long ago. If Slurm
-            does not know one of the flags (9207), it may have been made all the same.
-        LostReply: it may have been made.
-        SlurmError: it was not made for another reason.
+        Rejected: Slurm does not know one of the nodes (2018), another reservation is in the way, or it began
+            too long ago. If Slurm does not know one of the flags (9207), it may have been created nevertheless.
+        LostReply: it may have been created.
+        SlurmError: it was not created for another reason.
     """
     body = {
         "name": wanted.name,
@@ -317,11 +317,11 @@ async def reserve(client: SlurmClient, wanted: NodeReservation) -> None:
 
 
 async def extend_reservation(client: SlurmClient, name: str, reserved: Collection[str]) -> None:
-    """Replace the nodes of a reservation, which may have begun; Slurm leaves out those it does not know.
+    """Replace the nodes of a reservation, which may have begun; Slurm ignores unknown nodes.
 
     Raises:
-        Rejected: another reservation is in the way; this one stays as it was.
-        SlurmError: it may have been done.
+        Rejected: another reservation is in the way; this one is unchanged.
+        SlurmError: it may have been changed.
     """
     body = {"name": name, "node_list": sorted(reserved)}
     await client.call("reservation.extend", "slurm_post_reservation", body=body, answer=Answer)
@@ -332,7 +332,7 @@ async def unreserve(client: SlurmClient, name: str) -> None:
 
     Raises:
         Rejected: a job uses it.
-        SlurmError: it was not deleted, or nobody knows.
+        SlurmError: it was not deleted, or that is not known.
     """
     try:
         await client.call(

@@ -1,4 +1,4 @@
-"""List all of Slurm's jobs: for the command line, and for what must know which nodes have jobs. It costs about 2 kB a job."""
+"""List all of Slurm's jobs: for the command line, and for programs that need the nodes with jobs. It costs about 2 kB a job."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class _Jobs(Answer, frozen=True):
 
 
 class _Occupant(Struct, frozen=True):
-    """Where a job of GET /jobs/ is."""
+    """The nodes of a job of GET /jobs/."""
 
     job_id: int = 0
     job_state: list[str] = []
@@ -61,11 +61,11 @@ class _Occupant(Struct, frozen=True):
 
 
 MOST_JOBS_BYTES: Final = 128 * 2**20
-"""Of a list of which little is kept: 60 000 jobs."""
+"""Longest list of which little is stored: 60 000 jobs."""
 MOST_LIVE: Final = 200_000
 """Jobs that wait or run."""
 MOST_PLACES: Final = 300_000
-"""Nodes of all jobs, each counted as often as it has a job."""
+"""Nodes of all jobs, each counted once per job."""
 _LONGEST_NAME: Final = 64
 
 
@@ -76,22 +76,22 @@ class Occupancy:
     by_node: Mapping[SlurmNode, datetime | None]
     """When the last of a node's jobs reaches its time limit; None if that is not known."""
     unreadable: str
-    """Why it is not known of one of the jobs where it is; "" if it is known of all."""
+    """Why the nodes of one of the jobs are unknown; "" if all are known."""
 
 
-async def occupied(client: SlurmClient) -> Occupancy:
-    """Return the nodes of all jobs that have not surely ended and left; the list is read in slices.
+async def read_occupancy(client: SlurmClient) -> Occupancy:
+    """Return the nodes of all jobs, except those that have certainly ended and left; the list is read in slices.
 
     Raises:
-        SlurmError: they could not be read, or stand for more than any Slurm has.
+        SlurmError: they could not be read, or stand for more nodes than any Slurm has.
     """
-    seen = _Occupied()
+    seen = _OccupancyCollector()
     await _in_slices(client, seen.take)
     return Occupancy(by_node=seen.by_node, unreadable=seen.unreadable)
 
 
-class _Occupied:
-    """Collects where jobs are."""
+class _OccupancyCollector:
+    """Collects the nodes of jobs."""
 
     def __init__(self) -> None:
         self.by_node: dict[SlurmNode, datetime | None] = {}
@@ -122,7 +122,7 @@ class _Occupied:
 
 
 class _Member(Struct, frozen=True):
-    """Which partitions a job of GET /jobs/ has."""
+    """The partitions of a job of GET /jobs/."""
 
     job_id: int
     job_state: list[str]
@@ -131,30 +131,30 @@ class _Member(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveJob:
-    """A job that has not surely ended and left."""
+    """A job that may still wait, run or be ending."""
 
     id: JobId
     partitions: tuple[str, ...]
     waits: bool
-    """It is not on any node yet."""
+    """True if it is not on any node yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveJobs:
-    """All of them."""
+    """All live jobs."""
 
     live: tuple[LiveJob, ...]
     unreadable: str
-    """Why it is not known of one of them; "" if it is known of all."""
+    """Why one of them could not be read; "" if all could."""
 
 
-async def live(client: SlurmClient) -> LiveJobs:
-    """Return all jobs that have not surely ended and left; the list is read in slices.
+async def list_live(client: SlurmClient) -> LiveJobs:
+    """Return all jobs, except those that have certainly ended and left; the list is read in slices.
 
     Raises:
         SlurmError: they could not be read, or are more than any Slurm has.
     """
-    found: list[LiveJob] = []
+    live_jobs: list[LiveJob] = []
     unreadable = ""
 
     def take(body: bytes) -> None:
@@ -167,20 +167,20 @@ async def live(client: SlurmClient) -> LiveJobs:
         states = frozenset(job.job_state)
         if _has_left(states):
             return
-        if len(found) == MOST_LIVE:
+        if len(live_jobs) == MOST_LIVE:
             raise Malformed("job.list", f"expected at most {MOST_LIVE} live jobs, got more")
         names = tuple(filter(None, job.partition.split(",")))
         if not names:
             unreadable = f"Slurm does not say which partition job {job.job_id} has"
         waits = "PENDING" in states and "COMPLETING" not in states
-        found.append(LiveJob(id=JobId(job.job_id), partitions=names, waits=waits))
+        live_jobs.append(LiveJob(id=JobId(job.job_id), partitions=names, waits=waits))
 
     await _in_slices(client, take)
-    return LiveJobs(live=tuple(found), unreadable=unreadable)
+    return LiveJobs(live=tuple(live_jobs), unreadable=unreadable)
 
 
-class _Naming(Struct, frozen=True):
-    """Which nodes a job of GET /jobs/ names."""
+class _Names(Struct, frozen=True):
+    """The nodes that a job of GET /jobs/ names."""
 
     job_id: int = 0
     job_state: list[str] = []
@@ -188,24 +188,24 @@ class _Naming(Struct, frozen=True):
     excluded_nodes: str = ""
 
 
-async def naming(
+async def jobs_naming(
     client: SlurmClient, nodes: Collection[SlurmNode]
 ) -> tuple[Mapping[SlurmNode, JobId], str]:
     """Return for each of these nodes a live job that requires or excludes it, if there is one.
 
-    Second, return why it is not known of one of the jobs; "" if it is known of all.
+    Second, return why the nodes of one of the jobs are unknown; "" if all are known.
 
     Raises:
         SlurmError: they could not be read.
     """
-    found: dict[SlurmNode, JobId] = {}
+    by_node: dict[SlurmNode, JobId] = {}
     unreadable = ""
     lists: dict[str, frozenset[str]] = {}
     room, wanted = MOST_PLACES, frozenset(nodes)
 
     def take(raw: bytes) -> None:
         nonlocal unreadable, room
-        read = reading.lenient(raw, _Naming)
+        read = reading.lenient(raw, _Names)
         if isinstance(read, Unreadable) or read.odd:
             unreadable = "a job in Slurm's list cannot be read"
             return
@@ -221,10 +221,10 @@ async def naming(
             except ValueError as error:
                 unreadable = f"job {job.job_id}: {error}"
                 continue
-            found.update(dict.fromkeys(map(SlurmNode, lists[text]), JobId(job.job_id)))
+            by_node.update(dict.fromkeys(map(SlurmNode, lists[text]), JobId(job.job_id)))
 
     await _in_slices(client, take)
-    return found, unreadable
+    return by_node, unreadable
 
 
 async def _in_slices(client: SlurmClient, take: Callable[[bytes], None]) -> None:

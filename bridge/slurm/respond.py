@@ -1,15 +1,15 @@
-"""Tell slurmctld that a node responds: a registration such as a slurmd sends, for a node without one.
+"""Register an external node with slurmctld as a slurmd would, so that it counts as responding.
 
 Whenever a user signals or suspends a job, slurmctld calls a slurmd on its nodes. On an external node
-nobody answers, and the node is NOT_RESPONDING from then on. slurmctld never pings such a node, and
+there is none, and the node is NOT_RESPONDING from then on. slurmctld never pings such a node, and
 no state that an administrator can set clears the flag while jobs run there (docs/security.md lists
 what was tried). A registration does: MESSAGE_NODE_REGISTRATION_STATUS, from SlurmUser or root
 (`validate_node_specs` in src/slurmctld/node_mgr.c, 25.11 to 26.05).
 
-What it says must not be less than the record has, or slurmctld drains the node as invalid. So it
+It must not report less than slurmctld's record has, or slurmctld drains the node as invalid. So it
 repeats the record: CPUs, memory, GRES. An up-time back to 1970 keeps slurmctld from believing that
-the machine has rebooted, which would end its jobs. As it also takes NodeAddr from whoever sends
-this, the address has to be set again afterwards.
+the machine has rebooted, which would end its jobs. As slurmctld also takes NodeAddr from the sender,
+the address has to be set again afterwards.
 
 Layout: `_pack_node_registration_status_msg` in src/common/slurm_protocol_pack.c and
 `gres_node_config_unpack` in src/interfaces/gres.c; the same from protocol 44 on.
@@ -40,7 +40,7 @@ _GRES: Final = struct.Struct("!IQIII")
 _ENERGY: Final = struct.Struct("!QIQIQQQ")
 _U8, _U16, _U32, _U64 = (struct.Struct(f"!{code}") for code in "BHIQ")
 _NOTHING: Final = _U32.pack(0)
-"""The text that is not there."""
+"""An absent string."""
 
 
 class Responder:
@@ -51,12 +51,12 @@ class Responder:
         self._controllers = controllers
 
     async def respond(self, node: SlurmNodeFacts, now_s: int) -> None:
-        """Have slurmctld take the node for one that responds.
+        """Make slurmctld consider the node as responding.
 
-        It says yes to whatever it gets: whether it has helped shows in the next list of nodes.
+        slurmctld accepts any such message: whether it has helped shows in the next list of nodes.
 
         Args:
-            node: as slurmctld has it now.
+            node: the node as slurmctld has it now.
             now_s: the time, in seconds since 1970.
 
         Raises:
@@ -99,7 +99,7 @@ def message(protocol: int, token: str, node: SlurmNodeFacts, now_s: int) -> byte
                 node.threads_per_core,
                 node.memory_mib,
                 _MOST_DISK,
-                now_s,  # up for so long
+                now_s,  # up since 1970
                 NO_VAL,  # no hash of slurm.conf
                 NO_VAL,  # no load
                 _NO_VAL64,  # no free memory

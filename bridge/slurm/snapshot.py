@@ -1,4 +1,4 @@
-"""What one reading of Slurm found: our jobs of both kinds, and what could not be read."""
+"""The result of one reading of Slurm: our jobs of both kinds, and those that could not be read."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ class Snapshot:
     by_key: Mapping[WorkloadKey, tuple[SlurmJob, ...]]
     """The same jobs by the key of their workload, lowest id first."""
     is_repeated: bool
-    """Slurm listed exactly the jobs and states of the reading before, strangers included."""
+    """Slurm listed exactly the jobs and states of the reading before, foreign jobs included."""
     is_whole: bool
     """Every listed job that may be a placeholder has been classified; only then does absence mean
     anything."""
     is_whole_of_batch: bool = True
-    """The same of batch jobs, whose arrays may be many more."""
+    """The same for batch jobs: arrays may have very many records."""
     batch_by_key: Mapping[WorkloadKey, tuple[BatchJob, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
@@ -51,7 +51,7 @@ def taken(
     arrays: ArrayMemory,
     has_all_tasks: bool = True,
 ) -> Snapshot:
-    """Sort what is known by kind and by whose it is; number, time and wholeness are those of no reading yet.
+    """Sort the known jobs by kind and workload; the caller sets number, time and completeness.
 
     has_all_tasks: no listed task of an array is still unread.
     """
@@ -67,10 +67,11 @@ def taken(
             by_key[key] = (*by_key.get(key, ()), job)
     batch_by_key: dict[WorkloadKey, tuple[BatchJob, ...]] = {}
     for _, parts in sorted(batch.items()):
-        whole = parts[0]
-        if whole.array_id is not None:
-            whole = arrays.merged(parts, is_whole=has_all_tasks)
-        batch_by_key[whole.mark.key] = (*batch_by_key.get(whole.mark.key, ()), whole)
+        batch_job = parts[0]
+        if batch_job.array_id is not None:
+            batch_job = arrays.merged(parts, is_whole=has_all_tasks)
+        key = batch_job.mark.key
+        batch_by_key[key] = (*batch_by_key.get(key, ()), batch_job)
     return Snapshot(
         sequence=0,
         began_monotonic=0,
@@ -85,5 +86,5 @@ def taken(
 
 
 def key_of(job: SlurmJob | BatchJob) -> WorkloadKey:
-    """Return whose job it is: a workload's key, or a SlurmJob's uid."""
+    """Return the key of a job's workload, or the uid of its SlurmJob."""
     return job.mark.key if isinstance(job, BatchJob) else job.identity.key

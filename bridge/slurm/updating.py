@@ -1,10 +1,10 @@
-"""Update jobs, also those that name a node which Slurm no longer has.
+"""Update jobs, including those that name a node which Slurm no longer has.
 
 Before any update slurmctld looks up the nodes that a job requires or excludes. If one is gone, it refuses the
-update (2018) whatever is to be changed, these lists included, and whether the job waits or runs; a
-waiting one may start anywhere from then on, until an update succeeds (measured with 26.05). So a
-record of that name stands in for the node while the job is updated. It is FUTURE: it can be looked
-up, but no job starts there and nobody is shown it.
+update (2018), whatever it changes, even these lists, and whether the job waits or runs; a waiting job may
+start anywhere from then on, until an update succeeds (measured with 26.05). So a record of that name stands
+in for the node while the job is updated. Its state is FUTURE: it can be looked up, but no job starts there
+and `sinfo` does not show it.
 """
 
 import asyncio
@@ -61,14 +61,14 @@ async def update(
     Args:
         client: slurmrestd.
         operation: for metrics and messages.
-        job_id: of the job, or of one component of a heterogeneous job.
+        job_id: the job, or one component of a heterogeneous job.
         body: what to change.
-        cluster: whose mark a stand-in has.
-        user: whom to impersonate; "": nobody.
+        cluster: the cluster whose mark a stand-in gets.
+        user: the user to impersonate; "" for none.
 
     Raises:
-        Rejected: Slurm refuses the change; or (2018) none can stand in, or another process removed
-            its own a moment ago: try again later.
+        Rejected: Slurm refuses the change; or (2018) no stand-in can be created, or another process has
+            just removed its own: try again later.
         SlurmError: it was not changed.
     """
 
@@ -82,25 +82,25 @@ async def update(
     except Rejected as refusal:
         if refusal.error_number != INVALID_NODE_NAME:
             raise
-        gone = await _gone(client, job_id)
-        async with standing_in(client, gone, cluster, instead=refusal):
+        missing = await _missing_nodes(client, job_id)
+        async with standing_in(client, missing, cluster, instead=refusal):
             await send()
 
 
 @asynccontextmanager
 async def standing_in(
     client: SlurmClient,
-    gone: Sequence[SlurmNode],
+    missing: Sequence[SlurmNode],
     cluster: ClusterId,
     *,
     instead: Rejected | None = None,
 ) -> AsyncIterator[None]:
-    """Let jobs that name these nodes be updated meanwhile.
+    """Create stand-ins for these nodes, so that jobs that name them can be updated in the block.
 
     Args:
         client: slurmrestd.
-        gone: nodes that Slurm has not; another process's stand-ins may be there already.
-        cluster: whose mark the records have.
+        missing: nodes that Slurm does not have; another process's stand-ins may exist already.
+        cluster: the cluster whose mark the records get.
         instead: what to raise if they are refused.
 
     Raises:
@@ -108,11 +108,11 @@ async def standing_in(
         TooOld: the server cannot create nodes.
         SlurmError: they were not created.
     """
-    is_ours = bool(gone)
+    is_ours = bool(missing)
     try:
         try:
-            if gone:
-                await _create(client, gone, cluster)
+            if missing:
+                await _create(client, missing, cluster)
         except (Rejected, TooOld) as error:
             is_ours = False
             if error.error_number != NODE_EXISTS:
@@ -121,57 +121,57 @@ async def standing_in(
         yield
     finally:
         if is_ours:
-            await asyncio.shield(_delete(client, gone))
+            await asyncio.shield(_delete(client, missing))
 
 
 async def remove_stand_ins(client: SlurmClient, cluster: ClusterId) -> None:
-    """Remove those that a process of ours has left behind: a node of that name could not register.
+    """Remove stand-ins that a process of ours has left behind: a node of that name could not register.
 
     Raises:
-        SlurmError: some may be left.
+        SlurmError: some may remain.
     """
     marked = {names.PARKED_FEATURE, marks.cluster_feature(cluster)}
     left = [
-        SlurmNode(each.name)
-        for each in await _all(client)
-        if _FUTURE in each.state and marked <= set(each.features)
+        SlurmNode(record.name)
+        for record in await _all(client)
+        if _FUTURE in record.state and marked <= set(record.features)
     ]
     if left:
         await nodes.delete(client, SlurmNode(hostlist.compress(left)))
 
 
-async def _create(client: SlurmClient, gone: Sequence[SlurmNode], cluster: ClusterId) -> None:
+async def _create(client: SlurmClient, missing: Sequence[SlurmNode], cluster: ClusterId) -> None:
     """Create all or none."""
     features = f"{marks.cluster_feature(cluster)},{names.PARKED_FEATURE}"
     size = "NodeAddr=127.0.0.1 CPUs=1 RealMemory=1"
-    line = f"NodeName={hostlist.compress(gone)} State={_FUTURE} {size} Feature={features}"
+    line = f"NodeName={hostlist.compress(missing)} State={_FUTURE} {size} Feature={features}"
     await client.call(
         "node.stand_in", "slurm_post_new_node", body={"node_conf": line}, answer=Answer
     )
 
 
-async def _delete(client: SlurmClient, gone: Sequence[SlurmNode]) -> None:
-    """Delete them, also if we are told to stop; what stays, the controllers' leader removes."""
-    for left in reversed(range(_TRIES)):
+async def _delete(client: SlurmClient, stand_ins: Sequence[SlurmNode]) -> None:
+    """Delete stand-ins, even while this process stops; the controllers' leader removes what remains."""
+    for tries_left in reversed(range(_TRIES)):
         try:
-            await nodes.delete(client, SlurmNode(hostlist.compress(gone)))
+            await nodes.delete(client, SlurmNode(hostlist.compress(stand_ins)))
         except SlurmError as error:
-            if left and isinstance(error, Unavailable):
+            if tries_left and isinstance(error, Unavailable):
                 continue
             _log.warning("node.stand_in_left", error=str(error))
         return
 
 
-async def _gone(client: SlurmClient, job_id: JobId) -> list[SlurmNode]:
-    """Return the nodes that a job names and Slurm has not."""
-    there = {each.name for each in await _all(client)}
+async def _missing_nodes(client: SlurmClient, job_id: JobId) -> list[SlurmNode]:
+    """Return the nodes that a job names and Slurm does not have."""
+    existing = {record.name for record in await _all(client)}
     named = {
         name
-        for each in await records.read(client, job_id)
-        for text in (each.decoded.value.required_nodes, each.decoded.value.excluded_nodes)
+        for job in await records.read(client, job_id)
+        for text in (job.decoded.value.required_nodes, job.decoded.value.excluded_nodes)
         for name in hostlist.expand(text)
     }
-    return sorted(map(SlurmNode, named - there))
+    return sorted(map(SlurmNode, named - existing))
 
 
 async def _all(client: SlurmClient) -> Sequence[_Record]:

@@ -124,13 +124,13 @@ _HOME = {
 def __getattr__(name: str) -> object:
     """Import what is asked for, and only that: a program that uses little of this starts quickly."""
     if name == "__version__":
-        found: object = _version()
+        attribute: object = _version()
     elif name in _HOME:
-        found = getattr(import_module(_HOME[name]), name)
+        attribute = getattr(import_module(_HOME[name]), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = attribute
+    return attribute
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The client of one Slurm: its connections, its token, and everything that can be done there."""
+"""The client of one Slurm: its connections, its token, and all its operations."""
 
 import copy
 import os
@@ -42,7 +42,7 @@ def _no_report(_operation: str, _seconds: float, _outcome: str) -> None:
 
 
 class Client:
-    """A client of one Slurm, by way of slurmrestd. Any call may raise `SlurmError`.
+    """A client of one Slurm, through slurmrestd. Any call may raise `SlurmError`.
 
     async with Client("http://slurmrestd:6820", token=TokenFile("/run/slurm/token")) as slurm:
         for job in await slurm.jobs.list():
@@ -125,8 +125,8 @@ class Client:
             ValueError: If there is no URL.
             UnusableTls: If the CA cannot be used.
         """
-        given = url or os.environ.get("SLURMRESTD_URL", "")
-        urls = [part.strip() for part in given.split(",") if part.strip()]
+        text = url or os.environ.get("SLURMRESTD_URL", "")
+        urls = [part.strip() for part in text.split(",") if part.strip()]
         if not urls:
             raise ValueError(
                 "SLURMRESTD_URL is not set: expected the address of slurmrestd, such as http://HOST:6820"
@@ -184,7 +184,7 @@ class Client:
 
     @property
     def speaker(self) -> Speaker:
-        """What the resources use to perform operations.
+        """The speaker that the resources perform operations with.
 
         Raises:
             RuntimeError: If the client is not open.
@@ -258,7 +258,7 @@ class Client:
         return await self.speaker.read_field("slurm_get_conf", "slurm_conf", Config)
 
     async def resources(self, job_id: str | int) -> Listing[NodeResources]:
-        """Read what a running job has on each of its nodes; needs v0.0.44.
+        """Read the resources of a running job on each of its nodes; needs v0.0.44.
 
         Returns:
             For each node: cores, memory in MiB, GPUs by index.
@@ -283,4 +283,4 @@ def _versions(api: str | Sequence[str]) -> Sequence[int]:
     chosen = (api,) if isinstance(api, str) else tuple(api)
     if not chosen or not known.keys() >= set(chosen):
         raise ValueError(f"api: expected {_AUTO} or one of {', '.join(known)}, got {api!r}")
-    return [known[one] for one in chosen]
+    return [known[version] for version in chosen]

@@ -40,7 +40,7 @@ SYSTEM: Final = frozenset(
         errno.EHOSTUNREACH,
     }
 )
-"""Numbers of the operating system: slurmrestd passes on how its connection to slurmctld ended."""
+"""Error numbers of the operating system, which slurmrestd passes on if its connection to slurmctld fails."""
 
 DATABASE: Final = frozenset({7000, 7008})
 """slurmdbd or its database cannot be reached."""
@@ -55,7 +55,7 @@ NO_SUCH: Final = frozenset({2000, 2017, 2018, 2045, 2053, 2066, 7104})
 """No such partition, job, node, account, reservation, QOS or cluster."""
 
 FORBIDDEN: Final = frozenset({2002, 2010, 2052})
-"""Access denied, operation not permitted to this user, somebody else's reservation."""
+"""Access denied, operation not permitted to this user, reservation of other users."""
 
 CONFLICT: Final = frozenset(
     {
@@ -181,7 +181,7 @@ class Forbidden(Rejected):
 
 
 class NotFound(Rejected):
-    """There is no such object, or not any more."""
+    """There is no such object, or no longer."""
 
     outcome = "not_found"
 

@@ -1,4 +1,4 @@
-"""Carry out what was decided for a node: one request per action, no decisions."""
+"""Carries out the actions decided for a node: one request per action, no decisions."""
 
 import asyncio
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ OnJob = Rename | Withdraw
 OnKubeNode = SetTaint | RemoveTaint | Cordon | Uncordon | SetCondition | RemoveCondition
 
 
-class NodeHands:
+class NodeActuator:
     """Sends the requests about nodes to both systems."""
 
     def __init__(
@@ -80,15 +80,15 @@ class NodeHands:
         self._reporter = reporter
         self._clock = clock
         self._renewing = asyncio.Lock()
-        self._unheard = ""
+        self._respond_error = ""
 
     async def act(self, action: NodeAction) -> bool:
         """Carry out an action.
 
-        Return False if Slurm is not ready for it, so the rest has to wait too.
+        Return False if Slurm is not ready for it, so that the other actions have to wait, too.
 
         Raises:
-            KubeError, SlurmError: it was not done, or the result is unknown.
+            KubeError, SlurmError: it failed, or the result is unknown.
         """
         match action:
             case Create(spec=spec):
@@ -121,7 +121,7 @@ class NodeHands:
     # -- Slurm ------------------------------------------------------------------------------------
 
     async def _create(self, spec: SlurmNodeSpec) -> bool:
-        """Create the node; an existing one may belong to someone else."""
+        """Create the node; return False if it exists, because it may belong to someone else."""
         try:
             return await nodes.create(self._slurm, spec) is Creation.CREATED
         finally:
@@ -130,8 +130,8 @@ class NodeHands:
     async def _renew_partitions(self, spare: SlurmNodeSpec) -> bool:
         """Create and delete a spare node, one call at a time.
 
-        A spare left behind by an earlier run is deleted like any unwanted node of ours, which
-        serves as well.
+        A spare that an earlier run left behind is deleted like any unwanted node of ours, which has
+        the same effect.
         """
         async with self._renewing:
             if await nodes.create(self._slurm, spare) is Creation.EXISTS:
@@ -172,14 +172,14 @@ class NodeHands:
                 await self._describe(action)
 
     async def _respond(self, record: SlurmNodeFacts) -> None:
-        """Do the rest in any case: the next list shows whether it has helped."""
+        """Answer for the node's slurmd; a failure is only logged, because the next list shows the result."""
         try:
             now_s = int(self._clock.now().timestamp())
             await self._responder.respond(record, now_s)
         except SlurmError as error:
-            if str(error) != self._unheard:
+            if str(error) != self._respond_error:
                 _log.warning("node.unheard", error=str(error))
-            self._unheard = str(error)
+            self._respond_error = str(error)
 
     async def _describe(self, action: Description) -> None:
         slurm = self._slurm
@@ -196,7 +196,7 @@ class NodeHands:
                 assert_never(unreachable)
 
     async def _on_job(self, action: OnJob) -> None:
-        """Act on a job; one that has gone, started or ended meanwhile needs nothing."""
+        """Act on a job; nothing is needed if it has gone, started or ended in the meantime."""
         try:
             match action:
                 case Rename(job_id=job_id, sluid=sluid):
@@ -208,10 +208,10 @@ class NodeHands:
                         excluded=action.excluded_nodes,
                     )
                 case Withdraw(job_id=job_id, sluid=sluid):
-                    held = await jobs.verified(self._slurm, job_id, None, sluid=sluid)
-                    if held is not None:
+                    job = await jobs.verified(self._slurm, job_id, None, sluid=sluid)
+                    if job is not None:
                         mark = partial(replace, cause=OwnCause.NODE_REMOVED)
-                        await jobs.cancel_for(self._slurm, held, mark)
+                        await jobs.cancel_for(self._slurm, job, mark)
                 case unreachable:
                     assert_never(unreachable)
         except NotFound:
@@ -226,7 +226,7 @@ class NodeHands:
         """Patch the node as the previous patch left it."""
         kube_node = self._kube_nodes.get(action.kube_node)
         if kube_node is None:
-            return  # it was deleted meanwhile
+            return  # it was deleted in the meantime
         match action:
             case SetTaint(taint=taint):
                 await self._patch(kube_node, patches.taint(kube_node, taint))
@@ -237,16 +237,16 @@ class NodeHands:
             case Uncordon():
                 await self._patch(kube_node, patches.uncordon(kube_node))
             case SetCondition(condition=condition):
-                await self._tell(kube_node, condition)
+                await self._report_condition(kube_node, condition)
             case RemoveCondition(type=kind):
                 await self._patch_status(kube_node, patches.remove_node_condition(kube_node, kind))
             case unreachable:
                 assert_never(unreachable)
 
-    async def _tell(self, kube_node: KubeNodeFacts, condition: NodeCondition) -> None:
-        """Set the condition on the node; send an Event too if its reason changed.
+    async def _report_condition(self, kube_node: KubeNodeFacts, condition: NodeCondition) -> None:
+        """Set the condition on the node, and send an Event if its reason changed.
 
-        A node that starts out in service needs none. One that is in Slurm, but not as wanted, does.
+        There is no Event for a new node that is in service at once, but for one that is in Slurm in an undesired state.
         """
         old = kube_node.condition(condition.type)
         now = self._clock.now()

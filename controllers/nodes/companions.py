@@ -1,7 +1,7 @@
-"""Which nodes are released together, and which of them does it for all.
+"""Determines which nodes are released together, and which of them releases all.
 
-The groups are worked out once per reading of Slurm; only the first node of a group looks at all
-of its members.
+The groups are computed once per reading of Slurm; only the first node of a group looks at all
+members.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,17 +43,19 @@ class Companions:
         self._groups: Mapping[SlurmNode, tuple[SlurmNode, ...]] = {}
 
     def leader(self, name: SlurmNode) -> SlurmNode:
-        """Return the node of its group that releases all: the first that waits for placeholders."""
-        listed = ((each, self._listed(each)) for each in self._group(name))
-        waiting = (each for each, found in listed if self._hold(each, found) is Hold.RESTORING)
+        """Return the node that releases the whole group: the first that waits for placeholders."""
+        listed = ((member, self._listed(member)) for member in self._group(name))
+        waiting = (
+            member for member, facts in listed if self._hold(member, facts) is Hold.RESTORING
+        )
         return next(waiting, name)
 
     def of(self, name: SlurmNode) -> tuple[Companion, ...]:
         """Return the other nodes of its group, as last read."""
-        found = [(each, self._listed(each)) for each in self._group(name) if each != name]
+        others = [(other, self._listed(other)) for other in self._group(name) if other != name]
         return tuple(
-            Companion(name=each, slurm_node=slurm_node, hold=self._hold(each, slurm_node))
-            for each, slurm_node in found
+            Companion(name=other, slurm_node=slurm_node, hold=self._hold(other, slurm_node))
+            for other, slurm_node in others
         )
 
     async def read(self, name: SlurmNode) -> None:
@@ -62,9 +64,9 @@ class Companions:
         Raises:
             SlurmError: one of them could not be read.
         """
-        for each in self._group(name):
-            if each != name:
-                await self._slurm_nodes.read(each)
+        for other in self._group(name):
+            if other != name:
+                await self._slurm_nodes.read(other)
 
     def _hold(self, name: SlurmNode, slurm_node: SlurmNodeFacts | None) -> Hold:
         return self._holdings.hold(self._kube_nodes.facts(name), slurm_node)
@@ -80,9 +82,11 @@ class Companions:
         return self._groups.get(name, (name,))
 
     def _shared(self) -> Iterator[set[SlurmNode]]:
-        """Yield the nodes of the pods of each restored placeholder that waits."""
+        """Yield, for each restored placeholder that is waiting, the nodes of its pods."""
         for job in self._grouped.jobs.values() if self._grouped else ():
             if job.phase is JobPhase.WAITING and job.identity.restores:
                 pods = self._members.get(job.identity.key)
-                taken = {node for pod in pods for node in taken_by(pod)}
-                yield {each for node in taken if (each := self._kube_nodes.slurm_node(node))}
+                taken = {kube_node for pod in pods for kube_node in taken_by(pod)}
+                yield {
+                    name for kube_node in taken if (name := self._kube_nodes.slurm_node(kube_node))
+                }

@@ -1,8 +1,8 @@
-"""The node controller: keep nodes in step, both ways.
+"""The node controller: keeps nodes in sync in both directions.
 
 Keys are Slurm node names, so a node that is gone from Kubernetes still has a key. The controller is
-level-triggered and takes one step per look (`bridge.domain.nodes.registration`). It looks at a node
-when the node changes in either system, when the share its DaemonSets take changes, or when it loses
+level-triggered and takes one step per reconcile (`bridge.domain.nodes.registration`). A node is
+reconciled when it changes in either system, when its DaemonSets' requests change, or when it loses
 pods; if nothing changes, the only work is reading Slurm's list.
 """
 
@@ -26,7 +26,7 @@ from bridge.domain.nodes.hold import Hold
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.respond import Responder
-from controllers.nodes.actuator import NodeHands
+from controllers.nodes.actuator import NodeActuator
 from controllers.nodes.companions import Companions
 from controllers.nodes.holds import Holdings
 from controllers.nodes.slices import Slices
@@ -56,7 +56,7 @@ placing pods.
 """
 _BUSY_AGAIN = timedelta(seconds=5)
 """Retry delay after Slurm refused to delete a node (a job has just started there, or a reservation
-names it) or already has one of that name.
+names it), or to create one because the name exists.
 """
 _REFUSED_AGAIN = timedelta(seconds=60)
 """Retry delay after Slurm refused to create a node: someone has to fix Slurm's configuration."""
@@ -65,12 +65,12 @@ _REPEATABLE = (Create, SetTaint, SetCondition)
 """Actions that are harmless even when decided on stale data."""
 
 _WATCHES_LAG_S = 2.0
-"""The extender may see up to this much later than we do that a node leaves; until then it submits
-jobs that name it.
+"""How much later than we do the extender may see that a node leaves; until then it submits jobs that
+name the node.
 """
 
-Naming = Callable[[SlurmNode, float], Awaitable[tuple[SlurmJob, ...] | None]]
-"""Finds the live placeholders that name a node, in a reading that began after that moment; None if
+NamingLookup = Callable[[SlurmNode, float], Awaitable[tuple[SlurmJob, ...] | None]]
+"""Finds the live placeholders that name a node, in a reading that began after the given time; None if
 there is no such reading yet.
 """
 
@@ -89,7 +89,7 @@ class NodeController:
         pods: Cache[Pod],
         bound: Cache[BoundPod],
         queue: WorkQueue[SlurmNode],
-        naming: Naming,
+        naming: NamingLookup,
         settings: NodeSettings,
         holdings: Holdings,
         placeholders: Placeholders,
@@ -106,19 +106,19 @@ class NodeController:
             slurm: slurmrestd.
             responder: answers for the slurmds of external nodes.
             kube_nodes: all nodes of Kubernetes.
-            slices: the devices that are published for them.
+            slices: devices that drivers publish for them.
             pods: our pods.
-            bound: every other pod that has a node; a DaemonSet's pod is never ours.
-            queue: the names to look at.
-            naming: finds placeholders that stand in the way of a deletion.
+            bound: all other pods that have a node; a DaemonSet's pod is never ours.
+            queue: node names to reconcile.
+            naming: finds placeholders that prevent a deletion.
             settings: the administrator's settings.
-            holdings: whether Slurm holds a node for its pods.
-            placeholders: the leader's view of them.
+            holdings: determines whether Slurm holds a node for its pods.
+            placeholders: the leader's view of Slurm's jobs.
             interval_s: the interval between lists of Slurm's nodes.
             reporter: sends Events.
             clock: the time.
-            metrics: where nodes are counted.
-            set_aside: where nodes go whose look raised an exception.
+            metrics: counts nodes.
+            set_aside: takes nodes whose reconcile raised an exception.
         """
         self._cache = kube_nodes
         self._kube_nodes = KubeNodes(kube_nodes)
@@ -141,7 +141,7 @@ class NodeController:
             wake=queue.remind,
             on_read=self._on_read,
         )
-        self._hands = NodeHands(
+        self._actuator = NodeActuator(
             kube=kube,
             slurm=slurm,
             responder=responder,
@@ -160,21 +160,21 @@ class NodeController:
         self._clock = clock
         self._set_aside = set_aside
         self._refusals: dict[SlurmNode, tuple[NodeRefusal, float]] = {}
-        self._said: dict[SlurmNode, str] = {}
+        self._logged: dict[SlurmNode, str] = {}
         self._leaving_since: dict[SlurmNode, float] = {}
         self._placeholders = placeholders
         self._gone: frozenset[SlurmNode] = frozenset()
-        """What waiting placeholders name and Slurm's last list lacks."""
+        """Nodes that waiting placeholders name, but that are not in Slurm's last list."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep nodes in step until told to stop; conclude nothing before the caches are complete."""
+        """Keep nodes in sync until `stop` is set; decide nothing before the caches are complete."""
         await self._cache.synced.wait()
         await self._pods.synced.wait()
         await self._bound.synced.wait()
         self._cache.subscribe(self._node_changed)
         self._pods.subscribe(self._pod_changed)
         self._bound.subscribe(self._other_pod_changed)
-        self._slices.on_change(self.look_at)
+        self._slices.on_change(self.enqueue)
         async with asyncio.TaskGroup() as group:
             reading = liveness.run("list of nodes", self._slurm_nodes.run(), stop)
             group.create_task(reading)
@@ -192,8 +192,8 @@ class NodeController:
         """Return Slurm's node of that name, as last read."""
         return self._slurm_nodes.get(name)
 
-    def look_at(self, kube_node: KubeNode) -> None:
-        """Request a look at one node."""
+    def enqueue(self, kube_node: KubeNode) -> None:
+        """Queue one node."""
         if node := self._cache.get(kube_node):
             self._queue.add(nodes.slurm_name(node))
 
@@ -202,7 +202,7 @@ class NodeController:
         return node.about if node else None
 
     async def reconcile(self, name: SlurmNode) -> timedelta | None:
-        """Look at one node in both systems and take the next step.
+        """Compare one node in both systems and take the next step.
 
         Raises:
             KubeError, SlurmError: try again after a back-off.
@@ -220,10 +220,10 @@ class NodeController:
                 await self._companions.read(name)
             node = await self._gather(name, await self._slurm_nodes.read(name))
             decision = registration.decide(node, self._settings)
-        self._say(name, decision)
+        self._log_once(name, decision)
         for rival in self._kube_nodes.rivals(name):
             for action in registration.yield_to(rival, node.kube_node or rival).actions:
-                await self._hands.act(action)
+                await self._actuator.act(action)
         return await self._carry_out(name, decision)
 
     async def _gather(self, name: SlurmNode, slurm_node: SlurmNodeFacts | None) -> Node:
@@ -256,8 +256,8 @@ class NodeController:
         )
 
     def _age(self, slurm_node: SlurmNodeFacts | None) -> timedelta | None:
-        said_at = slurm_node.reason_at if slurm_node is not None else None
-        return None if said_at is None else self._clock.now() - said_at
+        reason_at = slurm_node.reason_at if slurm_node is not None else None
+        return None if reason_at is None else self._clock.now() - reason_at
 
     async def _named_by(self, name: SlurmNode) -> tuple[SlurmJob, ...] | None:
         since = self._leaving_since.setdefault(name, self._clock.monotonic())
@@ -266,22 +266,22 @@ class NodeController:
     async def _carry_out(self, name: SlurmNode, decision: NodeDecision) -> timedelta | None:
         try:
             for action in decision.actions:
-                if not await self._hands.act(action):
+                if not await self._actuator.act(action):
                     return _BUSY_AGAIN
                 _log.info("node.acted", action=type(action).__name__, reason=decision.reason)
         except (Rejected, TooOld) as refusal:
             known, _ = self._refusals.get(name, (None, 0.0))
             if decision.wanted is None or (known and known.spec == decision.wanted):
-                raise  # the node's condition says so already, and yet it was tried again
-            refused = NodeRefusal(spec=decision.wanted, words=refusal.words)
-            self._refusals[name] = (refused, self._clock.monotonic())
+                raise  # the node's condition reports it already, and the retry was refused, too
+            new_refusal = NodeRefusal(spec=decision.wanted, words=refusal.words)
+            self._refusals[name] = (new_refusal, self._clock.monotonic())
             _log.warning("node.refused", error=str(refusal))
-            return timedelta()  # look again to update the node's condition
-        spans = (decision.again, self._refused_for(name))
-        return min((span for span in spans if span is not None), default=None)
+            return timedelta()  # reconcile again, to update the node's condition
+        delays = (decision.again, self._refused_for(name))
+        return min((delay for delay in delays if delay is not None), default=None)
 
     def _refusal(self, name: SlurmNode) -> NodeRefusal | None:
-        """Return the last refusal, until it is worth trying again."""
+        """Return the last refusal; None once it is worth trying again."""
         left = self._refused_for(name)
         if left is not None and left <= timedelta():
             del self._refusals[name]
@@ -294,14 +294,14 @@ class NodeController:
         since_s = self._clock.monotonic() - self._refusals[name][1]
         return _REFUSED_AGAIN - timedelta(seconds=since_s)
 
-    def _say(self, name: SlurmNode, decision: NodeDecision) -> None:
-        """Log once why nothing is done for a node: someone has to fix what keeps it out of Slurm."""
-        if decision.actions or self._said.get(name) == decision.reason:
+    def _log_once(self, name: SlurmNode, decision: NodeDecision) -> None:
+        """Log once why nothing is done for a node; someone has to fix what keeps it out of Slurm."""
+        if decision.actions or self._logged.get(name) == decision.reason:
             return
         if self._kube_nodes.facts(name) is None:
-            self._said.pop(name, None)
+            self._logged.pop(name, None)
             return
-        self._said[name] = decision.reason
+        self._logged[name] = decision.reason
         _log.debug("node.left", reason=decision.reason)
 
     def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
@@ -312,7 +312,7 @@ class NodeController:
                 self._queue.add(nodes.slurm_name(node))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Queue the pod's node if it is not ready, or has crashed: our pods matter only there."""
+        """Queue the pod's node if it is not ready or has crashed; our pods matter only there."""
         pod = new or old
         node = self._cache.get(pod.kube_node) if pod and pod.kube_node else None
         if pod and node and (not node.is_ready or outcome.lost_with_node(pod)):
@@ -321,7 +321,7 @@ class NodeController:
     def _other_pod_changed(self, old: BoundPod | None, new: BoundPod | None) -> None:
         pod = new or old
         if pod is not None and pod.is_of_the_node:
-            self.look_at(pod.kube_node)
+            self.enqueue(pod.kube_node)
 
     def _on_read(self) -> None:
         self._count()
@@ -332,14 +332,14 @@ class NodeController:
             self._queue.add(name)
 
     def _count(self) -> None:
-        """Count wanted nodes by their state in Slurm."""
-        said = (
+        """Count desired nodes by their state in Slurm."""
+        conditions = (
             node.condition(names.SLURM_STATE_CONDITION)
             for node in self._cache.values()
             if nodes.is_wanted(node)
         )
-        states = (condition.reason if condition else "NotRegistered" for condition in said)
+        states = (condition.reason if condition else "NotRegistered" for condition in conditions)
         self._metrics.nodes.count(Counter(states))
         wanted = [node.name for node in self._cache.values() if nodes.is_wanted(node)]
-        there = (pod for name in wanted for pod in self._others_on.get(name))
-        self._metrics.nodes.other_pods(others.counted(there))
+        other_pods = (pod for name in wanted for pod in self._others_on.get(name))
+        self._metrics.nodes.other_pods(others.count_by_namespace(other_pods))

@@ -1,6 +1,6 @@
-"""Reserve in Slurm what pods use of its nodes that it does not know (`bridge.domain.nodes.fillers`).
+"""Reserves in Slurm what pods without a job use of its nodes (`bridge.domain.nodes.fillers`).
 
-A look is free, as everything it needs is in memory; Slurm is only written to if something has to
+Checks are cheap, because all facts are in memory; Slurm gets a request only if something has to
 change.
 """
 
@@ -42,23 +42,23 @@ _log = structlog.get_logger(__name__)
 _INTERVAL_S = 1.0
 _REFUSED_FIRST = timedelta(seconds=2)
 _REFUSED_CAP = timedelta(minutes=5)
-"""Delays after refusals for one node: somebody has to change something in Slurm."""
+"""Delays after refusals for one node; someone has to change something in Slurm."""
 
 Unbacked = Callable[[KubeNode], tuple[Pod, ...]]
 SlurmNodeOf = Callable[[SlurmNode], SlurmNodeFacts | Unknown | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
-    """All that the fillers of one node depend on."""
+class _Observation:
+    """Everything that the fillers of one node depend on."""
 
     kube_node: KubeNodeFacts
     slurm_node: SlurmNodeFacts
     others: tuple[BoundPod | Pod, ...]
     held: tuple[SlurmJob, ...]
 
-    def is_same_as(self, before: "_Seen | None") -> bool:
-        """Check for the very same objects: comparing what they hold costs as much as a look."""
+    def is_same_as(self, before: "_Observation | None") -> bool:
+        """Check for identical objects; comparing their contents would cost as much as a decision."""
         return (
             before is not None
             and self.kube_node is before.kube_node
@@ -91,14 +91,14 @@ class Fillers:
 
         Args:
             slurm: slurmrestd.
-            cluster: the cluster that owns the fillers.
+            cluster: cluster id of the fillers.
             kube_nodes: all nodes of Kubernetes.
-            bound: every other pod that has a node.
-            unbacked: returns our pods on a node that run without a placeholder for now.
+            bound: all other pods that have a node.
+            unbacked: returns our pods on a node that currently run without a placeholder.
             placeholders: the leader's view of Slurm's jobs, fillers included.
-            slurm_node: returns Slurm's node of a name, as last read.
+            slurm_node: returns a Slurm node by name, as last read.
             publishing: how nodes appear in Slurm.
-            quiet_s: how long a submit without a response may still be accepted.
+            quiet_s: how long a submit without a reply may still be accepted.
             clock: the time.
         """
         self._slurm = slurm
@@ -113,17 +113,17 @@ class Fillers:
         self._quiet_s = quiet_s
         self._clock = clock
         self._known_from: dict[WorkloadKey, float] = {}
-        """Per node: readings that began before this moment do not count."""
-        self._settled: dict[WorkloadKey, _Seen] = {}
-        """Per node: what was seen when there was nothing to do. The same again needs no look."""
+        """Per node: readings that began before this time are ignored."""
+        self._settled: dict[WorkloadKey, _Observation] = {}
+        """Per node: the facts of the last check with nothing to do; the same facts need no check."""
         self._refused: dict[WorkloadKey, tuple[int, float]] = {}
-        """Per node: how often in a row Slurm has refused, and until when nothing is tried."""
+        """Per node: number of consecutive refusals by Slurm, and the time of the next attempt."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Check the fillers repeatedly until told to stop."""
-        await liveness.run("fillers", self._look_forever(), stop)
+        """Check the fillers repeatedly until `stop` is set."""
+        await liveness.run("fillers", self._check_repeatedly(), stop)
 
-    async def _look_forever(self) -> None:
+    async def _check_repeatedly(self) -> None:
         while True:
             liveness.turned(_INTERVAL_S)
             await self._clock.sleep(_INTERVAL_S)
@@ -131,32 +131,32 @@ class Fillers:
             if snapshot is None:
                 continue
             try:
-                await self._look(snapshot)
+                await self._check_all(snapshot)
             except SlurmError as error:
                 _log.warning("fillers.interrupted", error=str(error))
 
-    async def _look(self, snapshot: Snapshot) -> None:
+    async def _check_all(self, snapshot: Snapshot) -> None:
         shared: set[WorkloadKey] = set()
         for kube_node in self._cache.values():
             if nodes.is_wanted(kube_node):
                 shared.add(key := fillers.key(kube_node))
-                with self._in_turn(key) as is_due:
+                with self._attempt(key) as is_due:
                     if is_due:
-                        await self._look_at(kube_node, snapshot)
+                        await self._check_node(kube_node, snapshot)
         for key in self._settled.keys() - shared:
             del self._settled[key]
-        left = [job for job in snapshot.jobs.values() if _is_live_filler(job)]
-        for job in left:
+        live_fillers = [job for job in snapshot.jobs.values() if _is_live_filler(job)]
+        for job in live_fillers:
             if (key := job.identity.key) not in shared:
-                with self._in_turn(key) as is_due:
+                with self._attempt(key) as is_due:
                     if is_due:
                         await self._cancel(key, Cancel(job_id=job.id, sluid=job.sluid))
-        for key in self._refused.keys() - shared - {job.identity.key for job in left}:
+        for key in self._refused.keys() - shared - {job.identity.key for job in live_fillers}:
             del self._refused[key]
 
     @contextmanager
-    def _in_turn(self, key: WorkloadKey) -> Iterator[bool]:
-        """Say whether a node is due; what Slurm refuses for one node keeps no other from its turn."""
+    def _attempt(self, key: WorkloadKey) -> Iterator[bool]:
+        """Yield whether a node is due; a refusal for one node must not delay the others."""
         times, until_s = self._refused.get(key, (0, 0.0))
         try:
             yield self._clock.monotonic() >= until_s
@@ -168,7 +168,7 @@ class Fillers:
             self._refused[key] = times + 1, self._clock.monotonic() + again_s
             _log.warning("filler.refused", node=key, error=str(error), again_s=again_s)
 
-    async def _look_at(self, kube_node: KubeNodeFacts, snapshot: Snapshot) -> None:
+    async def _check_node(self, kube_node: KubeNodeFacts, snapshot: Snapshot) -> None:
         name, key = nodes.slurm_name(kube_node), fillers.key(kube_node)
         slurm_node = self._slurm_node(name)
         if snapshot.began_monotonic <= self._known_from.get(key, 0.0):
@@ -180,20 +180,20 @@ class Fillers:
         mark = nodes.cluster_feature(self._cluster)
         if mark not in slurm_node.features or self._kube_nodes.behind(name) != kube_node.name:
             return
-        seen = _Seen(
+        observation = _Observation(
             kube_node=kube_node,
             slurm_node=slurm_node,
             others=(*self._others_on.get(kube_node.name), *self._unbacked(kube_node.name)),
             held=tuple(filter(_is_live_filler, snapshot.by_key.get(key, ()))),
         )
-        if seen.is_same_as(self._settled.pop(key, None)):
-            self._settled[key] = seen
+        if observation.is_same_as(self._settled.pop(key, None)):
+            self._settled[key] = observation
             return
-        others = (p.demand for p in seen.others if not p.is_terminal)
+        others = (pod.demand for pod in observation.others if not pod.is_terminal)
         target = fillers.wanted(kube_node, demand.total(others), slurm_node, self._publishing)
-        actions = fillers.decide(target, fillers.offered(slurm_node), seen.held)
+        actions = fillers.decide(target, fillers.offered(slurm_node), observation.held)
         if not actions:
-            self._settled[key] = seen
+            self._settled[key] = observation
             self._refused.pop(key, None)
         for action in actions:
             match action:

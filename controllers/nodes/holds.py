@@ -1,6 +1,6 @@
-"""Which nodes Slurm holds for the pods that run there, and for which pods it holds nothing.
+"""Determines which nodes Slurm holds for the pods that run there, and which pods it holds nothing for.
 
-Keeps other jobs off while placeholders are restored, and while pods run without one.
+A hold keeps other jobs off while placeholders are restored, and while pods run without one.
 """
 
 from bridge.domain.lifecycle import table as lifecycle
@@ -12,7 +12,7 @@ from bridge.domain.observation.view import Evidence
 from bridge.reconcile.nodes import taken_by
 from bridge.reconcile.placeholders import Placeholders
 from controllers.pods.breaker import Breaker
-from controllers.pods.evidence import Inquiry
+from controllers.pods.evidence import EvidenceLookup
 from controllers.pods.restoring import Restorer
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -26,29 +26,29 @@ class Holdings:
         self,
         pods: Cache[Pod],
         placeholders: Placeholders,
-        inquiry: Inquiry,
+        lookup: EvidenceLookup,
         restorer: Restorer,
         breaker: Breaker,
     ) -> None:
         self._on = pods.index(taken_by)
         self._breaker = breaker
         self._placeholders = placeholders
-        self._inquiry = inquiry
+        self._lookup = lookup
         self._restorer = restorer
 
     def hold(self, kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None) -> Hold:
         """Return whether Slurm holds a node for its pods.
 
-        A node that is not in Slurm is held for nobody, whatever our last reading shows.
+        A node that is not in Slurm is not held, regardless of our last reading of jobs.
         """
         pods = self._on.get(kube_node.name) if kube_node else []
         is_in_slurm = slurm_node is not None
         return node_hold.hold(self._hold_for(pod, is_in_slurm=is_in_slurm) for pod in pods)
 
     def unbacked(self, kube_node: KubeNode) -> tuple[Pod, ...]:
-        """Return the pods that run on a node without a placeholder until somebody decides.
+        """Return the pods that keep running on a node without a placeholder until someone decides.
 
-        Slurm would give what they take to others.
+        Slurm would give their resources to other jobs.
         """
         bereft = self._breaker.bereft_on(kube_node)
         return tuple(pod for pod in bereft if not pod.is_deleting and self._stays(pod))
@@ -65,5 +65,5 @@ class Holdings:
         if not is_in_slurm:
             column = Column.NONE
         elif column is Column.NONE:
-            evidence = self._inquiry.finding(pod).evidence
+            evidence = self._lookup.finding(pod).evidence
         return node_hold.hold_for(pod, (row, column), evidence, self._restorer.refusal(pod))

@@ -1,4 +1,4 @@
-"""What nodes have in ResourceSlices, counted beside what device plugins have."""
+"""Counts the devices of nodes in ResourceSlices, in addition to those of device plugins."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,16 +24,18 @@ class Slices:
         if not self._profiles:
             return node
         present = inventory.of_node(self._on.get(node.name), self._profiles)
-        counts = {profiles.COUNTED + gres: n for gres, n in inventory.counts(present).items()}
+        counts = {
+            profiles.COUNTED + gres: count for gres, count in inventory.counts(present).items()
+        }
         extended = {**node.allocatable.extended, **counts}
         return replace(node, allocatable=replace(node.allocatable, extended=extended))
 
-    def on_change(self, look_at: Callable[[KubeNode], None]) -> None:
-        """Have a node looked at whenever its slices change."""
+    def on_change(self, callback: Callable[[KubeNode], None]) -> None:
+        """Call back with a node whenever its slices change."""
 
         def changed(old: ResourceSlice | None, new: ResourceSlice | None) -> None:
-            for each in (old, new):
-                if each is not None and each.node:
-                    look_at(KubeNode(each.node))
+            for slice_ in (old, new):
+                if slice_ is not None and slice_.node:
+                    callback(KubeNode(slice_.node))
 
         self._slices.subscribe(changed)

@@ -1,8 +1,8 @@
-"""Slurm's nodes as the node controller knows them: one list for all of them, on a budget.
+"""The node controller's view of Slurm's nodes: one list for all, on a budget.
 
 Slurm sends no notification of node changes. We poll whether anything has changed and, if so, read
-the list; every decision is made from that list. Only before a node that Slurm has is written to,
-that node is read by itself.
+the list; every decision is made from that list. Only before an existing node is changed is it read
+individually.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from slurmruntime.values.ids import ClusterId, SlurmNode
 _log = structlog.get_logger(__name__)
 
 _SHORTEST_PAUSE_S = 0.5
-"""Minimum pause between two lists; writes within it share the second list."""
+"""Minimum interval between lists; writes within it share the next list."""
 
 _WHOLE_AFTER_S = 60.0
-"""How long "nothing has changed" is believed: slurmctld's clock may have been set back."""
+"""How long "nothing has changed" is trusted; slurmctld's clock may have been set back."""
 
 _SWEPT_EVERY_S = 300.0
-"""How often records are looked for that stood in for nodes, and were left behind."""
+"""Interval between searches for stand-in node records that were left behind."""
 
 
 class SlurmNodes:
@@ -59,12 +59,12 @@ class SlurmNodes:
         self._listing: nodes.NodeListing | None = None
         self._listed_at = 0.0
         self._asked = asyncio.Event()
-        self._trouble = ""
+        self._problem = ""
 
     def get(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
         """Return the node as last read.
 
-        None: it does not exist; unknown: it is being looked up, and its key will be woken.
+        None if it does not exist; Unknown while it is being looked up: its key will be woken.
         """
         return self._book.get(name)
 
@@ -83,11 +83,11 @@ class SlurmNodes:
         return node
 
     def deleted(self, name: SlurmNode) -> None:
-        """Note that Slurm has confirmed the deletion of a node."""
+        """Record that Slurm has confirmed the deletion of a node."""
         self._book.saw(name, None, at=self._clock.monotonic())
 
     def wrote(self, name: SlurmNode) -> None:
-        """Note that a write to a node is over, whatever its result; call it in a `finally`."""
+        """Record that a write to a node is over, whatever its result; call it in a `finally`."""
         self._book.wrote(name, at=self._clock.monotonic())
         self._asked.set()
 
@@ -101,7 +101,7 @@ class SlurmNodes:
             shortest_s = max(_SHORTEST_PAUSE_S, 4 * took_s)
             liveness.turned(shortest_s)
             await self._clock.sleep(shortest_s)
-            if self._trouble or self._book.is_settled:
+            if self._problem or self._book.is_settled:
                 liveness.turned(left_s := self._interval_s - shortest_s - took_s)
                 await pause(left_s, self._asked)
 
@@ -109,13 +109,13 @@ class SlurmNodes:
         is_good = self._book.is_settled and began - self._listed_at < _WHOLE_AFTER_S
         before = self._listing if is_good else None
         try:
-            listed = await nodes.renewed(self._slurm, before)
+            listed = await nodes.refresh(self._slurm, before)
         except SlurmError as error:
-            if str(error) != self._trouble:
+            if str(error) != self._problem:
                 _log.warning("nodes.unread", error=str(error))
-            self._trouble = str(error)
+            self._problem = str(error)
             return
-        self._trouble = ""
+        self._problem = ""
         if listed is not before:
             self._listing, self._listed_at = listed, began
             for name in self._book.read(listed.nodes, began=began):

@@ -1,9 +1,7 @@
-"""Run the circuit breaker.
+"""The circuit breaker: checks whether too many pods would be evicted at once, and reads the operator's permission.
 
-Check whether too many pods would go at once, and read the operator's permission.
-
-The permission is an annotation on slurm-bridge's own namespace, read only while something is held
-back, or may go because of it: it can be withdrawn.
+The permission is an annotation on slurm-bridge's own namespace. It is read only while evictions are held back,
+or allowed by it: it can be withdrawn.
 """
 
 import asyncio
@@ -34,7 +32,7 @@ from slurmruntime.values.ids import KubeNode
 _log = structlog.get_logger(__name__)
 
 LISTEN_S = 5.0
-"""Interval between reads of the namespace while its word matters."""
+"""Interval between reads of the namespace while the permission matters."""
 
 
 class Breaker:
@@ -66,7 +64,7 @@ class Breaker:
         self._bereft: Mapping[KubeNode, Sequence[Pod]] = MappingProxyType({})
         """The pods that have lost their placeholder, held back or not."""
         self._allowed_until: datetime | None = None
-        self._misheard = ""
+        self._read_error = ""
 
     def holds(self) -> bool:
         """Check whether no pod may be evicted now for the loss of its placeholder."""
@@ -94,10 +92,10 @@ class Breaker:
         """Return what is held back; None if nothing is."""
         if self._held is None:
             return None
-        return f"{self._what(self._held)}; {self._advice()}{self._misheard}"
+        return f"{self._what(self._held)}; {self._advice()}{self._read_error}"
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Read the operator's permission while it matters, until told to stop."""
+        """Read the operator's permission while it matters, until `stop` is set."""
         await liveness.run("breaker", self._listen_forever(), stop)
 
     async def _listen_forever(self) -> None:
@@ -116,14 +114,14 @@ class Breaker:
         """Read the operator's permission once."""
         try:
             namespace = await objects.get_namespace(self._kube, self._namespace)
-            word = namespace.annotations.get(names.EVICT_UNTIL_ANNOTATION)
+            permission = namespace.annotations.get(names.EVICT_UNTIL_ANNOTATION)
             was_allowed = self._is_allowed
-            self._allowed_until = breaker.evict_until(word) if word else None
+            self._allowed_until = breaker.evict_until(permission) if permission else None
             if was_allowed and not self._is_allowed:
                 _log.warning("evictions.permission_ended")
-            self._misheard = ""
+            self._read_error = ""
         except (KubeError, ValueError) as error:
-            self._misheard = f" (the annotation could not be read: {error})"
+            self._read_error = f" (the annotation could not be read: {error})"
             _log.warning("evictions.word_unreadable", error=str(error))
         self._counted = -1
 
@@ -150,7 +148,7 @@ class Breaker:
     def _what(self, held: Tally) -> str:
         return (
             f"{len(held.bereft)} of {held.running} running pods have lost their placeholder, "
-            f"more than may go at once ({self._limits.share:.0%}, or {self._limits.always}): none "
+            f"more than may be evicted at once ({self._limits.share:.0%}, or {self._limits.always}): none "
             "is evicted"
         )
 

@@ -1,6 +1,4 @@
-"""Look up what became of placeholders missing from live pods.
-
-Without this evidence nothing is concluded.
+"""Looks up what became of placeholders that live pods miss; without this evidence, nothing is concluded.
 
 Only missing placeholders are looked up, once for all pods of a placeholder and two at a time:
 slurmdbd may be slow, and a loss may concern many.
@@ -14,7 +12,7 @@ from typing import TypeVar
 import structlog
 
 from bridge.domain.lifecycle import evidence as job_evidence
-from bridge.domain.lifecycle.evidence import AccountedJob
+from bridge.domain.lifecycle.evidence import AccountingRecord
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
 from bridge.slurm import accounting, jobs
@@ -30,8 +28,8 @@ T = TypeVar("T")
 
 _AT_A_TIME = 2
 _LASTS_S = 30.0
-"""How long an answer is valid. After that a pod that still misses its placeholder asks again, using
-the old answer meanwhile.
+"""How long an answer is valid. After that, it is looked up again for a pod that still misses its
+placeholder; the old answer is used until then.
 """
 
 _AGAIN_S = 1.0
@@ -40,11 +38,11 @@ _AGAIN_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvidence:
-    """What was found out about one placeholder."""
+    """The result of the lookup for one placeholder."""
 
     evidence: Evidence
-    record: AccountedJob | None = None
-    """slurmdbd's record; None if it was not asked or has none."""
+    record: AccountingRecord | None = None
+    """slurmdbd's record; None if slurmdbd was not asked or has none."""
 
 
 _LOOKING = JobEvidence(evidence=Evidence.PENDING)
@@ -60,7 +58,7 @@ class _Case:
     is_queued: bool = False
 
 
-class Inquiry:
+class EvidenceLookup:
     """The evidence lookups of one term of leadership."""
 
     def __init__(self, slurm: SlurmClient, *, clock: Clock, wake: Callable[[PodUid], None]) -> None:
@@ -71,13 +69,10 @@ class Inquiry:
         self._cases: dict[str, _Case] = {}
         self._missed_by: dict[PodUid, str] = {}
         self._open: asyncio.Queue[_Case] = asyncio.Queue()
-        self._trouble = ""
+        self._last_error = ""
 
     def finding(self, pod: Pod) -> JobEvidence:
-        """Return what is known of the placeholder that a pod misses.
-
-        Look it up if unknown or outdated.
-        """
+        """Return what is known of the placeholder that a pod misses; queue a lookup if that is unknown or outdated."""
         if pod.job_id is None:
             return JobEvidence(evidence=Evidence.NONE)
         if self._missed_by.get(pod.uid) != pod.placed_by:
@@ -99,7 +94,7 @@ class Inquiry:
                 del self._cases[ref]
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run lookups until told to stop."""
+        """Run lookups until `stop` is set."""
         async with asyncio.TaskGroup() as group:
             for number in range(_AT_A_TIME):
                 name = f"inquiry {number}"
@@ -110,14 +105,14 @@ class Inquiry:
             liveness.turned(rests_s=None)
             case = await self._open.get()
             liveness.turned()
-            case.finding = await self._find_out(case.job_id, case.sluid)
+            case.finding = await self._look_up(case.job_id, case.sluid)
             is_answered = case.finding.evidence is not Evidence.PENDING
             case.until_s = self._clock.monotonic() + (_LASTS_S if is_answered else _AGAIN_S)
             case.is_queued = False
             for uid in case.pods:
                 self._wake(uid)
 
-    async def _find_out(self, job_id: JobId, sluid: Sluid | None) -> JobEvidence:
+    async def _look_up(self, job_id: JobId, sluid: Sluid | None) -> JobEvidence:
         backlog = await self._answer(accounting.backlog(self._slurm))
         record = await self._answer(accounting.record(self._slurm, job_id, sluid=sluid))
         if record is not None:
@@ -132,17 +127,16 @@ class Inquiry:
         return JobEvidence(evidence=Evidence.LOST if is_lost else Evidence.NONE)
 
     async def _holder(self, job_id: JobId) -> Sluid | None:
-        """Return the SLUID of the job that has this id now."""
         return (await jobs.job(self._slurm, job_id)).sluid
 
     async def _answer(self, question: Coroutine[None, None, T | None]) -> T | None:
-        """Return the answer; None also if the server is away, which is evidence of nothing."""
+        """Return the answer; None also if the server is unavailable, which proves nothing."""
         try:
             return await question
         except (NotFound, TooOld):
             return None
         except SlurmError as error:
-            if str(error) != self._trouble:
+            if str(error) != self._last_error:
                 _log.warning("inquiry.unanswered", error=str(error))
-            self._trouble = str(error)
+            self._last_error = str(error)
             return None

@@ -1,9 +1,10 @@
-"""Collect orphans: placeholders of ours whose pods are gone for good.
+"""Collects orphans: placeholders of ours whose pods are gone for good.
 
 A lease is not a fence, a finalizer can be stripped by hand, and a crash of slurmctld can undo a
 cancel: what they leave behind is found here. Slurm is listed first, then each suspect is read
-again, then the API server is asked for each pod it names. What is more than may be cancelled without
-an operator's word is held; the word is an annotation on slurm-bridge's own namespace.
+again, then the API server is asked for each pod that it names. If there are more orphans than may be
+cancelled without an operator's permission, all are held back; the permission is an annotation on
+slurm-bridge's own namespace.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
 
 _REMEMBERED = 100_000
-"""How many pods that are gone are remembered as seen; older ones are forgotten."""
+"""How many deleted pods are remembered; older ones are forgotten."""
 
 _HOUR_S = 3600.0
 
@@ -62,13 +63,13 @@ class Orphans:
         Args:
             kube: the API server.
             slurm: slurmrestd.
-            cluster: only its placeholders are looked at.
-            namespace: slurm-bridge's own, which carries the operator's word.
-            pods: ours.
-            placeholders: the view of Slurm.
-            interval_s: between looks; an orphan is cancelled if it still is one at the next look.
+            cluster: our cluster id; only its placeholders are considered.
+            namespace: slurm-bridge's own, which carries the operator's permission.
+            pods: our pods.
+            placeholders: the leader's view of Slurm's jobs.
+            interval_s: between checks; an orphan is cancelled if it still is one at the next check.
             clock: the time.
-            metrics: where they are counted.
+            metrics: counts orphans.
         """
         self._kube = kube
         self._slurm = slurm
@@ -80,10 +81,10 @@ class Orphans:
         self._clock = clock
         self._metrics = metrics
         self._last = orphans.Judgement()
-        self._departed: OrderedDict[PodUid, None] = OrderedDict()
-        """Pods that this process has seen, and that are gone."""
+        self._deleted: OrderedDict[PodUid, None] = OrderedDict()
+        """Pods that this process has seen and that are gone now."""
         self._strange: deque[float] = deque()
-        """When orphans whose pods were never seen were cancelled, monotonic."""
+        """Monotonic times at which orphans were cancelled whose pods this process never saw."""
         self._held = ""
         pods.subscribe(self._changed)
 
@@ -92,21 +93,21 @@ class Orphans:
         return self._held or None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Collect orphans repeatedly until told to stop."""
-        await liveness.run("orphans", self._look_forever(), stop)
+        """Collect orphans repeatedly until `stop` is set."""
+        await liveness.run("orphans", self._collect_repeatedly(), stop)
 
-    async def _look_forever(self) -> None:
+    async def _collect_repeatedly(self) -> None:
         liveness.turned(rests_s=None)
         await self._pods.synced.wait()
         while True:
             liveness.turned(self._interval_s)
             await self._clock.sleep(self._interval_s)
             try:
-                await self.look()
+                await self.collect()
             except (SlurmError, kube_errors.KubeError) as error:
                 _log.warning("orphans.interrupted", error=str(error))
 
-    async def look(self) -> None:
+    async def collect(self) -> None:
         """Compare the two systems once.
 
         Raises:
@@ -115,13 +116,11 @@ class Orphans:
         snapshot = self._placeholders.snapshot
         if snapshot is None:
             return
-        suspected = self._candidates(
-            await self._read_anew(self._candidates(snapshot.jobs.values()))
-        )
+        suspected = self._candidates(await self._reread(self._candidates(snapshot.jobs.values())))
         self._last = orphans.judge(
             suspected,
             gone=await self._gone(suspected),
-            seen=self._departed.keys(),
+            seen=self._deleted.keys(),
             suspects=self._last.suspects,
             now=self._clock.now(),
             grace=timedelta(seconds=self._interval_s / 2),
@@ -136,17 +135,17 @@ class Orphans:
             self._strange.append(self._clock.monotonic())
             await self._cancel(orphan, keys[orphan.job_id])
 
-    async def _hold(self, found: Iterable[SlurmJob]) -> None:
-        """Find out whether an operator's word is needed, and whether it was given.
+    async def _hold(self, placeholders: Iterable[SlurmJob]) -> None:
+        """Determine whether an operator's permission is needed, and read it if so.
 
         Raises:
-            KubeError: it is needed, and could not be read.
+            KubeError: it is needed, but could not be read.
         """
         while self._strange and self._clock.monotonic() - self._strange[0] > _HOUR_S:
             self._strange.popleft()
         live = sum(
             job.phase is not JobPhase.ENDED and job.identity.cluster == self._cluster
-            for job in found
+            for job in placeholders
         )
         why = orphans.why_held(self._last, live=live, strange_lately=len(self._strange))
         before, self._held = self._held, why and f"{why}; {self._advice()}"
@@ -162,9 +161,9 @@ class Orphans:
 
     async def _is_allowed(self) -> bool:
         namespace = await objects.get_namespace(self._kube, self._namespace)
-        word = namespace.annotations.get(names.CANCEL_ORPHANS_UNTIL_ANNOTATION)
+        permission = namespace.annotations.get(names.CANCEL_ORPHANS_UNTIL_ANNOTATION)
         try:
-            return word is not None and self._clock.now() < breaker.evict_until(word)
+            return permission is not None and self._clock.now() < breaker.evict_until(permission)
         except ValueError as error:
             _log.warning("orphans.word_unreadable", error=str(error))
             return False
@@ -178,21 +177,20 @@ class Orphans:
         )
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Remember each pod that is gone."""
         if old is not None and new is None:
-            self._departed[old.uid] = None
-            if len(self._departed) > _REMEMBERED:
-                self._departed.popitem(last=False)
+            self._deleted[old.uid] = None
+            if len(self._deleted) > _REMEMBERED:
+                self._deleted.popitem(last=False)
 
-    def _candidates(self, found: Iterable[SlurmJob]) -> tuple[SlurmJob, ...]:
+    def _candidates(self, placeholders: Iterable[SlurmJob]) -> tuple[SlurmJob, ...]:
         return orphans.candidates(
-            found,
+            placeholders,
             cluster=self._cluster,
             known={pod.uid for pod in self._pods.values()},
             held={pod.job_id for pod in self._pods.values() if pod.job_id is not None},
         )
 
-    async def _read_anew(self, suspected: Iterable[SlurmJob]) -> list[SlurmJob]:
+    async def _reread(self, suspected: Iterable[SlurmJob]) -> list[SlurmJob]:
         """Read the suspects again.
 
         A waiting gang's job may name other pods by now, which the list of states does not show.
@@ -204,10 +202,10 @@ class Orphans:
         return [job for job in read if job is not None]
 
     async def _gone(self, suspected: Iterable[SlurmJob]) -> set[PodUid]:
-        """Check with the API server itself, not our cache, for the pods that these jobs name."""
+        """Ask the API server, not our cache, which of the pods that these jobs name are gone."""
         gone: set[PodUid] = set()
         for job in suspected:
-            if job.identity.kind != membership.POD:  # named after its group, not a pod
+            if job.identity.kind != membership.POD:  # named after its group, not after a pod
                 alive = await lists.pod_uids(self._kube, job.identity.namespace)
                 gone.update(uid for uid in job.identity.pods if uid not in alive)
                 continue

@@ -1,4 +1,4 @@
-"""Submit again the placeholders that Slurm lost, once for all pods of each, onto the pods' nodes."""
+"""Submits lost placeholders again, once for all pods of each, for the nodes where the pods are."""
 
 import structlog
 
@@ -11,7 +11,7 @@ from bridge.domain.request import restoration
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
-from controllers.pods.evidence import Inquiry
+from controllers.pods.evidence import EvidenceLookup
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts
@@ -37,7 +37,7 @@ class Restorer:
         placeholders: Placeholders,
         pods: Cache[Pod],
         kube_nodes: Cache[KubeNodeFacts],
-        inquiry: Inquiry,
+        lookup: EvidenceLookup,
         clock: Clock,
     ) -> None:
         self._slurm = slurm
@@ -47,13 +47,13 @@ class Restorer:
             lambda pod: [pod.placed_by] if pod.assigned_node and not pod.is_terminal else []
         )
         self._kube_nodes = kube_nodes
-        self._inquiry = inquiry
+        self._lookup = lookup
         self._clock = clock
         self._under_way: set[str] = set()
         self._refusals: Refusals[str] = Refusals()
 
     def refusal(self, pod: Pod) -> SubmitRefusal | None:
-        """Return why a new placeholder for this pod was refused; None since one was accepted."""
+        """Return why a new placeholder for this pod was refused; None once one was accepted."""
         return self._refusals.get(pod.placed_by)
 
     async def restore(self, pod: Pod, action: Restore) -> None:
@@ -69,7 +69,7 @@ class Restorer:
             return
         spec = self._spec(pod, action)
         if spec is None:
-            self._refuse(action.lost, "no node of its pods is in Kubernetes any more")
+            self._refuse(action.lost, "none of its pods' nodes exists in Kubernetes any more")
             return
         self._under_way.add(action.lost)
         may_still_happen = False
@@ -102,7 +102,7 @@ class Restorer:
             lost=action.lost,
             pods=sorted(member.uid for member in members),
             nodes=names,
-            record=self._inquiry.finding(pod).record,
+            record=self._lookup.finding(pod).record,
             now=self._placeholders.now(),
         )
 

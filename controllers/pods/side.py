@@ -1,4 +1,4 @@
-"""Endings: a pod from the moment it has its node until nothing of it is left in Slurm."""
+"""Endings: handles a pod from when it has its node until nothing of it is left in Slurm."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +19,7 @@ from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from controllers.pods.breaker import Breaker
-from controllers.pods.evidence import Inquiry
+from controllers.pods.evidence import EvidenceLookup
 from controllers.pods.restoring import Restorer
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.model.objects import KubeObject
@@ -44,39 +44,39 @@ class Endings:
         bindings: Bindings,
         clock: Clock,
         breaker: Breaker,
-        inquiry: Inquiry,
+        lookup: EvidenceLookup,
         restorer: Restorer,
-        look_at: Callable[[KubeNode], None],
+        enqueue_node: Callable[[KubeNode], None],
     ) -> None:
-        """look_at: called with a node when Slurm proves not to hold it for a pod, and on each change."""
+        """enqueue_node: called with a node when Slurm turns out not to hold it for a pod, and whenever that changes."""
         self._kube_nodes = kube_nodes
         self._placeholders = placeholders
         self._bindings = bindings
         self._clock = clock
         self._breaker = breaker
-        self._inquiry = inquiry
+        self._lookup = lookup
         self._restorer = restorer
-        self._look_at = look_at
+        self._enqueue_node = enqueue_node
         self._unheld: dict[PodUid, Column] = {}
         self._released: set[PodUid] = set()
-        """Pods whose placeholder was seen without their node once; it is being read again."""
+        """Pods whose placeholder was once seen without their node; it is being read again."""
         self._nodes: tuple[SlurmJob | None, frozenset[SlurmNode]] = (None, frozenset())
-        """The nodes of the placeholder that was looked at last."""
+        """The last placeholder with its nodes, cached."""
 
     def membership(self, pod: Pod) -> Membership:
         """Return the workload that a pod was placed with."""
         return membership.alone(pod) if pod.is_gated else membership.placed(pod)
 
     async def resolve(self, pod: Pod) -> Membership:
-        """Return the same: what is recorded on the pod counts."""
+        """Return the same, because the record on the pod is authoritative."""
         return self.membership(pod)
 
     async def declared(self, _member: Membership) -> KubeObject | None:
-        """Return None without a request: the placeholder has its size."""
+        """Return None, because the placeholder has the size."""
         return None
 
     async def admits(self, _pod: Pod, _job: SlurmJob) -> bool:
-        """Return False: members join only on the extender's side."""
+        """Return True, because only the extender lets members join."""
         return True
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
@@ -88,10 +88,7 @@ class Endings:
         return self._kube_nodes.topology(slurm_node)
 
     def past(self, _pod: Pod) -> Past:
-        """Return that none is in flight.
-
-        The extender had finished with the pod when it removed the gate.
-        """
+        """Return that no submit is in flight: the extender was done with the pod when it removed the gate."""
         return Past.HANDED_OVER
 
     def gather(
@@ -102,26 +99,26 @@ class Endings:
         key: WorkloadKey,
         now: datetime,
         since: datetime,
-        seat: Seat | None = None,  # noqa: ARG002  # nothing is seated here
-        beside: Neighbours = NOBODY,  # noqa: ARG002  # nor beside others
+        seat: Seat | None = None,  # noqa: ARG002  # seats are assigned by the extender
+        beside: Neighbours = NOBODY,  # noqa: ARG002  # so are neighbours
     ) -> Facts:
-        """Gather the node the placeholder holds, the pod's own, and the fate of a lost placeholder."""
+        """Gather the node that the placeholder holds, the pod's own node, and the fate of a lost placeholder."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
         own = pod.kube_node or pod.assigned_node
         row, column = lifecycle.cell(pod, view)
-        self._watch_hold(pod, row, column)
+        self._note_hold_change(pod, row, column)
         if (row, column) in _UNHELD and column is Column.NONE:
-            view = replace(view, evidence=self._inquiry.finding(pod).evidence)
+            view = replace(view, evidence=self._lookup.finding(pod).evidence)
         else:
-            self._inquiry.forget(pod.uid)
-        given_up = self._given_up(pod, running[0], key) if running else None
+            self._lookup.forget(pod.uid)
+        released_node = self._given_up(pod, running[0], key) if running else None
         return Facts(
             pod=pod,
             view=view,
             now=now,
             since=since,
             kube_node=self._held(running[0], own) if running else None,
-            released=given_up,
+            released=released_node,
             unbindable_since=self._unbindable_since(pod, now) if row is Row.PLACED else None,
             evictions_held=row is Row.BOUND and not view.live and self._breaker.holds(),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
@@ -129,11 +126,11 @@ class Endings:
         )
 
     def forget(self, key: WorkloadKey) -> None:
-        """Do nothing: no workload is remembered."""
+        """Do nothing, because workloads are not remembered."""
 
     def forget_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone."""
-        self._inquiry.forget(uid)
+        self._lookup.forget(uid)
         self._unheld.pop(uid, None)
         self._released.discard(uid)
         self._bindings.forget(uid)
@@ -142,9 +139,8 @@ class Endings:
         """Return the pod's own node if the placeholder holds it, else the first node it holds."""
         slurm_node = self._kube_nodes.slurm_node(own) if own is not None else None
         if slurm_node is not None:
-            if (
-                self._nodes[0] is not job
-            ):  # called for each member of a gang, which may have thousands of nodes
+            # Cached, because this is called for each member of a gang, which may have thousands of nodes.
+            if self._nodes[0] is not job:
                 self._nodes = (job, frozenset(job.nodes))
             if slurm_node in self._nodes[1]:
                 return own
@@ -155,9 +151,9 @@ class Endings:
         return None if since is None else now - timedelta(seconds=self._clock.monotonic() - since)
 
     def _given_up(self, pod: Pod, job: SlurmJob, key: WorkloadKey) -> SlurmNode | None:
-        """Return the pod's node if its placeholder has given it up; None at first sight.
+        """Return the pod's node if its placeholder no longer has it; None when that is seen for the first time.
 
-        Then the placeholder is read again, and until then the view is stale: nothing is done.
+        Then the placeholder is read again; until then, the view counts as stale and nothing is done.
         """
         node = released.node_of(pod, job) if job.is_named(pod.job_id, pod.sluid) else None
         if node is None:
@@ -170,18 +166,18 @@ class Endings:
         self._placeholders.wrote(key)
         return None
 
-    def _watch_hold(self, pod: Pod, row: Row, column: Column) -> None:
+    def _note_hold_change(self, pod: Pod, row: Row, column: Column) -> None:
         before = self._unheld.pop(pod.uid, None)
         now = column if (row, column) in _UNHELD else None
         if now is not None:
             self._unheld[pod.uid] = now
         node = pod.kube_node or pod.assigned_node
         if before is not now and node is not None:
-            self._look_at(node)
+            self._enqueue_node(node)
 
 
 def watch_bindings(mirror: Mirror, bindings: Bindings, clock: Clock) -> None:
-    """Note each pod of ours that is bound."""
+    """Record each of our pods that gets bound."""
 
     def changed(old: Pod | None, new: Pod | None) -> None:
         if old is not None and new is not None and new.is_bound and not old.is_bound:
@@ -191,10 +187,7 @@ def watch_bindings(mirror: Mirror, bindings: Bindings, clock: Clock) -> None:
 
 
 def wake_with_nodes(mirror: Mirror, wake: Callable[[PodUid], None]) -> None:
-    """Queue the pods of a node when it is declared gone.
-
-    Nothing else about them may change any more.
-    """
+    """Queue the pods of a node when it is declared gone; the pods themselves may not change any more."""
     by_node = mirror.pods.index(bound_to)
 
     def changed(old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:

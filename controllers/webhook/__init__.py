@@ -1,4 +1,4 @@
-"""What the controllers do for the webhook: issue its certificates and test whether it answers.
+"""The controllers' work for the webhook: issue its certificates and test whether it answers.
 
 It does not depend on `controllers.pods` or `controllers.nodes`.
 """

@@ -1,10 +1,10 @@
 """Our own CA: the leader creates it, publishes it, and signs our services' certificates.
 
-Those are the certificates of webhook, extender and scheduler. Everything is kept in Secrets of our
-namespace that the chart creates empty; the CA's keys are in one that no pod mounts. A lease is not
-a fence, so every Secret is written only if it is unchanged since it was read: of two leaders, one
-gets a conflict and looks again. In every pass, publishing comes before signing.
-`slurmruntime.values.certificates` decides what is due when.
+These are the certificates of webhook, extender and scheduler. Everything is kept in Secrets of our
+namespace that the chart creates empty; no pod mounts the one with the CA's keys. A lease is not a
+fence, so every Secret is written only if it is unchanged since it was read: of two leaders, one
+gets a conflict and starts over. In every pass, publishing comes before signing.
+`slurmruntime.values.certificates` decides what is due and when.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from slurmruntime.values.certificates import RotationPlan
 
 _CERTIFICATE, _KEY, _TRUSTED = "tls.crt", "tls.key", "ca.crt"
 
-_LOOKS_PER_LIFE = 60
+_CHECKS_PER_LIFETIME = 60
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 60.0
 _AGAIN_S = 2.0
 """Retry delay after a failure."""
@@ -37,14 +37,14 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Issued:
-    """What is signed, for whom, and for how long."""
+class CertificateSettings:
+    """Which certificates to sign, and for how long."""
 
     release: str
-    """The chart's release: the prefix of all names."""
+    """The chart's release name, the prefix of all names."""
     namespace: str
     hosts: Mapping[str, frozenset[str]]
-    """The host names of each part; a part without any is a client."""
+    """The host names of each part; a part without host names is a client."""
     authority_lifetime: timedelta
     lifetime: timedelta
 
@@ -56,95 +56,101 @@ class Issued:
 class Certificates:
     """Signs certificates during one term of leadership."""
 
-    def __init__(self, kube: KubeClient, issued: Issued, *, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self, kube: KubeClient, settings: CertificateSettings, *, clock: Clock, metrics: Metrics
+    ) -> None:
         self._kube = kube
-        self._issued = issued
+        self._settings = settings
         self._clock = clock
         self._metrics = metrics
-        life_s = issued.lifetime.total_seconds()
-        self._pause_s = min(max(life_s / _LOOKS_PER_LIFE, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S)
+        life_s = settings.lifetime.total_seconds()
+        self._pause_s = min(max(life_s / _CHECKS_PER_LIFETIME, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Check and renew repeatedly until told to stop."""
+        """Check and renew repeatedly until `stop` is set."""
         with liveness.loop("certificates"):
             while not stop.is_set():
                 try:
-                    pause_s = 0.0 if await self.look() else self._pause_s
+                    pause_s = 0.0 if await self.reconcile() else self._pause_s
                 except KubeError as error:
                     _log.warning("certificates.interrupted", error=str(error))
                     pause_s = min(_AGAIN_S, self._pause_s)
                 liveness.turned(pause_s)
                 await pause(pause_s, stop)
 
-    async def look(self) -> bool:
-        """Do whatever is due; return whether anything was, as the next step may follow from it.
+    async def reconcile(self) -> bool:
+        """Do whatever is due; return whether anything was, because another step may follow.
 
         Raises:
-            KubeError: it was not finished; the next look sees what was done.
+            KubeError: it was not finished; the next pass sees what was done.
         """
         now = self._clock.now()
-        held = await self._read(f"{self._issued.release}-ca")
-        shown = {part: await self._read(self._issued.secret(part)) for part in self._issued.hosts}
+        authorities = await self._read(f"{self._settings.release}-ca")
+        part_secrets = {
+            part: await self._read(self._settings.secret(part)) for part in self._settings.hosts
+        }
         trusts = await self._trusts()
         bundles = [pki.fingerprints(bundle) for trust in trusts for bundle in trust.bundles]
-        pairs = _authorities(held)
+        pairs = _authorities(authorities)
         plan = certificates.decide(
             now,
             [pki.read_authority(pair) for pair in pairs.values()],
-            {part: _certificate(secret, pairs) for part, secret in shown.items()},
-            self._issued.hosts,
+            {part: _certificate(secret, pairs) for part, secret in part_secrets.items()},
+            self._settings.hosts,
             published=frozenset.intersection(*bundles) if bundles else frozenset(),
         )
-        pairs = await self._keep(held, pairs, plan, now)
+        pairs = await self._update_authorities(authorities, pairs, plan, now)
         bundle = b"".join(pair.certificate for pair in pairs.values())
         for trust in trusts:
             if set(trust.bundles) != {bundle}:
                 await webhooks.publish(self._kube, trust, bundle)
                 _log.info("certificates.published", kind=trust.kind.value, authorities=[*pairs])
-        for part, secret in shown.items():
-            await self._show(part, secret, pairs, plan, now)
+        for part, secret in part_secrets.items():
+            await self._update_secret(part, secret, pairs, plan, now)
         return plan.makes_authority or bool(plan.renewals)
 
     async def _trusts(self) -> list[Trust]:
-        """Return what the API server trusts.
+        """Return the webhook configurations, which contain the CAs that the API server trusts.
 
-        A policy in it may mutate instead of the webhook, or one call of the webhook do for both.
+        There may be only one: a policy may mutate instead of the webhook, or one call may both mutate and validate.
 
         Raises:
             NotFound: there is neither configuration.
         """
-        found: list[Trust] = []
+        trusts: list[Trust] = []
         absent: NotFound | None = None
         for kind in webhooks.WebhookKind:
             try:
-                found.append(await webhooks.get(self._kube, kind, self._issued.release))
+                trusts.append(await webhooks.get(self._kube, kind, self._settings.release))
             except NotFound as error:
                 absent = error
-        if absent and not found:
+        if absent and not trusts:
             raise absent
-        return found
+        return trusts
 
     async def _read(self, name: str) -> Secret:
-        return await secrets.get(self._kube, self._issued.namespace, name)
+        return await secrets.get(self._kube, self._settings.namespace, name)
 
-    async def _keep(
-        self, held: Secret, pairs: Mapping[str, Pair], plan: RotationPlan, now: datetime
+    async def _update_authorities(
+        self, stored: Secret, pairs: Mapping[str, Pair], plan: RotationPlan, now: datetime
     ) -> dict[str, Pair]:
         """Keep the remaining CAs, oldest first, and add the new one."""
-        kept = {id_: pairs[id_] for id_ in plan.trusted}
+        remaining = {id_: pairs[id_] for id_ in plan.trusted}
         if plan.makes_authority:
-            made = pki.make_authority(
-                f"{self._issued.release} CA", now=now, lifetime=self._issued.authority_lifetime
+            authority = pki.make_authority(
+                f"{self._settings.release} CA", now=now, lifetime=self._settings.authority_lifetime
             )
-            kept[pki.read_authority(made).id] = made
-        if kept.keys() != pairs.keys():
-            await secrets.change(self._kube, self._issued.namespace, held, pki.stored(kept))
-            _log.info("certificates.authorities", now=[*kept], before=[*pairs])
-        ends_at = [pki.read_authority(pair).term.ends_at for pair in kept.values()]
+            remaining[pki.read_authority(authority).id] = authority
+        if remaining.keys() != pairs.keys():
+            await secrets.change(
+                self._kube, self._settings.namespace, stored, pki.to_secret(remaining)
+            )
+            _log.info("certificates.authorities", now=[*remaining], before=[*pairs])
+        ends_at = [pki.read_authority(pair).term.ends_at for pair in remaining.values()]
         self._metrics.certificates.authority(max(ends_at))
-        return kept
+        return remaining
 
-    async def _show(
+    async def _update_secret(
         self,
         part: str,
         secret: Secret,
@@ -152,28 +158,28 @@ class Certificates:
         plan: RotationPlan,
         now: datetime,
     ) -> None:
-        """Give a part its certificate and the CAs it is to trust."""
+        """Write a part's certificate and the CAs that it must trust."""
         why = plan.renewals.get(part, "")
         data = dict(secret.data)
         if why:
             pair = pki.issue(
                 pairs[plan.signer],
-                name=f"{self._issued.release}-{part}",
-                hosts=self._issued.hosts[part],
-                is_client=not self._issued.hosts[part],
+                name=f"{self._settings.release}-{part}",
+                hosts=self._settings.hosts[part],
+                is_client=not self._settings.hosts[part],
                 now=now,
-                lifetime=self._issued.lifetime,
+                lifetime=self._settings.lifetime,
             )
             data |= {_CERTIFICATE: pair.certificate, _KEY: pair.key}
         data[_TRUSTED] = b"".join(pair.certificate for pair in pairs.values())
         if data != secret.data:
-            await secrets.change(self._kube, self._issued.namespace, secret, data)
+            await secrets.change(self._kube, self._settings.namespace, secret, data)
             _log.info("certificates.shown", part=part, why=why or "other CAs are trusted")
 
 
-def _authorities(held: Secret) -> dict[str, Pair]:
+def _authorities(secret: Secret) -> dict[str, Pair]:
     """Return the CAs in the Secret by id. A damaged one counts as missing: another is created."""
-    pairs, damaged = pki.restored(held.data)
+    pairs, damaged = pki.from_secret(secret.data)
     for name, error in damaged.items():
         _log.error("certificates.authority_damaged", name=name, error=error)
     return pairs

@@ -1,4 +1,4 @@
-"""Test the webhook the way clients meet it, through the API server: at start-up and periodically.
+"""Tests the webhook as clients use it, through the API server: at startup and periodically.
 
 The test uses a namespace of its own, selected like any other, in which an admission policy allows
 only dry runs.
@@ -19,7 +19,7 @@ from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import names
 
 _AGAIN_S = 2.0
-"""Retry delay while it does not work."""
+"""Retry delay while the webhook does not work."""
 
 _log = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ class SelfTest:
         metrics: Metrics,
         scheduler_name: str = names.SCHEDULER_NAME,
     ) -> None:
-        """interval_s: between tests while the webhook works; scheduler_name: ours."""
+        """interval_s: between tests while the webhook works; scheduler_name: our scheduler name."""
         self._kube = kube
         self._namespace = namespace
         self._interval_s = interval_s
@@ -49,7 +49,7 @@ class SelfTest:
         return self._fault or None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Test until told to stop."""
+        """Test until `stop` is set."""
         while not stop.is_set():
             before, self._fault = self._fault, await self._test()
             self._metrics.webhook.works(not self._fault)
@@ -66,7 +66,7 @@ class SelfTest:
 
     async def _ask(self, pod: Mapping[str, object]) -> Answer:
         try:
-            created = await writes.pretend_to_create_pod(self._kube, self._namespace, pod)
+            created = await writes.dry_run_pod(self._kube, self._namespace, pod)
         except KubeError as error:
-            return Answer(faults=error.fields, said=str(error))
+            return Answer(faults=error.fields, message=str(error))
         return Answer(pod=created)

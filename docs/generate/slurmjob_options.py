@@ -38,7 +38,7 @@ the environments and the scripts that slurmctld keeps.
 
 def render() -> str:
     """Return the page."""
-    kept = [option for option in OPTIONS if option.treatment is Treatment.KEPT]
+    kept = [option for option in OPTIONS if option.treatment is Treatment.SENT]
     return "".join(
         (
             _INTRODUCTION,
@@ -53,7 +53,7 @@ def render() -> str:
             *_others(Treatment.REFUSED),
             "\n## Options without effect\n\nA warning says so.\n\n",
             "| option | why |\n| --- | --- |\n",
-            *_others(Treatment.PASSED_OVER),
+            *_others(Treatment.IGNORED),
             "\n## Differences from sbatch\n\n",
             "| what | why |\n| --- | --- |\n",
             *(f"| field `{field}` of the job | {why} |\n" for field, why in UNLIKE.items()),

@@ -3,10 +3,10 @@
 program     the command: flags, `--once`, `--check`
 serving     the pages as bytes, and the HTTP server
 collecting  reads Slurm on schedules, politely
-families    what is exported: readings in, samples out (own names, slurm-exporter's, slurmctld's, vpenso's)
-jobtable    all jobs as they were last read, and what has happened to them
-readings    what Slurm answers, as values
+families    the exported metrics: readings in, samples out (own names, slurm-exporter's, slurmctld's, vpenso's)
+jobtable    all jobs as last read, and the events between readings
+readings    Slurm's answers as values
 text        families, samples, and their text format
 
-A scrape never asks Slurm: it gets the bytes that the last readings made.
+A scrape never asks Slurm: it gets bytes rendered after the last readings.
 """

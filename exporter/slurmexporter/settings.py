@@ -17,10 +17,10 @@ _STALE_INTERVALS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the command line and the environment say."""
+    """The settings from the command line and the environment."""
 
     urls: tuple[str, ...] = ()
-    """Addresses of slurmrestd, several for fail-over."""
+    """URLs of slurmrestd, several for fail-over."""
     api: str = "auto"
     """`auto`, or a version of the API such as `v0.0.43`."""
     token_file: str = ""
@@ -35,19 +35,19 @@ class Settings:
     interval_s: float = 15.0
     timeout_s: float = 10.0
     stale_after_s: float = 0.0
-    """When to drop data that could not be read again; 0 for five intervals."""
+    """When to drop data that could not be refreshed; 0 for five intervals."""
     look_rate: float = 100.0
-    """The most jobs to read singly each second."""
+    """Maximum number of jobs to read singly per second."""
     reason_rate: float = 20.0
-    """The most waiting jobs to read each second for their reasons; 0 for none."""
+    """Maximum number of pending jobs to read per second for their reasons; 0 for none."""
     full_list_max: int = 20_000
-    """The most jobs to list as a whole, as at the start; more are read one by one."""
+    """Maximum number of jobs to list at once, as at start-up; more are read one by one."""
     max_backoff: float = 4.0
-    """By how much to ask less often while slurmctld is slow."""
+    """Largest factor by which to poll less often while slurmctld is slow."""
     max_series: int = 100_000
-    """The most series in one chapter of a page."""
+    """Maximum number of series in one chapter of a page."""
     job_info: int = 0
-    """The most jobs with a series of their own."""
+    """Maximum number of jobs with series of their own."""
     has_efficiency: bool = False
     has_accounting: bool = True
     cluster_label: str = ""

@@ -1,1 +1,1 @@
-"""Resource claims of pods: what is known of them, what they ask Slurm for, and giving them the devices that Slurm chose."""
+"""Resource claims of pods: caches them, reads what they ask Slurm for, and gives them the devices that Slurm chose."""

@@ -1,6 +1,6 @@
-"""What the resource claims of pods ask for, read before each submit of a pod that has some.
+"""Reads what the resource claims of pods ask for, before each submit of a pod that has some.
 
-The templates that admission has named for devices of a class are created here, where nobody has yet.
+Also creates the templates that admission has named for devices of a class, where they do not exist yet.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,23 +27,23 @@ from slurmruntime.process.clock import Clock
 from slurmruntime.values.faults import Fault
 
 _AT_A_TIME = 16
-"""Reads for one gang at once."""
+"""Concurrent reads for one gang."""
 
 _REMEMBERED_S = 10.0
-"""How long a user's template is not read again. Nobody can change one, but it can be deleted and made anew:
-if a job was submitted by the old one, the claim is given nothing, and the job is submitted again."""
+"""How long a user's template is cached. A template is immutable, but it can be deleted and recreated: if a job was
+submitted for the old one, the claim is given nothing, and the job is submitted again."""
 _MOST_REMEMBERED = 1024
 
 _MADE_WITHIN = timedelta(minutes=1)
-"""Kubernetes makes a claim from its template when the pod is created, while the job is submitted. A pod
-whose claim is not there after so long gets no job: its devices would lie idle, time and again."""
+"""Kubernetes creates a claim from its template when the pod is created, while the job is submitted. A pod
+whose claim is still missing after this time gets no job: its devices would be idle, again and again."""
 
 Claimed = tuple[tuple[Pod, ...], Workload | None, tuple[Fault, ...]]
-"""The members and their gang with the devices that they claim, or what is wrong."""
+"""The members and their gang with the devices that they claim, and what is wrong."""
 
 
 class Templates:
-    """Reads templates, and creates those that admission has named and nobody has made yet."""
+    """Reads templates, and creates those that admission has named and that do not exist yet."""
 
     def __init__(
         self, known: KnownClaims, templates: ClaimTemplates, profiles: Profiles, clock: Clock
@@ -53,38 +53,38 @@ class Templates:
         self._profiles = profiles
         self._clock = clock
         self._remembered: dict[tuple[str, str], tuple[float, ClaimSpec]] = {}
-        """Users' templates by namespace and name, and until when; those read first come first."""
+        """Users' templates by namespace and name, with the time until which they are valid; oldest first."""
 
-    async def spec(self, named: tuple[str, str]) -> ClaimSpec | None:
-        """Return what a template asks for, by its namespace and its name, or asked for a moment ago.
+    async def spec(self, key: tuple[str, str]) -> ClaimSpec | None:
+        """Return what a template, given by namespace and name, asks for; the answer may be some seconds old.
 
         Raises:
             KubeError: a template or class could not be read or written.
         """
         now = self._clock.monotonic()
-        until, found = self._remembered.get(named, (now, None))
-        if found is not None and now < until:
-            return found
-        self._remembered.pop(named, None)
-        found = await self.now(named)
-        # One that admission has named is made again for the next pod if somebody deletes it.
-        if found is not None and not found.unreadable and by_class.spec(named[1]) is None:
+        until, spec = self._remembered.get(key, (now, None))
+        if spec is not None and now < until:
+            return spec
+        self._remembered.pop(key, None)
+        spec = await self.now(key)
+        # Not those that admission has named: if one is deleted, it must be recreated for the next pod.
+        if spec is not None and not spec.unreadable and by_class.spec(key[1]) is None:
             while len(self._remembered) >= _MOST_REMEMBERED:
                 del self._remembered[next(iter(self._remembered))]
-            self._remembered[named] = now + _REMEMBERED_S, found
-        return found
+            self._remembered[key] = now + _REMEMBERED_S, spec
+        return spec
 
-    async def now(self, named: tuple[str, str]) -> ClaimSpec | None:
-        """Return what a template asks for now; None if there is none.
+    async def now(self, key: tuple[str, str]) -> ClaimSpec | None:
+        """Return what a template asks for now; None if it does not exist.
 
         Raises:
             KubeError: a template or class could not be read or written.
         """
         try:
-            return await self._read_or_create(*named)
+            return await self._read_or_create(*key)
         except errors.NotFound:
             return None
-        # A quota or a policy may keep it from being created: the pod is told.
+        # A quota or a policy may prevent its creation; the message is shown on the pod.
         except (errors.Forbidden, errors.Rejected, errors.Malformed) as error:
             return ClaimSpec(unreadable=error.message)
 
@@ -94,22 +94,25 @@ class Templates:
         except errors.NotFound:
             if (missing := by_class.spec(name)) is None:
                 raise
-        # Users choose the names in their pods' claims, and nobody deletes templates: there is one
-        # only for what Slurm can give.
+        # Users choose the names in their pods' claims, and templates are never deleted: create
+        # them only for what Slurm can give.
         if any(asking.of_spec(missing)) or not await self._have_profiles(missing):
             return missing
         return await self._templates.create(namespace, name, missing)
 
     async def _have_profiles(self, spec: ClaimSpec) -> bool:
         for request in spec.requests:
-            found = await self._known.device_class(request.device_class)
-            if found is None or device_profiles.of_class(found, self._profiles) is None:
+            device_class = await self._known.device_class(request.device_class)
+            if (
+                device_class is None
+                or device_profiles.of_class(device_class, self._profiles) is None
+            ):
                 return False
         return True
 
 
 class ClaimAsker:
-    """Adds the devices of a pod's claims to what it asks for."""
+    """Adds the devices of a pod's claims to its request."""
 
     def __init__(
         self,
@@ -124,54 +127,54 @@ class ClaimAsker:
         self._claims = claims
         self._known = known
         self._templates = templates
-        self._users = pods.index(_named)
+        self._users = pods.index(_claim_keys)
         self._profiles = profiles
         self._clock = clock
 
-    async def counted(self, members: tuple[Pod, ...], gang: Workload | None) -> Claimed:
-        """Return the pods as if devices of claims were extended resources.
+    async def add_devices(self, members: tuple[Pod, ...], gang: Workload | None) -> Claimed:
+        """Return the pods as if the devices of their claims were extended resources.
 
-        What an earlier job gave them is taken back first: others may have it by now. Templates that
-        admission has named for devices of a class are created where they are missing and Slurm has some.
+        Devices from an earlier job are taken back first, because Slurm may have given them to others by now.
+        Missing templates that admission has named for devices of a class are created if Slurm has such devices.
 
         Raises:
-            KubeError: a claim, template or class could not be read or written, or was changed meanwhile.
+            KubeError: a claim, template or class could not be read or written, or was changed concurrently.
         """
         if not any(member.resource_claims for member in members):
             return members, gang, ()
-        asked = await self._asked(members)
-        counted, faults = asking.of_all(members, asked, self._profiles)
+        requests = await self._asked(members)
+        counted, faults = asking.of_all(members, requests, self._profiles)
         if faults:
             return members, gang, faults
         return counted, replace(gang, members=counted) if gang else None, ()
 
     async def _asked(self, members: Sequence[Pod]) -> list[Asking]:
         """Read the claims of all members, then each template and each class once."""
-        hands = await in_turn(
+        claims_of = await in_turn(
             range(len(members)), lambda number: self._in_hand(members[number]), at_a_time=_AT_A_TIME
         )
         wanted = {
-            (member.namespace, each.entry.template)
+            (member.namespace, claim.entry.template)
             for number, member in enumerate(members)
-            for each in hands[number]
-            if each.spec is None and each.entry.template
+            for claim in claims_of[number]
+            if claim.spec is None and claim.entry.template
         }
         templates = await in_turn(sorted(wanted), self._templates.spec, at_a_time=_AT_A_TIME)
-        claims = [
+        complete = [
             tuple(
-                replace(each, spec=templates.get((member.namespace, each.entry.template)))
-                if each.spec is None
-                else each
-                for each in hands[number]
+                replace(claim, spec=templates.get((member.namespace, claim.entry.template)))
+                if claim.spec is None
+                else claim
+                for claim in claims_of[number]
             )
             for number, member in enumerate(members)
         ]
-        specs = (each.spec for of_pod in claims for each in of_pod)
+        specs = (claim.spec for pod_claims in complete for claim in pod_claims)
         classes = await self._known.classes_of(specs)
-        return [Asking(claims=claim, classes=classes) for claim in claims]
+        return [Asking(claims=pod_claims, classes=classes) for pod_claims in complete]
 
     async def _in_hand(self, pod: Pod) -> list[ClaimInHand]:
-        """Read a pod's claims; one that does not exist yet has no spec."""
+        """Read a pod's claims; a claim that does not exist yet has no spec."""
         return [
             await self._one_in_hand(pod, index, entry)
             for index, entry in enumerate(pod.resource_claims)
@@ -187,26 +190,28 @@ class ClaimAsker:
             await self._claims.take_back(claim)
         users = self._users.get(f"{pod.namespace}/{entry.claim}")
         others = [user.name for user in users if user.uid != pod.uid]
-        strangers = set(claim.reserved_for) - {pod.uid, *(user.uid for user in users)}
+        other_users = set(claim.reserved_for) - {pod.uid, *(user.uid for user in users)}
         return ClaimInHand(
-            index=index, entry=entry, spec=claim.spec, others=(*others, *sorted(strangers))
+            index=index, entry=entry, spec=claim.spec, others=(*others, *sorted(other_users))
         )
 
     async def _claim(self, pod: Pod, entry: PodClaim) -> ResourceClaim | None:
         if not entry.claim:
             return None
         try:
-            return await self._known.whole(pod.namespace, entry.claim)
+            return await self._known.get(pod.namespace, entry.claim)
         except errors.NotFound:
             return None
-        except errors.Malformed as error:  # trying again would not help: the pod is told
+        except (
+            errors.Malformed
+        ) as error:  # retrying would not help; the message is shown on the pod
             return _unreadable(pod.namespace, entry.claim, error)
 
 
-class WithTemplates:
-    """Gives devices, and makes a template again that is gone before Kubernetes has made its claim.
+class TemplateRepair:
+    """Gives devices, and recreates a template that was deleted before Kubernetes created its claim.
 
-    The template was there when the job was submitted. Without it there will never be a claim.
+    The template existed when the job was submitted. Without it, the claim would never be created.
     """
 
     def __init__(self, devices: DeviceGiver, templates: Templates) -> None:
@@ -223,7 +228,7 @@ class WithTemplates:
         try:
             await self._devices.give(pod, action, job)
         except NotGiven:
-            await self._make_again(
+            await self._recreate(
                 pod,
                 [
                     resource_claim
@@ -234,24 +239,24 @@ class WithTemplates:
             raise
 
     async def prepare(self, pods: Iterable[Pod]) -> None:
-        """Do ahead what can be done before a placeholder has started."""
+        """Do what can be done before a placeholder has started."""
         await self._devices.prepare(pods)
 
     async def take_back(self, pod: Pod) -> None:
-        """Take back the devices that a placeholder which is over gave to a pod.
+        """Take back the devices that a pod got from a placeholder that has ended.
 
         Raises:
             KubeError: try again later.
         """
         await self._devices.take_back(pod)
 
-    async def _make_again(self, pod: Pod, unmade: Sequence[PodClaim]) -> None:
-        for name in sorted({each.template for each in unmade} - {""}):
-            found = await self._templates.now((pod.namespace, name))
-            if found is None:
-                raise NotGiven(f"there is no template {name} to make a claim of the pod from")
-            if found.unreadable:
-                raise NotGiven(f"template {name}: {found.unreadable}")
+    async def _recreate(self, pod: Pod, missing: Sequence[PodClaim]) -> None:
+        for name in sorted({entry.template for entry in missing} - {""}):
+            spec = await self._templates.now((pod.namespace, name))
+            if spec is None:
+                raise NotGiven(f"there is no template {name} to create a claim of the pod from")
+            if spec.unreadable:
+                raise NotGiven(f"template {name}: {spec.unreadable}")
 
 
 def _unreadable(namespace: str, name: str, error: errors.Malformed) -> ResourceClaim:
@@ -260,8 +265,8 @@ def _unreadable(namespace: str, name: str, error: errors.Malformed) -> ResourceC
     )
 
 
-def _named(pod: Pod) -> Sequence[str]:
-    """Return the claims that a pod uses until it has ended."""
+def _claim_keys(pod: Pod) -> Sequence[str]:
+    """Return the claims that a pod uses; none once it has ended."""
     if pod.is_terminal:
         return ()
     return [

@@ -1,17 +1,18 @@
-"""Give a pod's claims the devices that Slurm gave its job, while the pod still has its gate.
+"""Gives a pod's claims the devices that Slurm gave its job, while the pod still has its gate.
 
-Two writes for each claim: the finalizer, without which nobody would take the devices back, then
-allocation and `reservedFor` in one. So a claim is never given without being reserved, and whoever
-dies in between leaves either nothing or all of it; the next look finds the same devices and goes on.
-The finalizer is written while Slurm works, if there is time: on a claim that is given nothing it does
-no harm, as Kubernetes takes it off when the claim is deleted.
-From there on Kubernetes' own resource claim controller owns it: it takes the devices back when the
-pod has ended or is gone. kube-scheduler finds the claim given and reserved, and writes nothing.
+Two writes for each claim: the finalizer, without which the devices would never be taken back, then
+allocation and `reservedFor` in one. So a claim is never given without being reserved, and a process
+that dies in between leaves either nothing or all of it; the next pass sees the same devices and
+continues. The finalizer is written while Slurm works, if there is time: on a claim that is given
+nothing it does no harm, because Kubernetes removes it when the claim is deleted.
+From then on, Kubernetes' own resource claim controller owns the claim: it takes the devices back when
+the pod has ended or is gone. kube-scheduler sees that the claim is allocated and reserved, and writes
+nothing.
 
-No device is given twice. In this process a gift is reserved in the same step in which it is decided,
+No device is given twice. In this process, a gift is reserved in the same step in which it is decided,
 until the cache shows it. A leader's first gift waits for a list of all claims, which shows what its
 predecessor gave. A write of the predecessor that arrives even later does no harm: its pod is not
-pinned before we have decided on it, too. And each write holds only for the claim as it was read.
+pinned before we have decided on it, too. And each write is conditional on the claim as it was read.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.giving import CannotGive, Gift
 from bridge.domain.model.claims.inventory import Inventory
 from bridge.domain.model.claims.profiles import Profiles
-from bridge.domain.model.claims.reservations import Reservations, as_given
+from bridge.domain.model.claims.reservations import Reservations, as_allocated
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, ResourceSlice
 from bridge.domain.model.devices import exactness, gres
 from bridge.domain.model.jobs import SlurmJob
@@ -49,18 +50,18 @@ from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode
 _log = structlog.get_logger(__name__)
 
 _MOST_WAITING = 4096
-"""Pods that are woken by news of their node's devices. Where there are more, those that have waited
+"""Maximum number of pods that changes of their node's devices wake. Beyond that, those that have waited
 longest are forgotten: many of them are gone, and the others wait for their back-off."""
 
 _DROPPED_AMONG = 2
-"""From how many claims with templates on the name of one can be dropped with that of another."""
+"""Minimum number of claims with templates for which Kubernetes can drop the name of one when it writes another's."""
 
 _AT_A_TIME = 16
-"""Finalizers for one gang that are written at once."""
+"""Concurrent writes of finalizers for one gang."""
 
 
 class Devices:
-    """Reads what was asked and what Slurm gave, and writes the claims."""
+    """Reads what claims ask for and what Slurm gave, and writes the claims."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class Devices:
         claims: ResourceClaims,
         known: KnownClaims,
         slurm: SlurmClient,
-        everyone: Cache[ResourceClaim],
+        all_claims: Cache[ResourceClaim],
         slices: Cache[ResourceSlice],
         kube_nodes: Cache[KubeNodeFacts],
         gres: Callable[[SlurmNode], str | None],
@@ -76,25 +77,25 @@ class Devices:
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
-        """Start with nothing given.
+        """Start with no devices given.
 
         Args:
-            claims: in Kubernetes, to be written.
-            known: claims and classes, to be read.
+            claims: writes claims.
+            known: reads claims and classes.
             slurm: slurmrestd.
-            everyone: all claims of the cluster, whose devices are taken.
+            all_claims: all claims of the cluster; their devices are taken.
             slices: the devices of all nodes.
             kube_nodes: all nodes of Kubernetes.
-            gres: returns what a node had in Slurm when that was last read; None if it is not known.
-            profiles: which devices are which GRES.
+            gres: returns the GRES of a node as of the last reading of Slurm; None if unknown.
+            profiles: map devices to GRES.
             clock: the time.
-            wake: requests a look at a pod.
+            wake: queues a pod.
         """
         self._claims = claims
         self._known = known
         self._slurm = slurm
-        self._everyone = everyone
-        self._in_pool = everyone.index(lambda each: {found.pool for found in each.devices})
+        self._all_claims = all_claims
+        self._in_pool = all_claims.index(lambda claim: {device.pool for device in claim.devices})
         self._slices_of = slices.index(lambda slice_: [slice_.node] if slice_.node else [])
         self._kube_nodes = kube_nodes
         self._gres = gres
@@ -102,105 +103,107 @@ class Devices:
         self._clock = clock
         self._wake = wake
         self._waiting: dict[PodUid, KubeNode] = {}
-        """Pods that could not be given devices, and where; looked at again when slices change there."""
+        """Pods that could not be given devices, and their nodes; queued again when the slices of the node change."""
         self._reserved = Reservations()
         self._listing = asyncio.Lock()
         self._has_listed = False
-        everyone.subscribe(self._changed)
-        slices.subscribe(self._published)
+        all_claims.subscribe(self._on_changed)
+        slices.subscribe(self._on_published)
 
     async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
         """Give a pod's claims the devices that its job has on its node.
 
         Raises:
-            NotGiven: Slurm and the node do not agree, or a device is still somebody else's.
+            NotGiven: Slurm and the node disagree, or a device still belongs to another claim.
             KubeError, SlurmError: decide again later.
         """
         try:
             await self._give(pod, action, job, afresh=False)
-        except errors.Conflict:  # somebody wrote to a claim, and the watch has not shown it yet
+        except errors.Conflict:  # a claim was changed, and the watch has not shown it yet
             await self._give(pod, action, job, afresh=True)
 
     async def _give(self, pod: Pod, action: Assign, job: SlurmJob | None, *, afresh: bool) -> None:
         try:
-            pod = await self._named(pod)
+            pod = await self._write_names(pod)
             await self._learn_from_predecessor()
             gifts, classes = await self._decide(pod, action, job, afresh=afresh)
             todo = [gift for gift in gifts if not giving.is_done(gift, pod.uid, action.kube_node)]
             self._reserve(gifts)
         except CannotGive as error:
-            self._waits(pod.uid, action.kube_node)
+            self._remember_waiting(pod.uid, action.kube_node)
             raise NotGiven(str(error)) from error
         self._waiting.pop(pod.uid, None)
         node = action.kube_node
         written = await asyncio.gather(
             *(self._carry_out(pod, gift, classes, node) for gift in todo), return_exceptions=True
         )
-        for failure in filter(None, written):  # the other claims got theirs, and keep them
+        for failure in filter(None, written):  # the other claims keep what they got
             raise failure
 
-    async def _named(self, pod: Pod) -> Pod:
-        """Write the names of a pod's claims where Kubernetes may drop one of them.
+    async def _write_names(self, pod: Pod) -> Pod:
+        """Write the names of a pod's claims if Kubernetes might drop one of them.
 
-        Kubernetes' resource claim controller (seen in 1.36) applies only those names that it misses
-        in the pod's status, and drops the others by that. If it once sees one of two claims later
-        than the other, it goes on for ever, tens of times a second, with one name or the other.
+        Kubernetes' resource claim controller (seen in 1.36) applies only those names that are missing
+        in the pod's status, and thereby drops the others. If it ever sees one of two claims later than
+        the other, it alternates between the two names for ever, tens of times a second.
         """
-        made = [resource_claim for resource_claim in pod.resource_claims if resource_claim.template]
-        if len(made) < _DROPPED_AMONG:
+        templated = [
+            resource_claim for resource_claim in pod.resource_claims if resource_claim.template
+        ]
+        if len(templated) < _DROPPED_AMONG:
             return pod
-        found = self._known.named(pod)
-        names = {
+        named_pod = self._known.with_claim_names(pod)
+        by_entry = {
             resource_claim.entry: resource_claim.claim
-            for resource_claim in found.resource_claims
+            for resource_claim in named_pod.resource_claims
             if resource_claim.template
         }
-        if not all(names.values()):
+        if not all(by_entry.values()):
             return pod
-        await self._claims.name(pod, names)
-        return found
+        await self._claims.name(pod, by_entry)
+        return named_pod
 
     async def prepare(self, pods: Iterable[Pod]) -> None:
-        """Write the finalizers of claims that may soon be given devices, as far as it can be done now.
+        """Write the finalizers of claims that may soon be given devices.
 
-        Whatever keeps one from being written: `give` writes what is missing.
+        Failures are only logged: `give` writes what is missing.
         """
         waiting = [
             claim
             for pod in pods
             for claim in self._known.of(pod).values()
-            if claim.is_whole and not giving.is_protected(claim)
+            if claim.has_spec and not giving.is_protected(claim)
         ]
         if waiting:
-            await in_turn(waiting, self._protected_if_possible, at_a_time=_AT_A_TIME)
+            await in_turn(waiting, self._try_to_protect, at_a_time=_AT_A_TIME)
 
-    async def _protected_if_possible(self, claim: ResourceClaim) -> None:
+    async def _try_to_protect(self, claim: ResourceClaim) -> None:
         try:
-            self._seen(claim, await self._claims.protect(claim))
+            self._observe(claim, await self._claims.protect(claim))
         except errors.KubeError as error:
             _log.info("claim.not_prepared", claim=claim.name, error=str(error))
 
     async def take_back(self, pod: Pod) -> None:
-        """Take back what the claims of a pod without a placeholder have.
+        """Take back the devices of the claims of a pod without a placeholder.
 
-        Nobody else would: to Kubernetes, the pod still wants it. What was sent without an answer
-        is looked up, too.
+        Kubernetes would not: to it, the pod still wants them. Claims whose write got no answer are
+        included.
 
         Raises:
-            KubeError: a claim could not be read or written, or was changed meanwhile.
+            KubeError: a claim could not be read or written, or was changed concurrently.
         """
         failure: errors.KubeError | None = None
-        for name in sorted(self._known_given(pod)):
+        for name in sorted(self._claims_to_take_back(pod)):
             try:
                 await self._take_back(pod, name)
             except errors.NotFound:
                 pass
-            except errors.KubeError as error:  # its other claims go back all the same
+            except errors.KubeError as error:  # still take back its other claims
                 failure = error
         if failure is not None:
             raise failure
 
-    def _known_given(self, pod: Pod) -> set[str]:
+    def _claims_to_take_back(self, pod: Pod) -> set[str]:
         wanted = {
             resource_claim.claim for resource_claim in pod.resource_claims if resource_claim.claim
         }
@@ -218,7 +221,7 @@ class Devices:
     async def _take_back(self, pod: Pod, name: str) -> None:
         claim = await self._claims.get(pod.namespace, name)
         if giving.may_take_back(claim, pod.uid):
-            self._seen(claim, await self._claims.take_back(claim))
+            self._observe(claim, await self._claims.take_back(claim))
             self._reserved.release(claim.uid)
             _log.info("claim.taken_back", claim=name, pod=pod.full_name)
 
@@ -232,72 +235,74 @@ class Devices:
         ]:
             raise CannotGive(f"Kubernetes has not made the claim for {nameless[0]} yet")
         read = await self._read(pod, afresh=afresh)
-        classes = await self._known.classes_of(each.spec for each in read)
-        hand = [
+        classes = await self._known.classes_of(claim.spec for claim in read)
+        claims_in_hand = [
             ClaimInHand(index=index, entry=entry, spec=claim.spec)
             for index, (entry, claim) in enumerate(zip(pod.resource_claims, read, strict=True))
         ]
-        wanted = asking.gres(Asking(claims=tuple(hand), classes=classes), self._profiles)
+        wanted = asking.gres(Asking(claims=tuple(claims_in_hand), classes=classes), self._profiles)
         if isinstance(wanted, Refused):
             raise CannotGive(wanted.text)
-        # Its label may have changed since the submit.
+        # The node's label may have changed since the submit.
         kube_node = self._kube_nodes.get(action.kube_node)
         if kube_node is None:
-            raise CannotGive(f"there is no node {action.kube_node} any more")
+            raise CannotGive(f"node {action.kube_node} no longer exists")
         present = inventory.of_node(self._slices_of.get(action.kube_node), self._profiles)
-        given, registered = await asyncio.gather(
-            self._given(action, job), self._registered(action.slurm_node, present, wanted)
+        job_devices, registered = await asyncio.gather(
+            self._job_devices(action, job), self._registered(action.slurm_node, present, wanted)
         )
         if unsafe := exactness.why_not_claimed(gres.by_kind(wanted), kube_node, registered):
             raise CannotGive(unsafe)
         mine = giving.devices(
-            giving.portion(given, wanted, **seating.place(action)),
+            giving.portion(job_devices, wanted, **seating.place(action)),
             present,
             gres.counted(registered),
         )
         return giving.deal(read, classes, self._profiles, mine), classes
 
-    async def _given(self, action: Assign, job: SlurmJob | None) -> Mapping[str, Sequence[int]]:
-        """Return the indexes that the job has on the node: as the reading that showed it running told, if it did."""
+    async def _job_devices(
+        self, action: Assign, job: SlurmJob | None
+    ) -> Mapping[str, Sequence[int]]:
+        """Return the job's device indexes on the node, from the snapshot if it has them, else from Slurm."""
         if (
             job is not None
             and job.devices is not None
             and job.is_named(action.job_id, action.sluid)
         ):
             return job.devices.get(action.slurm_node, {})
-        return await devices.given(
+        return await devices.of_job(
             self._slurm, action.job_id, action.slurm_node, sluid=action.sluid
         )
 
     async def _registered(self, node: SlurmNode, present: Inventory, wanted: Iterable[str]) -> str:
-        """Return the node's GRES in Slurm: as last read, as long as the ResourceSlices have the same."""
+        """Return the node's GRES in Slurm, as last read if that agrees with the ResourceSlices."""
         known = self._gres(node)
         if known is not None and giving.agree(present, gres.counted(known), wanted):
             return known
         return (await nodes.node(self._slurm, node)).gres
 
     def _reserve(self, gifts: Sequence[Gift]) -> None:
-        """Reserve devices if they are free; nothing may be awaited in between.
+        """Reserve devices if they are free; there must be no await in between.
 
         Raises:
-            CannotGive: another claim has one of them, or is being given it.
+            CannotGive: another claim has one of them, or is about to get it.
         """
         now = self._clock.monotonic()
         pools = {device.pool for gift in gifts for device in gift.devices}
         shown = (claim for pool in pools for claim in self._in_pool.get(pool))
-        if held := giving.in_the_way(gifts, chain(shown, self._reserved.claims(now=now))):
-            raise CannotGive(held)
+        if conflict := giving.in_the_way(gifts, chain(shown, self._reserved.claims(now=now))):
+            raise CannotGive(conflict)
         for gift in gifts:
-            self._hold(as_given(gift), now)
+            self._hold(as_allocated(gift), now)
 
     def _hold(self, claim: ResourceClaim, now: float) -> None:
-        cached = self._everyone.get(claim.uid)
+        cached = self._all_claims.get(claim.uid)
         self._reserved.hold(claim, now=now)
         if cached is not None:
             self._reserved.shown(cached)
 
     async def _learn_from_predecessor(self) -> None:
-        """Read all claims once: our cache may not show yet what the leader before us gave."""
+        """Read all claims once: our cache may not show yet what the previous leader gave."""
         async with self._listing:
             if self._has_listed:
                 return
@@ -306,22 +311,22 @@ class Devices:
                     self._hold(claim, self._clock.monotonic())
             self._has_listed = True
 
-    def _changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+    def _on_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         if new is not None:
             self._reserved.shown(new)
         elif old is not None:
             self._reserved.release(old.uid)
 
-    def _waits(self, pod: PodUid, node: KubeNode) -> None:
+    def _remember_waiting(self, pod: PodUid, node: KubeNode) -> None:
         self._waiting.pop(pod, None)
         if len(self._waiting) >= _MOST_WAITING:
             del self._waiting[next(iter(self._waiting))]
         self._waiting[pod] = node
 
-    def _published(self, _old: ResourceSlice | None, new: ResourceSlice | None) -> None:
-        """Wake the pods that wait for devices of a node whose driver has published some.
+    def _on_published(self, _old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        """Wake the pods that wait for devices of a node when its driver publishes some.
 
-        A kubelet that starts deletes its node's slices for half a minute, in which back-offs grow.
+        A kubelet that starts deletes its node's slices for half a minute, while back-offs grow.
         """
         if new is None:
             return
@@ -333,23 +338,23 @@ class Devices:
         named = [resource_claim.claim for resource_claim in pod.resource_claims]
         try:
             return await asyncio.gather(
-                *(self._known.whole(pod.namespace, name, afresh=afresh) for name in named)
+                *(self._known.get(pod.namespace, name, afresh=afresh) for name in named)
             )
         except errors.NotFound as error:
-            raise CannotGive(f"a claim of the pod is gone: {error.message}") from error
+            raise CannotGive(f"a claim of the pod no longer exists: {error.message}") from error
 
-    async def _prepared(self, claim: ResourceClaim) -> ResourceClaim:
-        """Return a claim that has nothing, and that Kubernetes will take devices back from."""
-        if claim.is_allocated:  # for an earlier job of this pod, which no kubelet has seen
-            claim = self._seen(claim, await self._claims.take_back(claim))
-        return self._seen(claim, await self._claims.protect(claim))
+    async def _prepare(self, claim: ResourceClaim) -> ResourceClaim:
+        """Make sure that a claim has no devices, and that Kubernetes will take devices back from it."""
+        if claim.is_allocated:  # for an earlier job of this pod, and no kubelet has seen it
+            claim = self._observe(claim, await self._claims.take_back(claim))
+        return self._observe(claim, await self._claims.protect(claim))
 
     async def _carry_out(
         self, pod: Pod, gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode
     ) -> None:
         is_sent = False
         try:
-            claim = await self._prepared(gift.claim)
+            claim = await self._prepare(gift.claim)
             is_sent = True
             await self._write(pod, Gift(claim=claim, results=gift.results), classes, node)
         finally:
@@ -373,12 +378,12 @@ class Devices:
             if not error.may_have_happened:
                 self._reserved.release(claim.uid)
             raise
-        self._seen(claim, written)
+        self._observe(claim, written)
         _log.info(
             "claim.given", claim=claim.name, devices=[device.device for device in gift.devices]
         )
 
-    def _seen(self, before: ResourceClaim, after: ResourceClaim) -> ResourceClaim:
+    def _observe(self, before: ResourceClaim, after: ResourceClaim) -> ResourceClaim:
         """Make our own write visible to the next decision before the watch delivers it."""
-        self._everyone.observe(after.kept, base=before.resource_version)
+        self._all_claims.observe(after.for_cache, base=before.resource_version)
         return after

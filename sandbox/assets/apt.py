@@ -39,13 +39,13 @@ class Source:
 
 def mirrors(etc: Path = ETC, *, check_expiry: bool = True) -> list[Mirror]:
     """Return the mirrors of Debian's main archive in the host's sources, those at /debian first."""
-    found: dict[str, Mirror] = {}
+    by_address: dict[str, Mirror] = {}
     for source in sources(etc):
         checks = check_expiry and source.options.get("check-valid-until", "yes") != "no"
         if "deb" in source.types and "main" in source.components and _is_debian(source):
             for address in source.addresses:
-                found.setdefault(address, Mirror(address=address, check_expiry=checks))
-    return sorted(found.values(), key=lambda mirror: not mirror.address.endswith("/debian"))
+                by_address.setdefault(address, Mirror(address=address, check_expiry=checks))
+    return sorted(by_address.values(), key=lambda mirror: not mirror.address.endswith("/debian"))
 
 
 def sources(etc: Path = ETC) -> Iterator[Source]:

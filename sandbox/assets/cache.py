@@ -1,9 +1,9 @@
 """The cache of assets: one folder each, either complete or absent, even with concurrent fetches.
 
-Invariant: `<asset>-<key>` appears by rename, with its manifest inside, so what can be seen is
-complete. Work happens in `<asset>-<key>.tmp.*` beside it, under an flock on `<asset>-<key>.lock`.
-The lock dies with its holder; the next holder may remove what an earlier one left behind. Lock
-files stay: removing one would let two holders in.
+Invariant: `<asset>-<key>` appears by rename, with its manifest inside, so a visible asset is complete.
+Work happens in `<asset>-<key>.tmp.*` beside it, under an flock on `<asset>-<key>.lock`. The lock dies
+with its holder; the next holder may remove leftovers of earlier ones. Lock files stay: removing one
+would let two holders in.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from sandbox.assets.kits import AssetName
 from sandbox.assets.progress import Teller
 
 QUIET_WAIT_S = 1.0
-"""How long to wait for another fetch before saying so."""
+"""How long to wait for another fetch before reporting the wait."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`manifest.json`: what a complete asset is and what it was made from."""
+    """`manifest.json`: what a complete asset contains and what it was made from."""
 
     path: str
     """The path it was made for. Slurm's programs name their libraries by absolute path, so a moved
@@ -46,8 +46,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """What a recipe reports about the tree it made."""
+class RecipeResult:
+    """A recipe's report about the tree it made."""
 
     version: str
     source: str
@@ -65,7 +65,7 @@ class Site:
     scratch: Path
     """For anything temporary; removed afterwards."""
     lasting: Path
-    """For what should survive a killed run, such as a compiler's cache. The recipe removes it."""
+    """For files that should survive a killed run, such as a compiler's cache. The recipe removes it."""
     tell: Teller
 
 
@@ -76,14 +76,14 @@ class Recipe:
     name: AssetName
     key: str
     """Changes with everything that determines the content."""
-    make: Callable[[Site], Made]
+    make: Callable[[Site], RecipeResult]
     """Fills `Site.tree`: programs in bin/, their files in root/ if they need any. Raises FetchError
     or OSError.
     """
 
 
 def key(*parts: str | bytes) -> str:
-    """Return 12 hex digits that stand for all the parts, in order."""
+    """Return 12 hex digits: a digest of all the parts, in order."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -99,7 +99,7 @@ def location(cache: Path, recipe: Recipe) -> Path:
 def find(path: Path) -> Manifest | None:
     """Return the manifest of a complete asset made for this path.
 
-    Return None if there is none or programs have gone since.
+    Return None if there is none, or programs are missing.
     """
     try:
         manifest = msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
@@ -110,8 +110,10 @@ def find(path: Path) -> Manifest | None:
 
 def others(cache: Path, recipe: Recipe) -> list[Path]:
     """Return complete assets of the same name under other keys, newest first."""
-    found = {path: find(path) for path in cache.glob(f"{recipe.name}-*") if path.suffix == ""}
-    made_at = {path: manifest.made_at for path, manifest in found.items() if manifest is not None}
+    manifests = {path: find(path) for path in cache.glob(f"{recipe.name}-*") if path.suffix == ""}
+    made_at = {
+        path: manifest.made_at for path, manifest in manifests.items() if manifest is not None
+    }
     made_at.pop(location(cache, recipe), None)
     return sorted(made_at, key=lambda path: made_at[path], reverse=True)
 
@@ -127,11 +129,11 @@ def create(cache: Path) -> None:
 
 
 def fill(cache: Path, recipe: Recipe, *, now: Callable[[], datetime], tell: Teller) -> Manifest:
-    """Make the asset unless it exists, even if another process completes it meanwhile.
+    """Make the asset unless it exists, even if another process completes it at the same time.
 
     Raises:
-        FetchError, OSError: from the recipe, or because the cache cannot be written; then nothing
-            is left behind.
+        FetchError, OSError: from the recipe, or because the cache cannot be written; nothing is left
+            behind.
     """
     final = location(cache, recipe)
     create(cache)
@@ -154,7 +156,7 @@ def remove(path: Path, tell: Teller) -> int:
 
 
 def size(folder: Path) -> int:
-    """Return the bytes of all files below; files that vanish meanwhile do not count."""
+    """Return the bytes of all files below; files that vanish during the count are left out."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -164,7 +166,7 @@ def size(folder: Path) -> int:
 
 
 def closed_ancestor(path: Path) -> Path | None:
-    """Return the first folder on the way to `path`, inclusive, that others may not enter."""
+    """Return the first folder on the way to `path`, itself included, that other users may not enter."""
     for folder in (*reversed(path.parents), path):
         if folder.exists() and not folder.stat().st_mode & 0o001:
             return folder
@@ -173,7 +175,7 @@ def closed_ancestor(path: Path) -> Path | None:
 
 @contextlib.contextmanager
 def locked(path: Path, tell: Teller) -> Iterator[None]:
-    """Hold the lock; report who holds it if that takes longer than a moment."""
+    """Hold the lock; if it is not free within a second, report its holder."""
     with path.open("a+") as file:
         _lock(file, tell)
         file.truncate(0)
@@ -208,14 +210,14 @@ def _make(final: Path, recipe: Recipe, *, now: Callable[[], datetime], tell: Tel
         )
         site.tree.mkdir()
         site.scratch.mkdir()
-        made = recipe.make(site)
+        result = recipe.make(site)
         manifest = Manifest(
             path=str(final),
-            version=made.version,
-            source=made.source,
+            version=result.version,
+            source=result.source,
             made_at=now(),
             programs={p.name: p.stat().st_size for p in sorted((site.tree / "bin").iterdir())},
-            contents=dict(sorted(made.contents.items())),
+            contents=dict(sorted(result.contents.items())),
         )
         (site.tree / "manifest.json").write_bytes(
             msgspec.json.format(msgspec.json.encode(manifest), indent=1)

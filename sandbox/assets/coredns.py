@@ -30,9 +30,9 @@ def version() -> str:
     return kube.modules((MODULE / "go.mod").read_text())[PROGRAM]
 
 
-def _make(site: cache.Site, settings: Settings) -> cache.Made:
+def _make(site: cache.Site, settings: Settings) -> cache.RecipeResult:
     workshop = gobuild.workshop(site, settings)
     origin = workshop.go.origin
     site.tell(f"compiling CoreDNS with {origin}; from nothing this takes about 3 minutes")
     workshop.build(MODULE, ["."], "-s -w")
-    return workshop.finished(AssetName.COREDNS, {PROGRAM: version()}, settings)
+    return workshop.finish(AssetName.COREDNS, {PROGRAM: version()}, settings)

@@ -49,7 +49,7 @@ class Package:
         """
         groups = self.depends.split(",")
         return [
-            [found[0] for part in group.split("|") if (found := NAME.match(part.strip()))]
+            [match[0] for part in group.split("|") if (match := NAME.match(part.strip()))]
             for group in groups
         ]
 

@@ -51,9 +51,9 @@ class Web:
         except (OSError, http.client.HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             raise _Passing(f"{url}: {reason}") from error
-        found = hashlib.sha256(data).hexdigest()
-        if sha256 and found != sha256:
-            raise _Passing(f"{url}: SHA256 is {found}, expected {sha256}")
+        digest = hashlib.sha256(data).hexdigest()
+        if sha256 and digest != sha256:
+            raise _Passing(f"{url}: SHA256 is {digest}, expected {sha256}")
         return data
 
 
@@ -68,4 +68,4 @@ def web(proxies: Mapping[str, str], pauses_s: tuple[float, ...] = PAUSES_S) -> W
 
 
 class _Passing(FetchError):
-    """A failure that may be temporary."""
+    """A failure that may be temporary; `get` tries again."""

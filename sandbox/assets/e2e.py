@@ -35,9 +35,9 @@ def modules() -> dict[str, str]:
     return kube.modules((MODULE / "go.mod").read_text())
 
 
-def _make(site: cache.Site, settings: Settings) -> cache.Made:
+def _make(site: cache.Site, settings: Settings) -> cache.RecipeResult:
     workshop = gobuild.workshop(site, settings)
     origin = workshop.go.origin
     site.tell(f"compiling Kubernetes' tests with {origin}; from nothing this takes 10 minutes")
     workshop.build(MODULE, PACKAGES, kube.linker_flags(modules()))
-    return workshop.finished(AssetName.E2E, modules(), settings)
+    return workshop.finish(AssetName.E2E, modules(), settings)

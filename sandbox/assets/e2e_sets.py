@@ -35,11 +35,11 @@ def modules() -> dict[str, str]:
     return kube.modules((MODULE / "go.mod").read_text())
 
 
-def _make(site: cache.Site, settings: Settings) -> cache.Made:
+def _make(site: cache.Site, settings: Settings) -> cache.RecipeResult:
     workshop = gobuild.workshop(site, settings)
     origin = workshop.go.origin
     site.tell(f"compiling JobSet's and LeaderWorkerSet's tests with {origin}")
     workshop.build(MODULE, ["."], _FLAGS)
     for program, package in SUITES.items():
         workshop.build_tests(MODULE, package, _FLAGS, program)
-    return workshop.finished(AssetName.E2E_SETS, modules(), settings)
+    return workshop.finish(AssetName.E2E_SETS, modules(), settings)

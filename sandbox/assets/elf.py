@@ -1,4 +1,4 @@
-"""Bind programs to a private loader and library folder, whatever the host has."""
+"""Bind programs to a private loader and library folder, independent of the host's."""
 
 import re
 import subprocess

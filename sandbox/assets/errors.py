@@ -1,15 +1,15 @@
-"""What can go wrong between an asset's name and a folder of working programs."""
+"""The errors of resolving an asset."""
 
 
 class AssetError(Exception):
     """An asset is not available.
 
-    The text says, asset by asset, what was tried, what failed, and what provides it.
+    The text lists for each asset what was tried, what failed, and what to do.
     """
 
 
 class Unusable(Exception):
-    """A folder lacks what it should hold; `faults` lists everything that is wrong with it."""
+    """A folder lacks programs, or they are unsuitable; `faults` lists everything that is wrong."""
 
     def __init__(self, *faults: str) -> None:
         super().__init__("; ".join(faults))

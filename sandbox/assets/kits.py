@@ -33,7 +33,7 @@ class AssetName(enum.StrEnum):
 
 _SELDOM = (AssetName.COREDNS, AssetName.E2E, AssetName.E2E_SETS, AssetName.OLDEST)
 USUAL = tuple(name for name in AssetName if name not in _SELDOM)
-"""Where no names are given: without what takes minutes to build and few use."""
+"""The assets to fetch if no names are given: all but those that few need and that take minutes to build."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,20 +210,20 @@ def checked_version(kit: Kit, command: list[str]) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unusable(f"{command[0]} does not run: {error}") from error
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().partition("\n")[0]
-        raise Unusable(f"{command[0]} does not run: exit code {done.returncode}, {said!r}")
+        message = (done.stderr or done.stdout).strip().partition("\n")[0]
+        raise Unusable(f"{command[0]} does not run: exit code {done.returncode}, {message!r}")
     return _new_enough(kit, done.stdout)
 
 
 def _new_enough(kit: Kit, output: str) -> str:
     # Outputs: Kubernetes v1.36.4; slurm-wlm 26.05.5 (Debian's) or slurm 26.05.5; v4.2.3+g1234567
     # (helm).
-    found = re.search(r"\bv?((\d+)\.(\d+)[\w.-]*)", output)
+    match = re.search(r"\bv?((\d+)\.(\d+)[\w.-]*)", output)
     major, minor = kit.minimum
-    if found is None:
-        raise Unusable(f"{kit.version_command[0]} says no version: {output.strip()!r}")
-    if (int(found[2]), int(found[3])) < kit.minimum:
+    if match is None:
+        raise Unusable(f"{kit.version_command[0]} prints no version: {output.strip()!r}")
+    if (int(match[2]), int(match[3])) < kit.minimum:
         raise Unusable(
-            f"{kit.version_command[0]} is version {found[1]}, needed is {major}.{minor:02} or newer"
+            f"{kit.version_command[0]} is version {match[1]}, expected {major}.{minor:02} or newer"
         )
-    return found[1]
+    return match[1]

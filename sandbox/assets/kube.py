@@ -2,8 +2,8 @@
 
 No registry has the programs.
 
-Takes about 6 minutes on two cores, 2.3 GB of memory and 6 GB of disk; 300 MB stay. What real nodes
-run is compiled along: nearly all of its packages are the control plane's too.
+Takes about 6 minutes on two cores, 2.3 GB of memory and 6 GB of disk; 300 MB stay. The programs of real
+nodes are compiled along: they share nearly all packages with the control plane.
 """
 
 import platform
@@ -69,11 +69,13 @@ def linker_flags(required: Mapping[str, str]) -> str:
     version = required["k8s.io/kubernetes"]
     major, minor, _ = version.removeprefix("v").split(".")
     values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
-    told = [f"-X {p}.{name}={value}" for p in VERSION_PACKAGES for name, value in values.items()]
-    return " ".join(["-s -w", *told])
+    definitions = [
+        f"-X {p}.{name}={value}" for p in VERSION_PACKAGES for name, value in values.items()
+    ]
+    return " ".join(["-s -w", *definitions])
 
 
-def _make(site: cache.Site, settings: Settings) -> cache.Made:
+def _make(site: cache.Site, settings: Settings) -> cache.RecipeResult:
     workshop = gobuild.workshop(site, settings)
     check_disk(
         site.lasting,
@@ -87,7 +89,7 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
         (site.tree / "bin" / built).rename(site.tree / "bin" / name)
     for name in HYPER:
         (site.tree / "bin" / name).symlink_to("hyper")
-    return workshop.finished(AssetName.KUBE, {"go": go.version, **modules()}, settings)
+    return workshop.finish(AssetName.KUBE, {"go": go.version, **modules()}, settings)
 
 
 def check_disk(folder: Path, *, free: int, present: int) -> None:

@@ -52,7 +52,7 @@ def versions() -> Mapping[str, str]:
     return {PROGRAM: required[PROGRAM], **kube.modules((CRD_MODULE / "go.mod").read_text())}
 
 
-def _make(site: cache.Site, settings: Settings) -> cache.Made:
+def _make(site: cache.Site, settings: Settings) -> cache.RecipeResult:
     workshop = gobuild.workshop(site, settings)
     built = versions()
     site.tell(f"compiling kubeconform with {workshop.go.origin}")
@@ -64,4 +64,4 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
         for path in paths:
             source = workshop.modules / f"{module}@{built[module]}" / path
             shutil.copyfile(source, site.tree / FOLDER / source.name)
-    return workshop.finished(AssetName.KUBECONFORM, built, settings)
+    return workshop.finish(AssetName.KUBECONFORM, built, settings)

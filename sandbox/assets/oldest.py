@@ -31,11 +31,11 @@ def modules() -> dict[str, str]:
     return kube.modules((MODULE / "go.mod").read_text())
 
 
-def _make(site: cache.Site, settings: Settings) -> cache.Made:
+def _make(site: cache.Site, settings: Settings) -> cache.RecipeResult:
     workshop = gobuild.workshop(site, settings)
     origin = workshop.go.origin
     site.tell(f"compiling the oldest Kubernetes with {origin}; from nothing this takes 5 minutes")
     workshop.build(MODULE, PACKAGES, kube.linker_flags(modules()))
     for name in KITS[AssetName.OLDEST].programs:
         (site.tree / "bin" / name).symlink_to("hyper")
-    return workshop.finished(AssetName.OLDEST, modules(), settings)
+    return workshop.finish(AssetName.OLDEST, modules(), settings)

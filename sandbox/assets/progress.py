@@ -41,7 +41,7 @@ class Teller:
     began_s: float = field(default_factory=time.monotonic)
 
     def __call__(self, text: str, *, done: bool = False) -> None:
-        """Report that the work has reached `text`."""
+        """Report the current stage of the work."""
         elapsed_s = time.monotonic() - self.began_s
         self.report(Stage(asset=self.asset, text=text, elapsed_s=elapsed_s, done=done))
 

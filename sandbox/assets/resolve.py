@@ -22,8 +22,8 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaned:
-    """A folder that was removed from the cache."""
+class Removal:
+    """The removal of a folder from the cache."""
 
     path: Path
     bytes: int
@@ -36,7 +36,7 @@ def resolve(name: AssetName, *, report: Report, environ: Mapping[str, str] = os.
         AssetError: an explicit setting is unusable, or no source has it.
     """
     sources = finder(name, report, environ)
-    asset = sources.present() or sources.fetched_or_on_path()
+    asset = sources.present() or sources.fetch_or_use_path()
     sources.tell(asset.origin, done=True)
     return asset
 
@@ -49,7 +49,7 @@ def resolve_all(
     Compiling Kubernetes uses the processors while the others use the network.
 
     Raises:
-        AssetError: with everything that is wrong with any of them. What was obtained stays in the
+        AssetError: with everything that is wrong with any of them. Assets that succeeded stay in the
             cache.
     """
     return _at_once(names, lambda name: resolve(name, report=report, environ=environ))
@@ -58,41 +58,39 @@ def resolve_all(
 def fetch(
     names: Iterable[AssetName], *, report: Report, environ: Mapping[str, str] = os.environ
 ) -> dict[AssetName, Asset]:
-    """Make sure the cache has the assets, whatever other sources exist.
-
-    Later runs then need no network.
+    """Make sure the cache has the assets, whatever other sources exist. Later runs then need no network.
 
     Raises:
         AssetError: with everything that is wrong with any of them.
     """
 
-    def one(name: AssetName) -> Asset:
+    def fetch_one(name: AssetName) -> Asset:
         sources = finder(name, report, environ)
-        asset = sources.cached() or sources.fetched()
+        asset = sources.cached() or sources.fetch()
         sources.tell(asset.origin, done=True)
         return asset
 
-    return _at_once(names, one)
+    return _at_once(names, fetch_one)
 
 
 def where(
     names: Iterable[AssetName], *, environ: Mapping[str, str] = os.environ
 ) -> dict[AssetName, Asset | Absent]:
     """Return what `resolve` would find without fetching anything."""
-    found: dict[AssetName, Asset | Absent] = {}
+    assets: dict[AssetName, Asset | Absent] = {}
     for name in names:
         try:
             sources = finder(name, lambda _: None, environ)
             reason = f"{sources.place} is missing or incomplete"
-            found[name] = sources.present() or Absent(name=name, reason=reason)
+            assets[name] = sources.present() or Absent(name=name, reason=reason)
         except AssetError as error:
-            found[name] = Absent(name=name, reason=str(error))
-    return found
+            assets[name] = Absent(name=name, reason=str(error))
+    return assets
 
 
 def clean(
     names: Iterable[AssetName], *, report: Report, environ: Mapping[str, str] = os.environ
-) -> list[Cleaned]:
+) -> list[Removal]:
     """Remove the assets from the cache, earlier versions included; wait for a running fetch.
 
     Raises:
@@ -108,17 +106,17 @@ def clean(
             except OSError as error:
                 raise AssetError(f"cannot clean the cache: {error}") from error
             if freed:
-                cleaned.append(Cleaned(path=folder / stem, bytes=freed))
+                cleaned.append(Removal(path=folder / stem, bytes=freed))
     return cleaned
 
 
 def _at_once(
-    names: Iterable[AssetName], one: Callable[[AssetName], Asset]
+    names: Iterable[AssetName], resolve_one: Callable[[AssetName], Asset]
 ) -> dict[AssetName, Asset]:
     wanted = list(names)
     assets, failures = {}, []
     with concurrent.futures.ThreadPoolExecutor(max(1, len(wanted))) as pool:
-        jobs = {name: pool.submit(one, name) for name in wanted}
+        jobs = {name: pool.submit(resolve_one, name) for name in wanted}
         for name, job in jobs.items():
             try:
                 assets[name] = job.result()

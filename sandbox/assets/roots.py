@@ -1,7 +1,7 @@
-"""Whole root file systems from Debian packages, for boxes and images that run them as their own.
+"""Root file systems from Debian packages, for boxes and images that run them as their own.
 
-So the programs are left as they are. Those in bin/ are wrappers that run here, on the host, with
-the tree's own libraries.
+So the programs stay unchanged. Those in bin/ are wrappers that run on the host with the tree's own
+libraries.
 """
 
 import platform
@@ -35,7 +35,7 @@ def recipe(
 
 def _make(
     selection: Selection, site: cache.Site, settings: DebianSettings, now: datetime
-) -> cache.Made:
+) -> cache.RecipeResult:
     kit = selection.kit
     taken = packages.take(selection, site, settings, now)
     libraries = packages.find_libraries(selection, site.tree, taken.machine)
@@ -43,7 +43,7 @@ def _make(
     for name in kit.programs:
         program = next((site.tree / "root" / "usr").glob(f"*bin/{name}"), None)
         if program is None:
-            raise FetchError(f"the packages hold no {name}")
+            raise FetchError(f"the packages have no {name}")
         if missing := elf.missing_libraries(program, libraries, site.tree):
             raise FetchError(f"{name} lacks {', '.join(missing)}")
         wrapper = site.tree / "bin" / name
@@ -55,7 +55,7 @@ def _make(
         version = kits.checked_version(kit, elf.loaded(command, libraries, site.tree))
     except Unusable as error:
         raise FetchError(str(error)) from error
-    return cache.Made(version=version, source=taken.source, contents=taken.contents)
+    return cache.RecipeResult(version=version, source=taken.source, contents=taken.contents)
 
 
 def _wrapper(program: Path, libraries: elf.Libraries, final: Path) -> str:

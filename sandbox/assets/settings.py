@@ -89,7 +89,7 @@ def _cache(environ: Mapping[str, str], uid: int) -> Path:
     if uid == 0:
         return ROOTS_CACHE
     base = environ.get("XDG_CACHE_HOME", "")
-    if base.startswith("/"):  # the XDG specification: a relative path is to be ignored
+    if base.startswith("/"):  # the XDG specification: relative paths are ignored
         return Path(base) / "slurm-bridge"
     home = environ.get("HOME", "")
     if not home.startswith("/"):

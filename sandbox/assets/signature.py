@@ -1,9 +1,7 @@
-"""Check who signed a Debian index: with gpgv if the host has it, else Sequoia from a locked wheel.
+"""Check the signature of a Debian index: with gpgv if the host has it, else Sequoia from a locked wheel.
 
-The keys are pinned.
-
-Because they are pinned, the keyring itself needs no trust: it may come from the mirror whose index
-is to be checked.
+The keys are pinned, so the keyring itself needs no trust: it may come from the mirror whose index is
+checked.
 """
 
 import os
@@ -24,8 +22,8 @@ ARCHIVE_KEYS = frozenset(
         "04B54C3CDCA79751B16BC6B5225629DF75B188BD",  # Debian Archive Automatic Signing Key (13/trixie)
     }
 )
-"""Fingerprints of primary keys. Both sign testing and unstable today; Debian 14's key is to be
-added when it exists.
+"""Fingerprints of primary keys. Both sign testing and unstable today; add Debian 14's key when it
+exists.
 """
 
 TIMEOUT_S = 60
@@ -39,7 +37,7 @@ class Verifier:
     trusted: frozenset[str] = ARCHIVE_KEYS
 
     def text(self, signed: bytes, *, of: str, scratch: Path, tell: Teller) -> str:
-        """Return the signed text of something, without anything around it.
+        """Return the signed text alone; `of` names it in errors.
 
         Raises:
             FetchError: no good signature by a trusted key.
@@ -49,7 +47,7 @@ class Verifier:
         check = _gpgv if shutil.which("gpgv") else _sequoia
         text, signers = check(signed, self.keyring, scratch, tell)
         if not signers & self.trusted:
-            by = ", ".join(sorted(signers)) or "nobody in the keyring"
+            by = ", ".join(sorted(signers)) or "no key in the keyring"
             raise FetchError(f"{of}: no good signature by a known archive key (signed by {by})")
         return text
 
@@ -96,8 +94,8 @@ def _sequoia(
         timeout=TIMEOUT_S,
         env={**os.environ, "PYTHONPATH": str(folder)},
     )
-    said = done.stderr.decode(errors="replace").split("\n")
-    if done.returncode != 0:  # the end of its traceback says why
-        tell(f"pysequoia: {' '.join(said).strip()[-200:]}")
+    lines = done.stderr.decode(errors="replace").split("\n")
+    if done.returncode != 0:  # the end of its traceback has the reason
+        tell(f"pysequoia: {' '.join(lines).strip()[-200:]}")
         return "", frozenset()
-    return done.stdout.decode(errors="replace"), frozenset(said)
+    return done.stdout.decode(errors="replace"), frozenset(lines)

@@ -23,8 +23,8 @@ ROOTS = (
     "slurm-wlm-basic-plugins",
     "mariadb-server-core",
     "mariadb-client-core",
-    "openssh-server",  # tests ask it how it reads what login pods give it
-    "libnss-wrapper",  # names a uid without passwd entry, which slurmctld and slurmdbd insist on
+    "openssh-server",  # tests check that it accepts the configuration of login pods
+    "libnss-wrapper",  # names a uid without a passwd entry: slurmctld and slurmdbd require a name
 )
 FOLLOW = re.compile(r"lib|slurm|zlib1g")
 KEEP = re.compile(r"usr/(bin|sbin|lib|lib64|share/mariadb)/")

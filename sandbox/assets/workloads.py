@@ -90,7 +90,7 @@ def versions(folder: str) -> Mapping[str, str]:
     return kube.modules((MODULES / folder / "go.mod").read_text())
 
 
-def _make(site: cache.Site, settings: Settings) -> cache.Made:
+def _make(site: cache.Site, settings: Settings) -> cache.RecipeResult:
     workshop = gobuild.workshop(site, settings)
     origin = workshop.go.origin
     site.tell(f"compiling the controllers with {origin}; from nothing this takes about 5 minutes")
@@ -98,11 +98,11 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
     for folder in dict.fromkeys(controller.folder for controller in CONTROLLERS):
         required = versions(folder)
         those = [controller for controller in CONTROLLERS if controller.folder == folder]
-        told = [
+        definitions = [
             f"-X {c.version_variable}={required[c.module]}" for c in those if c.version_variable
         ]
         packages = [controller.package for controller in those]
-        workshop.build(MODULES / folder, packages, " ".join(["-s -w", *told]))
+        workshop.build(MODULES / folder, packages, " ".join(["-s -w", *definitions]))
         for controller in those:
             _take(
                 controller,
@@ -110,7 +110,7 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
                 site,
             )
             built[controller.module] = required[controller.module]
-    return workshop.finished(AssetName.WORKLOADS, built, settings)
+    return workshop.finish(AssetName.WORKLOADS, built, settings)
 
 
 def _take(controller: Controller, source: Path, site: cache.Site) -> None:

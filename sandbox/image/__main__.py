@@ -18,11 +18,11 @@ def main(
     base_image: Annotated[
         str,
         typer.Option(
-            help="Such as docker.io/library/python:3.13-slim@sha256:…",
-            show_default="made of Debian's packages",
+            help="Base image, such as docker.io/library/python:3.13-slim@sha256:…",
+            show_default="made from Debian's packages",
         ),
     ] = "",
-    tag: Annotated[str, typer.Option(help="Of both images.")] = __version__,
+    tag: Annotated[str, typer.Option(help="Tag of both images.")] = __version__,
 ) -> None:
     """Build our images from the Dockerfile, as archives for 'ctr images import'."""
     with plainly():

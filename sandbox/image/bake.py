@@ -1,7 +1,7 @@
-"""Read a docker-bake.json: which images there are, and what each is built with.
+"""Read a docker-bake.json: the images, and how each is built.
 
-Of what bake can do (https://docs.docker.com/build/bake/reference/) this reads variables with a default, groups, and targets with
-`inherits`, `context`, `dockerfile`, `target`, `args` and `tags`. Whatever else stands there is refused: it would have no effect here.
+Of bake's features (https://docs.docker.com/build/bake/reference/) this supports variables with a default, groups, and targets
+with `inherits`, `context`, `dockerfile`, `target`, `args` and `tags`. Everything else is refused, as it would have no effect here.
 """
 
 import json
@@ -50,7 +50,7 @@ def read(
         raise SandboxError(f"{file}: {error}") from error
     if faults := list(_faults(document, group)):
         raise SandboxError("\n".join(f"{file}: {fault}" for fault in faults))
-    defaults = {name: each["default"] for name, each in document["variable"].items()}
+    defaults = {name: variable["default"] for name, variable in document["variable"].items()}
     values = {**defaults, **(variables or {})}
     return tuple(
         _target(name, document["target"], values) for name in _members(group, document["group"])
@@ -77,7 +77,7 @@ def _target_faults(
     target: Mapping[str, Any], targets: Mapping[str, Any], variables: Mapping[str, Any]
 ) -> Iterator[str]:
     for key in sorted({*target} - _KEYS):
-        yield f"{key} is not read here"
+        yield f"{key} is not supported here"
     for other in sorted({*target.get("inherits", ())} - {*targets}):
         yield f"there is no target {other} to inherit"
     for variable in sorted({*_VARIABLE.findall(json.dumps(target))} - {*variables}):
@@ -93,27 +93,27 @@ def _members(group: str, groups: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _target(name: str, targets: Mapping[str, Any], values: Mapping[str, str]) -> BakeTarget:
-    merged = _merged(name, targets)
+    merged = _merge(name, targets)
     return BakeTarget(
         name=name,
-        context=_filled(merged.get("context", "."), values),
-        dockerfile=_filled(merged.get("dockerfile", "Dockerfile"), values),
+        context=_fill(merged.get("context", "."), values),
+        dockerfile=_fill(merged.get("dockerfile", "Dockerfile"), values),
         stage=merged.get("target", ""),
-        arguments={key: _filled(each, values) for key, each in merged["args"].items()},
-        tags=tuple(_filled(tag, values) for tag in merged.get("tags", ())),
+        arguments={key: _fill(value, values) for key, value in merged["args"].items()},
+        tags=tuple(_fill(tag, values) for tag in merged.get("tags", ())),
     )
 
 
-def _merged(name: str, targets: Mapping[str, Any]) -> dict[str, Any]:
-    """Later ones win; arguments are merged one by one."""
-    found: dict[str, Any] = {"args": {}}
-    for each in (
-        *(_merged(other, targets) for other in targets[name].get("inherits", ())),
+def _merge(name: str, targets: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge a target with those that it inherits; later ones win, arguments are merged one by one."""
+    merged: dict[str, Any] = {"args": {}}
+    for layer in (
+        *(_merge(other, targets) for other in targets[name].get("inherits", ())),
         targets[name],
     ):
-        found |= {**each, "args": {**found["args"], **each.get("args", {})}}
-    return found
+        merged |= {**layer, "args": {**merged["args"], **layer.get("args", {})}}
+    return merged
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: values[found[1]], text)
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda match: values[match[1]], text)

@@ -1,6 +1,6 @@
-"""The base that the Dockerfile builds on where no registry is: Debian's Python, a shell, roots of trust.
+"""The base that the Dockerfile builds on without a registry: Debian's Python, a shell, the usual CAs.
 
-The packages' scripts never ran, so what they would have made and the image needs is made here.
+The packages' scripts never run, so this module creates the files that they would have created.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from sandbox.realnodes.images import Entry, Image
 NAME = "localhost/slurm-bridge-base:1"
 IMAGE = Image(name=NAME, command=("python3",))
 FOR_BUILDING = ("python3-pip-whl", "python3.13-venv")
-"""Packages whose files the Dockerfile removes in the end."""
+"""Packages whose files the Dockerfile removes at the end."""
 _FOLDERS = (
     "dev",
     "home",
@@ -38,7 +38,7 @@ def entries(root: Path, python: str, packages: Mapping[str, str]) -> Iterator[En
     Args:
         root: where the packages were unpacked.
         python: the name of their Python's program.
-        packages: their names and versions, which dpkg would have noted.
+        packages: their names and versions, for dpkg's status file.
     """
     yield from _unpacked(root)
     yield Entry(path=bom.DPKG_STATUS, data=bom.dpkg_status(_lasting(packages)), mode=0o644)

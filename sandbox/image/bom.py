@@ -1,6 +1,6 @@
-"""What an image is made of: read from the image itself, checked against the lock, and written as CycloneDX.
+"""The packages in an image: read from the image itself, checked against the lock, and written as CycloneDX.
 
-Python's packages say what they are in `*.dist-info/METADATA`, Debian's in dpkg's status file.
+Python's packages are listed in `*.dist-info/METADATA`, Debian's in dpkg's status file.
 The format: https://cyclonedx.org/docs/1.6/json/
 """
 
@@ -29,7 +29,7 @@ class Component:
     name: str
     version: str
     license: str = ""
-    """As the package itself says it, if it does."""
+    """As the package itself declares it, if it does."""
 
     @property
     def purl(self) -> str:
@@ -43,13 +43,15 @@ def is_telling(path: str) -> bool:
     return path == DPKG_STATUS or _METADATA.fullmatch(path) is not None
 
 
-def components(told: Mapping[str, bytes]) -> tuple[Component, ...]:
-    """Return every package that these files of an image name, sorted."""
-    found = {part for path, data in told.items() for part in _told_by(path, data.decode())}
-    return tuple(sorted(found))
+def components(files: Mapping[str, bytes]) -> tuple[Component, ...]:
+    """Return every package that these files of an image list, sorted."""
+    parts = {
+        part for path, data in files.items() for part in _parse_components(path, data.decode())
+    }
+    return tuple(sorted(parts))
 
 
-def _told_by(path: str, text: str) -> Iterator[Component]:
+def _parse_components(path: str, text: str) -> Iterator[Component]:
     if path == DPKG_STATUS:
         for stanza in text.split("\n\n"):
             fields = email.parser.HeaderParser().parsestr(stanza)
@@ -66,7 +68,7 @@ def _told_by(path: str, text: str) -> Iterator[Component]:
 
 
 def dpkg_status(packages: Mapping[str, str]) -> bytes:
-    """Return dpkg's status file for packages by name, so that scanners see what was unpacked."""
+    """Return dpkg's status file for packages by name, so that scanners see them."""
     stanzas = (
         f"Package: {name}\nStatus: install ok installed\nVersion: {version}\n"
         for name, version in sorted(packages.items())
@@ -84,31 +86,37 @@ def locked(lock: str) -> dict[str, str]:
     return {normalized(name): version for name, version in _PINNED.findall(lock)}
 
 
-def check(image: str, found: Iterable[Component], pinned: Mapping[str, str]) -> None:
+def check(image: str, packages: Iterable[Component], pinned: Mapping[str, str]) -> None:
     """Check that Python's packages in an image are the lock's.
 
     Args:
         image: its name, for messages.
-        found: what is in it.
-        pinned: what may be, name -> version.
+        packages: the packages in it.
+        pinned: the allowed ones, name -> version.
 
     Raises:
-        SandboxError: with every package that is not.
+        SandboxError: with every package that differs.
     """
-    strays = [
-        f"{part.name} {part.version}, locked is {pinned.get(part.name, 'none')}"
-        for part in found
+    unlocked = [
+        f"{part.name} {part.version}, expected {pinned.get(part.name, 'none')}"
+        for part in packages
         if part.kind == "pypi" and pinned.get(part.name) != part.version
     ]
-    if strays:
+    if unlocked:
         raise SandboxError(
-            f"{image} holds what requirements.txt does not lock: {'; '.join(strays)}. Build it"
-            " from this tree, with nothing else in its base's Python"
+            f"{image} has packages that requirements.txt does not lock: {'; '.join(unlocked)}. Build it"
+            " from this tree, on a base without other Python packages"
         )
 
 
 def document(
-    name: str, version: str, digest: str, found: Iterable[Component], *, serial: UUID, now: datetime
+    name: str,
+    version: str,
+    digest: str,
+    packages: Iterable[Component],
+    *,
+    serial: UUID,
+    now: datetime,
 ) -> dict[str, Any]:
     """Return the bill of materials of an image, CycloneDX 1.6."""
     algorithm, _, hexadecimal = digest.partition(":")
@@ -130,11 +138,11 @@ def document(
                 ],
             },
         },
-        "components": [_component(part) for part in found],
+        "components": [_component(part) for part in packages],
     }
 
 
 def _component(part: Component) -> dict[str, Any]:
-    told = {"type": "library", "bom-ref": part.purl, "purl": part.purl}
+    fields = {"type": "library", "bom-ref": part.purl, "purl": part.purl}
     licensed = {"licenses": [{"expression": part.license}]} if part.license else {}
-    return {**told, "name": part.name, "version": part.version, **licensed}
+    return {**fields, "name": part.name, "version": part.version, **licensed}

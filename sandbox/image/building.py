@@ -46,10 +46,10 @@ class Builder:
 
     asset: Asset
     folder: Path
-    """For all that it writes, not on an overlay; the caller removes it."""
+    """The folder for everything that it writes, not on an overlay; the caller removes it."""
     say: Callable[[str], None]
     tree: Path = TREE
-    """Where the Dockerfile is, and what it copies."""
+    """The folder of the Dockerfile and of the files that it copies."""
 
     def of(self, tree: Path) -> Self:
         """Return the same builder for another Dockerfile."""
@@ -73,10 +73,10 @@ class Builder:
             secrets: files by the names under which steps ask for them.
             mounts: files -> where every step sees them, for a Dockerfile that asks for no secrets.
             arguments: the Dockerfile's, without that for the base.
-            is_squashed: whether the image is one layer, without what its base had and it has not.
+            is_squashed: whether the image is one layer, without deleted files of its base.
 
         Raises:
-            SandboxError: a step failed; with the end of what it printed.
+            SandboxError: a step failed; with the end of its output.
         """
         self._run(
             "build",
@@ -93,7 +93,7 @@ class Builder:
             str(self.tree),
         )
         target.archive.parent.mkdir(parents=True, exist_ok=True)
-        target.archive.unlink(missing_ok=True)  # it would add to what is there
+        target.archive.unlink(missing_ok=True)  # buildah would add to an existing archive
         self._run("push", "--quiet", target.name, f"oci-archive:{target.archive}:{target.name}")
 
     def _run(self, command: str, *arguments: str) -> None:
@@ -108,19 +108,19 @@ class Builder:
             text=True,
             errors="replace",
         ) as running:
-            printed = list(self._told(running.stdout or ()))
+            printed = list(self._echo_steps(running.stdout or ()))
         if running.returncode:
             end = "".join(f"\n    {line}" for line in printed[-_TAIL_LINES:])
             raise SandboxError(f"buildah {command}: exit code {running.returncode}, after{end}")
 
-    def _told(self, lines: Iterable[str]) -> Iterator[str]:
+    def _echo_steps(self, lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
             if "STEP " in line:
                 self.say(line.strip())
             yield line.rstrip()
 
     def _prepare(self) -> dict[str, str]:
-        """Write its configuration, so that the host's has no part in it; return its environment."""
+        """Write buildah's configuration, so that the host's is not used; return its environment."""
         files = {
             "containers.conf": self._own_programs(),
             "registries.conf": "",
@@ -128,7 +128,7 @@ class Builder:
             'driver = "overlay"\n'
             f'graphroot = "{self.folder}/graph"\n'
             f'runroot = "{self.folder}/run"\n',
-            # Bases are given by digest, or made here.
+            # Bases are named by digest, or made here.
             "policy.json": json.dumps({"default": [{"type": "insecureAcceptAnything"}]}),
         }
         for name, text in files.items():
@@ -145,7 +145,7 @@ class Builder:
         }
 
     def _own_programs(self) -> str:
-        if self.asset.root is None:  # an installed one, which knows where its programs are
+        if self.asset.root is None:  # an installed buildah knows where its programs are
             return ""
         return f'[engine]\nhelper_binaries_dir = ["{self.asset.root}/usr/lib/podman"]\n'
 

@@ -1,4 +1,4 @@
-"""Read an image's archive: its configuration, its files, and how large it is.
+"""Read an image's archive: its configuration, its files, and its size.
 
 The format: https://github.com/opencontainers/image-spec/blob/main/image-layout.md
 """
@@ -20,18 +20,18 @@ _ALL_REMOVED = ".wh..wh..opq"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What an archive holds."""
+    """The contents of an archive."""
 
     digest: str
-    """Of its manifest: the name by which a registry gives out exactly this image."""
+    """Of its manifest: the name of exactly this image in a registry."""
     configuration: dict[str, Any]
     """User, Env, Entrypoint and the like."""
     compressed_bytes: int
-    """Of all layers: what a node downloads."""
+    """Of all layers: the size of a node's download."""
     files: dict[str, int]
     """Path without leading slash -> bytes, of all that a container sees."""
-    kept: dict[str, bytes]
-    """The contents of those that the reader asked for."""
+    data: dict[str, bytes]
+    """The contents of the files that the caller asked for."""
 
     @property
     def unpacked_bytes(self) -> int:
@@ -40,28 +40,28 @@ class Contents:
 
 
 def read(archive: Path, keep: Callable[[str], bool] = lambda _path: False) -> Contents:
-    """Return what the archive of one image holds, with the contents of the files to keep.
+    """Read the archive of one image, with the contents of the files to keep.
 
     Raises:
-        SandboxError: it is no image in OCI's layout.
+        SandboxError: it is not an image in OCI's layout.
     """
     with tarfile.open(archive) as tar:
         named = _document(tar, "index.json")["manifests"][0]
         manifest = _blob(tar, named)
         files: dict[str, int] = {}
-        kept: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         for layer in manifest["layers"]:
             with _members(tar, layer["digest"]) as members:
                 for member in members:
                     _apply(files, member)
                     if keep(member.name) and (data := members.extractfile(member)) is not None:
-                        kept[member.name] = data.read()
+                        contents[member.name] = data.read()
         return Contents(
             digest=named["digest"],
             configuration=_blob(tar, manifest["config"])["config"],
             compressed_bytes=sum(layer["size"] for layer in manifest["layers"]),
             files=files,
-            kept={path: data for path, data in kept.items() if path in files},
+            data={path: data for path, data in contents.items() if path in files},
         )
 
 

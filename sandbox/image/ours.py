@@ -1,4 +1,4 @@
-"""Our images: which there are, and what they are built with and on."""
+"""Our images: their names, their builder and their base."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def build(out: Path, *, public_base: str = "", tag: str = __version__) -> tuple[
 
     Raises:
         SandboxError: not root, or a step failed.
-        AssetError: the builder or the base cannot be had.
+        AssetError: the builder or the base is not available.
     """
     if os.getuid() != 0:
         raise SandboxError(
@@ -31,7 +31,7 @@ def build(out: Path, *, public_base: str = "", tag: str = __version__) -> tuple[
             " Docker or Podman: docker build --tag slurm-bridge ."
         )
     with assets.shown(sys.stderr) as report:
-        found = assets.resolve_all((AssetName.BUILDAH, AssetName.PYTHON), report=report)
+        programs = assets.resolve_all((AssetName.BUILDAH, AssetName.PYTHON), report=report)
     targets = tuple(
         Target(
             name=images.full_name(f"{name}:{tag}"),
@@ -44,8 +44,8 @@ def build(out: Path, *, public_base: str = "", tag: str = __version__) -> tuple[
     folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=place))
     try:
         secrets = pip.secrets(pip.configured(), folder)
-        builder = Builder(asset=found[AssetName.BUILDAH], folder=folder, say=say_step)
-        on = public_base or f"docker-archive:{_made_base(found[AssetName.PYTHON], folder)}"
+        builder = Builder(asset=programs[AssetName.BUILDAH], folder=folder, say=say_step)
+        on = public_base or f"docker-archive:{_create_base(programs[AssetName.PYTHON], folder)}"
         for target in targets:
             builder.build(target, on, secrets)
     finally:
@@ -53,7 +53,7 @@ def build(out: Path, *, public_base: str = "", tag: str = __version__) -> tuple[
     return targets
 
 
-def _made_base(python: assets.Asset, folder: Path) -> Path:
+def _create_base(python: assets.Asset, folder: Path) -> Path:
     if python.root is None:
         raise SandboxError(f"{python.bin} has no root/ beside it: leave SANDBOX_PYTHON unset")
     archive = folder / "base.tar"
@@ -64,7 +64,7 @@ def _made_base(python: assets.Asset, folder: Path) -> Path:
 
 
 def packages_of(python: assets.Asset) -> dict[str, str]:
-    """Return Debian's packages that our base is made of, with their versions."""
-    made = cache.find(python.bin.parent)
-    contents = made.contents if made is not None else {}
+    """Return the Debian packages of our base, with their versions."""
+    manifest = cache.find(python.bin.parent)
+    contents = manifest.contents if manifest is not None else {}
     return {name: version.partition(" ")[0] for name, version in contents.items()}

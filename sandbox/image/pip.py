@@ -1,4 +1,4 @@
-"""How this machine's pip reaches its index, for the steps that install: as secrets, which no layer keeps."""
+"""The configuration of this machine's pip, for the steps that install: as secrets, which no layer keeps."""
 
 import ast
 import subprocess
@@ -12,24 +12,24 @@ _KEPT = frozenset(
     {"cert", "default-timeout", "extra-index-url", "index-url", "proxy", "timeout", "trusted-host"}
 )
 _SECTIONS = ("global", "install", ":env:")
-"""In ascending order of what pip itself obeys."""
+"""In ascending order of precedence, as in pip itself."""
 
 
 def configured() -> str:
-    """Return what pip says of its configuration here, files and environment alike."""
+    """Return pip's configuration on this machine, from files and environment."""
     command = (sys.executable, "-m", "pip", "config", "list")
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def secrets(configuration: str, folder: Path) -> Mapping[str, Path]:
     """Write the secrets to `folder` and return them by the Dockerfile's names."""
-    found = _settings(configuration)
-    certificates = found.get("cert")
+    options = _settings(configuration)
+    certificates = options.get("cert")
     if certificates is not None:
-        found["cert"] = INSIDE
+        options["cert"] = INSIDE
     conf = folder / "pip.conf"
     conf.touch(mode=0o600)
-    lines = (f"{key} = {_indented(value)}\n" for key, value in sorted(found.items()))
+    lines = (f"{key} = {_indented(value)}\n" for key, value in sorted(options.items()))
     conf.write_text("".join(("[global]\n", *lines)))
     return {"pip.conf": conf} | ({"ca.crt": Path(certificates)} if certificates else {})
 

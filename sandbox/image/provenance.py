@@ -1,4 +1,4 @@
-"""How an image came about, as an attestation: https://slsa.dev/spec/v1.0/provenance."""
+"""How an image was built, as an attestation: https://slsa.dev/spec/v1.0/provenance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Source:
 
     commit: str
     is_clean: bool
-    """Nothing in it differs from the commit."""
+    """Whether it equals the commit."""
 
 
 def statement(

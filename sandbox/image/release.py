@@ -1,7 +1,7 @@
-"""`make release`: everything a release consists of, into a folder, with its checksums, signed on demand.
+"""`make release`: write all files of a release into a folder, with their checksums, signed on demand.
 
-Images, what they are made of (CycloneDX), how they came about (SLSA), both charts, and values that
-name the images by digest. Nothing is uploaded: docs/releasing.md.
+Images, their packages (CycloneDX), how they were built (SLSA), both charts, and values that name the
+images by digest. Nothing is uploaded: docs/releasing.md.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from slurmruntime.process.clock import SystemClock
 CHARTS = {"slurm-bridge": "deploy/chart", "slurm-exporter": "deploy/exporter/chart"}
 SUMS = "SHA256SUMS"
 NAMESPACE = "slurm-bridge-release"
-"""What a signature is for: ssh-keygen refuses one that was made for anything else."""
+"""The purpose of a signature: ssh-keygen refuses one that was made for another."""
 _MATERIALS = ("Dockerfile", "requirements.txt", "requirements-build.txt")
 
 
@@ -40,14 +40,16 @@ def main(
     base_image: Annotated[
         str,
         typer.Option(
-            help="Such as docker.io/library/python:3.13-slim@sha256:…",
-            show_default="made of Debian's packages",
+            help="Base image, such as docker.io/library/python:3.13-slim@sha256:…",
+            show_default="made from Debian's packages",
         ),
     ] = "",
     signing_key: Annotated[
-        Path | None, typer.Option(help="An SSH key, to sign the checksums with.")
+        Path | None, typer.Option(help="SSH key to sign the checksums with.")
     ] = None,
-    draft: Annotated[bool, typer.Option("--draft", help="Also from a changed tree.")] = False,
+    draft: Annotated[
+        bool, typer.Option("--draft", help="Allow a tree that differs from its commit.")
+    ] = False,
 ) -> None:
     """Make a release from this tree."""
     with plainly():
@@ -59,8 +61,8 @@ def make(out: Path, *, base_image: str, signing_key: Path | None, is_draft: bool
     """Fill the folder.
 
     Raises:
-        SandboxError: it is not empty, the tree is not as committed, the base is not named by its
-            digest, an image holds what the lock does not name, or a program failed.
+        SandboxError: it is not empty, the tree differs from its commit, the base is not named by its
+            digest, an image has packages that the lock does not name, or a program failed.
     """
     source = _source()
     check(source, out, base_image, is_draft=is_draft)
@@ -79,7 +81,7 @@ def make(out: Path, *, base_image: str, signing_key: Path | None, is_draft: bool
 
 
 def check(source: Source, out: Path, base_image: str, *, is_draft: bool) -> None:
-    """Check what a release may be made of.
+    """Check the inputs of a release.
 
     Raises:
         SandboxError: with everything that is wrong.
@@ -104,12 +106,14 @@ def _source() -> Source:
 def _describe(
     target: Target, source: Source, base_image: str, began: datetime, ended: datetime
 ) -> None:
-    """Write what the image is made of, how it came about, and the values that name it."""
+    """Write the image's packages, how it was built, and the values that name it."""
     name = target.archive.stem
     held = layout.read(target.archive, bom.is_telling)
-    found = bom.components(held.kept)
-    bom.check(target.name, found, pinned())
-    listed = bom.document(name, __version__, held.digest, found, serial=uuid.uuid4(), now=ended)
+    components = bom.components(held.data)
+    bom.check(target.name, components, pinned())
+    listed = bom.document(
+        name, __version__, held.digest, components, serial=uuid.uuid4(), now=ended
+    )
     attested = provenance.statement(
         target.name,
         held.digest,
@@ -128,7 +132,7 @@ def _describe(
 
 
 def pinned() -> dict[str, str]:
-    """Return Python's packages that our images may hold: the lock's, and our own."""
+    """Return the Python packages that our images may have: the lock's, and our own."""
     own = ("slurm-bridge", "slurm-client", "slurm-exporter")
     return {
         **bom.locked((TREE / "requirements.txt").read_text()),

@@ -47,18 +47,18 @@ def main(
     base_image: Annotated[
         str,
         typer.Option(
-            help="Such as docker.io/library/debian:forky-slim@sha256:…",
-            show_default="made of Debian's packages",
+            help="Base image, such as docker.io/library/debian:forky-slim@sha256:…",
+            show_default="made from Debian's packages",
         ),
     ] = "",
-    registry: Annotated[str, typer.Option(help="What the names begin with.")] = "slurm-bridge",
-    group: Annotated[str, typer.Option(help="Of the bake file.")] = "default",
+    registry: Annotated[str, typer.Option(help="Prefix of the names.")] = "slurm-bridge",
+    group: Annotated[str, typer.Option(help="Group of the bake file.")] = "default",
     only: Annotated[list[str] | None, typer.Option(help="A daemon; may be repeated.")] = None,
 ) -> None:
     """Build the images of Slurm, as archives for 'ctr images import'."""
     with plainly():
-        made = build(out, public_base=base_image, registry=registry, group=group, only=only or ())
-    for image in made:
+        built = build(out, public_base=base_image, registry=registry, group=group, only=only or ())
+    for image in built:
         with plainly():
             held = layout.read(image.archive)
         sizes = f"{held.compressed_bytes / _MIB:.0f} MiB compressed, {held.unpacked_bytes / _MIB:.0f} MiB unpacked"
@@ -77,14 +77,14 @@ def build(
 
     Args:
         out: the folder for the archives, named after the bake file's targets.
-        public_base: an image to build on. Without one, bases named `debian:SUITE-slim` are made of that suite's packages.
-        registry: what the names begin with.
-        group: which one.
-        only: stages of the Dockerfile; all if there is none.
+        public_base: an image to build on. Without one, bases named `debian:SUITE-slim` are made from that suite's packages.
+        registry: the prefix of the names.
+        group: the group's name.
+        only: stages of the Dockerfile; all if empty.
 
     Raises:
         SandboxError: not root, the bake file is wrong, there is no such daemon, or a step failed.
-        AssetError: the builder or the base cannot be had.
+        AssetError: the builder or the base is not available.
     """
     targets = chosen(bake.read(BAKE, group, {"REGISTRY": registry}), frozenset(only))
     if os.getuid() != 0:
@@ -92,18 +92,18 @@ def build(
             "make slurm-images needs root, for namespaces and overlays: run it with sudo, or build"
             " with Docker: cd containers && docker buildx bake"
         )
-    found = settings.read(os.environ, uid=0)
+    configured = settings.read(os.environ, uid=0)
     with assets.shown(sys.stderr) as report:
         buildah = assets.resolve(AssetName.BUILDAH, report=report)
-        folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=found.cache))
+        folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=configured.cache))
         try:
             builder = Builder(asset=buildah, folder=folder, say=say_step)
             bases = {
-                name: _base(name, public_base, builder, found.debian, Teller("debian", report))
+                name: _base(name, public_base, builder, configured.debian, Teller("debian", report))
                 for name in {target.arguments[_BASE_ARGUMENT] for target in targets}
             }
             return tuple(
-                _built(target, bases[target.arguments[_BASE_ARGUMENT]], builder, out)
+                _build_image(target, bases[target.arguments[_BASE_ARGUMENT]], builder, out)
                 for target in targets
             )
         finally:
@@ -118,9 +118,7 @@ def chosen(targets: Sequence[BakeTarget], daemons: Collection[str]) -> tuple[Bak
     """
     known = {target.stage for target in targets}
     if unknown := sorted({*daemons} - known):
-        raise SandboxError(
-            f"no image of {', '.join(unknown)}: there are {', '.join(sorted(known))}"
-        )
+        raise SandboxError(f"no image of {', '.join(unknown)}: expected {', '.join(sorted(known))}")
     return tuple(target for target in targets if not daemons or target.stage in daemons)
 
 
@@ -136,24 +134,26 @@ def described(target: BakeTarget, out: Path) -> SlurmImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """What to build on, and how its apt reaches its mirrors."""
+    """The image to build on, and the configuration of its apt."""
 
     image: str
     secrets: Mapping[str, Path]
 
 
-def _base(name: str, public: str, builder: Builder, found: DebianSettings, tell: Teller) -> _Base:
+def _base(
+    name: str, public: str, builder: Builder, configured: DebianSettings, tell: Teller
+) -> _Base:
     suite = _SUITE.fullmatch(name)
     if suite is None:
         raise SandboxError(f"{_BASE_ARGUMENT} is {name}: expected debian:SUITE-slim")
-    of = replace(found, suite=suite[1])
+    of = replace(configured, suite=suite[1])
     folder = builder.folder / of.suite
     folder.mkdir()
     image = public or debian.build(builder, of, folder, now=SystemClock().now(), tell=tell)
     return _Base(image=image, secrets=debian.secrets(of, folder))
 
 
-def _built(target: BakeTarget, base: _Base, builder: Builder, out: Path) -> SlurmImage:
+def _build_image(target: BakeTarget, base: _Base, builder: Builder, out: Path) -> SlurmImage:
     image = described(target, out)
     builder.of(FOLDER / target.context).build(
         Target(name=image.name, stage=image.daemon, archive=image.archive),

@@ -44,7 +44,7 @@ _QUEUE = ("squeue", "--states=all", "--format=%.5i %.10j %.10T %.5M %N")
 def run(
     *, keep: Annotated[bool, typer.Option("--keep", help="Leave the sandbox running.")] = False
 ) -> None:
-    """Show a Slurm in pods: six lines of YAML, two workers, four, and a drain that waits for a job; needs root."""
+    """Show a Slurm in pods: six lines of YAML, two workers, then four, and a drain that waits for a job; needs root."""
     screen = Screen()
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-demo-"))
     folder.chmod(0o755)
@@ -68,30 +68,30 @@ def run(
     else:
         sandbox.down()
         shutil.rmtree(folder, ignore_errors=True)
-        screen.say("everything is stopped, and nothing is left behind")
+        screen.say("everything is stopped and removed")
     raise typer.Exit(1 if fault else 0)
 
 
 def _check(folder: Path) -> None:
     faults = [finding for finding in machine.findings(folder, SHAPE) if finding.stops]
     if faults:
-        said = "".join(f"\n  {fault.what}\n    {fault.remedy}" for fault in faults)
-        raise SandboxError(f"no real nodes on this machine:{said}")
+        problems = "".join(f"\n  {fault.what}\n    {fault.remedy}" for fault in faults)
+        raise SandboxError(f"no real nodes on this machine:{problems}")
 
 
 class _OperatorStory:
-    """The chapters, in order; each returns what did not happen, "" if all did."""
+    """The chapters, in order; each returns what went wrong, or ""."""
 
     def __init__(self, sandbox: Sandbox, screen: Screen) -> None:
         self._sandbox = sandbox
         self._screen = screen
         pods = ("kubectl", "-n", NAMESPACE, "get", "pods")
-        self._pods = Source(" ".join(pods), lambda: self._said(*pods))
-        self._nodes = Source("sinfo", lambda: self._said(*_LOGIN, "sinfo"))
-        self._queue = Source("squeue", lambda: self._said(*_LOGIN, *_QUEUE))
+        self._pods = Source(" ".join(pods), lambda: self._output_of(*pods))
+        self._nodes = Source("sinfo", lambda: self._output_of(*_LOGIN, "sinfo"))
+        self._queue = Source("squeue", lambda: self._output_of(*_LOGIN, *_QUEUE))
 
     def tell(self) -> str:
-        """Tell the whole story; return what did not go as expected."""
+        """Run the whole demo; return what did not go as expected."""
         return self._make() or self._grow() or self._drain()
 
     def _make(self) -> str:
@@ -102,8 +102,8 @@ class _OperatorStory:
         apply = ("-n", NAMESPACE, "apply", "--server-side", "-f", "-")
         self._do("kubectl", "create", "namespace", NAMESPACE)
         began_s = time.monotonic()
-        whole = self._sandbox.kubectl(*merge, "-o", "yaml")
-        self._sandbox.kubectl(*apply, stdin=whole)
+        manifest = self._sandbox.kubectl(*merge, "-o", "yaml")
+        self._sandbox.kubectl(*apply, stdin=manifest)
         self._screen.command(f"kubectl {' '.join(merge)} -o yaml | kubectl {' '.join(apply)}")
         return self._await_workers(2, began_s)
 
@@ -118,11 +118,11 @@ class _OperatorStory:
     def _drain(self) -> str:
         self._screen.chapter(
             "kubectl drain waits for a job",
-            "slurm-operator drains the worker in Slurm, and lets its pod go when the job has ended.",
+            "slurm-operator drains the worker in Slurm, and releases its pod when the job has ended.",
         )
         known = "jsonpath={.status.conditions[?(@.type=='SlurmKnown')].status}"
         get = ("kubectl", "-n", NAMESPACE, "get")
-        if not self._await(lambda: self._said(*get, _WORKERS, "-o", known) == "True"):
+        if not self._await(lambda: self._output_of(*get, _WORKERS, "-o", known) == "True"):
             return f"slurm-operator did not read Slurm within {DEADLINE_S:.0f} s"
         where = ("pod", "slurm-worker-cpu-0", "-o", "jsonpath={.spec.nodeName}")
         kube_node = self._sandbox.run(*get, *where)
@@ -151,17 +151,17 @@ class _OperatorStory:
         if draining.returncode != 0:
             return f"{kube_node} was not drained within {DRAIN_S:.0f} s"
         if (state := self._state(job)) != "COMPLETED":
-            return f"job {job} is {state}: expected that the drain waits until it is COMPLETED"
+            return f"job {job} is {state}: expected the drain to wait until it is COMPLETED"
         self._screen.say(f"job {job} is COMPLETED, and {kube_node} is drained")
         return ""
 
     def _await_workers(self, count: int, began_s: float) -> str:
-        """Watch until srun runs on so many workers; return what did not happen."""
+        """Watch until srun runs on this many workers; return what went wrong, or ""."""
         answers: list[str] = []
 
         def have_answered() -> bool:
             if self._ready_workers() >= count:
-                answers[:] = self._said(*_LOGIN, *_bounded(count)).split()
+                answers[:] = self._output_of(*_LOGIN, *_bounded(count)).split()
             return len(answers) == count
 
         with self._screen.watch() as watch:
@@ -177,17 +177,17 @@ class _OperatorStory:
 
     def _ready_workers(self) -> int:
         path = ("get", _WORKERS, "-o", "jsonpath={.status.readyReplicas}")
-        return int(self._said("kubectl", "-n", NAMESPACE, *path) or 0)
+        return int(self._output_of("kubectl", "-n", NAMESPACE, *path) or 0)
 
     def _state(self, job: str) -> str:
-        return self._said(*_LOGIN, *_QUEUE[:2], "-h", "-j", job, "-o", "%T").strip()
+        return self._output_of(*_LOGIN, *_QUEUE[:2], "-h", "-j", job, "-o", "%T").strip()
 
     def _await(self, condition: Callable[[], bool]) -> bool:
         with self._screen.watch() as watch:
             return watch.until(condition, deadline_s=DEADLINE_S, left=self._pods, right=self._nodes)
 
-    def _said(self, *command: str) -> str:
-        """Return what a command prints; "" while it cannot run yet."""
+    def _output_of(self, *command: str) -> str:
+        """Run a command; return its output, or "" if it cannot run yet."""
         try:
             return self._sandbox.run(*command)
         except SandboxError:
@@ -198,5 +198,5 @@ class _OperatorStory:
 
 
 def _bounded(workers: int) -> tuple[str, ...]:
-    """An srun that does not wait for nodes which are not there yet."""
+    """Return an srun command that does not wait for nodes that do not exist yet."""
     return ("timeout", str(_SRUN_S), "srun", "--quiet", f"-N{workers}", "hostname")

@@ -1,4 +1,4 @@
-"""Slurm's images for a sandbox with slurm-operator: built once for what describes them, and kept in the cache."""
+"""Slurm's images for a sandbox with slurm-operator: built once per version of their sources, and cached."""
 
 import os
 import shutil
@@ -19,20 +19,20 @@ _NAME = "slurm-images"
 
 
 def ready() -> tuple[SlurmImage, ...]:
-    """Return the images of all daemons, built first if nobody has done so.
+    """Return the images of all daemons; build them first if necessary.
 
     `SLURM_IMAGES` names a folder that `make slurm-images` filled.
 
     Raises:
-        SandboxError: they are not there and cannot be built, or the named folder lacks some.
-        AssetError: the builder or the base cannot be had.
+        SandboxError: they do not exist and cannot be built, or the named folder lacks some.
+        AssetError: the builder or the base is not available.
     """
-    found = settings.read(os.environ, uid=os.getuid())
+    configured = settings.read(os.environ, uid=os.getuid())
     targets = bake.read(slurm.BAKE, GROUP)
-    folder = found.slurm_images or _built(found)
+    folder = configured.slurm_images or _find_or_build(configured)
     images = tuple(slurm.described(target, folder) for target in targets)
     if absent := [image.archive.name for image in images if not image.archive.is_file()]:
-        raise SandboxError(f"{folder} lacks {', '.join(absent)}: make slurm-images")
+        raise SandboxError(f"{folder} lacks {', '.join(absent)}: run make slurm-images")
     return images
 
 
@@ -42,23 +42,23 @@ def pattern(images: tuple[SlurmImage, ...]) -> str:
     return some.name.replace(some.daemon, "{daemon}")
 
 
-def _built(found: settings.Settings) -> Path:
-    """Return the cache's folder for what is described now."""
+def _find_or_build(configured: settings.Settings) -> Path:
+    """Return the cache's folder for the current sources; fill it first if necessary."""
     files = (path for path in sorted(slurm.FOLDER.rglob("*")) if path.is_file())
     contents = (part for path in files for part in (path.name, path.read_bytes()))
-    folder = found.cache / f"{_NAME}-{cache.key(found.debian.suite, *contents)}"
+    folder = configured.cache / f"{_NAME}-{cache.key(configured.debian.suite, *contents)}"
     if folder.is_dir():
         return folder
-    if found.offline:
+    if configured.offline:
         raise SandboxError(
-            f"{folder} is missing, and SANDBOX_OFFLINE forbids to build it: name a folder that"
-            " 'make slurm-images' filled in SLURM_IMAGES"
+            f"{folder} is missing, and SANDBOX_OFFLINE forbids building it: set SLURM_IMAGES to a folder that"
+            " 'make slurm-images' filled"
         )
-    cache.create(found.cache)
+    cache.create(configured.cache)
     with assets.shown(sys.stderr) as report:
         lock = folder.with_name(f"{folder.name}.lock")
         with cache.locked(lock, Teller(_NAME, report)):
-            if not folder.is_dir():  # nobody has built them meanwhile
+            if not folder.is_dir():  # another process may have built them while we waited
                 _build(folder)
     return folder
 

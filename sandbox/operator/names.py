@@ -1,9 +1,9 @@
-"""What a cluster has and this host lacks: the names of Services, for processes beside the nodes.
+"""The names of Services on this host, for processes outside the nodes.
 
     python -m sandbox.operator.names KUBECONFIG HOSTS-FILE
 
-Pods find a Service by its name. The host reaches pods, but no Service, so this program writes for each Service the address
-of a pod behind it that is ready into a file of the form of /etc/hosts. It needs Services and pods with the same port.
+Pods find a Service by its name. The host reaches pods, but no Services, so this program writes a file in the form of
+/etc/hosts: for each Service the address of a ready pod behind it. Services and their pods must use the same port.
 """
 
 import sys
@@ -27,24 +27,24 @@ def main() -> None:
     kubeconfig, file = map(Path, sys.argv[1:])
     with Api(kubeconfig) as api:
         while True:
-            with suppress(SandboxError):  # the API server is away: what was known stays
+            with suppress(SandboxError):  # the API server is down: keep the file as it is
                 write(file, hosts(api.get(SLICES)["items"]))
             time.sleep(_PAUSE_S)
 
 
 def hosts_file(instance: Instance) -> Path:
-    """Return where the file is."""
+    """Return the path of the file."""
     return instance.bridge / "operator" / "hosts"
 
 
 def with_hosts(hosts: Path) -> tuple[str, ...]:
-    """Return what runs a command with this file as its /etc/hosts; real nodes need root, too."""
+    """Return the prefix of a command that runs it with this file as its /etc/hosts; it needs root, as real nodes do."""
     mount = 'mount --bind "$0" /etc/hosts && exec "$@"'
     return ("/usr/bin/unshare", "--mount", "/bin/sh", "-c", mount, str(hosts))
 
 
 def write(file: Path, text: str) -> None:
-    """Write the file in place, if it says something else: it is mounted, so another one would not be seen."""
+    """Write the file if its content differs; in place, because it is mounted and a new file would not be seen."""
     if not file.exists() or file.read_text() != text:
         file.write_text(text)
 
@@ -52,12 +52,12 @@ def write(file: Path, text: str) -> None:
 def hosts(slices: Iterable[Mapping[str, Any]] = ()) -> str:
     """Return the file for these EndpointSlices."""
     by_name: dict[str, str] = {}
-    for slice_ in slices:
-        meta = slice_["metadata"]
+    for endpoint_slice in slices:
+        meta = endpoint_slice["metadata"]
         service = meta.get("labels", {}).get("kubernetes.io/service-name", "")
         ready = [
             endpoint["addresses"][0]
-            for endpoint in slice_.get("endpoints") or ()
+            for endpoint in endpoint_slice.get("endpoints") or ()
             if endpoint.get("conditions", {}).get("ready")
         ]
         if service and ready:

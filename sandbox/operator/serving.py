@@ -1,4 +1,4 @@
-"""slurm-operator as a part: a process of this host with the definitions, rights and settings that its chart gives it."""
+"""slurm-operator as a part: a process on this host with the definitions, rights and settings of its chart."""
 
 import shutil
 import sys
@@ -34,16 +34,16 @@ _APPLIED = {
     "RoleBinding",
     "ServiceAccount",
 }
-"""Of the chart; the rest is the Deployment's, whose part this process plays."""
+"""The chart's kinds to apply; the rest belongs to the Deployment, which this process replaces."""
 
 
 def cluster_file(instance: Instance) -> Path:
-    """Return what a SlurmCluster in this sandbox needs besides what its user says: a merge patch."""
+    """Return the path of a merge patch with the settings that every SlurmCluster in this sandbox needs."""
     return instance.root / "cluster.yaml"
 
 
 def prepare(instance: Instance, helm: Path) -> None:
-    """Write the operator's manifests and settings, and what its clusters need; give the nodes Slurm's images.
+    """Write the operator's manifests and settings, and the patch for its clusters; load Slurm's images into the nodes.
 
     Raises:
         SandboxError: an image is missing, helm failed, or there is no chart.
@@ -53,24 +53,24 @@ def prepare(instance: Instance, helm: Path) -> None:
     if not (instance.bin / "helm").exists():
         (instance.bin / "helm").symlink_to(helm)
     folder = make_folder(instance.bridge / _NAME, identity.caller())
-    found = images.ready()
-    for image in found:
+    slurm_images = images.ready()
+    for image in slurm_images:
         shutil.copyfile(image.archive, box.image_folder(instance) / image.archive.name)
     where = ("--namespace", chart.NAMESPACE)
     rendered = chart.run(instance, "helm", "template", "slurm-operator", str(CHART), *where)
     objects = [document for document in yaml.safe_load_all(rendered) if document]
-    applied = [object_ for object_ in objects if object_["kind"] in _APPLIED]
+    applied = [document for document in objects if document["kind"] in _APPLIED]
     (folder / "manifests.yaml").write_text(yaml.safe_dump_all(applied))
-    (configured,) = (object_["data"] for object_ in objects if object_["kind"] == "ConfigMap")
+    (configured,) = (document["data"] for document in objects if document["kind"] == "ConfigMap")
     settings = yaml.safe_load(configured["config.yaml"])
     (folder / "config.yaml").write_text(
-        yaml.safe_dump(_here(instance, settings, images.pattern(found)))
+        yaml.safe_dump(_here(instance, settings, images.pattern(slurm_images)))
     )
     cluster_file(instance).write_text(yaml.safe_dump(_cluster_patch(), sort_keys=False))
 
 
 def parts(instance: Instance) -> tuple[Part, ...]:
-    """Return the operator, and what gives it the names of Services."""
+    """Return the operator, and the part that resolves Service names for it."""
     folder = instance.bridge / _NAME
     environment = {"PYTHONPATH": services.module_path(), "PYTHONUNBUFFERED": "1"}
     hosts = names.hosts_file(instance)
@@ -109,7 +109,7 @@ def parts(instance: Instance) -> tuple[Part, ...]:
 
 
 def _at_once() -> bool:
-    """There is no Service to be named until somebody makes one."""
+    """Count as up at once: there are no Services until a user creates one."""
     return True
 
 
@@ -121,16 +121,16 @@ def _here(instance: Instance, settings: dict[str, Any], image: str) -> dict[str,
         "operator": {"image": image},
         "health": {"listen": f"127.0.0.1:{instance.ports['operator-health']}"},
     }
-    found = {
+    merged = {
         **settings,
         **{key: {**settings.get(key, {}), **here} for key, here in local.items()},
     }
-    chart.set_values(found, instance.options.settings)
-    return found
+    chart.set_values(merged, instance.options.settings)
+    return merged
 
 
 def _install(instance: Instance) -> None:
-    """Apply what the chart has besides the program, and get the program's credentials, unless that is done."""
+    """Apply the chart's other objects, and get the program's credentials, unless this was done before."""
     folder = instance.bridge / _NAME
     done = folder / "applied"
     if done.exists():
@@ -149,6 +149,6 @@ def _cluster_patch() -> dict[str, Any]:
         "spec": {
             "config": dict(line.split("=", 1) for line in SLURM_CONF.splitlines()),
             "configFiles": {"cgroup.conf": CGROUP_CONF},
-            "state": {"persistent": False},  # nobody provides volumes here
+            "state": {"persistent": False},  # the sandbox has no volumes
         }
     }

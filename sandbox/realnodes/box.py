@@ -1,4 +1,4 @@
-"""A real node as a part of the sandbox: what is prepared for it, how it starts, and when it is up."""
+"""A real node as a part of the sandbox: its files, its start, and its readiness."""
 
 import socket
 import subprocess
@@ -29,25 +29,25 @@ RELAY = "relay"
 _HERE = Path(__file__).parent
 _PROGRAMS = ("kubelet", "kube-proxy", "fake-gpus", "dra-test-driver", "pause")
 DRA_DRIVER = "test-driver.cdi.k8s.io"
-"""The name that Kubernetes' DRA test driver has."""
+"""The name of Kubernetes' DRA test driver."""
 _READY_TIMEOUT_S = 90
 _POLL_S = 0.1
 _PROBE_S = 0.5
 
 
 def prepare(instance: Instance, kube: Asset, node: Asset, network: Network, now: datetime) -> None:
-    """Write the files of every real node, and the images they begin with.
+    """Write the files of every real node, and the images that it starts with.
 
     Raises:
-        SandboxError: the Kubernetes programs lack a node's.
+        SandboxError: the Kubernetes programs lack some of a node's.
     """
     if absent := [name for name in _PROGRAMS if not (kube.bin / name).exists()]:
         raise SandboxError(
-            f"--real-nodes needs {', '.join(absent)}, missing from {kube.bin}: leave SANDBOX_KUBE"
-            " unset, or name a folder that has them"
+            f"--real-nodes needs {', '.join(absent)}, missing from {kube.bin}: unset SANDBOX_KUBE,"
+            " or name a folder that has them"
         )
     if node.root is None:
-        raise SandboxError(f"{node.bin} has no root/ beside it: leave SANDBOX_NODE unset")
+        raise SandboxError(f"{node.bin} has no root/ beside it: unset SANDBOX_NODE")
     instance.shared.mkdir(exist_ok=True)
     folder = image_folder(instance)
     folder.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def parts(
         instance: the sandbox.
         kube: Kubernetes' programs.
         node: the nodes' root.
-        network: theirs.
+        network: the nodes' network.
         daemons: Slurm's programs, if every node has a slurmd, too.
     """
     layout = cgroups.layout()
@@ -180,7 +180,7 @@ def _box(
         port=KUBELET_PORT,
         answers=partial(_listens, network.address(index), KUBELET_PORT),
         needs=(RELAY, "controller-manager"),
-        prepare=partial(_start_anew, layout, group),
+        prepare=partial(_reset_groups, layout, group),
         once_up=partial(_hand_to_slurm, instance, name),
         main_pid=init_of,
         freeze=_freezer(layout, group),
@@ -208,8 +208,8 @@ def _freezer(layout: Layout, group: str) -> Callable[[bool], None]:
     return lambda frozen: cgroups.freeze(layout, group, frozen=frozen)
 
 
-def _start_anew(layout: Layout, group: str) -> None:
-    """Remove what an earlier run of the node left in its cgroups: its pods' groups."""
+def _reset_groups(layout: Layout, group: str) -> None:
+    """Create the node's cgroups, without the pods' groups of an earlier run."""
     cgroups.remove(layout, group)
     cgroups.create(layout, group)
 
@@ -221,7 +221,7 @@ def _listens(address: str, port: int) -> bool:
 
 
 def _create_objects(instance: Instance, network: Network) -> None:
-    """Create what a cluster with real nodes needs: rights, and where `kubernetes` is."""
+    """Create the objects for a cluster with real nodes: rights, and the endpoint of Service `kubernetes`."""
     rights = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     group = "rbac.authorization.k8s.io"
     with Api(instance.kubeconfig) as api:
@@ -254,17 +254,17 @@ def _create_objects(instance: Instance, network: Network) -> None:
 
 
 def _hand_to_slurm(instance: Instance, name: str) -> None:
-    """Label a node for Slurm once it is Ready and has told its size, devices included.
+    """Label a node for Slurm once it is Ready and has reported its size, devices included.
 
     Raises:
-        SandboxError: something of that is still lacking in the end.
+        SandboxError: it is not ready for that in time.
     """
     options = instance.options
     hybrid = options.hybrid
     label = names.HYBRID_NODE_LABEL if hybrid else names.EXTERNAL_NODE_LABEL
     deadline_s = time.monotonic() + _READY_TIMEOUT_S
     with Api(instance.kubeconfig) as api:
-        while wanting := lacking(
+        while missing := lacking(
             next((node for node in _nodes(api) if node["metadata"]["name"] == name), None),
             _sliced(api, name) if options.real_dra else 0,
             gpus=options.real_gpus,
@@ -272,7 +272,7 @@ def _hand_to_slurm(instance: Instance, name: str) -> None:
         ):
             if time.monotonic() > deadline_s:
                 raise SandboxError(
-                    f"{name} still lacks {wanting} after {_READY_TIMEOUT_S} s:"
+                    f"{name} still lacks {missing} after {_READY_TIMEOUT_S} s:"
                     f" see the logs in {home(instance, name)}/disk/log"
                 )
             time.sleep(_POLL_S)
@@ -291,10 +291,10 @@ def lacking(node: Mapping[str, Any] | None, sliced: int, *, gpus: int, dra: int)
     """Return what a node still lacks before Slurm may have it; "" if nothing.
 
     Args:
-        node: as the API server has it, if it does.
-        sliced: how many devices its driver has published.
-        gpus: how many its device plugin shall offer.
-        dra: how many its driver shall publish.
+        node: the Node object, if it exists.
+        sliced: the number of devices that its driver has published.
+        gpus: the number that its device plugin should offer.
+        dra: the number that its driver should publish.
     """
     if node is None:
         return "its Node object"

@@ -1,7 +1,7 @@
-"""The cgroups of real nodes: where they are, how a box gets its own, how to freeze and remove them.
+"""The cgroups of real nodes: find, create, freeze and remove them.
 
-Version 1 has a hierarchy for each controller, version 2 one for all of them. Only version 1 has
-been run so far; version 2 follows the kernel's documentation and is tested as values only.
+Version 1 has a hierarchy for each controller, version 2 one for all. Only version 1 has been run so
+far; version 2 follows the kernel's documentation and is tested as values only.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from pathlib import Path
 from sandbox.errors import SandboxError
 
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids", "devices", "freezer")
-"""What a kubelet and runc need of version 1."""
+"""The controllers of version 1 that a kubelet and runc need."""
 CONTROLLERS_V2 = ("cpu", "cpuset", "memory", "pids")
 PREFIX = "slurm-bridge-"
 _INHERITED = ("cpuset.cpus", "cpuset.mems")
@@ -38,21 +38,21 @@ class Layout:
         return tuple(point / name for point in self.hierarchies.values())
 
     def missing(self, available: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the controllers that nodes need and do not find.
+        """Return the controllers that nodes need but that are missing.
 
         Args:
             available: version 2's `cgroup.controllers`.
         """
         if self.version == 1:
-            found = {part for options in self.hierarchies for part in options.split(",")}
-            return tuple(name for name in CONTROLLERS if name not in found)
+            mounted = {part for options in self.hierarchies for part in options.split(",")}
+            return tuple(name for name in CONTROLLERS if name not in mounted)
         return tuple(name for name in CONTROLLERS_V2 if name not in available)
 
 
 def read(mountinfo: str) -> Layout | None:
-    """Return the layout that `/proc/self/mountinfo` shows, None if there are no cgroups.
+    """Return the layout in `/proc/self/mountinfo`, None if there are no cgroups.
 
-    Where both versions are mounted, the one that has the memory controller counts.
+    If both versions are mounted, the one with the memory controller counts.
     """
     first: dict[str, Path] = {}
     unified = None
@@ -78,10 +78,10 @@ def layout() -> Layout:
     Raises:
         SandboxError: it mounts no cgroups.
     """
-    found = read(Path("/proc/self/mountinfo").read_text())
-    if found is None:
+    current = read(Path("/proc/self/mountinfo").read_text())
+    if current is None:
         raise SandboxError("real nodes need cgroups, and none are mounted: mount /sys/fs/cgroup")
-    return found
+    return current
 
 
 def joined(here: Layout, text: str) -> tuple[Path, ...]:
@@ -109,7 +109,7 @@ def create(here: Layout, name: str) -> None:
 
 
 def freeze(here: Layout, name: str, *, frozen: bool) -> None:
-    """Suspend every process of a group and below, or let them go on."""
+    """Suspend every process in a group and below, or continue them."""
     if here.version == 1:
         freezers = (p for opts, p in here.hierarchies.items() if "freezer" in opts.split(","))
         files = {
@@ -133,10 +133,10 @@ def names(here: Layout, sandbox: str = "") -> set[str]:
 
 
 def remove(here: Layout, name: str) -> None:
-    """Kill what is left in a group, frozen or not, and remove it.
+    """Kill all processes in a group, frozen or not, and remove it.
 
     Raises:
-        SandboxError: something in it does not end.
+        SandboxError: a process does not end.
     """
     with contextlib.suppress(OSError):
         freeze(here, name, frozen=False)  # a frozen process does not see SIGKILL
@@ -146,8 +146,8 @@ def remove(here: Layout, name: str) -> None:
             _remove(group)
         if time.monotonic() > deadline_s:
             raise SandboxError(
-                f"{', '.join(map(str, left))} cannot be removed: see which processes 'cat"
-                f" {left[0]}/cgroup.procs' names, end them, and repeat the command"
+                f"{', '.join(map(str, left))} cannot be removed: end the processes that 'cat"
+                f" {left[0]}/cgroup.procs' lists, and repeat the command"
             )
         time.sleep(_POLL_S)
 

@@ -1,6 +1,6 @@
-"""What real nodes need of this machine: facts gathered by trying, faults decided from them.
+"""Check what real nodes need of this machine: gather facts by trials, and decide which are faults.
 
-Everything is told before anything starts, all of it at once, with what to do.
+All faults are reported at once, with remedies, before anything starts.
 """
 
 import os
@@ -24,25 +24,25 @@ _TRIAL_S = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What was found on this machine."""
+    """The facts about this machine."""
 
     uid: int
     nodes: int
-    """How many real nodes are wanted."""
+    """The number of real nodes to start."""
     wanted_network: str = ""
     capabilities: frozenset[int] = frozenset()
     missing_commands: tuple[str, ...] = ()
     layout: Layout | None = None
     missing_controllers: tuple[str, ...] = ()
     unwritable_groups: tuple[str, ...] = ()
-    """Where no cgroup can be created, with the reason."""
+    """Hierarchies in which no cgroup can be created, with the reason."""
     failed_trials: Mapping[str, str] = field(default_factory=dict)
     """overlayfs, bridge, nftables -> why a trial failed."""
     state: Path = Path("/")
     free_mib: int = 1 << 30
     """On the disk of the state folder."""
     network_fault: str = ""
-    """Why no range of addresses is to be had."""
+    """Why no range of addresses is available."""
     assets: Mapping[AssetName, Asset | Absent] = field(default_factory=dict)
     is_offline: bool = False
     others: tuple[Path, ...] = ()
@@ -53,20 +53,20 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing to tell."""
+    """A fault or a note, with a remedy."""
 
     what: str
     remedy: str
     stops: bool
-    """False: it is told, and real nodes start all the same."""
+    """False: it is only a note, and real nodes start."""
 
 
 TRIALS = {
-    "overlayfs": "load the module ('modprobe overlay'), or name a --state on a disk that is no overlay itself",
+    "overlayfs": "load the module ('modprobe overlay'), or name a --state on a disk that is not an overlay itself",
     "bridge": "load the modules ('modprobe bridge veth'); in a container, give it CAP_NET_ADMIN",
     "nftables": "load the module ('modprobe nf_tables'): kube-proxy needs it",
 }
-"""What is tried, and what helps."""
+"""The trials, and their remedies."""
 
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
@@ -75,7 +75,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
         return (
             _stop(
                 "real nodes need root: a node is a set of namespaces with mounts, cgroups and a network of its own",
-                "run it as root, as in 'sudo .venv/bin/slurm-bridge sandbox up …', or leave out --real-nodes: simulated nodes need no root",
+                "run it as root, as in 'sudo .venv/bin/slurm-bridge sandbox up …', or omit --real-nodes: simulated nodes need no root",
             ),
         )
     return tuple(
@@ -87,41 +87,41 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
 
 
 def _kernel(facts: Facts) -> list[Finding]:
-    found = []
+    faults = []
     needed = (privileges.SYS_ADMIN, privileges.NET_ADMIN, privileges.MKNOD)
     if absent := [privileges.NAMES[c] for c in needed if c not in facts.capabilities]:
-        found.append(
+        faults.append(
             _stop(
                 f"root has no {', '.join(absent)} here",
-                "in a container, start that privileged ('--privileged'); else use another machine",
+                "in a container, start the container with '--privileged'; otherwise use another machine",
             )
         )
     if facts.missing_commands:
-        found.append(
+        faults.append(
             _stop(
                 f"no {', '.join(facts.missing_commands)} on PATH",
                 "install util-linux and mount: 'apt install util-linux mount' on Debian",
             )
         )
     if facts.layout is None:
-        found.append(_stop("no cgroups are mounted", "mount them at /sys/fs/cgroup"))
+        faults.append(_stop("no cgroups are mounted", "mount them at /sys/fs/cgroup"))
     elif facts.missing_controllers:
-        found.append(
+        faults.append(
             _stop(
                 f"cgroups of version {facts.layout.version} lack {', '.join(facts.missing_controllers)}",
                 "enable them: on the kernel's command line, or in the parent's cgroup.subtree_control",
             )
         )
     if facts.unwritable_groups:
-        found.append(
+        faults.append(
             _stop(
                 f"no cgroup can be created: {'; '.join(facts.unwritable_groups)}",
-                "mount them writable; in a container, start that privileged, with the host's cgroup namespace",
+                "mount them writable; in a container, start the container with '--privileged' and the host's cgroup namespace",
             )
         )
     for name, why in facts.failed_trials.items():
-        found.append(_stop(f"{name} does not work here: {why}", TRIALS[name]))
-    return found
+        faults.append(_stop(f"{name} does not work here: {why}", TRIALS[name]))
+    return faults
 
 
 def _room(facts: Facts) -> list[Finding]:
@@ -144,56 +144,56 @@ def _network(facts: Facts) -> list[Finding]:
 
 
 def _programs(facts: Facts) -> list[Finding]:
-    found = []
+    problems = []
     for name, asset in facts.assets.items():
         if isinstance(asset, Asset):
             continue
         if facts.is_offline:
-            found.append(
+            problems.append(
                 _stop(
-                    f"{name}: {asset.reason}, and SANDBOX_OFFLINE forbids to fetch it",
-                    f"'slurm-bridge sandbox fetch {name}' with network, without SANDBOX_OFFLINE",
+                    f"{name}: {asset.reason}, and SANDBOX_OFFLINE forbids fetching it",
+                    f"run 'slurm-bridge sandbox fetch {name}' with network, without SANDBOX_OFFLINE",
                 )
             )
         else:
-            found.append(
+            problems.append(
                 _note(f"{name}: {asset.reason}", "nothing: 'sandbox up' fetches or builds it first")
             )
-    return found
+    return problems
 
 
 def _notes(facts: Facts) -> list[Finding]:
-    found = []
+    notes = []
     if privileges.SYS_RESOURCE not in facts.capabilities:
-        found.append(
+        notes.append(
             _note(
                 "root has no CAP_SYS_RESOURCE: the out-of-memory killer may pick any process of a node, not its pods first",
-                "nothing: containers start all the same",
+                "nothing: containers start anyway",
             )
         )
     if facts.layout is not None and facts.layout.version == 2:  # noqa: PLR2004  # the version
-        found.append(
+        notes.append(
             _note(
-                "this machine has cgroups of version 2, on which real nodes have not been run yet",
-                "report what 'make test-real' says",
+                "this machine has cgroups of version 2, with which real nodes have not been tested yet",
+                "please report the result of 'make test-real'",
             )
         )
     if facts.others:
         folders = ", ".join(map(str, facts.others))
-        found.append(
+        notes.append(
             _note(
-                f"other sandboxes with real nodes run: {folders}",
+                f"other sandboxes with real nodes are running: {folders}",
                 "nothing: each has a network and cgroups of its own; they share the processors",
             )
         )
     if facts.left_behind:
-        found.append(
+        notes.append(
             _note(
-                f"a sandbox that was killed left {', '.join(facts.left_behind)}",
+                f"a killed sandbox left {', '.join(facts.left_behind)} behind",
                 "nothing: the next 'sandbox up --real-nodes' or 'sandbox down' removes it",
             )
         )
-    return found
+    return notes
 
 
 def _stop(what: str, remedy: str) -> Finding:
@@ -213,7 +213,7 @@ def gather(
     environ: Mapping[str, str],
     is_alive: Callable[[Path], bool],
 ) -> Facts:
-    """Look at this machine, by trying where looking is not enough; nothing of it stays."""
+    """Gather the facts about this machine, some by trials; nothing of them stays."""
     if os.getuid() != 0:
         return Facts(uid=os.getuid(), nodes=nodes)
     layout = cgroups.read(Path("/proc/self/mountinfo").read_text())
@@ -300,5 +300,5 @@ def _trial(command: tuple[str, ...]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    said = (done.stderr or done.stdout).strip().partition("\n")[0]
-    return "" if done.returncode == 0 else said or f"exit code {done.returncode}"
+    message = (done.stderr or done.stdout).strip().partition("\n")[0]
+    return "" if done.returncode == 0 else message or f"exit code {done.returncode}"

@@ -1,4 +1,4 @@
-"""The files that a real node's programs read, as values."""
+"""The configuration files of a real node's programs, as values."""
 
 import json
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ PAUSE = "localhost/pause:1"
 CLUSTER_DNS = "10.0.0.10"
 CLUSTER_DOMAIN = "cluster.local"
 CALM = {"memory.available": "100Mi", "nodefs.available": "512Mi", "imagefs.available": "512Mi"}
-"""When a kubelet evicts pods, unless `sandbox node pressure` says otherwise."""
+"""The kubelet's eviction thresholds, unless `sandbox node pressure` changes them."""
 PRESSURES: Mapping[str, Mapping[str, str]] = {
     "none": {},
     "memory": {},
     "disk": {"nodefs.available": "99.9%"},
     "pid": {"pid.available": "99.99%"},
 }
-"""What a kind of pressure changes in that. Memory is really used up; of disk and process ids the
-kubelet is content with nothing less than everything.
+"""How each kind of pressure changes the thresholds. Memory is really used up; for disk and process ids
+the threshold is raised to nearly everything.
 """
 _ACCOUNTS = "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534::/:/bin/sh\n"
 _GROUP = "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n"
@@ -34,7 +34,7 @@ class NodeShape:
     name: str
     index: int
     nodes: int
-    """How many there are."""
+    """The number of real nodes."""
     gpus: int
     dra: int = 0
     """Devices for resource claims."""
@@ -59,21 +59,21 @@ def kubelet(pressure: str = "none") -> dict[str, object]:
         "clusterDomain": CLUSTER_DOMAIN,
         "resolvConf": "/etc/resolv.conf",
         "makeIPTablesUtilChains": False,  # there is only nftables
-        "imageGCHighThresholdPercent": 100,  # no registry would give an image back
+        "imageGCHighThresholdPercent": 100,  # there is no registry to pull a deleted image from
         "imageMaximumGCAge": "0s",
         "evictionHard": {**CALM, **PRESSURES[pressure]},
         "evictionPressureTransitionPeriod": "10s",  # default: five minutes
-        "nodeStatusUpdateFrequency": "2s",  # default: ten, until a device plugin's are counted
+        "nodeStatusUpdateFrequency": "2s",  # default: ten, which delays counting a plugin's devices
     }
 
 
 def allocatable_mib(memory_mib: int) -> int:
-    """Return what pods may have of a node's memory. If Slurm had more, a filler would hold the rest, and a CPU."""
+    """Return a node's memory for pods. If Slurm had more, a filler would hold the rest, and a CPU."""
     return memory_mib - int(CALM["memory.available"].removesuffix("Mi"))
 
 
 def ballast_mib(memory_mib: int, used_mib: int) -> int:
-    """Return how much more must be used of a node's memory for its kubelet to evict pods."""
+    """Return how much more memory of a node must be used for its kubelet to evict pods."""
     left = int(CALM["memory.available"].removesuffix("Mi")) // 2
     return max(0, memory_mib - used_mib - left)
 
@@ -118,7 +118,7 @@ def containerd(*, may_lower_oom_score: bool) -> str:
     """Return containerd's configuration, version 3.
 
     Args:
-        may_lower_oom_score: CAP_SYS_RESOURCE is there; without it no pod would start if we tried.
+        may_lower_oom_score: whether we have CAP_SYS_RESOURCE; without it, lowering would keep every pod from starting.
     """
     restrict = str(not may_lower_oom_score).lower()
     runtime = '[plugins."io.containerd.cri.v1.runtime"'
@@ -147,7 +147,7 @@ conf_dir = "/etc/cni/net.d"
 
 
 def environment(shape: NodeShape, network: Network, layout: Layout) -> str:
-    """Return what init.sh reads: shell assignments."""
+    """Return the shell assignments that init.sh reads."""
     peers = " ".join(
         f"{network.pods_of(other)}={network.address(other)}"
         for other in range(shape.nodes)

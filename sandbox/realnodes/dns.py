@@ -1,7 +1,7 @@
-"""The names of Services for pods on real nodes: CoreDNS on the host, reached by kube-proxy as a cluster's.
+"""The names of Services for pods on real nodes: CoreDNS on the host, reached through kube-proxy as in a cluster.
 
 It listens on the bridge's address and runs as an ordinary account: only the Service has port 53.
-No other name exists, as nothing leads from the pods to the outside.
+Other names do not exist, as pods cannot reach the outside.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from sandbox.realnodes.network import Network
 
 NAME = "coredns"
 SERVICE = "kube-dns"
-"""What a cluster calls it, whatever the program is."""
+"""The usual name of a cluster's DNS Service, whatever its program."""
 _USER = f"system:{NAME}"
 _READY = f"{NAME}-ready"
 _TTL_S = 5
@@ -42,7 +42,7 @@ def prepare(instance: Instance, network: Network, now: datetime) -> None:
 
 
 def corefile(*, address: str, port: int, ready: int, kubeconfig: Path) -> str:
-    """Return CoreDNS' configuration: the cluster's zones, and nothing beside them."""
+    """Return CoreDNS' configuration: only the cluster's zones."""
     zones = f"{configuration.CLUSTER_DOMAIN}:{port} in-addr.arpa:{port}"
     return f"""{zones} {{
     bind {address}
@@ -75,7 +75,7 @@ def part(instance: Instance, asset: Asset, network: Network) -> Part:
         answers=partial(
             probes.says_yes, f"http://{network.gateway}:{instance.ports[_READY]}/ready"
         ),
-        needs=("controller-manager",),  # kube-system is there by then
+        needs=("controller-manager",),  # kube-system exists by then
         prepare=partial(_create_objects, instance, network),
         restarts=True,
     )
@@ -96,7 +96,7 @@ def _create_objects(instance: Instance, network: Network) -> None:
 
 
 def objects(address: str, port: int) -> tuple[tuple[str, Mapping[str, object]], ...]:
-    """Return the collections and objects that let it read, and let pods find it."""
+    """Return the objects, with their collections, that give it read access and let pods find it."""
     group = "rbac.authorization.k8s.io"
     protocols = [(f"dns{suffix}", protocol) for suffix, protocol in (("", "UDP"), ("-tcp", "TCP"))]
     may_read = [

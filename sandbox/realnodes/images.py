@@ -19,7 +19,7 @@ from sandbox.errors import SandboxError
 from sandbox.realnodes.configuration import PAUSE
 
 BUSYBOX = "docker.io/library/busybox:latest"
-"""What a kubelet makes of `image: busybox`."""
+"""The full name of `image: busybox`, as a kubelet expands it."""
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _EPOCH = "1970-01-01T00:00:00Z"
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*(?::\d+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
@@ -28,7 +28,7 @@ _TAG = re.compile(r"\w[\w.-]{0,127}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """What an image is called and does."""
+    """An image's name, command and user."""
 
     name: str
     """With a tag and, so that kubelets find it, a host: `docker.io/library/busybox:latest`."""
@@ -37,7 +37,7 @@ class Image:
     user: str = ""
 
     def called(self, name: str) -> Self:
-        """Return the same under another name."""
+        """Return the same image under another name."""
         return replace(self, name=name)
 
 
@@ -53,16 +53,16 @@ class Entry:
 
 
 def full_name(name: str) -> str:
-    """Return a name as kubelets write it out: with host, folder and tag.
+    """Expand a name as kubelets do: with host, folder and tag.
 
     Raises:
-        SandboxError: it is no image's name.
+        SandboxError: it is not an image's name.
     """
     base, tag = name, "latest"
     if ":" in name.rpartition("/")[2]:
         base, _, tag = name.rpartition(":")
     if not _NAME.fullmatch(base) or not _TAG.fullmatch(tag):
-        raise SandboxError(f"{name!r} names no image: expected a name such as local/tool:1")
+        raise SandboxError(f"{name!r} is not an image's name: expected one such as local/tool:1")
     host, slash, _ = base.partition("/")
     if not slash:
         return f"docker.io/library/{base}:{tag}"
@@ -128,7 +128,7 @@ def layer_of_folder(folder: Path) -> bytes:
         SandboxError: there is no such folder.
     """
     if not folder.is_dir():
-        raise SandboxError(f"no folder {folder} to make an image from")
+        raise SandboxError(f"no folder {folder} to build an image from")
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.mtime = member.uid = member.gid = 0
@@ -144,7 +144,7 @@ def layer_of_folder(folder: Path) -> bytes:
 
 
 def pause(program: Path) -> tuple[Image, bytes]:
-    """Return the image that every pod begins with, around the program of that name."""
+    """Return the image of a pod's first container, around the program `pause`."""
     entries = [Entry(path="pause", data=program.read_bytes())]
     return Image(name=PAUSE, entrypoint=("/pause",)), layer_of(entries)
 

@@ -1,4 +1,4 @@
-"""Do something inside a real node: run a command, restart a daemon, put it under pressure."""
+"""Act inside a real node: run a command, restart a daemon, put it under pressure."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ _ENV = ("PATH=/opt/node:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TERM=dumb
 
 
 def run(init: int, *command: str, timeout_s: float = _TIMEOUT_S, into: str = "") -> str:
-    """Run a command in the namespaces of a node's process 1; return what it prints.
+    """Run a command in the namespaces of a node's process 1; return its output.
 
     Args:
         init: process 1 of the node, as the host numbers it.
@@ -30,7 +30,7 @@ def run(init: int, *command: str, timeout_s: float = _TIMEOUT_S, into: str = "")
     if into:
         command = ("sh", "-c", 'exec "$@" > "$0"', into, *command)
     groups = cgroups.joined(cgroups.layout(), Path(f"/proc/{init}/cgroup").read_text())
-    # What it uses counts as the node's: nsenter enters namespaces, not groups.
+    # Its resources must count as the node's, but nsenter enters namespaces, not cgroups.
     join = 'for group in $0; do echo 0 > "$group/cgroup.procs"; done; exec "$@"'
     spaces = ("--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--root", "--wd=/")
     done = subprocess.run(
@@ -64,10 +64,10 @@ def end(init: int, daemon: str, *, signal: str = "KILL") -> None:
     """End a daemon of a node; the node starts it again half a second later.
 
     Raises:
-        SandboxError: the node has no such daemon, or it does not run.
+        SandboxError: the node has no such daemon, or it is not running.
     """
     if daemon not in DAEMONS:
-        raise SandboxError(f"a node runs no {daemon!r}; it runs {', '.join(DAEMONS)}")
+        raise SandboxError(f"a node has no daemon {daemon!r}: expected {', '.join(DAEMONS)}")
     run(init, "bash", "-c", f'kill -{signal} "$(cat /run/{daemon}.pid)"')
 
 
@@ -84,17 +84,17 @@ def hold(init: int, daemon: str, *, held: bool) -> None:
 
 
 def press(instance: Instance, init: int, name: str, kind: str) -> None:
-    """Put a node under pressure of a kind, or relieve it with `none`.
+    """Put a node under a kind of pressure, or relieve it with `none`.
 
     Memory is filled until the kubelet's threshold is crossed. For disk and process ids the threshold
-    is raised instead, at no cost to this machine: the kubelet restarts for it.
+    is raised instead, at no cost to this machine; this restarts the kubelet.
 
     Raises:
-        SandboxError: there is no such kind, or the kubelet does not run.
+        SandboxError: there is no such kind, or the kubelet is not running.
     """
     if kind not in configuration.PRESSURES:
         known = ", ".join(configuration.PRESSURES)
-        raise SandboxError(f"no pressure {kind!r}; there are {known}")
+        raise SandboxError(f"no kind of pressure {kind!r}: expected {known}")
     root = Path(f"/proc/{init}/root")
     run(init, "rm", "-f", _BALLAST)
     if kind == "memory":
@@ -109,7 +109,7 @@ def press(instance: Instance, init: int, name: str, kind: str) -> None:
 
 
 def used_mib(root: Path) -> int:
-    """Return what a node uses of its memory as its kubelet counts it, file caches left out.
+    """Return a node's used memory as its kubelet counts it, without file caches.
 
     Args:
         root: the node's file system.
@@ -125,7 +125,7 @@ def used_mib(root: Path) -> int:
 
 
 def load(init: int, image: Path) -> None:
-    """Import an image that lies in the sandbox's folder of images.
+    """Import an image from the sandbox's folder of images.
 
     Raises:
         SandboxError: containerd refuses it.

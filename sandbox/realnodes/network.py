@@ -4,7 +4,7 @@
     10.N.0.11 + i       node i
     10.N.i+1.0/24       the pods of node i, routed to it
 
-Nodes reach each other and the host, pods reach pods, the host reaches pods. Nothing leads further.
+Nodes reach each other and the host, pods reach pods, the host reaches pods. There is no route beyond.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ CANDIDATES = tuple(IPv4Network(f"10.{second}.0.0/16") for second in range(128, 2
 MOST_NODES = 64
 INTERFACES = Path("/sys/class/net")
 ALIAS = "slurm-bridge sandbox "
-"""What a bridge's alias begins with; the sandbox's folder follows."""
+"""The beginning of a bridge's alias; the sandbox's folder follows."""
 _FILE = "network.json"
 _PREFIX = "sb-"
 _UP = 1
@@ -37,7 +37,7 @@ class Network:
     """The addresses of one sandbox."""
 
     id: str
-    """Stands for the sandbox's folder in names on the host, which are short."""
+    """Represents the sandbox's folder in names on the host, which must be short."""
     range: IPv4Network
 
     @property
@@ -97,40 +97,40 @@ def _little_endian(digits: str) -> IPv4Address:
 
 
 def name_servers(resolv_conf: str) -> tuple[IPv4Network, ...]:
-    """Return the IPv4 name servers: often reached through the default route, so not routed."""
-    found = []
+    """Return the IPv4 name servers, which are often reached through the default route."""
+    servers = []
     for line in resolv_conf.splitlines():
         word, _, address = line.strip().partition(" ")
         if word == "nameserver":
             with contextlib.suppress(ValueError):
-                found.append(IPv4Network(address.strip()))
-    return tuple(found)
+                servers.append(IPv4Network(address.strip()))
+    return tuple(servers)
 
 
 def choose(taken: Iterable[IPv4Network], wanted: str = "") -> IPv4Network:
     """Return a free range: the wanted one, else the first candidate.
 
     Raises:
-        SandboxError: it is no range of IPv4, too small, or taken.
+        SandboxError: it is not an IPv4 range, not a /16, or taken.
     """
     others = tuple(taken)
-    candidates = (_parsed(wanted),) if wanted else CANDIDATES
+    candidates = (_parse(wanted),) if wanted else CANDIDATES
     for candidate in candidates:
         if not any(candidate.overlaps(other) for other in others):
             return candidate
     if not wanted:
         raise SandboxError(
-            f"this machine routes every range from {CANDIDATES[0]} to {CANDIDATES[-1]}:"
+            f"this machine uses every range from {CANDIDATES[0]} to {CANDIDATES[-1]}:"
             " name a free one with --real-network"
         )
     clash = next(other for other in others if candidates[0].overlaps(other))
     raise SandboxError(
-        f"--real-network {wanted} overlaps {clash}, which this machine uses already:"
-        " name another range, or none for a free one"
+        f"--real-network {wanted} overlaps {clash}, which this machine already uses:"
+        " name another range, or omit the option for a free one"
     )
 
 
-def _parsed(wanted: str) -> IPv4Network:
+def _parse(wanted: str) -> IPv4Network:
     try:
         network = IPv4Network(wanted)
     except ValueError as error:
@@ -141,7 +141,7 @@ def _parsed(wanted: str) -> IPv4Network:
 
 
 def taken() -> tuple[IPv4Network, ...]:
-    """Return what this machine uses already."""
+    """Return the ranges that this machine already uses."""
     resolv_conf = Path("/etc/resolv.conf")
     servers = name_servers(resolv_conf.read_text()) if resolv_conf.exists() else ()
     return (*routed(Path("/proc/net/route").read_text()), *servers)
@@ -153,7 +153,7 @@ def claim(root: Path, ip: Path, *, nodes: int, wanted: str) -> Network:
     Args:
         root: the sandbox's folder.
         ip: iproute2's program.
-        nodes: how many there will be.
+        nodes: the number of nodes.
         wanted: a range, "" for a free one.
 
     Raises:
@@ -175,12 +175,12 @@ def claim(root: Path, ip: Path, *, nodes: int, wanted: str) -> Network:
 
 def bridges() -> dict[str, Path]:
     """Return the bridges of all sandboxes on this machine, with their folders."""
-    found = {}
+    folders = {}
     for interface in INTERFACES.glob(f"{_PREFIX}*"):
         alias = (interface / "ifalias").read_text().strip()
         if alias.startswith(ALIAS):
-            found[interface.name] = Path(alias.removeprefix(ALIAS))
-    return found
+            folders[interface.name] = Path(alias.removeprefix(ALIAS))
+    return folders
 
 
 def remove(bridge: str, ip: Path) -> None:
@@ -207,6 +207,6 @@ def _run(ip: Path, *arguments: str) -> None:
     done = subprocess.run([str(ip), *arguments], check=False, capture_output=True, text=True)
     if done.returncode != 0:
         raise SandboxError(
-            f"ip {' '.join(arguments)}: {done.stderr.strip()}: 'slurm-bridge sandbox check' says"
+            f"ip {' '.join(arguments)}: {done.stderr.strip()}: run 'slurm-bridge sandbox check' to see"
             " what real nodes need"
         )

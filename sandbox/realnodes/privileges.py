@@ -1,4 +1,4 @@
-"""What this process may do: its effective capabilities, capabilities(7)."""
+"""The effective capabilities of this process, capabilities(7)."""
 
 import re
 from pathlib import Path
@@ -19,6 +19,6 @@ def effective() -> frozenset[int]:
 
 def parse(status: str) -> frozenset[int]:
     """Return the numbers in the line CapEff of `/proc/PID/status`."""
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
-    bits = int(found[1], 16) if found else 0
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    bits = int(match[1], 16) if match else 0
     return frozenset(number for number in range(bits.bit_length()) if bits >> number & 1)

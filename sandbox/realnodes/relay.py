@@ -2,7 +2,7 @@
 
     python -m sandbox.realnodes.relay ADDRESS PORT…
 
-So nothing of the control plane listens beyond the loopback but by this relay, which ends with it.
+So the control plane listens beyond the loopback only through this relay, which ends with the sandbox.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ async def serve(address: str, port: int) -> None:
         with contextlib.closing(writer):
             try:
                 back, forth = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:  # the server is down: so is this connection
+            except OSError:  # the server is down: close this connection, too
                 return
             with contextlib.closing(forth):
                 await asyncio.gather(_pump(reader, forth), _pump(back, writer))

@@ -1,7 +1,7 @@
-"""What real nodes leave on the host if everything is killed, and how it goes: bridges and cgroups.
+"""Remove what real nodes leave on the host if everything is killed: bridges and cgroups.
 
-Both are named after the sandbox's folder, and a bridge's alias says which folder that is. A sandbox
-lives as long as its supervisor holds the folder's lock, so what belongs to nobody can be told.
+Both are named after the sandbox's folder, and a bridge's alias names that folder. A sandbox lives as
+long as its supervisor holds the folder's lock, so remains without an owner can be identified.
 """
 
 import shutil
@@ -16,7 +16,7 @@ from sandbox.realnodes import cgroups, network
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remains:
-    """What nobody owns any more."""
+    """Bridges and cgroups without an owner."""
 
     bridges: tuple[str, ...]
     groups: tuple[str, ...]
@@ -25,14 +25,14 @@ class Remains:
 def ownerless(
     bridges: Mapping[str, Path], groups: Iterable[str], is_alive: Callable[[Path], bool]
 ) -> Remains:
-    """Return what belongs to no running sandbox.
+    """Return the bridges and cgroups that belong to no running sandbox.
 
-    A group whose sandbox has no bridge is nobody's: the bridge comes first and goes last.
+    A group whose sandbox has no bridge has no owner: the bridge is created first and deleted last.
 
     Args:
         bridges: each sandbox's bridge and folder.
         groups: the names of cgroups.
-        is_alive: whether the sandbox of a folder runs.
+        is_alive: whether the sandbox of a folder is running.
     """
     dead = tuple(sorted(bridge for bridge, folder in bridges.items() if not is_alive(folder)))
     living = {bridge.rpartition("-")[2] for bridge in bridges if bridge not in dead}
@@ -49,10 +49,10 @@ def ownerless(
 
 
 def sweep(is_alive: Callable[[Path], bool], ip: Path | None = None) -> Remains:
-    """Remove what crashed sandboxes left behind, and return it.
+    """Remove the remains of crashed sandboxes, and return them.
 
     Raises:
-        SandboxError: something of it cannot be removed.
+        SandboxError: something cannot be removed.
     """
     here = cgroups.read(Path("/proc/self/mountinfo").read_text())
     groups = cgroups.names(here) if here is not None else set()
@@ -62,10 +62,10 @@ def sweep(is_alive: Callable[[Path], bool], ip: Path | None = None) -> Remains:
 
 
 def release(root: Path, ip: Path | None = None) -> None:
-    """Remove what the sandbox of this folder has on the host; its parts have ended.
+    """Remove the bridge and cgroups of the sandbox in this folder, after its parts have ended.
 
     Raises:
-        SandboxError: something of it cannot be removed.
+        SandboxError: something cannot be removed.
     """
     name = network.identify(root)
     bridge = network.bridge_of(name)  # by its name: it may have died before its alias was written
@@ -86,13 +86,13 @@ def _remove(left: Remains, ip: Path | None) -> None:
 
 def _ip() -> Path:
     """Return iproute2's program: this host's, else the cache's."""
-    found = shutil.which("ip")
-    if found is not None:
-        return Path(found)
+    program = shutil.which("ip")
+    if program is not None:
+        return Path(program)
     node = assets.where([assets.AssetName.NODE])[assets.AssetName.NODE]
     if isinstance(node, assets.Asset):
         return node.bin / "ip"
     raise SandboxError(
-        "a bridge of a sandbox is left, and there is no 'ip' to remove it:"
-        " 'slurm-bridge sandbox fetch node', then repeat the command"
+        "a sandbox left a bridge behind, and there is no 'ip' to remove it:"
+        " run 'slurm-bridge sandbox fetch node', then repeat the command"
     )

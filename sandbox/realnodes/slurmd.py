@@ -24,7 +24,7 @@ _PLAIN_FILES = ("passwd", "group")
 
 
 def hosts(instance: Instance, network: Network | None) -> tuple[str, ...]:
-    """Return the nodes' lines of hosts: slurmctld looks up their addresses when a job starts."""
+    """Return the nodes' lines for /etc/hosts: slurmctld looks up their addresses when a job starts."""
     if network is None:
         return ()
     named = enumerate(instance.options.hybrid_real_names)
@@ -32,16 +32,16 @@ def hosts(instance: Instance, network: Network | None) -> tuple[str, ...]:
 
 
 def prepare(instance: Instance, asset: Asset, network: Network) -> None:
-    """Write what each node's slurmd reads below the node's /etc.
+    """Write the files of each node's slurmd below the node's /etc.
 
     Raises:
-        SandboxError: Slurm was installed, not unpacked: a box has only what is given to it.
+        SandboxError: Slurm was installed, not unpacked: a box sees only its own tree and mounts.
     """
     library = next((asset.root or Path()).glob("usr/lib/*/slurm-wlm"), None)
     if asset.root is None or library is None or not (asset.bin / "slurmd").exists():
         raise SandboxError(
             f"--hybrid with --real-nodes needs Slurm in a folder of its own, not {asset.bin}:"
-            " leave SANDBOX_SLURM and SANDBOX_USE_PATH unset"
+            " unset SANDBOX_SLURM and SANDBOX_USE_PATH"
         )
     gres = slurm_conf.real_gres(instance.options)
     for index, name in enumerate(instance.options.hybrid_real_names):
@@ -58,7 +58,7 @@ def prepare(instance: Instance, asset: Asset, network: Network) -> None:
 
 
 def configuration(text: str, network: Network) -> str:
-    """Return a node's slurm.conf, made from slurmctld's."""
+    """Return a node's slurm.conf, derived from slurmctld's."""
     host = socket.gethostname()
     # slurmstepd reports through slurmd's socket, so it must stay enabled here.
     text = text.replace("AuthInfo=disable_sack\n", "")
@@ -79,13 +79,13 @@ def gres_conf(gres: str) -> str:
     if not gres:
         return ""
     kind, count = gres.rsplit(":", 1)
-    name, _, type_ = kind.partition(":")
-    typed = f" Type={type_}" if type_ else ""
+    name, _, gres_type = kind.partition(":")
+    typed = f" Type={gres_type}" if gres_type else ""
     return f"Name={name}{typed} File={_DEVICE}[0-{int(count) - 1}]\n"
 
 
 def _devices(gres: str) -> str:
-    """Return the shell's commands for the devices of gres.conf: slurmd numbers no plain files for its jobs."""
+    """Return shell commands that create the devices in gres.conf: slurmd gives its jobs no indexes of plain files."""
     count = int(gres.rsplit(":", 1)[-1]) if gres else 0
     named = " ".join(f"{_DEVICE}{index}" for index in range(count))
     return f"for device in {named}; do [ -e $device ] || mknod $device c 1 3; done\n"
@@ -104,5 +104,5 @@ def _command(asset: Asset, libraries: Path, name: str) -> str:
         *("-f", str(ETC / "slurm.conf")),
         *("-d", str(asset.bin / "slurmstepd")),
     )
-    # Given to env: the library to be preloaded fits slurmd, not the shell.
+    # Passed to env: the library to preload fits slurmd, not the shell.
     return f"mkdir -p /run/slurm\nexec {shlex.join(('env', *settings, *slurmd))}\n"

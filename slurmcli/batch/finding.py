@@ -24,8 +24,10 @@ async def job_named(kube: KubeClient, namespace: str, name: str) -> "SlurmJobObj
     try:
         return await resource.get(kube, slurmjob.OURS, namespace, name)
     except NotFound as error:
-        found = await asyncio.gather(*(_perhaps(kube, of, namespace, name) for of in _theirs()))
-        jobs = [job for job in found if job is not None]
+        candidates = await asyncio.gather(
+            *(_get_or_none(kube, of, namespace, name) for of in _theirs())
+        )
+        jobs = [job for job in candidates if job is not None]
         if not jobs:
             raise error from None
     if len(jobs) > 1:
@@ -41,7 +43,7 @@ def _theirs() -> "list[JobResource]":
     return [SylabsResource(kind, SylabsSite()) for kind in KINDS]
 
 
-async def _perhaps(
+async def _get_or_none(
     kube: KubeClient, of: "JobResource", namespace: str, name: str
 ) -> "SlurmJobObject | None":
     from slurmjobs.reconcile import resource  # noqa: PLC0415  # as above

@@ -1,4 +1,4 @@
-"""`kubectl slurm submit`: make a SlurmJob of a batch script, or show the job that Slurm would get for it."""
+"""`kubectl slurm submit`: create a SlurmJob from a batch script, or show the job that Slurm would get for it."""
 
 import enum
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slurmjobs.request.build import BatchRequest
 
 _REFUSED = 2
-"""Exit code: nothing is wrong with the cluster, but with what was asked of it."""
+"""Exit code: the request is wrong, not the cluster."""
 _LONGEST_PREFIX = 50
 """Characters of a name before those that the API server adds."""
 
@@ -61,7 +61,7 @@ def command(
         list[str] | None,
         typer.Option(
             "--set",
-            help="Option of sbatch that is stronger than the script's, such as cpusPerTask=4 or hold=true.",
+            help="sbatch option that overrides the script's, such as cpusPerTask=4 or hold=true.",
             metavar="NAME=VALUE",
         ),
     ] = None,
@@ -69,7 +69,7 @@ def command(
         list[str] | None,
         typer.Option(
             "--env",
-            help="Environment variable of the script; without a value, the one it has here.",
+            help="Environment variable of the script; without a value, it is copied from your shell.",
             metavar="NAME[=VALUE]",
         ),
     ] = None,
@@ -78,10 +78,10 @@ def command(
         typer.Option("--output", "-o", help="Print the whole document.", show_default=False),
     ] = None,
 ) -> None:
-    """Make a SlurmJob of a batch script, whose #SBATCH lines are read as sbatch reads them."""
+    """Create a SlurmJob from a batch script. #SBATCH lines mean the same as for sbatch."""
     called = "sbatch" if script == "-" else Path(script).name
     fields = dict(_field(option) for option in options or ())
-    variables = dict(_variable(each) for each in environment or ())
+    variables = dict(_variable(text) for text in environment or ())
     text, request = _read(script, called, fields, variables)
     if dry_run:
         _print({"job": request.body}, form or DocumentForm.YAML)
@@ -107,7 +107,7 @@ def command(
 
 
 def prefix(called: str) -> str:
-    """Return the beginning of an object's name for a script that is called so."""
+    """Return the name prefix (`generateName`) for a script's file name."""
     stem = called.removeprefix(".").partition(".")[0].lower()
     text = re.sub(r"[^a-z0-9]+", "-", stem)[:_LONGEST_PREFIX].strip("-")
     return f"{text or 'job'}-"
@@ -116,12 +116,12 @@ def prefix(called: str) -> str:
 def _read(
     script: str, called: str, fields: Mapping[str, str | bool], variables: Mapping[str, str]
 ) -> tuple[str, "BatchRequest"]:
-    """Return the script and the job it would be; say what is wrong with it, and end, if it is."""
+    """Return the script and its job; print the faults and exit if there are any."""
     from slurmjobs.request.build import build  # noqa: PLC0415  # 60 ms that other commands do not need
     from slurmjobs.request.origin import ScriptOrigin  # noqa: PLC0415  # likewise
     from slurmjobs.script import body  # noqa: PLC0415  # likewise
 
-    text, undecodable = body.decoded(_content(script, body.LARGEST_SCRIPT_BYTES + 1))
+    text, undecodable = body.decode(_content(script, body.LARGEST_SCRIPT_BYTES + 1))
     built = build(
         text,
         name=called,
@@ -134,10 +134,10 @@ def _read(
         ),
         fields=fields,
     )
-    _tell(called, "warning: ", built.warnings)
+    _report(called, "warning: ", built.warnings)
     faults = (*undecodable, *built.faults)
     if faults or built.request is None:
-        _tell(called, "", faults)
+        _report(called, "", faults)
         raise typer.Exit(_REFUSED)
     return text, built.request
 
@@ -179,8 +179,8 @@ async def _create(access: Access, namespace: str, body: Mapping[str, Any]) -> di
         if await Objects(access.kube).serves(slurmjob.API_VERSION, slurmjob.KIND):
             raise
         typer.echo(
-            "error: this cluster has no SlurmJobs: its administrator can switch them on"
-            " (config.slurm_jobs.enabled of slurm-bridge's chart)",
+            "error: SlurmJobs are not enabled in this cluster: ask the administrator to set"
+            " config.slurm_jobs.enabled in slurm-bridge's chart",
             err=True,
         )
         raise typer.Exit(1) from None
@@ -211,7 +211,7 @@ def _field(text: str) -> Field:
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals and name not in os.environ:
-        typer.echo(f"--env {name}: there is no such variable here; give NAME=VALUE", err=True)
+        typer.echo(f"--env {name}: not set in your shell; give NAME=VALUE", err=True)
         raise typer.Exit(_REFUSED)
     return name, value if equals else os.environ[name]
 
@@ -223,6 +223,6 @@ def _print(document: Mapping[str, Any], form: DocumentForm) -> None:
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def _tell(called: str, kind: str, faults: Iterable[Fault]) -> None:
+def _report(called: str, kind: str, faults: Iterable[Fault]) -> None:
     for fault in faults:
         typer.echo(f"{called}: {kind}{fault.text}", err=True)

@@ -1,5 +1,4 @@
-"""What the commands say of a Slurm in pods: one page of it, why one of its objects is as it is, and the doctor's questions.
+"""Commands about a Slurm in pods: its overview page, `why` for its objects, and the doctor's checks.
 
-This room knows `cluster`; no other one of the bridge does, and the commands import it only when they are asked about such an
-object.
+Only this package of the command line imports `slurmoperator`, and the commands import it only for such an object.
 """

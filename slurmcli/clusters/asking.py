@@ -1,10 +1,10 @@
-"""Gather for `why` what explains a worker, or an object of a Slurm in pods."""
+"""Gather the facts with which `why` explains a worker or an object of a Slurm in pods."""
 
 from bridge.domain.diagnosis.why import Diagnosis
 from slurmcli.access import Access
 from slurmcli.clusters import reading
 from slurmoperator.diagnosis import answering
-from slurmoperator.diagnosis.answering import AskedWorker
+from slurmoperator.diagnosis.answering import WorkerQuery
 from slurmoperator.diagnosis.parts import NamespaceObjects
 from slurmoperator.nodesets import worker_pods
 from slurmoperator.objects.kinds import KINDS, SLURM_CLUSTER
@@ -13,38 +13,40 @@ from slurmruntime.kube import paths
 
 
 async def of_worker(opened: Access, namespace: str, name: str) -> Diagnosis:
-    """Explain how a worker stands, by the name of its pod.
+    """Explain the state of the worker in a pod.
 
     Raises:
-        KubeError: there is none, or it cannot be read.
+        KubeError: the pod does not exist or cannot be read.
     """
     pod = worker_pods.read(await opened.kube.request("GET", paths.pod(namespace, name)))
     controller = pod.metadata.labels.get(CLUSTER_LABEL, "")
-    found = await reading.objects(opened.kube, namespace) if opened.slurm else NamespaceObjects()
-    slurm = await reading.slurm(opened, found, namespace, controller)
-    return answering.of_worker(
-        AskedWorker(pod=pod, queue=slurm.queue, slurm_nodes=slurm.slurm_nodes)
+    objects = await reading.objects(opened.kube, namespace) if opened.slurm else NamespaceObjects()
+    slurm = await reading.slurm(opened, objects, namespace, controller)
+    return answering.explain_worker(
+        WorkerQuery(pod=pod, queue=slurm.queue, slurm_nodes=slurm.slurm_nodes)
     )
 
 
 async def of_object(opened: Access, kind: str, namespace: str, name: str) -> Diagnosis:
-    """Explain how an object stands.
+    """Explain the state of an object.
 
     kind: as on the command line: singular, plural, or a short name.
 
     Raises:
-        KubeError: there is none, or it cannot be read.
+        KubeError: it does not exist or cannot be read.
     """
-    meant = next(
-        each
-        for each in (*KINDS, SLURM_CLUSTER)
-        if kind in (each.kind.lower(), each.plural, *each.short_names)
+    asked_kind = next(
+        known
+        for known in (*KINDS, SLURM_CLUSTER)
+        if kind in (known.kind.lower(), known.plural, *known.short_names)
     )
-    where = paths.collection(f"{meant.group}/{meant.version}", meant.plural, namespace)
-    await opened.kube.request("GET", where + paths.of(name))  # or say that there is none
-    found = await reading.objects(opened.kube, namespace)
-    asked = answering.asked(found, meant.kind, name)
+    where = paths.collection(
+        f"{asked_kind.group}/{asked_kind.version}", asked_kind.plural, namespace
+    )
+    await opened.kube.request("GET", where + paths.of(name))  # raises NotFound if there is none
+    objects = await reading.objects(opened.kube, namespace)
+    asked = answering.find_object(objects, asked_kind.kind, name)
     slurm = None
     if asked.controller:
-        slurm = await reading.slurm(opened, found, namespace, asked.controller)
-    return answering.of_object(asked, slurm)
+        slurm = await reading.slurm(opened, objects, namespace, asked.controller)
+    return answering.explain_object(asked, slurm)

@@ -1,4 +1,4 @@
-"""`cluster [NAME]`: one page about a Slurm in pods. Exit code 3 while it waits for something."""
+"""`cluster [NAME]`: one page about a Slurm in pods. Exit code 3 while it is not ready."""
 
 import sys
 from typing import Annotated
@@ -50,7 +50,7 @@ def command(
     name: Annotated[
         str,
         Operand(
-            help="Its SlurmCluster or Controller: NAME or NAMESPACE/NAME; without, the only one there is, or all in one line each.",
+            help="SlurmCluster or Controller: NAME or NAMESPACE/NAME. Without it, the only one, or a line for each.",
             metavar="NAME",
         ),
     ] = "",
@@ -63,61 +63,61 @@ def command(
     release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Show a Slurm in pods: its parts, its workers, its jobs, and what it waits for."""
+    """Show a Slurm in pods: its daemons, its workers, its jobs, and what it waits for."""
     where, _, which = name.rpartition("/")
     where = where or namespace or way.namespace
     if name and everywhere:
         raise BadOperand("give either a name or --all-namespaces")
-    found = access.run(
+    answer = access.run(
         way,
         lambda opened: _ask(opened, "" if everywhere else where, which, release_namespace),
     )
-    if isinstance(found, SlurmPage):
-        _show(found, form)
-        sys.exit(0 if found.is_ready else WAITS)
+    if isinstance(answer, SlurmPage):
+        _show(answer, form)
+        sys.exit(0 if answer.is_ready else WAITS)
     nothing = f"no Slurm in pods in {'any namespace' if everywhere else f'namespace {where}'}"
-    output.table(found, _SUMMARY, form, nothing=nothing)
+    output.table(answer, _SUMMARY, form, nothing=nothing)
 
 
 async def _ask(
     opened: Access, namespace: str, name: str, release: str
 ) -> SlurmPage | list[SlurmSummary]:
-    found = await reading.objects(opened.kube, namespace)
-    there = parts.controllers(found)
-    if name and name not in [each.name for each in there]:
-        others = ", ".join(each.name for each in there) or "none"
-        raise BadOperand(f"namespace {namespace} has no Controller {name}; there are: {others}")
-    if not name and (len(there) != 1 or not namespace):
-        return page.summaries(found)
-    slurm = await reading.slurm(opened, found, namespace, name or there[0].name)
-    return page.page(slurm, await operator.in_words(opened.kube, release))
+    objects = await reading.objects(opened.kube, namespace)
+    controllers = parts.controllers(objects)
+    if name and name not in [controller.name for controller in controllers]:
+        others = ", ".join(controller.name for controller in controllers) or "none"
+        raise BadOperand(f"namespace {namespace} has no Controller {name}; it has: {others}")
+    if not name and (len(controllers) != 1 or not namespace):
+        return page.summaries(objects)
+    slurm = await reading.slurm(opened, objects, namespace, name or controllers[0].name)
+    return page.page(slurm, await operator.summarize(opened.kube, release))
 
 
-def _show(found: SlurmPage, form: Format) -> None:
+def _show(slurm_page: SlurmPage, form: Format) -> None:
     if form in (Format.JSON, Format.YAML):
-        output.document(output.plain(found), form)
+        output.document(output.plain(slurm_page), form)
         return
     from rich.text import Text  # noqa: PLC0415  # JSON needs none
 
     screen, wide = output.console(), form is Format.WIDE
-    state = "is ready" if found.is_ready else "is not ready"
-    screen.print(Text.assemble((f"{found.namespace}/{found.name}", "bold"), f" {state}"))
+    state = "is ready" if slurm_page.is_ready else "is not ready"
+    screen.print(Text.assemble((f"{slurm_page.namespace}/{slurm_page.name}", "bold"), f" {state}"))
     jobs = (
-        "not known: give --slurm-url and a token"
-        if found.running is None
-        else f"{found.running} running, {found.pending} pending"
+        "unknown: give --slurm-url and a token"
+        if slurm_page.running is None
+        else f"{slurm_page.running} running, {slurm_page.pending} pending"
     )
     lines = [
-        ("operator", found.operator),
-        ("workers", workers.counted(found.workers) or "none"),
+        ("operator", slurm_page.operator),
+        ("workers", workers.count_states(slurm_page.workers) or "none"),
         ("jobs", jobs),
-        *(("waits for", wait) for wait in found.waits),
+        *(("waits for", wait) for wait in slurm_page.waits),
     ]
     width = max(len(title) for title, _ in lines)
     for title, text in lines:
         if text:
             screen.print(Text.assemble("  ", (title.ljust(width), "dim"), "  ", text))
-    for rows, columns in ((found.parts, _PARTS), (found.workers, _WORKERS)):
+    for rows, columns in ((slurm_page.parts, _PARTS), (slurm_page.workers, _WORKERS)):
         if rows:
             screen.print()
-            screen.print(output.drawn(rows, columns, wide=wide))
+            screen.print(output.draw(rows, columns, wide=wide))

@@ -1,4 +1,4 @@
-"""Look whether slurm-operator runs, and what else the doctor asks about it."""
+"""Gather the facts about slurm-operator for `doctor` and `cluster`."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
@@ -10,7 +10,7 @@ import msgspec
 from slurmcli.clusters import reading
 from slurmoperator.daemons import rivals
 from slurmoperator.diagnosis import checks
-from slurmoperator.diagnosis.checks import OperatorSeen
+from slurmoperator.diagnosis.checks import OperatorFacts
 from slurmoperator.objects.definitions import definition
 from slurmoperator.objects.kinds import KINDS, SLURM_CLUSTER
 from slurmoperator.objects.labels import MANAGER
@@ -26,8 +26,8 @@ _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 _DEFINITIONS: Final = paths.collection("apiextensions.k8s.io/v1", "customresourcedefinitions")
 
 
-async def examine(client: KubeClient, release: str, *, skew_s: float) -> OperatorSeen:
-    """Look at everything the doctor asks about; leave out what may not be read.
+async def examine(client: KubeClient, release: str, *, skew_s: float) -> OperatorFacts:
+    """Gather everything the doctor checks; leave out what the caller may not read.
 
     Args:
         client: the API server.
@@ -39,11 +39,11 @@ async def examine(client: KubeClient, release: str, *, skew_s: float) -> Operato
     """
     installed = await _readable(_differing(client))
     if not installed:
-        return OperatorSeen(release=release, definitions=installed)
+        return OperatorFacts(release=release, definitions=installed)
     now = datetime.now(UTC)  # noqa: TID251  # a person runs a command now
     is_read, age_s = await _lease(client, release, skew_s)
     rival, label = await asyncio.gather(_readable(_rival(client, now)), _readable(_label(client)))
-    return OperatorSeen(
+    return OperatorFacts(
         release=release,
         definitions=installed,
         is_lease_read=is_read,
@@ -55,8 +55,8 @@ async def examine(client: KubeClient, release: str, *, skew_s: float) -> Operato
     )
 
 
-async def in_words(client: KubeClient, release: str) -> str:
-    """Return whether slurm-operator runs; "" if nobody may tell.
+async def summarize(client: KubeClient, release: str) -> str:
+    """Say in a few words whether slurm-operator runs; "" if the caller may not read its lease.
 
     Raises:
         KubeError: the API server does not answer.
@@ -65,53 +65,53 @@ async def in_words(client: KubeClient, release: str) -> str:
     if not is_read:
         return ""
     if age_s is None:
-        return f"none runs in namespace {release}: kubectl slurm doctor"
-    return f"silent for {age_s:.0f} s: kubectl slurm doctor" if age_s > 0 else "runs"
+        return f"not running in namespace {release}: run kubectl slurm doctor"
+    return f"silent for {age_s:.0f} s: run kubectl slurm doctor" if age_s > 0 else "running"
 
 
 async def _lease(client: KubeClient, release: str, skew_s: float) -> tuple[bool, float | None]:
-    """Return whether the lease may be read, and for how long its holder has been silent beyond its time."""
+    """Return whether the lease may be read, and by how many seconds it has expired; None without a holder."""
     try:
-        found = await KubeLeases(client, release).get(MANAGER)
+        lease = await KubeLeases(client, release).get(MANAGER)
     except Forbidden:
         return False, None
-    if found is None or not found.holder:
+    if lease is None or not lease.holder:
         return True, None
     now = datetime.now(UTC)  # noqa: TID251  # as above
-    age_s = (now - found.renewed_at).total_seconds() + skew_s
-    return True, max(age_s - found.duration_s, 0.0)
+    age_s = (now - lease.renewed_at).total_seconds() + skew_s
+    return True, max(age_s - lease.duration_s, 0.0)
 
 
 async def _differing(client: KubeClient) -> Mapping[str, Sequence[str]]:
-    found: dict[str, Sequence[str]] = {}
+    differing: dict[str, Sequence[str]] = {}
     for kind in (*KINDS, SLURM_CLUSTER):
         try:
             body = await client.request("GET", _DEFINITIONS + paths.of(kind.definition_name))
         except NotFound:
             continue
-        differences = checks.differing(msgspec.json.decode(body), definition(kind))
-        found[kind.definition_name] = tuple(differences)
-    return found
+        differences = checks.differences(msgspec.json.decode(body), definition(kind))
+        differing[kind.definition_name] = tuple(differences)
+    return differing
 
 
 async def _rival(client: KubeClient, now: datetime) -> str:
-    return await rivals.serving(client, now) or ""
+    return await rivals.find(client, now) or ""
 
 
 async def _label(client: KubeClient) -> str:
-    """Return the label that the policy asks of a namespace with a Slurm; "" if there is no such policy."""
+    """Return the label that the policy requires of a namespace with a Slurm; "" if there is no such policy."""
     path = paths.collection(_ADMISSION, "validatingadmissionpolicybindings") + paths.of(_POLICY)
     try:
-        found = await _get(client, path)
+        binding = await _get(client, path)
     except NotFound:
         return ""
-    terms = found["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    terms = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
     return str(terms[0]["key"])
 
 
 async def _labelled(client: KubeClient, label: str) -> Sequence[str]:
-    found = await _get(client, "/api/v1/namespaces", labelSelector=f"{label}=true")
-    return [item["metadata"]["name"] for item in found["items"]]
+    namespaces = await _get(client, "/api/v1/namespaces", labelSelector=f"{label}=true")
+    return [item["metadata"]["name"] for item in namespaces["items"]]
 
 
 async def _get(client: KubeClient, path: str, **params: str) -> Any:

@@ -1,4 +1,4 @@
-"""Read what there is of Slurms in pods, and ask one of them."""
+"""Read the Kubernetes objects of Slurms in pods, and query one of those Slurms."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ _PODS: Final = {"labelSelector": f"{APP_LABEL} in ({','.join(DAEMONS.values())})
 
 
 async def objects(client: KubeClient, namespace: str = "") -> NamespaceObjects:
-    """Return what there is in a namespace, or in all of them; kinds that may not be read are left out with a warning.
+    """Read the objects of one namespace, or of all; kinds the caller may not read are left out with a warning.
 
     Raises:
         KubeError: the API server does not answer.
@@ -48,19 +48,21 @@ async def objects(client: KubeClient, namespace: str = "") -> NamespaceObjects:
         read(NODE_SETS, "NodeSets"),
         read(WORKER_PODS, "pods"),
     )
-    found = await asyncio.gather(*(read(kind, f"{name}s") for name, kind in PARTS.items()))
+    by_kind = await asyncio.gather(*(read(kind, f"{name}s") for name, kind in PARTS.items()))
     return NamespaceObjects(
         clusters=clusters,
         node_sets=node_sets,
         pods=pods,
-        parts=[each for kind in found for each in kind],
+        parts=[part for kind in by_kind for part in kind],
     )
 
 
-async def slurm(opened: Access, found: NamespaceObjects, namespace: str, name: str) -> SlurmInPods:
-    """Return one Slurm in pods with what it says itself, if it is the one that `--slurm-url` names."""
-    own = parts.belonging(found, namespace, name)
-    is_asked = await _is_that_of(opened, own)
+async def slurm(
+    opened: Access, namespace_objects: NamespaceObjects, namespace: str, name: str
+) -> SlurmInPods:
+    """Return one Slurm in pods, with its queue and nodes if `--slurm-url` is its address."""
+    own = parts.select(namespace_objects, namespace, name)
+    is_asked = await _is_at_our_url(opened, own)
     return SlurmInPods(
         namespace=namespace,
         name=name,
@@ -71,20 +73,20 @@ async def slurm(opened: Access, found: NamespaceObjects, namespace: str, name: s
     )
 
 
-async def _is_that_of(opened: Access, own: NamespaceObjects) -> bool:
-    """Check whether Slurm was given and is this one: a shell may have the address of another."""
+async def _is_at_our_url(opened: Access, own: NamespaceObjects) -> bool:
+    """Check whether we can query Slurm and it is this one: a shell may have the address of another."""
     if opened.slurm is None:
         return False
     try:
-        there = await inspection.cluster_name(opened.slurm)
+        actual = await inspection.cluster_name(opened.slurm)
     except SlurmError as error:
         output.say(f"warning: Slurm's side is missing: {error}")
         return False
-    read = (part.whole for part in own.parts if isinstance(part.whole, ControllerObject))
-    wanted = next((each.cluster_name for each in read), "")
-    if there and wanted and there != wanted:
+    read = (part.parsed for part in own.parts if isinstance(part.parsed, ControllerObject))
+    wanted = next((controller.cluster_name for controller in read), "")
+    if actual and wanted and actual != wanted:
         output.say(
-            f"warning: Slurm's side is missing: --slurm-url is that of cluster {there}, expected {wanted}"
+            f"warning: Slurm's side is missing: --slurm-url is that of cluster {actual}, expected {wanted}"
         )
         return False
     return True

@@ -1,1 +1,1 @@
-"""The command line: how a command declares its options, which of them commands share, and how plain words are read."""
+"""The command line: declaring options, the options that commands share, and parsing plain words."""

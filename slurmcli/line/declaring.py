@@ -1,6 +1,6 @@
-"""How a command declares its options and arguments, without Typer: importing that takes a while.
+"""Declarations of a command's options and arguments, without Typer, whose import is slow.
 
-Two read the declarations: `slurmcli.line.plain_words`, quickly, and Typer, for everything else.
+`slurmcli.line.plain_words` reads them quickly for plain command lines, and Typer for all others.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class Option:
     help: str | None = None
     metavar: str | None = None
     envvar: str | None = None
-    """The variable that is used where the option is not given."""
+    """The environment variable that is used if the option is not given."""
     show_default: str | bool = True
-    """What help shows as default, if not the value itself."""
+    """What the help shows as default, if not the value itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,15 @@ class Operand:
 
 
 class BadOperand(Exception):
-    """An argument that a command cannot work with; the message says why, for the person."""
+    """An unusable argument; the message tells the user why."""
 
 
-def declared(annotation: Any) -> tuple[Any, Option | Operand | None]:
+def declaration_of(annotation: Any) -> tuple[Any, Option | Operand | None]:
     """Return a parameter's type and its declaration; None if it is declared for Typer alone."""
     plain, *more = get_args(annotation) or (annotation,)
-    return plain, next((one for one in more if isinstance(one, Option | Operand)), None)
+    return plain, next(
+        (metadata for metadata in more if isinstance(metadata, Option | Operand)), None
+    )
 
 
 def names_of(parameter: str, option: Option) -> tuple[str, ...]:

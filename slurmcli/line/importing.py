@@ -1,4 +1,4 @@
-"""Import what a command needs for less: nearly all that a short command costs is importing."""
+"""Make imports cheaper: they are nearly all that a short command costs."""
 
 import contextlib
 import gc
@@ -11,11 +11,11 @@ _OF_THE_SYSTEM = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 @contextlib.contextmanager
 def cheaply() -> Iterator[None]:
-    """Import without what is in vain: looking for garbage, and reading the CAs of the system.
+    """Import without two needless costs: collecting garbage, and reading the CAs of the system.
 
-    aiohttp makes TLS contexts of its own when it is imported, with all these CAs. Each client of
-    ours brings another context, so aiohttp's may trust nobody. What has been imported stays to the
-    end: it is not looked through for garbage later, either.
+    aiohttp creates TLS contexts with all these CAs when it is imported. Our clients bring their own
+    contexts, so aiohttp's need no CAs. Imported modules live until the end, so they are frozen: later
+    garbage collections skip them, too.
     """
     before = {name: os.environ.get(name) for name in _OF_THE_SYSTEM}
     os.environ.update(dict.fromkeys(_OF_THE_SYSTEM, os.devnull))

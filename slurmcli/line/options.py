@@ -38,7 +38,7 @@ class Way:
         Option(
             ("--slurm-url",),
             envvar="SLURMRESTD_URL",
-            help="Of slurmrestd; several with commas.",
+            help="URL of slurmrestd; separate several with commas.",
             metavar="URL",
         ),
     ] = ""
@@ -64,9 +64,9 @@ def reaches_both(command: Callable[..., None]) -> Callable[..., None]:
     reach = inspect.signature(Way).parameters
 
     @functools.wraps(command)
-    def with_options(**given: object) -> None:
-        way = {name: str(given.pop(name)) for name in reach}
-        command(way=Way(**way), **given)
+    def with_options(**arguments: object) -> None:
+        way = {name: str(arguments.pop(name)) for name in reach}
+        command(way=Way(**way), **arguments)
 
     own = [parameter for name, parameter in parameters.items() if name != "way"]
     signature = inspect.Signature([*own, *reach.values()])

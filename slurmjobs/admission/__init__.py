@@ -1,4 +1,4 @@
-"""Review SlurmJobs at CREATE: record who creates them, and refuse what cannot become a job.
+"""Review SlurmJobs at CREATE: record who creates them, and refuse those that cannot become a job.
 
-`review` decides; `paths` says where in the object a fault of its script is. The webhook serves it.
+`review` decides; `paths` maps a fault of the script to its path in the object. The webhook serves it.
 """

@@ -1,4 +1,4 @@
-"""Review an object of Sylabs' kinds: as the SlurmJob that it means, told by the paths of its own fields."""
+"""Review an object of Sylabs' kinds as the SlurmJob it translates to, with faults at the paths of its own fields."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -14,32 +14,36 @@ from slurmruntime.values.faults import MOST_FAULTS, Fault, bounded
 def validate(job: TranslatedJob, requester: Requester, policy: Policy, now: datetime) -> Verdict:
     """Return everything that is wrong with the object; like `review.validate`."""
     verdict = review.validate(job, requester, policy, now)
-    faults = (*job.faults, *_not_its_rule(job, requester, policy), *_there(job, verdict.faults))
+    faults = (
+        *job.faults,
+        *_wrong_rule(job, requester, policy),
+        *_at_original_paths(job, verdict.faults),
+    )
     warnings = (warning.text for warning in job.warnings)
-    old = (_renamed(job, text) for text in verdict.warnings)
+    old = (_at_original_path(job, text) for text in verdict.warnings)
     return Verdict(
         faults=bounded(faults),
         warnings=tuple(islice((*warnings, *old), MOST_FAULTS)),
     )
 
 
-def _not_its_rule(job: TranslatedJob, requester: Requester, policy: Policy) -> Iterator[Fault]:
+def _wrong_rule(job: TranslatedJob, requester: Requester, policy: Policy) -> Iterator[Fault]:
     if not job.only_rule:
         return
     rules = policy.candidates(requester, job.metadata.namespace, kind=SLURM_JOB)
     if job.only_rule not in (rule.name for rule in rules):
-        found = ", ".join(rule.name for rule in rules) or "none"
+        applicable = ", ".join(rule.name for rule in rules) or "none"
         yield Fault(
             "spec.ssh.user",
-            f"it stands for policy rule {job.only_rule}, which does not apply to {requester.user!r} here; the rules that do: {found}",
+            f"it requires policy rule {job.only_rule}, which does not apply to {requester.user!r} in this namespace; rules that do: {applicable}",
         )
 
 
-def _there(job: TranslatedJob, faults: Iterable[Fault]) -> Iterator[Fault]:
+def _at_original_paths(job: TranslatedJob, faults: Iterable[Fault]) -> Iterator[Fault]:
     for fault in faults:
         yield Fault(job.places.get(fault.path, fault.path), fault.message)
 
 
-def _renamed(job: TranslatedJob, text: str) -> str:
+def _at_original_path(job: TranslatedJob, text: str) -> str:
     path, colon, message = text.partition(": ")
     return f"{job.places.get(path, path)}{colon}{message}"

@@ -1,4 +1,4 @@
-"""Where in a SlurmJob the faults of its script and options are."""
+"""Map faults of a script and its options to paths in the SlurmJob."""
 
 import re
 from collections.abc import Iterable, Iterator

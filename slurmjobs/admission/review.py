@@ -1,7 +1,7 @@
-"""Review a SlurmJob at CREATE: what is written on it, and why it is refused.
+"""Review a SlurmJob at CREATE: record its author, and refuse it if it cannot become a job.
 
 Both functions are pure, and `mutate` is idempotent, because the API server may call it again after other webhooks.
-What a script from a ConfigMap says is found out when it is submitted: the webhook asks no other server.
+A script from a ConfigMap is read only when the job is submitted: the webhook asks no other server.
 """
 
 from collections.abc import Iterator
@@ -25,15 +25,15 @@ from slurmruntime.values import names
 from slurmruntime.values.faults import MOST_FAULTS, Fault, bounded
 
 _ANY_DIRECTORY = "/"
-"""Which one it will be depends on the rule, and no fault depends on which one it is."""
+"""The policy rule decides on the directory later; no fault depends on it."""
 
 
 def mutate(metadata: ObjectMetadata, requester: Requester, policy: Policy) -> Verdict:
-    """Record who creates the object, over whatever the author has written there.
+    """Record who creates the object, overwriting whatever the author has put there.
 
-    The API server has not compared the object with its definition yet, and will say by itself what is wrong with it.
+    The API server has not validated the object against its schema yet, and reports those faults itself.
     """
-    return Verdict(patch=tuple(authorship.recorded(_authorship(metadata, requester), policy)))
+    return Verdict(patch=tuple(authorship.record(_authorship(metadata, requester), policy)))
 
 
 def validate(job: SlurmJobObject, requester: Requester, policy: Policy, now: datetime) -> Verdict:
@@ -43,9 +43,9 @@ def validate(job: SlurmJobObject, requester: Requester, policy: Policy, now: dat
         job: The object.
         requester: Who creates it.
         policy: The rules.
-        now: With the zone that times in scripts are meant in.
+        now: In the time zone of times in scripts.
     """
-    misattributed = tuple(authorship.misattributed(_authorship(job.metadata, requester)))
+    misattributed = tuple(authorship.author_faults(_authorship(job.metadata, requester)))
     if not job.is_ours:
         return Verdict(faults=bounded(misattributed))
     spec = job.spec
@@ -53,27 +53,27 @@ def validate(job: SlurmJobObject, requester: Requester, policy: Policy, now: dat
     origin = ScriptOrigin(
         directory=_ANY_DIRECTORY,
         now=now,
-        environment={each.name: each.value for each in spec.env},
+        environment={variable.name: variable.value for variable in spec.env},
     )
-    found = read.script(script, spec.options)
-    built = build.assemble(script, found, name=job.metadata.name, origin=origin)
+    content = read.script(script, spec.options)
+    result = build.assemble(script, content, name=job.metadata.name, origin=origin)
     return Verdict(
         faults=bounded(
             (
                 *misattributed,
-                *_preset(job.metadata),
-                *_of_dependencies(job),
-                *_of_results(job),
-                *in_object(built.faults),
-                *in_object(_not_permitted(job, built.options, requester, policy)),
+                *_preset_annotations(job.metadata),
+                *_dependency_faults(job),
+                *_result_faults(job),
+                *in_object(result.faults),
+                *in_object(_not_permitted(job, result.options, requester, policy)),
             )
         ),
-        warnings=tuple(fault.text for fault in islice(in_object(built.warnings), MOST_FAULTS)),
+        warnings=tuple(fault.text for fault in islice(in_object(result.warnings), MOST_FAULTS)),
     )
 
 
 _UNKNOWN_SCRIPT = "#!/bin/sh\n"
-"""In the place of one that stands elsewhere: its options are those of the object alone."""
+"""Stands in for a script in a ConfigMap: only the object's own options are checked."""
 
 
 def _authorship(metadata: ObjectMetadata, requester: Requester) -> Authorship:
@@ -86,39 +86,39 @@ def _authorship(metadata: ObjectMetadata, requester: Requester) -> Authorship:
     )
 
 
-def _preset(metadata: ObjectMetadata) -> Iterator[Fault]:
+def _preset_annotations(metadata: ObjectMetadata) -> Iterator[Fault]:
     if names.WHEN_LOST_ANNOTATION in metadata.annotations:
         yield Fault(
             f"metadata.annotations[{names.WHEN_LOST_ANNOTATION}]",
-            "leave it out: it is an administrator's answer once Slurm has lost the job",
+            "leave it out: it is for administrators, once Slurm has lost the job",
         )
 
 
-def _of_dependencies(job: SlurmJobObject) -> Iterator[Fault]:
-    for index, each in enumerate(job.spec.depends_on):
-        if each.slurm_job is not None and each.slurm_job == job.metadata.name:
+def _dependency_faults(job: SlurmJobObject) -> Iterator[Fault]:
+    for index, dependency in enumerate(job.spec.depends_on):
+        if dependency.slurm_job is not None and dependency.slurm_job == job.metadata.name:
             yield Fault(f"spec.dependsOn[{index}].slurmJob", "a SlurmJob cannot wait for itself")
 
 
-def _of_results(job: SlurmJobObject) -> Iterator[Fault]:
+def _result_faults(job: SlurmJobObject) -> Iterator[Fault]:
     spec, most = job.spec, collecting.LONGEST_NAME
     if not spec.results:
         return
     if spec.output is None:
-        yield Fault("spec.results", "results need output: its claim is what they are read from")
+        yield Fault("spec.results", "results need output: they are read from its claim")
     if len(job.metadata.name) > most:
-        text = f"expected at most {most} characters where there are results, whose pods are named after it"
+        text = f"expected at most {most} characters with results: their pods are named after the SlurmJob"
         yield Fault("metadata.name", text)
-    for index, each in enumerate(spec.results):
+    for index, result in enumerate(spec.results):
         at = f"spec.results[{index}]"
-        for path, text in ((f"{at}.from", each.source), (f"{at}.to.path", each.to.path)):
+        for field_path, text in ((f"{at}.from", result.source), (f"{at}.to.path", result.to.path)):
             if ".." in text.split("/"):
-                yield Fault(path, "it has a part `..`, which may lead anywhere")
-        if spec.output is not None and each.source.startswith("/"):
+                yield Fault(field_path, "a path may not contain `..`")
+        if spec.output is not None and result.source.startswith("/"):
             below = spec.output.cluster_path
-            if volume.within(each.source, below) is None:
+            if volume.within(result.source, below) is None:
                 yield Fault(
-                    f"{at}.from", f"{each.source} does not lie below {below} (output.clusterPath)"
+                    f"{at}.from", f"{result.source} is not below {below} (output.clusterPath)"
                 )
 
 

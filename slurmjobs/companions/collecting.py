@@ -1,7 +1,7 @@
-"""Which collector is due: the pod that copies a job's results to claims once the job has ended.
+"""Decide which collector to create: the pod that copies a job's results to claims once the job has ended.
 
-Pure and level-triggered, as `due` is for the log. A collector's number stands in its name, so a create whose reply is lost makes no
-second one, and a try that failed stays to be read. What it says is its exit code and its termination message.
+Pure and level-triggered, as `due` is for the log. A collector's name contains its number, so a lost reply to a create makes no
+second one, and failed tries stay readable. A collector reports by its exit code and its termination message.
 """
 
 import re
@@ -13,19 +13,19 @@ from typing import Final
 from bridge.domain.model.batch import BatchJob
 from slurmjobs.companions import volume
 from slurmjobs.companions.due import Account
-from slurmjobs.lifecycle.situation import Collected, Collection
+from slurmjobs.lifecycle.situation import Collection, CopyState
 from slurmjobs.objects.results import JobResult
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.status import JobOutputs
 
 MOST_TRIES: Final = 3
 WITHIN: Final = timedelta(days=1)
-"""From the job's end; then nothing is tried any more, and a collector that still copies is stopped."""
+"""Time from the job's end for all tries; then a collector that still copies is stopped."""
 BETWEEN: Final = timedelta(seconds=30)
-"""Before the second try; before the third one twice as long."""
+"""Pause before the second try; the one before the third is twice as long."""
 LONGEST_NAME: Final = 253 - len("-collect-N")
-USELESS: Final = 1
-"""The exit code of a collector that no other try would help."""
+NO_RETRY: Final = 1
+"""A collector's exit code if another try would not help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +33,18 @@ class Collector:
     """A collector as the API server has it."""
 
     run: str
-    """Of which run of which job it is: `run_of`."""
+    """The run of the job that it belongs to: `run_of`."""
     number: int
-    """Which try it is, from 1."""
+    """The number of the try, from 1."""
     is_over: bool = False
     exit_code: int | None = None
-    """None while it has none, or if its container never ran."""
-    said: str = ""
-    """Its termination message, or what keeps it from starting."""
+    """None until it ends, and if its container never ran."""
+    message: str = ""
+    """Its termination message, or why it does not start."""
     ended_at: datetime | None = None
-    """Set by the kubelet when it is over."""
+    """Set by the kubelet when it ends."""
     account: Account | None = None
-    """As whom it copies."""
+    """The user it copies as."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,93 +54,93 @@ class CollectFacts:
     job: SlurmJobObject
     collectors: Sequence[Collector]
     now: datetime
-    trouble: str = ""
-    """Why the last attempt to make one was refused."""
+    refusal: str = ""
+    """Why the last create was refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectStep:
-    """What is to be done, and what is known."""
+    """What to do, and how the copying is going."""
 
     collection: Collection
     make: int = 0
-    """The number of the collector that is due; 0 for none."""
+    """The number of the collector to create; 0 for none."""
     remove: tuple[Collector, ...] = ()
-    """Those of an earlier run: their names are needed."""
+    """Collectors of an earlier run, whose names are needed."""
     retry_after: timedelta | None = None
 
 
 def is_due(job: SlurmJobObject) -> bool:
-    """Check whether its results are to be copied now."""
+    """Check whether the job's results must be copied now."""
     results = job.status.results
     is_collecting = results is not None and results.phase == "Collecting"
     return is_collecting and job.metadata.deletion_timestamp is None
 
 
 def decide(facts: CollectFacts) -> CollectStep:
-    """Return what is due for a SlurmJob whose results are to be copied."""
+    """Return the next step for a SlurmJob whose results must be copied."""
     run = run_of(facts.job)
     outdated = tuple(collector for collector in facts.collectors if collector.run != run)
-    own = sorted(
+    attempts = sorted(
         (collector for collector in facts.collectors if collector.run == run),
-        key=lambda one: one.number,
+        key=lambda collector: collector.number,
     )
-    if any(each.exit_code == 0 for each in own):
-        return _done(Collected.DONE, "", outdated)
+    if any(collector.exit_code == 0 for collector in attempts):
+        return _finished(CopyState.DONE, "", outdated)
     if faults := unreachable(facts.job):
-        return _done(Collected.GIVEN_UP, "; ".join(faults), outdated)
-    last = own[-1] if own else None
-    if last is not None and last.is_over and last.exit_code == USELESS:
-        return _done(Collected.GIVEN_UP, last.said or "the copying failed", outdated)
+        return _finished(CopyState.GIVEN_UP, "; ".join(faults), outdated)
+    last = attempts[-1] if attempts else None
+    if last is not None and last.is_over and last.exit_code == NO_RETRY:
+        return _finished(CopyState.GIVEN_UP, last.message or "copying failed", outdated)
     if last is not None and last.is_over and last.number >= MOST_TRIES:
-        text = f"{MOST_TRIES} tries failed; the last one: {last.said or 'it was killed'}"
-        return _done(Collected.GIVEN_UP, text, outdated)
-    if _left(facts) <= timedelta(0):
-        waits_for = (last.said if last else "") or facts.trouble or "no node took the pod"
-        text = f"they were not copied within a day of the job's end: {waits_for}"
-        return _done(Collected.GIVEN_UP, text, outdated)
+        text = f"{MOST_TRIES} tries failed; the last one: {last.message or 'it was killed'}"
+        return _finished(CopyState.GIVEN_UP, text, outdated)
+    if _time_left(facts) <= timedelta(0):
+        waits_for = (last.message if last else "") or facts.refusal or "no node took the pod"
+        text = f"not copied within a day of the job's end: {waits_for}"
+        return _finished(CopyState.GIVEN_UP, text, outdated)
     if last is not None and not last.is_over:
-        text = "; ".join(filter(None, [last.said, *map(_told, own[:-1])]))
-        return _done(Collected.NOT_YET, text, outdated)
+        text = "; ".join(filter(None, [last.message, *map(_failed_try, attempts[:-1])]))
+        return _finished(CopyState.NOT_YET, text, outdated)
     number = last.number + 1 if last else 1
-    text = "; ".join(filter(None, [facts.trouble, *map(_told, own)]))
+    text = "; ".join(filter(None, [facts.refusal, *map(_failed_try, attempts)]))
     pause = _pause(last, facts.now)
     return CollectStep(
-        collection=Collection(state=Collected.NOT_YET, text=text),
+        collection=Collection(state=CopyState.NOT_YET, text=text),
         make=0 if outdated or pause else number,
         remove=outdated,
         retry_after=pause,
     )
 
 
-def _told(failed: Collector) -> str:
-    return f"try {failed.number} failed: {failed.said or 'it was killed'}"
+def _failed_try(failed: Collector) -> str:
+    return f"try {failed.number} failed: {failed.message or 'it was killed'}"
 
 
 def _pause(last: Collector | None, now: datetime) -> timedelta | None:
-    """Return how long the next try still waits."""
+    """Return the rest of the pause before the next try; None if it is over."""
     if last is None or last.ended_at is None:
         return None
     left = BETWEEN * last.number - (now - last.ended_at)
     return left if left > timedelta(0) else None
 
 
-def _done(state: Collected, text: str, outdated: tuple[Collector, ...]) -> CollectStep:
+def _finished(state: CopyState, text: str, outdated: tuple[Collector, ...]) -> CollectStep:
     return CollectStep(collection=Collection(state=state, text=text), remove=outdated)
 
 
-def _left(facts: CollectFacts) -> timedelta:
+def _time_left(facts: CollectFacts) -> timedelta:
     ended_at = facts.job.status.end_time
     return WITHIN if ended_at is None else WITHIN - (facts.now - ended_at)
 
 
 def seconds_left(facts: CollectFacts) -> int:
-    """Return how long a collector that is made now may take, at least 1."""
-    return max(int(_left(facts).total_seconds()), 1)
+    """Return the time limit of a collector created now, at least 1."""
+    return max(int(_time_left(facts).total_seconds()), 1)
 
 
 def run_of(job: SlurmJobObject) -> str:
-    """Return which run of which job the results are of: a requeued job keeps its id."""
+    """Return the id of the job's present run: a requeued job keeps its job id."""
     return f"{job.status.job_id}-{job.status.restarts}"
 
 
@@ -150,45 +150,49 @@ def name_of(job: SlurmJobObject, number: int) -> str:
 
 
 def source(job: SlurmJobObject, result: JobResult) -> str | None:
-    """Return where on the output's volume a result lies; None if it lies elsewhere."""
+    """Return a result's path on the output's volume; None if it is not on that volume."""
     if job.spec.output is None:
         return None
-    written = job.status.outputs or JobOutputs()
-    path = _filled(job, result.source) or written.stdout
-    whole = path if path.startswith("/") else f"{written.directory}/{path}"
-    return volume.within(whole, job.spec.output.cluster_path)
+    outputs = job.status.outputs or JobOutputs()
+    path = _expand_patterns(job, result.source) or outputs.stdout
+    absolute = path if path.startswith("/") else f"{outputs.directory}/{path}"
+    return volume.within(absolute, job.spec.output.cluster_path)
 
 
 def target(job: SlurmJobObject, result: JobResult) -> str:
-    """Return the folder on its claim in which a result comes to lie; "" is the volume's root."""
-    return _filled(job, result.to.path)
+    """Return the folder on its claim that a result is copied to; "" is the volume's root."""
+    return _expand_patterns(job, result.to.path)
 
 
-def _filled(job: SlurmJobObject, path: str) -> str:
-    known = {"%j": str(job.status.job_id or 0), "%x": job.metadata.name, "%u": job.status.user}
-    return re.sub("%[jxu]", lambda found: known[found[0]], path)
+def _expand_patterns(job: SlurmJobObject, path: str) -> str:
+    values = {"%j": str(job.status.job_id or 0), "%x": job.metadata.name, "%u": job.status.user}
+    return re.sub("%[jxu]", lambda match: values[match[0]], path)
 
 
 def unreachable(job: SlurmJobObject) -> list[str]:
-    """Return the results that do not lie below `output.clusterPath`, each with what is wrong."""
+    """Return a message for each result that is not below `output.clusterPath`."""
     output = job.spec.output
     below = output.cluster_path if output else "spec.output"
     directory = job.status.outputs.directory if job.status.outputs else ""
     return [
-        f"spec.results[{index}].from: {each.source or 'its standard output'} does not lie below {below}"
-        f" (the job's working directory is {directory or 'not known'})"
-        for index, each in enumerate(job.spec.results)
-        if source(job, each) is None
+        f"spec.results[{index}].from: {result.source or 'its standard output'} is not below {below}"
+        f" (the job's working directory is {directory or 'unknown'})"
+        for index, result in enumerate(job.spec.results)
+        if source(job, result) is None
     ]
 
 
 def account_of(
     job: SlurmJobObject, jobs: Sequence[BatchJob], collectors: Sequence[Collector]
 ) -> Account | None:
-    """Return whose the job is, by Slurm's word, now or when the status was written; None if it was never known."""
-    for each in jobs:
-        if each.id == job.status.job_id and each.uid is not None and each.gid is not None:
-            return Account(uid=each.uid, gid=each.gid)
+    """Return the job's user according to Slurm, the status, or an earlier collector; None if it was never known."""
+    for batch_job in jobs:
+        if (
+            batch_job.id == job.status.job_id
+            and batch_job.uid is not None
+            and batch_job.gid is not None
+        ):
+            return Account(uid=batch_job.uid, gid=batch_job.gid)
     uid, gid = job.status.uid, job.status.gid
     if uid is not None and gid is not None:
         return Account(uid=uid, gid=gid)

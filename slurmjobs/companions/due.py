@@ -1,7 +1,7 @@
-"""Which companion is due: decided from the SlurmJob's status and the companion that is there.
+"""Decide what to do about a job's log companion, from the SlurmJob's status and the existing companion.
 
-Pure and level-triggered, as `slurmjobs.lifecycle.table`. A companion is made when the job starts, told when it has ended, and then stays
-for its log: it goes with its SlurmJob, to which it belongs.
+Pure and level-triggered, like `slurmjobs.lifecycle.table`. A companion is created when the job starts and gets the exit code when
+the job has ended. Then it stays for its log until its SlurmJob, which owns it, is deleted.
 """
 
 import enum
@@ -15,14 +15,14 @@ from slurmjobs.companions import volume
 from slurmjobs.objects.slurmjob import SlurmJobObject
 
 LATE: Final = timedelta(minutes=5)
-"""How long after its end a job still gets a companion: a short one may have ended before anybody could make it."""
+"""How long after its end a job still gets a companion: a short job may end before one could be created."""
 LONGEST_NAME: Final = 253 - len("-job")
 
 
 class LogRow(enum.Enum):
-    """How the SlurmJob stands."""
+    """The SlurmJob's state, as far as its log is concerned."""
 
-    SILENT = "no log to be had"
+    SILENT = "has no log"
     WAITING = "waiting"
     RUNNING = "running"
     ENDED = "has just ended"
@@ -30,26 +30,26 @@ class LogRow(enum.Enum):
 
 
 class LogColumn(enum.Enum):
-    """Which companion is there."""
+    """The existing companion's state."""
 
     NONE = "none"
     FOLLOWING = "following"
-    DONE = "told of the end, or ended itself"
+    DONE = "has the exit code, or ended itself"
     OUTDATED = "an earlier job's"
 
 
 class LogStep(enum.Enum):
-    """What is to be done."""
+    """What to do."""
 
     REST = "nothing"
-    MAKE = "make it"
-    TELL = "tell it how the job has ended"
+    MAKE = "create it"
+    TELL = "give it the job's exit code"
     REMOVE = "remove it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Whose a job is, as Slurm has it: numbers, because a name may mean somebody else here."""
+    """A job's user and group in Slurm: numbers, because a name may mean another user in this cluster."""
 
     uid: int
     gid: int
@@ -62,7 +62,7 @@ class LogCompanion:
     job_id: str
     """The Slurm job that it follows."""
     ended: str = ""
-    """The exit code that it was told; "" so far."""
+    """The exit code that it was given; "" before that."""
     is_over: bool = False
     """It has ended, or is being deleted."""
 
@@ -92,12 +92,12 @@ TABLE: Mapping[tuple[LogRow, LogColumn], LogStep] = MappingProxyType(
 
 
 def step(facts: LogFacts) -> LogStep:
-    """Return what is to be done now."""
+    """Return what to do now."""
     return TABLE[row_of(facts.job, facts.now), column_of(facts.job, facts.companion)]
 
 
 def row_of(job: SlurmJobObject, now: datetime) -> LogRow:
-    """Derive how the SlurmJob stands."""
+    """Derive the SlurmJob's row."""
     if not files(job) or job.metadata.deletion_timestamp is not None or not job.is_ours:
         return LogRow.SILENT
     status = job.status
@@ -109,7 +109,7 @@ def row_of(job: SlurmJobObject, now: datetime) -> LogRow:
 
 
 def column_of(job: SlurmJobObject, companion: LogCompanion | None) -> LogColumn:
-    """Derive which companion is there."""
+    """Derive the existing companion's column."""
     if companion is None:
         return LogColumn.NONE
     if job.status.job_id is not None and companion.job_id != str(job.status.job_id):
@@ -118,27 +118,27 @@ def column_of(job: SlurmJobObject, companion: LogCompanion | None) -> LogColumn:
 
 
 def files(job: SlurmJobObject) -> Mapping[str, str]:
-    """Return what there is to follow: a container's name and the file's path on the volume.
+    """Return the files to follow, as paths on the volume by the container's name.
 
-    Nothing for an array, whose tasks have a file each, and for a job that writes elsewhere.
+    Empty for an array, whose tasks have a file each, and for a job that writes elsewhere.
     """
-    output, said = job.spec.output, job.status.outputs
+    output, outputs = job.spec.output, job.status.outputs
     too_long = len(job.metadata.name) > LONGEST_NAME
-    if output is None or said is None or job.status.array is not None or too_long:
+    if output is None or outputs is None or job.status.array is not None or too_long:
         return {}
-    found = {
-        "stdout": volume.within(said.stdout, output.cluster_path),
-        "stderr": volume.within(said.stderr, output.cluster_path)
-        if said.stderr != said.stdout
+    paths = {
+        "stdout": volume.within(outputs.stdout, output.cluster_path),
+        "stderr": volume.within(outputs.stderr, output.cluster_path)
+        if outputs.stderr != outputs.stdout
         else None,
     }
-    return {name: path for name, path in found.items() if path is not None}
+    return {name: path for name, path in paths.items() if path is not None}
 
 
 def exit_code(job: SlurmJobObject) -> int:
-    """Return the exit code of a companion whose job has ended: the script's, or 128 and the signal as shells have it.
+    """Return the exit code for the companion of an ended job: the script's, or 128 plus the signal as in shells.
 
-    A job that failed otherwise, at its time limit for instance, has none of its own: 1.
+    A job that failed otherwise, for instance at its time limit, has no exit code of its own: 1.
     """
     status = job.status
     if status.signal:

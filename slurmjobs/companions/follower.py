@@ -1,7 +1,7 @@
 """Print a growing file until the job that writes it has ended, then exit as the job did.
 
-The program of a companion: `python -m slurmjobs.companions.follower FILE END`. It runs as the job's user, so the kernel decides
-what it may read. It needs no network and no token: END is a file that stays empty until the job has ended, and then
+The program of a log companion: `python -m slurmjobs.companions.follower FILE END`. It runs as the job's user, so the kernel
+decides what it may read. It needs no network and no token: END is a file that is empty until the job has ended, and then
 holds its exit code.
 """
 
@@ -14,40 +14,40 @@ from collections.abc import Callable
 from pathlib import Path
 
 LINGER_S = 1.0
-"""How long the file has to be silent after the end: a shared file system may show the last lines late."""
+"""How long the file must be quiet after the end: a shared file system may show the last lines late."""
 PAUSE_S = 0.2
 _CHUNK = 1 << 20
 
 
-class Following:
-    """A file that may not be there yet, be truncated, or be replaced by another of its name."""
+class Follower:
+    """Follows a file that may be missing at first, be truncated, or be replaced by another of its name."""
 
     def __init__(self, path: Path, write: Callable[[bytes], None]) -> None:
-        """Pass on what the file holds and gets, with `write`."""
+        """Pass the file's present and future content to `write`."""
         self._path = path
         self._write = write
         self._file: int | None = None
         self._passed = 0
         self.fault = ""
-        """Why it could not be read at the last look."""
+        """Why it could not be read the last time."""
 
-    def look(self) -> bool:
-        """Pass on what is new; return whether there was anything."""
+    def poll(self) -> bool:
+        """Pass on new content; return whether there was any."""
         try:
-            self._open_what_is_there()
+            self._open_current()
             return self._file is not None and self._copy(self._file)
         except OSError as error:
             self.fault = f"{self._path}: {error.strerror}"
             return False
 
-    def _open_what_is_there(self) -> None:
-        found = self._path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(0, "it is no ordinary file")
+    def _open_current(self) -> None:
+        current = self._path.stat()
+        if not stat.S_ISREG(current.st_mode):
+            raise OSError(0, "not a regular file")
         if self._file is not None:
-            own = os.fstat(self._file)
-            if (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino):
-                if found.st_size < self._passed:  # begun anew: a requeued job's
+            opened = os.fstat(self._file)
+            if (opened.st_dev, opened.st_ino) == (current.st_dev, current.st_ino):
+                if current.st_size < self._passed:  # truncated by a requeued job
                     self._passed = os.lseek(self._file, 0, os.SEEK_SET)
                 return
             self._copy(self._file)
@@ -63,12 +63,14 @@ class Following:
         return self._passed > before
 
 
-def follow(following: Following, end: Path) -> int:
-    """Follow until the end is told and the file is silent; return the job's exit code."""
+def follow(follower: Follower, end: Path) -> int:
+    """Follow until the job has ended and the file is quiet; return the job's exit code."""
     silent_since: float | None = None
     while True:
-        code = _told(end)  # before the look: what was written before the end is then passed on
-        is_new = following.look()
+        code = _read_exit_code(
+            end
+        )  # before the look: what was written before the end is then passed on
+        is_new = follower.poll()
         if code is None or is_new:
             silent_since = None
         elif silent_since is None:
@@ -79,7 +81,7 @@ def follow(following: Following, end: Path) -> int:
             time.sleep(PAUSE_S)
 
 
-def _told(end: Path) -> int | None:
+def _read_exit_code(end: Path) -> int | None:
     try:
         return int(end.read_text())
     except (OSError, ValueError):
@@ -93,12 +95,12 @@ def _write(data: bytes) -> None:
 
 
 def main() -> int:
-    """Follow the file that the command line names."""
+    """Follow the file named on the command line."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # process 1 has no default for it
-    following = Following(Path(sys.argv[1]), _write)
-    code = follow(following, Path(sys.argv[2]))
-    if following.fault:
-        sys.stderr.write(f"slurm-bridge: {following.fault}\n")
+    follower = Follower(Path(sys.argv[1]), _write)
+    code = follow(follower, Path(sys.argv[2]))
+    if follower.fault:
+        sys.stderr.write(f"slurm-bridge: {follower.fault}\n")
     return code
 
 

@@ -1,4 +1,4 @@
-"""A companion as a pod: what it may do is little, and admission policy `companions` lets us make none that may do more."""
+"""Write companions as pods with few rights; admission policy `companions` prevents us from creating any with more."""
 
 import json
 from typing import Any, Final
@@ -9,17 +9,17 @@ from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmruntime.values import names
 
 VOLUME: Final = "/volume"
-_TOLD: Final = "/told"
+_END: Final = "/told"
 _RESULTS: Final = "/results"
 _FOLLOWER: Final = ("python3", "-m", "slurmjobs.companions.follower")
 _COLLECTOR: Final = ("python3", "-m", "slurmjobs.companions.collector")
 LOG, COLLECT = "log", "collect"
-"""The values of the label that says what a companion is for."""
+"""The values of the companion label: the two kinds of companions."""
 _BRIDGED: Final = (names.EXTERNAL_NODE_LABEL, names.HYBRID_NODE_LABEL)
 
 
 def name_of(job: SlurmJobObject) -> str:
-    """Return the companion's name: Sylabs' name for it."""
+    """Return the log companion's name, the same as in Sylabs' operator."""
     return f"{job.metadata.name}-job"
 
 
@@ -28,11 +28,11 @@ def manifest(job: SlurmJobObject, account: Account, image: str) -> dict[str, Any
 
     Args:
         job: With an output that can be followed.
-        account: Whose the job is; never root.
+        account: The job's user; never root.
         image: One with Python and this package.
 
     Raises:
-        ValueError: It is root's, or there is nothing to follow.
+        ValueError: The user is root, or there is nothing to follow.
     """
     files = due.files(job)
     if account.uid <= 0 or account.gid < 0 or not files or job.spec.output is None:
@@ -76,26 +76,26 @@ def collector(
 
     Args:
         job: With results, all of them below its output.
-        account: Whose the job is; never root.
+        account: The job's user; never root.
         image: One with Python and this package.
-        number: Which try it is.
-        seconds: How long it may take.
+        number: The number of the try.
+        seconds: Its time limit.
 
     Raises:
-        ValueError: It is root's, or a result lies elsewhere.
+        ValueError: The user is root, or a result is not on the output's volume.
     """
     output = job.spec.output
     if account.uid <= 0 or account.gid < 0 or output is None:
         raise ValueError(f"{job.full_name} can have no collector: {account}")
-    claims = list(dict.fromkeys(each.to.claim_name for each in job.spec.results))
+    claims = list(dict.fromkeys(result.to.claim_name for result in job.spec.results))
     order = []
     for result in job.spec.results:
         path = collecting.source(job, result)
         if path is None:
-            raise ValueError(f"{job.full_name}: {result.source} lies elsewhere")
+            raise ValueError(f"{job.full_name}: {result.source} is not on the output's volume")
         claim = f"{_RESULTS}/{claims.index(result.to.claim_name)}"
         order.append([f"{VOLUME}/{path}", f"{claim}/{collecting.target(job, result)}"])
-    # A claim that is both is one volume, which some drivers mount only once.
+    # A claim that is source and target is one volume: some drivers mount a claim only once.
     volumes = {claim: f"results-{index}" for index, claim in enumerate(claims)}
     if output.claim_name not in volumes:
         volumes[output.claim_name] = "output"
@@ -168,7 +168,7 @@ def _pod(
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": 5,
-            "affinity": _not_on_slurms_nodes(),
+            "affinity": _avoid_slurm_nodes(),
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": account.uid,
@@ -185,11 +185,11 @@ def _follower(name: str, path: str, image: str) -> dict[str, Any]:
         name,
         image,
         # The kubelet expands $(…) in commands, and $$ is its $.
-        [*_FOLLOWER, f"{VOLUME}/{path}".replace("$", "$$"), f"{_TOLD}/ended"],
+        [*_FOLLOWER, f"{VOLUME}/{path}".replace("$", "$$"), f"{_END}/ended"],
         memory="64Mi",
         mounts=[
             {"name": "output", "mountPath": VOLUME, "readOnly": True},
-            {"name": "told", "mountPath": _TOLD, "readOnly": True},
+            {"name": "told", "mountPath": _END, "readOnly": True},
         ],
     )
 
@@ -215,7 +215,7 @@ def _container(
     }
 
 
-def _not_on_slurms_nodes() -> dict[str, Any]:
+def _avoid_slurm_nodes() -> dict[str, Any]:
     away = [{"key": key, "operator": "NotIn", "values": ["true"]} for key in _BRIDGED]
     terms = {"nodeSelectorTerms": [{"matchExpressions": away}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

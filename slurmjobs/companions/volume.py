@@ -1,10 +1,10 @@
-"""Where a file of the cluster lies on a volume that both worlds mount."""
+"""Map paths on the cluster's nodes to paths on a volume that Kubernetes and Slurm nodes share."""
 
 
 def within(path: str, folder: str) -> str | None:
-    """Return the path relative to a folder of the cluster; None if it lies elsewhere.
+    """Return a path relative to a folder of the cluster; None if it is not below it.
 
-    Nothing is looked up: a path with `..` in it may lead anywhere, so it lies elsewhere too.
+    No file system is asked: a path with `..` may lead anywhere, so it counts as outside.
     """
     parts, above = _parts(path), _parts(folder)
     if not path.startswith("/") or ".." in parts or len(parts) <= len(above):

@@ -1,5 +1,5 @@
-"""Whose Slurm job a SlurmJob becomes, and whether it may have what it asks for: by the policy that pods have.
+"""Decide whose Slurm job a SlurmJob becomes and whether its requests are allowed, by the same policy as for pods.
 
-`asking` says what a script asks for in the policy's terms, `permission` decides on an object as it is stored, and
+`asking` puts a script's requests in the policy's terms, `permission` decides on an object as it is stored, and
 `granting` writes the decision into the request.
 """

@@ -1,4 +1,4 @@
-"""What a batch job asks for, as far as rules of the policy examine it."""
+"""Put a batch job's requests in the terms of the policy's rules."""
 
 import re
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _LICENSE_PER_TASK: Final = re.compile(r"(?:^|,)license[/:]([^,=:]+)", re.IGNOREC
 
 
 def ask(options: ChosenOptions) -> Ask:
-    """Return what the options ask for; each fault of the answer has the path of its option."""
+    """Return the requests of the options; each of its faults has the path of its option."""
     sharing = options.get(o.EXCLUSIVE)
     return Ask(
         overrides=Overrides(
@@ -45,22 +45,22 @@ def ask(options: ChosenOptions) -> Ask:
             constraints=options.get(o.CONSTRAINT) or None,
             licenses=",".join(_licenses(options)) or None,
         ),
-        node_choices=tuple(options.path(each) for each in _NODE_CHOICES if options.get(each)),
+        node_choices=tuple(options.path(option) for option in _NODE_CHOICES if options.get(option)),
         path=lambda field: options.path(*_OPTIONS.get(field, ())),
     )
 
 
 def never_allowed(options: ChosenOptions) -> Iterator[Fault]:
-    """Return what Slurm would let nobody but an operator do, and grants to our token."""
+    """Yield a fault for each option that Slurm reserves for operators but would accept from our token."""
     if options.get(o.REBOOT):
-        why = "slurm-bridge's token would let everybody reboot nodes"
-        yield Fault(options.path(o.REBOOT), f"--reboot is not possible: {why}")
+        why = "slurm-bridge's token would let any user reboot nodes"
+        yield Fault(options.path(o.REBOOT), f"--reboot is not allowed: {why}")
     if "EXPEDITED_REQUEUE" in options.every(o.REQUEUE):
-        why = "slurm-bridge's token would let everybody's jobs start before others"
-        yield Fault(options.path(o.REQUEUE), f"--requeue=expedite is not possible: {why}")
+        why = "slurm-bridge's token would let any user's jobs start before others"
+        yield Fault(options.path(o.REQUEUE), f"--requeue=expedite is not allowed: {why}")
 
 
 def _licenses(options: ChosenOptions) -> Iterator[str]:
-    """Return all licences: Slurm takes them by three options."""
+    """Yield all licences: Slurm takes them from three options."""
     yield from filter(None, (options.get(o.LICENSES), options.get(o.RESOURCES)))
     yield from _LICENSE_PER_TASK.findall(options.get(o.TRES_PER_TASK) or "")

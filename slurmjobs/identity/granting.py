@@ -1,4 +1,4 @@
-"""Write what the policy grants into the job that slurmrestd gets."""
+"""Write the policy's decision into the job that slurmrestd gets."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ from slurmjobs.request import description
 from slurmjobs.request.build import BatchRequest
 
 
-def granted(request: BatchRequest, permit: Permit) -> BatchRequest:
-    """Return the request with its user, its group, the rule's defaults and its time limit."""
+def grant(request: BatchRequest, permit: Permit) -> BatchRequest:
+    """Return the request with the permitted user and group, and the rule's defaults and time limit."""
     chosen = {
         "account": permit.account,
         "partition": permit.partition,

@@ -1,4 +1,4 @@
-"""Decide on a SlurmJob as it is stored: whose job it becomes, and whether it may have what it asks for."""
+"""Decide on a SlurmJob as it is stored: whose job it becomes, and whether its requests are allowed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,22 +18,22 @@ class JobProvenance:
     """Where a SlurmJob comes from."""
 
     owners: Sequence[KubeObject] = ()
-    """The controllers above it, nearest first, as far as they can be read."""
+    """Its owning controllers, nearest first, as far as they can be read."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
-    """{} if the policy does not ask for them."""
+    """{} if the policy does not need them."""
     operators: frozenset[str] = frozenset()
-    """The name and the uid of SlurmUser: no rule may result in one of them."""
+    """The name and the uid of SlurmUser: no rule may run jobs as either."""
 
 
-def permitted(
+def decide(
     job: SlurmJobObject, options: ChosenOptions, provenance: JobProvenance, policy: Policy
 ) -> Permit | Refused:
-    """Decide by the author that was recorded at CREATE, and the rules as they are now.
+    """Decide by the author recorded at CREATE and by the present rules.
 
     Faults have the paths of the options: `line 3`, `fields.account`.
     """
     namespace = job.metadata.namespace
-    held = attribution.holding(
+    holding = attribution.holding(
         job.metadata.annotations,
         namespace=namespace,
         kind=SLURM_JOB,
@@ -41,11 +41,11 @@ def permitted(
         namespace_labels=provenance.namespace_labels,
         policy=policy,
     )
-    if isinstance(held, Refused):
-        return held
-    requester, rule = held
+    if isinstance(holding, Refused):
+        return holding
+    requester, rule = holding
     if job.only_rule and rule.name != job.only_rule:
-        return Refused((_not_its_rule(job.only_rule, rule.name),))
+        return Refused((_wrong_rule(job.only_rule, rule.name),))
     granted = permit.decide(
         rule,
         asking.ask(options),
@@ -53,14 +53,14 @@ def permitted(
         namespace=namespace,
         operators=provenance.operators,
     )
-    never = tuple(asking.never_allowed(options))
+    never_allowed = tuple(asking.never_allowed(options))
     if isinstance(granted, Refused):
-        return Refused((*granted.faults, *never))
-    return Refused(never) if never else granted
+        return Refused((*granted.faults, *never_allowed))
+    return Refused(never_allowed) if never_allowed else granted
 
 
-def _not_its_rule(wanted: str, found: str) -> Fault:
+def _wrong_rule(required: str, actual: str) -> Fault:
     return Fault(
         "spec.ssh.user",
-        f"refused: it stands for policy rule {wanted}, and rule {found} applies here",
+        f"refused: it requires policy rule {required}, but rule {actual} applies",
     )

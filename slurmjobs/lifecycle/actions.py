@@ -1,4 +1,4 @@
-"""What a decision may request for a SlurmJob; `slurmjobs.reconcile.actuator` carries it out."""
+"""The actions that a decision may request for a SlurmJob; `slurmjobs.reconcile.actuator` carries them out."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,13 +9,13 @@ from slurmruntime.values.ids import JobId, Sluid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakeOn:
-    """Put our finalizer on the object, before anything of it may be in Slurm."""
+class AddFinalizer:
+    """Add our finalizer to the object, before any job of it can be in Slurm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitBatch:
-    """Submit its job; after a lost reply, look for it by its mark before any repetition."""
+    """Submit its job; after a lost reply, look for it by its mark before submitting again."""
 
     attempt: int
 
@@ -30,27 +30,27 @@ class CancelBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Write the whole status, guarded by the version that was decided on."""
+    """Write the complete status, guarded by the version that the decision was based on."""
 
     status: SlurmJobStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expire:
-    """Delete the object, which ended long enough ago; guarded by its uid."""
+    """Delete the object, whose time to live is over; guarded by its uid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GiveBack:
-    """Remove our finalizer: nothing of this object is left in Slurm."""
+class RemoveFinalizer:
+    """Remove our finalizer: Slurm has no live job of this object any more."""
 
 
-JobAction = TakeOn | SubmitBatch | CancelBatch | Report | Expire | GiveBack | Wait
+JobAction = AddFinalizer | SubmitBatch | CancelBatch | Report | Expire | RemoveFinalizer | Wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDecision:
-    """What to do, in order, why in one sentence, and when to look again without an event."""
+    """What to do, in order; why, in one sentence; and when to reconcile again without an event."""
 
     actions: tuple[JobAction, ...]
     reason: str

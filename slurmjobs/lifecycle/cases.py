@@ -1,4 +1,4 @@
-"""A rule's input: a SlurmJob, what Slurm surely knows of its job, and the settings."""
+"""The input of a rule: a SlurmJob, what Slurm certainly knows about its job, and the settings."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,12 +10,12 @@ from slurmjobs.objects.slurmjob import SlurmJobObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectCase:
-    """A SlurmJob for which Slurm surely has no job."""
+    """A SlurmJob, for rules that do not look at its job."""
 
     facts: JobFacts
     policy: JobPolicy
     attempt: int
-    """Which of its jobs is the present one, from 1."""
+    """The number of the present attempt, from 1."""
 
     @property
     def object(self) -> SlurmJobObject:
@@ -23,8 +23,8 @@ class ObjectCase:
         return self.facts.job
 
     @property
-    def dwelt(self) -> timedelta:
-        """How long it has been seen in this cell."""
+    def time_in_cell(self) -> timedelta:
+        """How long this process has seen it in this cell."""
         return self.facts.now - (self.facts.since or self.facts.now)
 
 
@@ -36,7 +36,7 @@ class BatchCase(ObjectCase):
 
     @property
     def deadline_at(self) -> datetime | None:
-        """When its `activeDeadlineSeconds` pass; None if it has none, or Slurm has not said when it was submitted."""
+        """When its `activeDeadlineSeconds` pass; None if it has none, or its submit time is not known yet."""
         seconds, since = self.object.spec.active_deadline_seconds, self.job.submitted_at
         if seconds is None or since is None:
             return None

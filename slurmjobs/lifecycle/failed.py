@@ -1,4 +1,4 @@
-"""What a SlurmJob is told if looking at it fails for a reason that is our own."""
+"""Report a bug of ours on the SlurmJob whose reconciliation it broke."""
 
 from datetime import datetime
 from typing import Final
@@ -15,19 +15,23 @@ REASON: Final = "ReconcileFailed"
 
 
 def decision(job: SlurmJobObject, error: Exception, now: datetime) -> JobDecision:
-    """Say it once, as a condition beside what was last known; the next ordinary report takes it away."""
+    """Report the error once, as a condition beside the last status; the next ordinary report removes it."""
     before = job.status
     others = tuple(condition for condition in before.conditions if condition.type != CONDITION)
-    was = next((condition for condition in before.conditions if condition.type == CONDITION), None)
+    previous = next(
+        (condition for condition in before.conditions if condition.type == CONDITION), None
+    )
     why = shortened(f"{type(error).__name__}: {error}", 256)
-    told = ObjectCondition(
+    condition = ObjectCondition(
         type=CONDITION,
         status="False",
         reason=REASON,
-        last_transition_time=was.last_transition_time if was else now.replace(microsecond=0),
-        message=f"slurm-bridge failed to look at this SlurmJob, which is a bug ({why}). Report it; it tries again by itself",
+        last_transition_time=previous.last_transition_time
+        if previous
+        else now.replace(microsecond=0),
+        message=f"slurm-bridge failed to process this SlurmJob, which is a bug ({why}). Report it; slurm-bridge keeps retrying",
         observed_generation=job.metadata.generation,
     )
-    status = msgspec.structs.replace(before, conditions=(*others, told))
+    status = msgspec.structs.replace(before, conditions=(*others, condition))
     actions = () if status == before else (Report(status=status),)
     return JobDecision(actions=actions, reason=REASON)

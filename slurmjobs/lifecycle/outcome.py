@@ -1,4 +1,4 @@
-"""How a SlurmJob ended: Slurm's end states in one word of four, a reason, and a sentence."""
+"""Say how a SlurmJob ended: Slurm's end states as a phase, a reason, and a sentence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from slurmjobs.objects.status import ArrayTasks
 JobWord = Literal["Succeeded", "Failed"]
 
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
-"""The reason where `activeDeadlineSeconds` had passed."""
+"""The reason if `activeDeadlineSeconds` had passed."""
 
 NEVER_RUNNABLE: Final = "NeverRunnable"
-"""The reason where Slurm took the job, and found at its next pass that no node could ever run it."""
+"""The reason if Slurm accepted the job and found at its next scheduling pass that no node could ever run it."""
 
 TASKS_UNKNOWN: Final = "TasksUnknown"
-"""The reason where nobody knows how some tasks of an array ended, and the others ended well."""
+"""The reason if it is unknown how some tasks of an array ended, and the others ended well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
-    """How it ended."""
+    """How a job ended."""
 
     phase: JobWord
     reason: str
@@ -44,17 +44,17 @@ ENDS: Mapping[JobEnd, tuple[str, str]] = MappingProxyType(
         JobEnd.PREEMPTED: ("Preempted", "was preempted by a job with a higher priority"),
         JobEnd.NODE_FAIL: (
             "NodeFail",
-            "was ended as NODE_FAIL: a node of it failed or was set DOWN; or its partition, or a node of --nodelist, has left Slurm",
+            "ended as NODE_FAIL: one of its nodes failed or was set DOWN, or its partition or a node of --nodelist was removed from Slurm",
         ),
         JobEnd.OUT_OF_MEMORY: ("OutOfMemory", "ran out of memory: ask for more with --mem"),
-        JobEnd.DEADLINE: ("Deadline", "could not end before the deadline that it asked for"),
-        JobEnd.BOOT_FAIL: ("BootFail", "ended because a node of it did not boot"),
+        JobEnd.DEADLINE: ("Deadline", "could not end before its --deadline"),
+        JobEnd.BOOT_FAIL: ("BootFail", "ended because one of its nodes did not boot"),
     }
 )
-"""The reason and the words for each of Slurm's ends."""
+"""The reason and the text for each of Slurm's end states."""
 
 _NOT_OPENED: Final = 53
-"""Slurm's "signal" where slurmstepd could not open the job's output, or enter its directory: no line of the script ran."""
+"""Slurm's "signal" if slurmstepd could not open the job's output or enter its directory: no line of the script ran."""
 
 _SIGNALS: Final = {1: "HUP", 2: "INT", 6: "ABRT", 9: "KILL", 11: "SEGV", 13: "PIPE", 15: "TERM"}
 
@@ -67,7 +67,7 @@ def of(
     Args:
         job: with an end.
         deadline_at: when `activeDeadlineSeconds` pass; a cancel from then on is ours.
-        tasks: of an array, all of them: Slurm may have forgotten those that failed, and their exit
+        tasks: all tasks of an array: Slurm may have forgotten those that failed, and their exit
             codes.
     """
     if job.end is None:
@@ -76,10 +76,10 @@ def of(
         why = reasons.why_impossible(job).replace("delete the pod", "delete the SlurmJob")
         text = f"{why}{_particulars(job, tasks)}"
         return JobOutcome(phase="Failed", reason=NEVER_RUNNABLE, message=text)
-    return _of_run(job, job.end, deadline_at=deadline_at, tasks=tasks)
+    return _run_outcome(job, job.end, deadline_at=deadline_at, tasks=tasks)
 
 
-def _of_run(
+def _run_outcome(
     job: BatchJob, end: JobEnd, *, deadline_at: datetime | None, tasks: ArrayTasks | None
 ) -> JobOutcome:
     particulars = _particulars(job, tasks)
@@ -95,12 +95,12 @@ def _of_run(
         elif job.reason == "DependencyNeverSatisfied":
             reason, words = (
                 job.reason,
-                "was cancelled: a job that it depends on ended in a way that never lets it start",
+                "was cancelled: a job that it depends on ended so that it can never start",
             )
     elif end is JobEnd.FAILED and job.signal == _NOT_OPENED:
         reason, words = (
             "OutputFailed",
-            "failed before its first line: Slurm could not open its output file or directory as its user",
+            "failed before its script started: Slurm could not open its output file or directory as its user",
         )
     elif end is JobEnd.FAILED and job.signal:
         reason, words = "Signalled", f"was ended by signal {_signal(job.signal)}"
@@ -119,17 +119,17 @@ def _particulars(job: BatchJob, tasks: ArrayTasks | None) -> str:
         parts.append(f"{tasks.failed} of its tasks did not end well")
     if tasks is not None and tasks.unknown:
         parts.append(
-            f"how {tasks.unknown} of its tasks ended is not known: Slurm forgot them before"
-            " slurm-bridge could read it, and there are no accounts of them"
+            f"how {tasks.unknown} of its tasks ended is unknown: Slurm forgot them before"
+            " slurm-bridge could read it, and Slurm's accounting has no record of them"
         )
     if job.end is JobEnd.COMPLETED and job.step_exit_code:
-        parts.append(f"a step of it failed with exit code {job.step_exit_code}")
+        parts.append(f"one of its steps failed with exit code {job.step_exit_code}")
     if job.is_impossible:
         return "".join(f"; {part}" for part in parts)
     if job.started_at is not None and job.ended_at is not None:
         parts.append(f"it ran for {_span(job.ended_at - job.started_at)}")
     if job.end is not JobEnd.COMPLETED and job.stderr:
-        parts.append(f"what it said is in {job.stderr}")
+        parts.append(f"its errors are in {job.stderr}")
     return "".join(f"; {part}" for part in parts)
 
 

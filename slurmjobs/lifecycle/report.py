@@ -1,4 +1,4 @@
-"""What the status of a SlurmJob says, made from what is known of its job; bounded in every part."""
+"""Compute the status of a SlurmJob from what is known about its job; every part is bounded."""
 
 import itertools
 import re
@@ -19,10 +19,10 @@ from slurmruntime.values import hostlist
 from slurmruntime.values.faults import shortened
 
 _LONGEST_CONDITION = 512
-"""Bytes of a condition's message; the status itself has room for all of it."""
+"""Bytes of a condition's message; the status's own message may be longer."""
 _LONGEST_FAILED = 1000
 _MOST_FAILED = 500
-"""Failed tasks that are named."""
+"""The most failed tasks that are named."""
 _CUT = "…"
 
 CONDITIONS = ("Submitted", "Running", "Suspended", "ResultsCollected", "Complete", "Failed")
@@ -30,38 +30,38 @@ CONDITIONS = ("Submitted", "Running", "Suspended", "ResultsCollected", "Complete
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStatus:
-    """What is to be said."""
+    """What the new status must say."""
 
     phase: JobPhase
     reason: str
     message: str
     job: BatchJob | None = None
-    """None leaves what is said of the job as it is, unless the attempt is another one."""
+    """None keeps the fields about the job, unless the attempt is another one."""
     attempt: int
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """The conditions that hold, and the reason of each."""
+    """The conditions that are true, with their reasons."""
     results: JobResults | None = None
 
 
-def status(facts: JobFacts, policy: JobPolicy, said: NewStatus) -> SlurmJobStatus:
-    """Return the status that says this; the one that is there if it says so already."""
+def status(facts: JobFacts, policy: JobPolicy, new: NewStatus) -> SlurmJobStatus:
+    """Return the new status; the present object if nothing changes."""
     before = facts.job.status
-    base = before if said.attempt == before.attempt else SlurmJobStatus()
-    message = shortened(said.message, LONGEST_MESSAGE)
-    told = msgspec.structs.replace(
-        base if said.job is None else _of_job(base, said.job, policy),
-        phase=said.phase,
-        reason=shortened(said.reason, 256),
+    base = before if new.attempt == before.attempt else SlurmJobStatus()
+    message = shortened(new.message, LONGEST_MESSAGE)
+    updated = msgspec.structs.replace(
+        base if new.job is None else _job_fields(base, new.job, policy),
+        phase=new.phase,
+        reason=shortened(new.reason, 256),
         message=message,
-        attempt=said.attempt,
-        results=said.results,
+        attempt=new.attempt,
+        results=new.results,
         observed_generation=facts.job.metadata.generation,
-        conditions=tuple(_conditions(facts, said, message)),
+        conditions=tuple(_conditions(facts, new, message)),
     )
-    return before if told == before else told
+    return before if updated == before else updated
 
 
-def _of_job(before: SlurmJobStatus, job: BatchJob, policy: JobPolicy) -> SlurmJobStatus:
+def _job_fields(before: SlurmJobStatus, job: BatchJob, policy: JobPolicy) -> SlurmJobStatus:
     ran = job.end is not None and not job.is_impossible
     return SlurmJobStatus(
         job_id=job.id,
@@ -101,46 +101,46 @@ def _expected(before: datetime | None, now: datetime | None, policy: JobPolicy) 
     return now
 
 
-def _failed(told: ArrayTasks, tally: ArrayTally) -> Sequence[int]:
-    """Return the tasks that failed, with those that Slurm has forgotten and the status has not.
+def _failed(before: ArrayTasks, tally: ArrayTally) -> Sequence[int]:
+    """Return the failed tasks, including those that Slurm has forgotten and the status still names.
 
     Slurm forgets a task minutes after its end, and a new process knows only what Slurm knows. While
     all tasks are known, a task that was requeued and ended well has not failed.
     """
-    if tally.is_record or tally.total >= told.total:
+    if tally.is_record or tally.total >= before.total:
         return tally.failed
-    return sorted({*_named(told), *tally.failed})
+    return sorted({*_named(before), *tally.failed})
 
 
-def _named(told: ArrayTasks) -> Iterable[int]:
-    """Return the tasks that a status names as failed; one that names not all may end within a number."""
-    text = told.failed_tasks
-    whole = text.rpartition(",")[0] if text.endswith(_CUT) else text
-    found = re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", whole)
-    ranges = (range(int(first), int(last or first) + 1) for first, last in found)
-    return itertools.islice(itertools.chain.from_iterable(ranges), told.failed)
+def _named(reported: ArrayTasks) -> Iterable[int]:
+    """Return the tasks that a status names as failed; a list that was cut off may end within a number."""
+    text = reported.failed_tasks
+    complete = text.rpartition(",")[0] if text.endswith(_CUT) else text
+    matches = re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", complete)
+    ranges = (range(int(first), int(last or first) + 1) for first, last in matches)
+    return itertools.islice(itertools.chain.from_iterable(ranges), reported.failed)
 
 
-def _count(told: ArrayTasks, tally: ArrayTally, named: Sequence[int]) -> int:
-    """Count those that failed: some of them may be named nowhere any more.
+def _count(reported: ArrayTasks, tally: ArrayTally, named: Sequence[int]) -> int:
+    """Count the failed tasks, some of which may no longer be named anywhere.
 
-    Names are in order. So a task before the last one that was named is a new failure if it was not
-    named; one behind it may have been counted already.
+    Names are in order. So an unnamed task before the last named one is a new failure, while one
+    behind it may have been counted already.
     """
-    before = set(_named(told))
-    last = max(before, default=-1)
-    new = sum(number < last and number not in before for number in tally.failed)
-    return max(len(named), told.failed + new)
+    named_before = set(_named(reported))
+    last = max(named_before, default=-1)
+    new = sum(number < last and number not in named_before for number in tally.failed)
+    return max(len(named), reported.failed + new)
 
 
 def array_tasks(tally: ArrayTally, before: ArrayTasks | None) -> ArrayTasks:
-    """Return how an array's tasks stand, with those that Slurm has forgotten.
+    """Count an array's tasks by state, including those that Slurm has forgotten.
 
     Args:
-        tally: what Slurm still knows, or slurmdbd.
-        before: what was last told. Slurm forgets tasks in the order in which they ended. So where
-            more have vanished than had been told of, those that had are among them, and of the
-            others nobody saw the end.
+        tally: what Slurm still knows, or slurmdbd's record.
+        before: what was last reported. Slurm forgets tasks in the order in which they ended. So if
+            more have vanished than were reported as ended, the reported ones are among them, and
+            the ends of the others were never seen.
     """
     before = before or ArrayTasks()
     named = _failed(before, tally)
@@ -169,20 +169,22 @@ def array_tasks(tally: ArrayTally, before: ArrayTasks | None) -> ArrayTasks:
     )
 
 
-def _conditions(facts: JobFacts, said: NewStatus, message: str) -> Iterator[ObjectCondition]:
-    """Yield each condition that holds, or has held; others are left out."""
+def _conditions(facts: JobFacts, new: NewStatus, message: str) -> Iterator[ObjectCondition]:
+    """Yield each condition that is or was true, and Submitted; others are left out."""
     before = {condition.type: condition for condition in facts.job.status.conditions}
     for kind in CONDITIONS:
-        holds = kind in said.conditions
+        holds = kind in new.conditions
         if not holds and kind not in before and kind != "Submitted":
             continue
-        word: Literal["True", "False"] = "True" if holds else "False"
-        reason = condition_reason(said.conditions.get(kind, "") or said.reason or said.phase)
-        was = before.get(kind)
-        since = was.last_transition_time if was and was.status == word else facts.now
+        value: Literal["True", "False"] = "True" if holds else "False"
+        reason = condition_reason(new.conditions.get(kind, "") or new.reason or new.phase)
+        previous = before.get(kind)
+        since = (
+            previous.last_transition_time if previous and previous.status == value else facts.now
+        )
         yield ObjectCondition(
             type=kind,
-            status=word,
+            status=value,
             reason=reason,
             last_transition_time=since.replace(microsecond=0),
             message=shortened(message, _LONGEST_CONDITION),

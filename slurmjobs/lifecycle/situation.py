@@ -1,53 +1,53 @@
-"""What one decision about a SlurmJob depends on."""
+"""The facts and settings that a decision about a SlurmJob depends on."""
 
 import enum
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bridge.domain.model.batch import BatchJob
-from bridge.domain.observation.view import SeenJobs
+from bridge.domain.observation.view import JobsView
 from slurmjobs.objects.slurmjob import SlurmJobObject
 
 
-class Archived(enum.Enum):
-    """What slurmdbd says of an attempt's job that slurmctld surely does not know."""
+class ArchiveFinding(enum.Enum):
+    """slurmdbd's answer about an attempt's job that slurmctld certainly does not know."""
 
     ASKING = "asking"
-    """The question is under way, or has failed for now."""
+    """The query is under way, or has failed for now."""
     NOTHING = "nothing"
-    """It has no record of such a job."""
+    """There is no record of such a job."""
     ENDED = "ended"
     UNFINISHED = "unfinished"
-    """It has a record, without an end: slurmctld lost the job."""
+    """There is a record without an end: slurmctld lost the job."""
     UNKNOWN = "unknown"
     """There is no slurmdbd to ask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """slurmdbd's answer."""
+    """slurmdbd's answer, with the job if it ended."""
 
-    finding: Archived
+    finding: ArchiveFinding
     job: BatchJob | None = None
-    """How it ended, if it has."""
+    """Only if it ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotSubmitted:
-    """Why the last submit came to nothing; in memory only, a new leader tries again."""
+class SubmissionFailure:
+    """Why the last submit failed; kept only in memory, so a new leader tries again."""
 
     reason: str
     """CamelCase: `SubmitRefused` (by Slurm), `PolicyRefused`, `NamespaceNotEnabled`, `ScriptInvalid` …"""
     text: str
     attempts: int
-    """How many in a row, at least 1."""
+    """Failures in a row, at least 1."""
     at: datetime
     is_final: bool = False
-    """Nothing that anybody may change makes it work: the SlurmJob has failed."""
+    """No change that is possible would make it work: the SlurmJob has failed."""
 
 
-class Collected(enum.Enum):
-    """How the copying of a job's results stands."""
+class CopyState(enum.Enum):
+    """The state of copying a job's results."""
 
     NOT_YET = "not yet"
     DONE = "done"
@@ -56,11 +56,11 @@ class Collected(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """What is known of the copying of the results of the job's last run."""
+    """The state of copying the results of the job's last run."""
 
-    state: Collected
+    state: CopyState
     text: str = ""
-    """What it waits for, or why it was given up."""
+    """Why it waits, or why it was given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +68,19 @@ class JobFacts:
     """Everything that one decision depends on."""
 
     job: SlurmJobObject
-    seen: SeenJobs[BatchJob]
+    seen: JobsView[BatchJob]
     """Its jobs in Slurm, of all attempts."""
     now: datetime
     since: datetime | None = None
     """When this process first saw it in this cell of the table; None means now."""
     is_untried: bool = False
-    """No submit of this attempt can have been accepted: this process saw its beginning, and Slurm's
-    reply to every submit since."""
+    """No submit of this attempt can have been accepted: this process saw the attempt begin, and
+    Slurm's reply to every submit since."""
     archive: Archive | None = None
-    """Looked up only where slurmctld surely has no job, and there may have been one."""
-    refusal: NotSubmitted | None = None
-    collection: Collection = Collection(state=Collected.NOT_YET)
-    """Looked at only while the results are being collected."""
+    """Looked up only if slurmctld certainly has no job, and there may have been one."""
+    refusal: SubmissionFailure | None = None
+    collection: Collection = Collection(state=CopyState.NOT_YET)
+    """Used only while results are being collected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +88,11 @@ class JobPolicy:
     """The settings that decisions depend on."""
 
     poll_interval: timedelta = timedelta(seconds=1)
-    """How soon Slurm is read again: the retry for anything that only waits for that."""
+    """Time between readings of Slurm, and the retry for anything that only waits for one."""
     backoff_first: timedelta = timedelta(seconds=1)
     backoff_cap: timedelta = timedelta(minutes=5)
-    remembered: timedelta = timedelta(seconds=45)
-    """An ended job is not forgotten sooner: docs/install.md asks for a MinJobAge of at least 60 s."""
+    min_job_age: timedelta = timedelta(seconds=45)
+    """Slurm knows an ended job at least this long: docs/install.md requires a MinJobAge of at least 60 s."""
     lost_after: timedelta = timedelta(minutes=5)
     """How long a job must be missing before it counts as lost."""
     start_step: timedelta = field(default=timedelta(minutes=5))

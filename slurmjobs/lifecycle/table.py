@@ -1,9 +1,9 @@
-"""THE machine for a SlurmJob: decides from the object and from what Slurm surely knows of its job.
+"""The state machine of a SlurmJob: decides from the object and from what Slurm certainly knows about its job.
 
 Pure and level-triggered, as `bridge.domain.lifecycle.table` is for pods. Rows are the object's
 situation, columns the job's; the cells are the functions of `rules` (`docs/slurmjob-lifecycle.md` is
-generated from here). Two things hold in every cell: if Slurm cannot be read nothing is done, and
-everything but waiting waits for a view that is younger than our last write.
+generated from here). Two things hold in every cell: if Slurm cannot be read, nothing is done; and
+every action but waiting requires a view that is younger than our last write.
 """
 
 import enum
@@ -19,7 +19,7 @@ from bridge.domain.model.jobs import JobPhase
 from slurmjobs.lifecycle import report, rules
 from slurmjobs.lifecycle.actions import JobDecision
 from slurmjobs.lifecycle.cases import BatchCase, ObjectCase
-from slurmjobs.lifecycle.situation import Archived, JobFacts, JobPolicy
+from slurmjobs.lifecycle.situation import ArchiveFinding, JobFacts, JobPolicy
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmruntime.values import names
 from slurmruntime.values.ids import JobId, Sluid
@@ -41,7 +41,7 @@ class JobRow(enum.Enum):
 
 
 class JobColumn(enum.Enum):
-    """What Slurm surely knows of the job of its present attempt."""
+    """What Slurm certainly knows about the job of the present attempt."""
 
     NONE = "surely none"
     WAITING = "waiting"
@@ -58,20 +58,20 @@ class JobColumn(enum.Enum):
 ObjectRule = Callable[[ObjectCase], JobDecision]
 BatchRule = Callable[[BatchCase], JobDecision]
 
-_BY_ARCHIVE: Mapping[Archived, JobColumn] = MappingProxyType(
+_BY_ARCHIVE: Mapping[ArchiveFinding, JobColumn] = MappingProxyType(
     {
-        Archived.ASKING: JobColumn.UNKNOWN,
-        Archived.NOTHING: JobColumn.NONE,
-        Archived.ENDED: JobColumn.PURGED,
-        Archived.UNFINISHED: JobColumn.LOST,
-        Archived.UNKNOWN: JobColumn.UNRECORDED,
+        ArchiveFinding.ASKING: JobColumn.UNKNOWN,
+        ArchiveFinding.NOTHING: JobColumn.NONE,
+        ArchiveFinding.ENDED: JobColumn.PURGED,
+        ArchiveFinding.UNFINISHED: JobColumn.LOST,
+        ArchiveFinding.UNKNOWN: JobColumn.UNRECORDED,
     }
 )
 
-_BY_ARCHIVE_OF_TASKS: Mapping[Archived, JobColumn] = MappingProxyType(
-    {Archived.ASKING: JobColumn.UNKNOWN, Archived.ENDED: JobColumn.PURGED}
+_BY_ARCHIVE_OF_TASKS: Mapping[ArchiveFinding, JobColumn] = MappingProxyType(
+    {ArchiveFinding.ASKING: JobColumn.UNKNOWN, ArchiveFinding.ENDED: JobColumn.PURGED}
 )
-"""Where slurmctld has forgotten only some of its tasks; else there is no more to be known."""
+"""If slurmctld has forgotten only some tasks of an array; any other answer adds nothing."""
 
 _WITH_JOB = frozenset(
     {
@@ -83,19 +83,19 @@ _WITH_JOB = frozenset(
         JobColumn.PURGED,
     }
 )
-"""The columns in which it is known how the job stands, or how it ended."""
+"""The columns in which the job's state, or its end, is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCells:
-    """One row of the table; in the column unknown every SlurmJob waits."""
+    """One row of the table, without the column unknown, in which every SlurmJob waits."""
 
     without: Mapping[JobColumn, ObjectRule]
-    """The columns in which nothing is known of a job."""
+    """Rules of the columns without a known job."""
     with_job: Mapping[JobColumn, BatchRule]
 
     def rule(self, column: JobColumn) -> ObjectRule | BatchRule:
-        """Return the rule of a column; unknown has none."""
+        """Return the rule of a column other than unknown."""
         return self.with_job[column] if column in _WITH_JOB else self.without[column]
 
 
@@ -108,7 +108,7 @@ def _cells(
     lost: ObjectRule,
     unrecorded: ObjectRule,
 ) -> JobCells:
-    """Key a row by column; a parameter for each, so that none can be left out.
+    """Build a row; each column is a parameter, so that none can be forgotten.
 
     live: waiting, running, paused.
     """
@@ -136,45 +136,45 @@ def _all(rule: ObjectRule) -> JobCells:
     )
 
 
-_TELLING = (rules.tell_waiting, rules.tell_running, rules.tell_paused)
+_REPORTING = (rules.report_waiting, rules.report_running, rules.report_paused)
 _CANCELLING = (rules.cancel, rules.cancel, rules.cancel)
 _CANCELLING_UNLESS_LOST = (rules.cancel_unless_lost,) * 3
 
 TABLE: Mapping[JobRow, JobCells] = MappingProxyType(
     {
         JobRow.FOREIGN: _all(rules.leave),
-        JobRow.NEW: _all(rules.take_on),
+        JobRow.NEW: _all(rules.add_finalizer),
         JobRow.READY: _cells(
             none=rules.submit,
-            live=_TELLING,
+            live=_REPORTING,
             settling=rules.settle,
             ended=rules.finish,
-            lost=rules.tell_lost,
+            lost=rules.report_lost,
             unrecorded=rules.submit_if_remembered,
         ),
         JobRow.SUBMITTED: _cells(
-            none=rules.tell_lost,
-            live=_TELLING,
+            none=rules.report_lost,
+            live=_REPORTING,
             settling=rules.settle,
             ended=rules.finish,
-            lost=rules.tell_lost,
-            unrecorded=rules.tell_lost,
+            lost=rules.report_lost,
+            unrecorded=rules.report_lost,
         ),
         JobRow.COLLECTING: _cells(
             none=rules.collect,
-            live=_TELLING,
+            live=_REPORTING,
             settling=rules.settle,
             ended=rules.collect,
             lost=rules.collect,
             unrecorded=rules.collect,
         ),
         JobRow.SUSPENDED: _cells(
-            none=rules.tell_suspended,
+            none=rules.report_suspended,
             live=(rules.supersede, rules.supersede, rules.supersede),
             settling=rules.settle,
             ended=rules.finish,
-            lost=rules.tell_lost,
-            unrecorded=rules.tell_suspended,
+            lost=rules.report_lost,
+            unrecorded=rules.report_suspended,
         ),
         JobRow.DONE: _cells(
             none=rules.expire,
@@ -185,12 +185,12 @@ TABLE: Mapping[JobRow, JobCells] = MappingProxyType(
             unrecorded=rules.expire,
         ),
         JobRow.DELETING: _cells(
-            none=rules.give_back,
+            none=rules.remove_finalizer,
             live=_CANCELLING,
             settling=rules.settle,
-            ended=rules.give_back,
-            lost=rules.give_back,
-            unrecorded=rules.give_back,
+            ended=rules.remove_finalizer,
+            lost=rules.remove_finalizer,
+            unrecorded=rules.remove_finalizer,
         ),
     }
 )
@@ -198,11 +198,11 @@ TABLE: Mapping[JobRow, JobCells] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPosition:
-    """A SlurmJob's place in the table, and what it was derived from."""
+    """A SlurmJob's cell in the table, and what it was derived from."""
 
     case: ObjectCase
     job: BatchJob | None
-    """The job that counts; of one that is purged, as slurmdbd has it."""
+    """The job that counts; if Slurm has purged it, slurmdbd's record."""
     row: JobRow
     column: JobColumn
 
@@ -213,7 +213,8 @@ def decide(facts: JobFacts, policy: JobPolicy) -> JobDecision:
     if facts.seen.fresh or decision.actions == (Wait(),):
         return decision
     return rules.wait(
-        f"not seen yet what our last write did ({decision.reason})", retry=policy.poll_interval
+        f"waiting to see the effect of our last write ({decision.reason})",
+        retry=policy.poll_interval,
     )
 
 
@@ -223,7 +224,7 @@ def _decide(place: JobPosition, policy: JobPolicy) -> JobDecision:
             return decision
     cells, column, case = TABLE[place.row], place.column, place.case
     if column is JobColumn.UNKNOWN:
-        return rules.wait("nothing is sure of its job yet", retry=policy.poll_interval)
+        return rules.wait("nothing is certain about its job yet", retry=policy.poll_interval)
     if place.job is None or column not in _WITH_JOB:
         return cells.without[column](case)
     return cells.with_job[column](
@@ -232,7 +233,7 @@ def _decide(place: JobPosition, policy: JobPolicy) -> JobDecision:
 
 
 def position(facts: JobFacts, policy: JobPolicy) -> JobPosition:
-    """Return the SlurmJob's place in the table."""
+    """Return the SlurmJob's cell in the table."""
     attempt = attempt_of(facts)
     row = row_of(facts.job)
     job = _job(facts, attempt)
@@ -244,7 +245,7 @@ def position(facts: JobFacts, policy: JobPolicy) -> JobPosition:
 
 
 def leave_alone(place: JobPosition) -> JobDecision | None:
-    """Leave a SlurmJob alone that is another controller's, whatever Slurm has."""
+    """Leave another controller's SlurmJob alone, whatever Slurm has."""
     return rules.leave(place.case) if place.row is JobRow.FOREIGN else None
 
 
@@ -252,11 +253,11 @@ def wait_for_slurm(place: JobPosition) -> JobDecision | None:
     """Wait while Slurm cannot be read: silence proves nothing."""
     if place.case.facts.seen.reachable:
         return None
-    return rules.wait("Slurm cannot be read: nothing is concluded", retry=_UNREACHABLE_RETRY)
+    return rules.wait("Slurm cannot be read", retry=_UNREACHABLE_RETRY)
 
 
 def cancel_the_rest(place: JobPosition) -> JobDecision | None:
-    """Cancel what is one too many: jobs of earlier attempts, and a second one of the present attempt."""
+    """Cancel surplus jobs: those of earlier attempts, and a second one of the present attempt."""
     rest = tuple(
         job
         for job in place.case.facts.seen.jobs
@@ -265,7 +266,7 @@ def cancel_the_rest(place: JobPosition) -> JobDecision | None:
     if not rest:
         return None
     ids = ", ".join(str(job.id) for job in rest)
-    return rules.cancel_several(rest, f"Slurm has jobs of it that are too many: {ids}")
+    return rules.cancel_several(rest, f"Slurm has surplus jobs of it: {ids}")
 
 
 def cancel_overdue(place: JobPosition) -> JobDecision | None:
@@ -285,8 +286,8 @@ BEFORE: Sequence[Callable[[JobPosition], JobDecision | None]] = (
     cancel_the_rest,
     cancel_overdue,
 )
-"""Steps before the table: the first that decides ends it. Their docstrings are their text in
-`docs/slurmjob-lifecycle.md`."""
+"""Steps before the table: the first one that returns a decision wins. Their docstrings are their text
+in `docs/slurmjob-lifecycle.md`."""
 
 
 def row_of(job: SlurmJobObject) -> JobRow:
@@ -307,13 +308,13 @@ def row_of(job: SlurmJobObject) -> JobRow:
 
 
 def attempt_of(facts: JobFacts) -> int:
-    """Return the number of the present attempt: what the status says, or Slurm if that knows of a later one."""
+    """Return the number of the present attempt: the status's, or a later one that Slurm has a job of."""
     marked = (job.mark.attempt for job in facts.seen.jobs)
     return max([1, facts.job.status.attempt, *marked])
 
 
 def needs_archive(facts: JobFacts) -> bool:
-    """Check whether slurmdbd has to be asked: slurmctld may have forgotten a job, or tasks of one."""
+    """Check whether slurmdbd must be asked, because slurmctld may have forgotten a job or tasks of one."""
     row = row_of(facts.job)
     if row not in (JobRow.READY, JobRow.SUBMITTED, JobRow.SUSPENDED):
         return False
@@ -324,7 +325,7 @@ def needs_archive(facts: JobFacts) -> bool:
 
 
 def _lacks_tasks(facts: JobFacts, job: BatchJob) -> bool:
-    """Check whether an array is over, and how some of its tasks ended is not sure."""
+    """Check whether an array is over but the ends of some of its tasks are not certain."""
     if job.array is None or not job.is_over:
         return False
     tasks = report.array_tasks(job.array, facts.job.status.array)
@@ -332,13 +333,13 @@ def _lacks_tasks(facts: JobFacts, job: BatchJob) -> bool:
 
 
 def _job(facts: JobFacts, attempt: int) -> BatchJob | None:
-    """Pick the job that counts: the one that the status names, a live one, else the oldest."""
-    own = [job for job in facts.seen.jobs if job.mark.attempt == attempt]
-    told = facts.job.status
-    id_ = None if told.job_id is None or told.attempt != attempt else JobId(told.job_id)
-    sluid = Sluid(told.sluid) if told.sluid else None
+    """Pick the job that counts: the one that the status names, else a live one, else the oldest."""
+    candidates = [job for job in facts.seen.jobs if job.mark.attempt == attempt]
+    status = facts.job.status
+    id_ = None if status.job_id is None or status.attempt != attempt else JobId(status.job_id)
+    sluid = Sluid(status.sluid) if status.sluid else None
     return min(
-        own,
+        candidates,
         key=lambda job: (
             not job.is_named(id_, sluid),
             job.phase is JobPhase.ENDED,
@@ -353,7 +354,7 @@ def _may_have_been(facts: JobFacts, row: JobRow) -> bool:
     if row is JobRow.SUSPENDED and names.SLURM_JOB_FINALIZER not in (
         facts.job.metadata.finalizers or ()
     ):
-        return False  # nobody submits without it
+        return False  # no leader submits without it
     return facts.job.status.job_id is not None or not facts.is_untried
 
 
@@ -361,26 +362,26 @@ def _column(facts: JobFacts, row: JobRow, job: BatchJob | None) -> JobColumn:
     if not facts.seen.reachable:
         return JobColumn.UNKNOWN
     if job is not None and not needs_archive(facts):
-        return _of_phase(job)
+        return _column_of_phase(job)
     if job is not None:
-        return _BY_ARCHIVE_OF_TASKS.get(_found(facts), JobColumn.ENDED)
+        return _BY_ARCHIVE_OF_TASKS.get(_archive_answer(facts), JobColumn.ENDED)
     if row is JobRow.NEW:
         return JobColumn.NONE
     if not facts.seen.surely_none:
         return JobColumn.UNKNOWN
     if not needs_archive(facts):
         return JobColumn.NONE
-    found = _found(facts)
-    if found is Archived.NOTHING and facts.job.status.job_id is not None:
+    answer = _archive_answer(facts)
+    if answer is ArchiveFinding.NOTHING and facts.job.status.job_id is not None:
         return JobColumn.LOST
-    return _BY_ARCHIVE[found]
+    return _BY_ARCHIVE[answer]
 
 
-def _found(facts: JobFacts) -> Archived:
-    return facts.archive.finding if facts.archive else Archived.ASKING
+def _archive_answer(facts: JobFacts) -> ArchiveFinding:
+    return facts.archive.finding if facts.archive else ArchiveFinding.ASKING
 
 
-def _of_phase(job: BatchJob) -> JobColumn:
+def _column_of_phase(job: BatchJob) -> JobColumn:
     match job.phase:
         case JobPhase.WAITING:
             return JobColumn.WAITING

@@ -1,4 +1,4 @@
-"""Explain a SlurmJob's state to people: what its status says, what Slurm says now, and what to do."""
+"""Explain a SlurmJob's state to people: its status, what Slurm says now, and what to do."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,39 +14,39 @@ from slurmjobs.objects.status import SlurmJobStatus
 from slurmruntime.values import names
 
 _DOCTOR: Final = "if this lasts: kubectl slurm doctor"
-_ANEW: Final = "create it again, with another name or after deleting this one"
+_RECREATE: Final = "create it again, with another name or after deleting this one"
 
 _REFUSED: Mapping[str, str] = {
-    "PolicyRefused": "ask for less, or ask the administrator of slurm-bridge for a policy rule; it is tried again by itself",
-    "SubmitRefused": f"change what Slurm objects to: {_ANEW}; where Slurm changes, it is tried again by itself",
-    "ScriptInvalid": "mend the script; one from a ConfigMap is read again by itself",
-    "PreparationFailed": "report it to the maintainers of slurm-bridge; it is tried again by itself",
-    "ScriptMissing": "create that ConfigMap; it is looked for again by itself",
+    "PolicyRefused": "ask for less, or ask the administrator of slurm-bridge for a policy rule; slurm-bridge keeps retrying",
+    "SubmitRefused": f"fix what Slurm objects to, then {_RECREATE}; if the cause is in Slurm, slurm-bridge keeps retrying",
+    "ScriptInvalid": "fix the script; one in a ConfigMap is read again automatically",
+    "PreparationFailed": "report it to the maintainers of slurm-bridge; slurm-bridge keeps retrying",
+    "ScriptMissing": "create that ConfigMap; slurm-bridge keeps looking for it",
     "Dependency": "",
     "Unknown": "",
 }
-"""Next steps while there is no job, by reason; "" if the message says it."""
+"""Next steps while there is no job, by reason; "" if the message has it."""
 
 _FAILED: Mapping[str, str] = {
-    "NonZeroExit": "read what it wrote",
-    "Signalled": "read what it wrote; signal 9 often means that its memory was not enough",
-    "TimeLimit": f"ask for more time, then {_ANEW}",
-    "OutOfMemory": f"ask for more memory, then {_ANEW}",
-    "NodeFail": f"{_ANEW}; with #SBATCH --requeue Slurm would do so by itself",
-    "BootFail": f"{_ANEW}; with #SBATCH --requeue Slurm would do so by itself",
-    "Preempted": f"{_ANEW}; with #SBATCH --requeue Slurm would do so by itself",
-    "Cancelled": f"ask who cancelled it: sacct -j JOB -o JobID,State%40; {_ANEW}",
-    "NeverRunnable": f"ask for what a node has: sinfo -o '%N %P %c %m %G %f'; {_ANEW}",
-    "OutputFailed": f"give --output, --error and --chdir places where its user may write, then {_ANEW}",
-    "TasksUnknown": f"see whether their results are there; {_ANEW}",
-    "ResultsNotCollected": f"copy them yourself, as they are still where the job wrote them, or mend what is wrong and {_ANEW}",
-    "JobLost": f"see whether its results are there; {_ANEW}",
+    "NonZeroExit": "read its output",
+    "Signalled": "read its output; signal 9 often means that it ran out of memory",
+    "TimeLimit": f"ask for more time, then {_RECREATE}",
+    "OutOfMemory": f"ask for more memory, then {_RECREATE}",
+    "NodeFail": f"{_RECREATE}; with #SBATCH --requeue, Slurm restarts such jobs itself",
+    "BootFail": f"{_RECREATE}; with #SBATCH --requeue, Slurm restarts such jobs itself",
+    "Preempted": f"{_RECREATE}; with #SBATCH --requeue, Slurm restarts such jobs itself",
+    "Cancelled": f"ask who cancelled it: sacct -j JOB -o JobID,State%40; {_RECREATE}",
+    "NeverRunnable": f"ask for what a node has: sinfo -o '%N %P %c %m %G %f'; {_RECREATE}",
+    "OutputFailed": f"set --output, --error and --chdir to places where its user may write, then {_RECREATE}",
+    "TasksUnknown": f"check whether the results of those tasks exist; if not, {_RECREATE}",
+    "ResultsNotCollected": f"copy the results yourself from where the job wrote them, or fix the cause and {_RECREATE}",
+    "JobLost": f"check whether its results exist; if not, {_RECREATE}",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSituation:
-    """The facts that were gathered."""
+    """The facts that an explanation is based on."""
 
     job: SlurmJobObject
     now: datetime
@@ -56,20 +56,20 @@ class JobSituation:
 
 def answer(situation: JobSituation) -> Diagnosis:
     """Explain what the SlurmJob waits for, or how it ended."""
-    found = next(
-        (each for each in situation.queue or () if each.id == situation.job.status.job_id), None
+    queued = next(
+        (job for job in situation.queue or () if job.id == situation.job.status.job_id), None
     )
-    said = _said(situation, found)
-    return replace(said, details=tuple(_details(situation, found)))
+    details = tuple(_details(situation, queued))
+    return replace(_diagnose(situation, queued), details=details)
 
 
-def _said(situation: JobSituation, found: QueuedJob | None) -> Diagnosis:
+def _diagnose(situation: JobSituation, queued: QueuedJob | None) -> Diagnosis:
     job, status = situation.job, situation.job.status
-    told = f"{status.message} ({status.reason})" if status.reason else status.message
+    text = f"{status.message} ({status.reason})" if status.reason else status.message
     if not job.is_ours:
         return Diagnosis(
             stage=Stage.NOT_OURS,
-            state="is not slurm-bridge's to run",
+            state="is not managed by slurm-bridge",
             why=f"spec.managedBy names another controller: {job.spec.managed_by}",
         )
     if status.phase in ("Succeeded", "Failed"):
@@ -77,8 +77,8 @@ def _said(situation: JobSituation, found: QueuedJob | None) -> Diagnosis:
         return Diagnosis(
             stage=Stage.ENDED,
             state="has succeeded" if is_good else "has failed",
-            why=told,
-            next_step="" if is_good else _after(status),
+            why=text,
+            next_step="" if is_good else _step_after_end(status),
         )
     if job.metadata.deletion_timestamp is not None:
         return Diagnosis(
@@ -100,19 +100,19 @@ def _said(situation: JobSituation, found: QueuedJob | None) -> Diagnosis:
     if status.phase == "Running":
         return Diagnosis(stage=Stage.RUNS, state="runs", why=status.message)
     if status.job_id is None:
-        return _without_job(job, told)
-    if found is not None and found.phase is JobPhase.WAITING:
-        reason = diagnosis.reason_of(found)
+        return _without_job(job, text)
+    if queued is not None and queued.phase is JobPhase.WAITING:
+        reason = diagnosis.reason_of(queued)
         return Diagnosis(
             stage=Stage.WAITS,
             state="waits in Slurm",
             why=reason.words,
             next_step=reason.next_step.replace("delete the pod", "delete the SlurmJob"),
         )
-    return Diagnosis(stage=Stage.WAITS, state="waits in Slurm", why=told)
+    return Diagnosis(stage=Stage.WAITS, state="waits in Slurm", why=text)
 
 
-def _without_job(job: SlurmJobObject, told: str) -> Diagnosis:
+def _without_job(job: SlurmJobObject, text: str) -> Diagnosis:
     status = job.status
     if not status.message:
         return Diagnosis(
@@ -124,13 +124,13 @@ def _without_job(job: SlurmJobObject, told: str) -> Diagnosis:
     step = _REFUSED.get(status.reason, _DOCTOR)
     if status.reason == "NamespaceNotEnabled":
         step = f"kubectl label namespace {job.metadata.namespace} {names.ENABLED_LABEL}=true"
-    return Diagnosis(stage=Stage.WAITS, state="has no job in Slurm", why=told, next_step=step)
+    return Diagnosis(stage=Stage.WAITS, state="has no job in Slurm", why=text, next_step=step)
 
 
-def _after(status: SlurmJobStatus) -> str:
+def _step_after_end(status: SlurmJobStatus) -> str:
     step = _FAILED.get(status.reason, "").replace("JOB", str(status.job_id))
     if status.job_id is None:
-        step = f"mend it, then {_ANEW}"
+        step = f"fix it, then {_RECREATE}"
     files = status.outputs
     if status.reason in ("NonZeroExit", "Signalled") and files is not None:
         places = dict.fromkeys(place for place in (files.stderr, files.stdout) if place)
@@ -138,11 +138,11 @@ def _after(status: SlurmJobStatus) -> str:
     return step
 
 
-def _details(situation: JobSituation, found: QueuedJob | None) -> list[tuple[str, str]]:
+def _details(situation: JobSituation, queued: QueuedJob | None) -> list[tuple[str, str]]:
     status = situation.job.status
     rows: list[tuple[str, str]] = [("phase", status.phase or "")]
-    if found is not None:
-        rows += diagnosis.of_job(found, situation.queue or (), situation.now)
+    if queued is not None:
+        rows += diagnosis.of_job(queued, situation.queue or (), situation.now)
     elif status.job_id is not None:
         rows.append(("Slurm job", f"{status.job_id} {status.state}"))
     if status.array is not None:

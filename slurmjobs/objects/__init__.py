@@ -1,5 +1,5 @@
-"""SlurmJob as a Kubernetes resource: its fields, its bounds, and the definition that an API server gets.
+"""SlurmJob as a Kubernetes resource: its fields, their bounds, and its CustomResourceDefinition.
 
-`spec` and `status` are the fields, typed; `slurmjob` puts them together and reads objects. `options_schema` turns the
-table of sbatch's options into a schema, and `definition` writes the whole definition.
+`spec` and `status` are the typed fields; `slurmjob` puts them together and decodes objects. `options_schema` turns the
+table of sbatch's options into a schema, and `definition` writes the CustomResourceDefinition.
 """

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition of SlurmJob, made from its types."""
+"""Generate the CustomResourceDefinition of SlurmJob from its types."""
 
 from typing import Any, Final
 
@@ -13,21 +13,21 @@ from slurmruntime.crd.schema import Schema, structural
 NAME: Final = f"{slurmjob.PLURAL}.{slurmjob.GROUP}"
 
 _COLUMNS: Final = (
-    ("State", "string", ".status.state", "Slurm's word for the job's state.", 0),
+    ("State", "string", ".status.state", "The job's state in Slurm.", 0),
     ("JobID", "integer", ".status.jobId", "Id of the Slurm job.", 0),
     ("Nodes", "string", ".status.nodes", "The job's nodes.", 0),
-    ("Reason", "string", ".status.reason", "Why it waits, or how it ended.", 0),
+    ("Reason", "string", ".status.reason", "Why it waits or how it ended.", 0),
     ("Age", "date", ".metadata.creationTimestamp", "Time since the object was created.", 0),
     ("Phase", "string", ".status.phase", "Pending, Running, Succeeded or Failed.", 1),
-    ("User", "string", ".status.user", "The Slurm user whose job it is.", 1),
+    ("User", "string", ".status.user", "The job's Slurm user.", 1),
     ("Exit", "integer", ".status.exitCode", "The script's exit code.", 1),
     ("Message", "string", ".status.message", "What is happening, and what to do.", 1),
 )
-"""Name, type, path, description, and 1 for those that only `-o wide` shows."""
+"""Name, type, path, description, and priority: `-o wide` shows those with 1, too."""
 
 
 def definition() -> dict[str, Any]:
-    """Return the definition."""
+    """Return the CustomResourceDefinition."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -49,7 +49,7 @@ def definition() -> dict[str, Any]:
                     "served": True,
                     "storage": True,
                     "subresources": {"status": {}},
-                    "additionalPrinterColumns": [_column(*each) for each in _COLUMNS],
+                    "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
                     "schema": {"openAPIV3Schema": _schema()},
                 }
             ],
@@ -68,7 +68,7 @@ def _column(name: str, kind: str, path: str, description: str, priority: int) ->
 
 
 def _schema() -> Schema:
-    spec = structural(SlurmJobSpec, with_defaults=True, given={"options": options_schema()})
+    spec = structural(SlurmJobSpec, with_defaults=True, replaced={"options": options_schema()})
     spec[RULES] = list(SPEC_RULES)
     return {
         "type": "object",

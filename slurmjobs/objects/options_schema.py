@@ -1,4 +1,4 @@
-"""The schema of `spec.options`: one field for each option of sbatch that a job can be given."""
+"""Generate the schema of `spec.options`: one field for each supported option of sbatch."""
 
 from typing import Any
 
@@ -9,19 +9,21 @@ from slurmruntime.crd.schema import Schema
 
 
 def options_schema() -> Schema:
-    """Return the schema of all options, by their names in fields."""
-    kept = sorted((each for each in OPTIONS if each.treatment is Treatment.KEPT), key=_field)
+    """Return the schema of all options, by their field names."""
+    options = sorted(
+        (option for option in OPTIONS if option.treatment is Treatment.SENT), key=_field
+    )
     return {
         "type": "object",
-        "properties": {each.field: _schema(each) for each in kept},
+        "properties": {option.field: _schema(option) for option in options},
     }
 
 
 def as_stored(name: str, value: str | bool) -> str | bool:  # noqa: FBT001  # a value of an option
-    """Return a value as an object has it: "" for an option that stands without its value."""
+    """Return a value as objects store it: "" for an option without its optional value."""
     option = BY_FIELD.get(name)
-    perhaps = option is not None and option.takes is Takes.PERHAPS
-    return "" if perhaps and value is True else value
+    is_optional = option is not None and option.takes is Takes.PERHAPS
+    return "" if is_optional and value is True else value
 
 
 def _field(option: SbatchOption[Any]) -> str:
@@ -29,13 +31,13 @@ def _field(option: SbatchOption[Any]) -> str:
 
 
 def _schema(option: SbatchOption[Any]) -> Schema:
-    said = f"--{option.name}"
+    flag = f"--{option.name}"
     if option.takes is Takes.NOTHING:
-        return {"type": "boolean", "description": f"{said}."}
+        return {"type": "boolean", "description": f"{flag}."}
     accepts = option.form.accepts if option.form else "any text"
-    alone = ', or "" for the option without a value' if option.takes is Takes.PERHAPS else ""
+    no_value = ', or "" for the option without a value' if option.takes is Takes.PERHAPS else ""
     return {
         "x-kubernetes-int-or-string": True,
         "maxLength": LONGEST_VALUE,
-        "description": f"{said}: {accepts}{alone}.",
+        "description": f"{flag}: {accepts}{no_value}.",
     }

@@ -1,4 +1,4 @@
-"""Which files of a job are copied to claims once it has ended, and what became of that."""
+"""The fields about results: files that are copied to claims once the job has ended."""
 
 from typing import Annotated, Final, Literal
 
@@ -11,7 +11,7 @@ MOST_RESULTS: Final = 16
 LONGEST_PATH: Final = 1024
 
 _NOT_UPWARDS: Final = rule(
-    "!self.split('/').exists(part, part == '..')", "it has a part `..`, which may lead anywhere"
+    "!self.split('/').exists(part, part == '..')", "a path may not contain `..`"
 )
 
 
@@ -26,7 +26,7 @@ class ResultTarget(ObjectStruct, frozen=True):
         Meta(
             max_length=LONGEST_PATH,
             pattern="^([^/].*)?$",
-            description="Folder on the volume, made if it is missing; by default the volume's root. %j, %x and %u"
+            description="Folder on the volume, created if it is missing; by default the volume's root. %j, %x and %u"
             " as in from.",
             extra_json_schema={RULES: [_NOT_UPWARDS]},
         ),
@@ -34,30 +34,30 @@ class ResultTarget(ObjectStruct, frozen=True):
 
 
 class JobResult(ObjectStruct, frozen=True, rename={"source": "from"}):
-    """A file or a folder that is copied."""
+    """A file or folder to copy."""
 
     to: Annotated[ResultTarget, Meta(description="Where it goes, under its own name.")]
     source: Annotated[
         str,
         Meta(
             max_length=LONGEST_PATH,
-            description="File or folder on the cluster, from the job's working directory; by default the file of its"
-            " standard output. It has to lie below output.clusterPath. %j is the job's id, %x its name, %u its user.",
+            description="File or folder on the cluster, relative to the job's working directory; by default the job's"
+            " standard output. It must be below output.clusterPath. %j is the job's id, %x its name, %u its user.",
             extra_json_schema={RULES: [_NOT_UPWARDS]},
         ),
     ] = ""
 
 
 class JobEnding(ObjectStruct, frozen=True):
-    """How the job itself ended, whatever becomes of its results."""
+    """How the job itself ended, regardless of its results."""
 
     phase: Annotated[Literal["Succeeded", "Failed"], Meta(description="Succeeded or Failed.")]
     reason: Annotated[str, text(256, "Why.")] = ""
-    message: Annotated[str, text(LONGEST_MESSAGE, "The same in words.")] = ""
+    message: Annotated[str, text(LONGEST_MESSAGE, "The reason in words.")] = ""
 
 
 class JobResults(ObjectStruct, frozen=True):
-    """What became of the results."""
+    """The state of copying the results."""
 
     phase: Annotated[
         Literal["Collecting", "Collected", "Failed"],
@@ -65,5 +65,5 @@ class JobResults(ObjectStruct, frozen=True):
     ]
     ended: Annotated[JobEnding, Meta(description="How the job itself ended.")]
     message: Annotated[
-        str, text(LONGEST_MESSAGE, "What is happening, or why they were not copied.")
+        str, text(LONGEST_MESSAGE, "Progress, or why the results were not copied.")
     ] = ""

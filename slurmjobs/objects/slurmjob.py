@@ -1,4 +1,4 @@
-"""A SlurmJob as a whole, and how one is read from JSON."""
+"""SlurmJob objects, and how to decode them from JSON."""
 
 from typing import Final, Protocol
 
@@ -17,7 +17,7 @@ KIND: Final = "SlurmJob"
 PLURAL: Final = "slurmjobs"
 
 CONTROLLER: Final = "slurm-bridge.dev/slurmjob-controller"
-"""What `spec.managedBy` says of objects that are ours; absent, it means the same."""
+"""The value of `spec.managedBy` for objects that are ours, which is also the default."""
 
 
 Json = bytes | msgspec.Raw
@@ -39,11 +39,11 @@ class JobResource(Protocol):
         """As in a path."""
 
     def read(self, body: Json) -> "SlurmJobObject":
-        """Read an object.
+        """Decode an object.
 
         Raises:
-            msgspec.ValidationError: It is none of these; the message names the first field at fault.
-            msgspec.DecodeError: It is no JSON.
+            msgspec.ValidationError: It is not of this kind; the message names the first field at fault.
+            msgspec.DecodeError: It is not JSON.
         """
 
 
@@ -56,32 +56,32 @@ class SlurmJobObject(ObjectStruct, frozen=True):
 
     @property
     def resource(self) -> JobResource:
-        """Where the object is in the API."""
+        """The object's resource in the API."""
         return OURS
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Why it cannot be a SlurmJob, of an object that is translated."""
+        """For a translated object, why it cannot be a SlurmJob."""
         return ()
 
     @property
     def only_rule(self) -> str:
-        """The one policy rule that it may run under; "" for any."""
+        """The only policy rule that it may run under; "" for any."""
         return ""
 
-    def told(self, status: SlurmJobStatus) -> dict[str, object]:
-        """Return the status as the object's own resource has it."""
-        found: dict[str, object] = msgspec.to_builtins(status)
-        return found
+    def status_body(self, status: SlurmJobStatus) -> dict[str, object]:
+        """Return the status in the form of the object's own resource."""
+        fields: dict[str, object] = msgspec.to_builtins(status)
+        return fields
 
     @property
     def full_name(self) -> str:
-        """For people: namespace and name, or the prefix of the name it will get."""
+        """Namespace and name, or the prefix of its future name, for messages."""
         return self.metadata.full_name
 
     @property
     def is_ours(self) -> bool:
-        """Check whether no other controller is named."""
+        """Check whether `spec.managedBy` names no other controller."""
         return self.spec.managed_by in (None, CONTROLLER)
 
 
@@ -94,27 +94,27 @@ _head = msgspec.json.Decoder(_Head)
 
 
 def read_metadata(body: Json) -> ObjectMetadata:
-    """Read the metadata alone, of an object that nobody has looked at yet.
+    """Decode only the metadata, of an object that has not been validated yet.
 
     Raises:
         msgspec.ValidationError: It has none; the message names the first field at fault.
-        msgspec.DecodeError: It is no JSON.
+        msgspec.DecodeError: It is not JSON.
     """
     return _head.decode(body).metadata
 
 
 def read(body: Json) -> SlurmJobObject:
-    """Read an object.
+    """Decode a SlurmJob.
 
     Raises:
-        msgspec.ValidationError: It is no SlurmJob; the message names the first field at fault.
-        msgspec.DecodeError: It is no JSON.
+        msgspec.ValidationError: It is not a SlurmJob; the message names the first field at fault.
+        msgspec.DecodeError: It is not JSON.
     """
     return _decoder.decode(body)
 
 
 class _OurResource:
-    """The resource of this module."""
+    """The resource `slurmjobs.slurm-bridge.dev`."""
 
     api_version = API_VERSION
     kind = KIND

@@ -1,4 +1,4 @@
-"""What the author of a SlurmJob asks for."""
+"""The fields of `spec`: what the author of a SlurmJob asks for."""
 
 from typing import Annotated, Final, Literal
 
@@ -15,7 +15,7 @@ MOST_ARGUMENTS: Final = 256
 MOST_VARIABLES: Final = 256
 MOST_DEPENDENCIES: Final = 32
 
-SUBMITTED_ONCE: Final = "what Slurm was given does not change: create another SlurmJob"
+SUBMITTED_ONCE: Final = "cannot be changed after creation: create another SlurmJob"
 
 
 class ScriptKey(ObjectStruct, frozen=True):
@@ -34,7 +34,7 @@ class ScriptKey(ObjectStruct, frozen=True):
 
 
 class ScriptSource(ObjectStruct, frozen=True):
-    """Where a script is that does not stand in the SlurmJob itself."""
+    """The source of a script that is not in the SlurmJob itself."""
 
     config_map_key_ref: Annotated[
         ScriptKey, Meta(description="A key of a ConfigMap in the same namespace.")
@@ -42,7 +42,7 @@ class ScriptSource(ObjectStruct, frozen=True):
 
 
 class JobOutput(ObjectStruct, frozen=True):
-    """The volume on which the job's output lies, so that it can be read with `kubectl logs`."""
+    """The volume with the job's output, so that `kubectl logs` can print it."""
 
     claim_name: Annotated[
         ObjectName, Meta(description="A PersistentVolumeClaim of the same namespace.")
@@ -53,7 +53,7 @@ class JobOutput(ObjectStruct, frozen=True):
             min_length=2,
             max_length=1024,
             pattern="^/[^/]",
-            description="The folder of the cluster's nodes that the volume holds, such as /scratch.",
+            description="Where Slurm's nodes mount the volume, such as /scratch.",
         ),
     ]
 
@@ -85,7 +85,7 @@ class JobDependency(ObjectStruct, frozen=True):
     pod: Annotated[
         ObjectName | None,
         Meta(
-            description="Name of a pod in the same namespace that Slurm places; of a gang, any of its pods stands for all."
+            description="Name of a pod in the same namespace that Slurm places; for a gang, any of its pods."
         ),
     ] = None
     job_id: Annotated[
@@ -94,7 +94,7 @@ class JobDependency(ObjectStruct, frozen=True):
     condition: Annotated[
         DependencyCondition,
         Meta(
-            description="What must have become of it: afterok, afternotok, afterany or after, in sbatch's words."
+            description="The state that it must have reached; in sbatch's words afterok, afternotok, afterany or after."
         ),
     ] = "succeeded"
 
@@ -105,7 +105,7 @@ ONE_OTHER_JOB: Final = rule(
 )
 
 JobOptions = dict[str, str | int | bool]
-"""By the names in docs/slurmjob-options.md; `slurmjobs.objects.options_schema` says which there are."""
+"""By the names in docs/slurmjob-options.md; `slurmjobs.objects.options_schema` defines them."""
 
 
 SCRIPT_RULES: Final = (
@@ -126,11 +126,11 @@ SCRIPT_RULES: Final = (
         "it has a NUL character: a script is text, not a program",
     ),
 )
-"""What the API server says of a script by itself; the webhook says the same, and more."""
+"""Faults of a script that the API server finds itself; the webhook finds these and more."""
 
 
 class SlurmJobSpec(ObjectStruct, frozen=True):
-    """The batch script and what stands beside it."""
+    """The batch script and everything beside it."""
 
     script: Annotated[
         Annotated[
@@ -146,7 +146,7 @@ class SlurmJobSpec(ObjectStruct, frozen=True):
     ] = None
     script_from: Annotated[
         ScriptSource | None,
-        Meta(description="Where the script is instead; read once, when the job is submitted."),
+        Meta(description="Source of the script instead; read once, when the job is submitted."),
     ] = None
     args: Annotated[
         tuple[Annotated[str, text(4096, "One argument.")], ...],
@@ -154,13 +154,13 @@ class SlurmJobSpec(ObjectStruct, frozen=True):
     ] = ()
     options: Annotated[
         JobOptions,
-        Meta(description="Options of sbatch; they are stronger than those in the script."),
+        Meta(description="Options of sbatch; they override those in the script."),
     ] = msgspec.field(default_factory=dict)
     env: Annotated[
         tuple[JobVariable, ...],
         Meta(
             max_length=MOST_VARIABLES,
-            description="Environment variables of the script, beside those that sbatch sets.",
+            description="Environment variables of the script, in addition to those that sbatch sets.",
             extra_json_schema={
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["name"],
@@ -171,40 +171,38 @@ class SlurmJobSpec(ObjectStruct, frozen=True):
         tuple[Annotated[JobDependency, Meta(extra_json_schema={RULES: [ONE_OTHER_JOB]})], ...],
         Meta(
             max_length=MOST_DEPENDENCIES,
-            description="Jobs that this one waits for, all of them.",
+            description="Jobs that this one waits for; all conditions must hold.",
             extra_json_schema={"x-kubernetes-list-type": "atomic"},
         ),
     ] = ()
     output: Annotated[
         JobOutput | None,
-        Meta(
-            description="Where the output can be read from Kubernetes; pod NAME-job then prints it."
-        ),
+        Meta(description="The volume with the output; if set, pod NAME-job prints the output."),
     ] = None
     results: Annotated[
         tuple[JobResult, ...],
         Meta(
             max_length=MOST_RESULTS,
-            description="What is copied to claims once the job has ended; only then has the SlurmJob succeeded.",
+            description="Files to copy to claims once the job has ended; the SlurmJob succeeds only after that.",
             extra_json_schema={"x-kubernetes-list-type": "atomic"},
         ),
     ] = ()
     suspend: Annotated[
         bool,
         Meta(
-            description="While true, nothing runs: no job is submitted, and one that is there is cancelled."
+            description="While true, nothing runs: no job is submitted, and an existing one is cancelled."
         ),
     ] = False
     active_deadline_seconds: Annotated[
         Annotated[int, Meta(ge=1, le=2**31 - 1)] | None,
         Meta(
-            description="Seconds after its submission at which a job that has not ended is cancelled."
+            description="Seconds after submission at which a job that has not ended is cancelled."
         ),
     ] = None
     ttl_seconds_after_finished: Annotated[
         Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
         Meta(
-            description="Seconds after its end at which the SlurmJob is deleted; by default never."
+            description="Seconds after its end at which the SlurmJob is deleted; by default, never."
         ),
     ] = None
     managed_by: Annotated[
@@ -218,7 +216,7 @@ class SlurmJobSpec(ObjectStruct, frozen=True):
         ]
         | None,
         Meta(
-            description="The controller that this SlurmJob is for. slurm-bridge leaves it alone if this is"
+            description="The controller responsible for this SlurmJob. slurm-bridge ignores it if this is"
             " anything but slurm-bridge.dev/slurmjob-controller."
         ),
     ] = None
@@ -235,15 +233,15 @@ FIXED: Final = (
     "results",
     "managedBy",
 )
-"""What stays as it was created."""
+"""The immutable fields."""
 
 SPEC_RULES: Final = (
     rule("has(self.script) != has(self.scriptFrom)", "expected either script or scriptFrom"),
     rule(
         "!has(self.results) || size(self.results) == 0 || has(self.output)",
-        "results need output: its claim is what they are read from",
+        "results need output: they are read from its claim",
         path=".results",
     ),
     *(rule(unchanged(field), SUBMITTED_ONCE, path=f".{field}") for field in FIXED),
 )
-"""Of the spec as a whole."""
+"""Rules about several fields of the spec."""

@@ -1,7 +1,7 @@
-"""The controller of SlurmJobs: watches them, decides by `slurmjobs.lifecycle`, and carries that out.
+"""The controller of SlurmJobs: watches them, decides by `slurmjobs.lifecycle`, and carries out the decisions.
 
-It lives in the controllers' process, whose leader reads Slurm for placeholders anyway: `batch_jobs`
-shares those readings. `loop` gathers and decides, `preparing` makes the job that is submitted,
-`archive` asks slurmdbd about jobs that slurmctld has forgotten, `actuator` writes, `telling` sends
-Events, `assembly` puts them together.
+It runs in the controllers' process, whose leader reads Slurm for placeholders anyway: `batch_jobs`
+shares those readings. `loop` gathers facts and decides, `preparing` builds the job to submit,
+`archive` asks slurmdbd about jobs that slurmctld has forgotten, `actuator` acts, `telling` sends
+Events, and `assembly` puts them together.
 """

@@ -1,4 +1,4 @@
-"""Carry out what was decided for a SlurmJob. Every action is idempotent and may be cut off anywhere."""
+"""Carry out the decisions about SlurmJobs. Every action is idempotent and may be interrupted anywhere."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,14 +10,14 @@ from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchMark
 from bridge.slurm.batch_jobs import calls
 from slurmjobs.lifecycle.actions import (
+    AddFinalizer,
     CancelBatch,
     Expire,
-    GiveBack,
     JobAction,
     JobDecision,
+    RemoveFinalizer,
     Report,
     SubmitBatch,
-    TakeOn,
 )
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.status import SlurmJobStatus
@@ -63,7 +63,7 @@ class JobActuator:
         """Carry out the actions in order, stopping at the first that fails.
 
         Raises:
-            KubeError, SlurmError: decide again later.
+            KubeError, SlurmError: an action failed; decide again later.
         """
         try:
             for action in decision.actions:
@@ -86,7 +86,7 @@ class JobActuator:
 
     async def _act(self, job: SlurmJobObject, action: JobAction) -> None:
         match action:
-            case TakeOn():
+            case AddFinalizer():
                 with self._writing_to(job):
                     self._seen(job, await resource.add_finalizer(self._kube, job))
                 self._submitter.begin(WorkloadKey(job.metadata.uid), attempt=1)
@@ -103,10 +103,10 @@ class JobActuator:
                 if status.attempt > max(job.status.attempt, 1):
                     self._submitter.begin(WorkloadKey(job.metadata.uid), attempt=status.attempt)
                 self._count(job.status, status)
-                await self._events.tell(job, status)
+                await self._events.report(job, status)
             case Expire():
                 await resource.delete(self._kube, job)
-            case GiveBack():
+            case RemoveFinalizer():
                 with self._writing_to(job):
                     await resource.remove_finalizer(self._kube, job)
             case Wait():
@@ -117,7 +117,7 @@ class JobActuator:
     def _count(self, before: SlurmJobStatus, after: SlurmJobStatus) -> None:
         if before.phase == after.phase or after.phase not in ("Succeeded", "Failed"):
             return
-        # Results are copied first, which says nothing about how soon an end is told.
+        # With results, copying comes before the report: no measure of how soon an end is reported.
         ended_at = after.end_time if after.results is None else None
         since = None if ended_at is None else self._batch_jobs.now() - ended_at
         self._metrics.ended(after.reason, None if since is None else since.total_seconds())
@@ -127,7 +127,7 @@ class JobActuator:
 
     @contextmanager
     def _writing_to(self, job: SlurmJobObject) -> Iterator[None]:
-        """Note the write, whatever becomes of it: until it is seen, nothing else is done."""
+        """Record the write, even if it fails: nothing else is done until its effect is seen."""
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""Ask slurmdbd what became of jobs that slurmctld surely does not know."""
+"""Ask slurmdbd about jobs that slurmctld certainly does not know."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import structlog
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.slurm import accounting
 from bridge.slurm.batch_jobs import calls
-from slurmjobs.lifecycle.situation import Archive, Archived
+from slurmjobs.lifecycle.situation import Archive, ArchiveFinding
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
@@ -22,12 +22,12 @@ _log = structlog.get_logger(__name__)
 
 _AT_A_TIME = 2
 _LASTS_S = 30.0
-"""How long an answer is valid that more may follow."""
-_AGAIN_S = 2.0
-"""Retry delay after a failure, and while slurmctld has news for slurmdbd."""
+"""How long an answer is valid; then slurmdbd may know more."""
+_RETRY_S = 2.0
+"""Retry delay after a failure, and while slurmctld has not sent everything to slurmdbd."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
-ASKING = Archive(finding=Archived.ASKING)
+ASKING = Archive(finding=ArchiveFinding.ASKING)
 
 
 @dataclass(slots=True)
@@ -42,12 +42,12 @@ class _Question:
 
 
 class Archives:
-    """The questions of one term of leadership, a few at a time."""
+    """Queries slurmdbd during one term of leadership, a few questions at a time."""
 
     def __init__(
         self, slurm: SlurmClient, *, clock: Clock, wake: Callable[[WorkloadKey], None]
     ) -> None:
-        """wake: called with the key of each SlurmJob whose question is answered."""
+        """wake: called with the key of each SlurmJob whose question was answered."""
         self._slurm = slurm
         self._clock = clock
         self._wake = wake
@@ -55,13 +55,15 @@ class Archives:
         self._open: asyncio.Queue[_Question] = asyncio.Queue()
 
     def finding(self, job: SlurmJobObject, mark: BatchMark) -> Archive:
-        """Return what slurmdbd says of an attempt's job; ask if that is unknown or outdated."""
-        told = job.status
-        job_id = None if told.job_id is None else JobId(told.job_id)
+        """Return slurmdbd's last answer about an attempt's job; ask again if it is missing or outdated."""
+        status = job.status
+        job_id = None if status.job_id is None else JobId(status.job_id)
         question = self._questions.get(mark.key)
         if question is None or (question.mark, question.job_id) != (mark, job_id):
-            # Of an array it would be one task's.
-            sluid = Sluid(told.sluid) if told.sluid and job_id and told.array is None else None
+            # An array's sluid would be that of one task.
+            sluid = (
+                Sluid(status.sluid) if status.sluid and job_id and status.array is None else None
+            )
             since = job.metadata.creation_timestamp or _EPOCH
             question = self._questions[mark.key] = _Question(mark, job_id, sluid, since)
         if not question.is_queued and self._clock.monotonic() >= question.until_s:
@@ -74,7 +76,7 @@ class Archives:
         self._questions.pop(key, None)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Ask until told to stop."""
+        """Ask until `stop` is set."""
         async with asyncio.TaskGroup() as group:
             for number in range(_AT_A_TIME):
                 group.create_task(liveness.run(f"archive {number}", self._ask_forever(), stop))
@@ -85,29 +87,29 @@ class Archives:
             question = await self._open.get()
             liveness.turned()
             question.answer = await self._ask(question)
-            is_open = question.answer.finding is Archived.ASKING
-            question.until_s = self._clock.monotonic() + (_AGAIN_S if is_open else _LASTS_S)
+            is_open = question.answer.finding is ArchiveFinding.ASKING
+            question.until_s = self._clock.monotonic() + (_RETRY_S if is_open else _LASTS_S)
             question.is_queued = False
             self._wake(question.mark.key)
 
     async def _ask(self, question: _Question) -> Archive:
         try:
             backlog = await accounting.backlog(self._slurm)
-            found = await self._look_up(question)
+            record = await self._look_up(question)
         except TooOld:
-            return Archive(finding=Archived.UNKNOWN)
+            return Archive(finding=ArchiveFinding.UNKNOWN)
         except SlurmError as error:
             _log.warning("archive.unanswered", error=str(error))
             return ASKING
-        if isinstance(found, BatchJob):
-            return Archive(finding=Archived.ENDED, job=found)
+        if isinstance(record, BatchJob):
+            return Archive(finding=ArchiveFinding.ENDED, job=record)
         if backlog:
-            return ASKING  # slurmdbd may be told of it any moment
-        return Archive(finding=Archived.UNFINISHED if found else Archived.NOTHING)
+            return ASKING  # slurmdbd may learn of it any moment
+        return Archive(finding=ArchiveFinding.UNFINISHED if record else ArchiveFinding.NOTHING)
 
     async def _look_up(self, question: _Question) -> BatchJob | bool:
         if question.job_id is not None:
-            return await calls.recorded(
+            return await calls.read_record(
                 self._slurm, question.job_id, question.mark, sluid=question.sluid
             )
         return await calls.search(

@@ -1,4 +1,4 @@
-"""Put the controller of SlurmJobs together for one process, and for one term of leadership."""
+"""Wire the controller of SlurmJobs, for one process and for one term of leadership."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -6,13 +6,13 @@ from datetime import timedelta
 from functools import partial
 
 from bridge.domain.model.pods import Pod
-from bridge.reconcile.informers import watching
+from bridge.reconcile.informers import watch_service
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.program import Program
 from bridge.settings.policy_file import PolicyFile
 from bridge.settings.slurm_jobs import zone
 from bridge.settings.sylabs import SylabsSection
-from slurmjobs.lifecycle.situation import Collected, Collection, JobPolicy
+from slurmjobs.lifecycle.situation import Collection, CopyState, JobPolicy
 from slurmjobs.objects import slurmjob
 from slurmjobs.objects.slurmjob import JobResource, SlurmJobObject
 from slurmjobs.reconcile import dependencies
@@ -23,11 +23,11 @@ from slurmjobs.reconcile.caches import JobCaches
 from slurmjobs.reconcile.companions.collectors import ResultCollectors
 from slurmjobs.reconcile.companions.logs import LogCompanions
 from slurmjobs.reconcile.companions.pods import CompanionWatch
-from slurmjobs.reconcile.dependencies import Others
+from slurmjobs.reconcile.dependencies import DependencyLookup
 from slurmjobs.reconcile.inventory import NodeInventory
 from slurmjobs.reconcile.loop import SlurmJobLoop
 from slurmjobs.reconcile.preparing import Preparer
-from slurmjobs.reconcile.remembering import Remembered
+from slurmjobs.reconcile.remembering import AnswerCache
 from slurmjobs.reconcile.submitting import BatchSubmitter
 from slurmjobs.reconcile.telling import JobEvents
 from slurmjobs.sylabs.job import KINDS, SylabsResource
@@ -40,13 +40,13 @@ from slurmruntime.process.lifetime import Service
 from slurmruntime.slurm import operators
 from slurmruntime.values.ids import WorkloadKey
 
-_LOOK_S = 0.2
+_SYNC_POLL_S = 0.2
 _WORKERS = 8
 _SUBMITS = 4
-"""At a time; slurmctld takes one after another anyway."""
+"""Concurrent submits; slurmctld accepts one after another anyway."""
 _LABELS_LAST_S = 5.0
 _SLURM_USER_LASTS_S = 30.0
-"""Slurm takes up another SlurmUser only when slurmctld is started anew."""
+"""SlurmUser changes only when slurmctld restarts."""
 
 
 class SlurmJobs:
@@ -66,20 +66,20 @@ class SlurmJobs:
 
     def parts(self) -> tuple[Service, ...]:
         """Return the services of every replica; readiness depends on the watch of our own kind."""
-        watches = (self._watch(each, cache) for each, cache in self._objects)
+        watches = (self._watch(resource, cache) for resource, cache in self._objects)
         companions = [self._companions.part()] if self._companions else []
         inventory = self._inventory.parts() if self._inventory else ()
         return (*watches, *companions, *inventory)
 
-    def _watch(self, of: JobResource, cache: Cache[SlurmJobObject]) -> Service:
-        # A foreign definition may be missing for good: our own jobs do not wait for it.
-        group, _, _ = of.api_version.partition("/")
-        is_ours = of is slurmjob.OURS
-        called = "slurm_jobs" if is_ours else f"{of.plural}.{group}"
-        return watching(self._program, called, cache, is_needed=is_ours)
+    def _watch(self, resource: JobResource, cache: Cache[SlurmJobObject]) -> Service:
+        # A foreign definition may never be installed: our own jobs do not wait for it.
+        group, _, _ = resource.api_version.partition("/")
+        is_ours = resource is slurmjob.OURS
+        name = "slurm_jobs" if is_ours else f"{resource.plural}.{group}"
+        return watch_service(self._program, name, cache, is_needed=is_ours)
 
     async def control(self, term: Leadership, stop: asyncio.Event) -> None:
-        """See to SlurmJobs while this process leads."""
+        """Run the controller while this process leads."""
         async with asyncio.TaskGroup() as group:
             if self._inventory:
                 group.create_task(self._inventory.control(stop))
@@ -88,7 +88,7 @@ class SlurmJobs:
     async def _control(self, term: Leadership, stop: asyncio.Event) -> None:
         program = self._program
         while not self._objects.is_synced(slurmjob.OURS):
-            await pause(_LOOK_S, stop)  # a definition may be missing for good
+            await pause(_SYNC_POLL_S, stop)  # the definition may never be installed
             if stop.is_set():
                 return
         queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
@@ -122,7 +122,7 @@ class SlurmJobs:
                 self._companions,
                 objects=self._objects,
                 batch_jobs=batch_jobs,
-                told=queue,
+                job_queue=queue,
             )
             parts, collection = [printers, collectors], collectors.collection
         loop = SlurmJobLoop(
@@ -166,8 +166,8 @@ class SlurmJobs:
         async def operators_of(_: str) -> frozenset[str]:
             return await operators.slurm_user(program.slurm)
 
-        labels = Remembered(labels_of, lasts_s=_LABELS_LAST_S, monotonic=monotonic)
-        slurm_user = Remembered(operators_of, lasts_s=_SLURM_USER_LASTS_S, monotonic=monotonic)
+        labels = AnswerCache(labels_of, lasts_s=_LABELS_LAST_S, monotonic=monotonic)
+        slurm_user = AnswerCache(operators_of, lasts_s=_SLURM_USER_LASTS_S, monotonic=monotonic)
         return Preparer(
             program.kube,
             policy=lambda: self._policy.current,
@@ -175,7 +175,7 @@ class SlurmJobs:
             slurm_user=partial(slurm_user.get, ""),
             now=lambda: program.clock.now().astimezone(time_zone),
             resolve=partial(
-                dependencies.resolve, others=Others(job=self._named, pod=self._pod_named)
+                dependencies.resolve, others=DependencyLookup(job=self._named, pod=self._pod_named)
             ),
             has_collectors=self._companions is not None,
         )
@@ -184,13 +184,13 @@ class SlurmJobs:
         return next(iter(self._by_name.get(f"{namespace}/{name}")), None)
 
     def _pod_named(self, namespace: str, name: str) -> Pod | None:
-        found = self._pods_by_name.get(f"{namespace}/{name}")
-        return max(found, key=lambda pod: pod.created_at, default=None)
+        pods = self._pods_by_name.get(f"{namespace}/{name}")
+        return max(pods, key=lambda pod: pod.created_at, default=None)
 
 
 def _not_served(_job: SlurmJobObject) -> Collection:
-    text = "slurm-bridge has no image for it any more (slurm_jobs.companion_image)"
-    return Collection(state=Collected.GIVEN_UP, text=text)
+    text = "slurm-bridge has no image to copy them with (slurm_jobs.companion_image)"
+    return Collection(state=CopyState.GIVEN_UP, text=text)
 
 
 def _resources(sylabs: SylabsSection) -> Iterator[JobResource]:

@@ -1,4 +1,4 @@
-"""All SlurmJobs, whichever resource they are of: one cache each, seen as one."""
+"""Caches of all SlurmJobs: one for each resource, used like a single one."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -15,38 +15,38 @@ class JobIndexes:
         self._indexes = tuple(indexes)
 
     def get(self, value: str) -> list[SlurmJobObject]:
-        """Return every object that is indexed by this value."""
+        """Return every object indexed by this value."""
         return [job for index in self._indexes for job in index.get(value)]
 
 
 class JobCaches:
-    """The caches of our own resource and of those that are translated."""
+    """The caches of our own resource and of the translated ones."""
 
     def __init__(self, resources: Iterable[JobResource], set_aside: Oddities) -> None:
-        self._caches = {each: Cache(resource.all_of(each), set_aside) for each in resources}
+        self._caches = {kind: Cache(resource.kind_of(kind), set_aside) for kind in resources}
 
     def __iter__(self) -> Iterator[tuple[JobResource, Cache[SlurmJobObject]]]:
         return iter(self._caches.items())
 
-    def is_synced(self, each: JobResource) -> bool:
-        """Check whether one resource has been listed; before that, absence means nothing."""
-        return self._caches[each].synced.is_set()
+    def is_synced(self, job_resource: JobResource) -> bool:
+        """Check whether one resource has been listed; before that, absence proves nothing."""
+        return self._caches[job_resource].synced.is_set()
 
     def get(self, uid: str) -> SlurmJobObject | None:
         """Return the object with this uid, or None."""
-        found = (cache.get(uid) for cache in self._caches.values())
-        return next((job for job in found if job is not None), None)
+        candidates = (cache.get(uid) for cache in self._caches.values())
+        return next((job for job in candidates if job is not None), None)
 
-    def of(self, each: JobResource) -> Cache[SlurmJobObject]:
+    def of(self, job_resource: JobResource) -> Cache[SlurmJobObject]:
         """Return the cache of one resource."""
-        return self._caches[each]
+        return self._caches[job_resource]
 
     def index(self, by: Callable[[SlurmJobObject], Iterable[str]]) -> JobIndexes:
-        """Maintain an index over all; like `Cache.index`."""
+        """Maintain an index over all caches; like `Cache.index`."""
         return JobIndexes([cache.index(by) for cache in self._caches.values()])
 
     def subscribe(self, callback: Callback[SlurmJobObject]) -> None:
-        """Call back for every object of all; like `Cache.subscribe`."""
+        """Call back for every object in all caches; like `Cache.subscribe`."""
         for cache in self._caches.values():
             cache.subscribe(callback)
 

@@ -1,6 +1,6 @@
-"""Write on the nodes what `slurm-config` says: what Sylabs' resource daemon did on each of them, done once for all.
+"""Apply `slurm-config` to the nodes, centrally: Sylabs' resource daemon did it on each node.
 
-`slurmjobs.sylabs.inventory` decides. Nothing runs on the nodes for it, and nothing is written onto their disks.
+`slurmjobs.sylabs.inventory` decides. Nothing runs on the nodes for it, and nothing is written to their disks.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from slurmruntime.values.oddities import About
 
 CONFIG_MAP: Final = "slurm-config"
 _KEY: Final = "config"
-_AGAIN_S: Final = 60.0
-"""How long until all nodes are looked at again without an event: what failed is tried again."""
+_PASS_S: Final = 60.0
+"""Time between passes over all nodes without an event: failed writes are retried."""
 _SHORTEST_S: Final = 1.0
 _MOST_STEPS: Final = 3
 
@@ -68,22 +68,22 @@ _config_maps: Final = msgspec.json.Decoder(_ConfigMap)
 
 def _read_node(body: Json) -> InventoryNode:
     try:
-        found = _nodes.decode(body)
+        node = _nodes.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise malformed("Node", error) from error
-    meta = found.metadata
+    meta = node.metadata
     return InventoryNode(
         name=meta.name,
         uid=meta.uid,
         resource_version=meta.resource_version,
-        labels=_prefixed(meta.labels),
-        capacity=_prefixed(found.status.capacity),
+        labels=_with_prefix(meta.labels),
+        capacity=_with_prefix(node.status.capacity),
         written=meta.annotations.get(names.INVENTORY_ANNOTATION, ""),
     )
 
 
-def _prefixed(found: dict[str, str]) -> dict[str, str]:
-    return {name: text for name, text in found.items() if name.startswith(PREFIX)}
+def _with_prefix(values: dict[str, str]) -> dict[str, str]:
+    return {name: text for name, text in values.items() if name.startswith(PREFIX)}
 
 
 def _read_config_map(body: Json) -> _ConfigMap:
@@ -102,7 +102,7 @@ _NODES: Final = ResourceKind(
 
 
 class NodeInventory:
-    """What `slurm-config` says, on the nodes; in one process, whether it leads or not."""
+    """Applies `slurm-config` to the nodes; in every process, but writes only while it leads."""
 
     def __init__(self, program: Program) -> None:
         settings = program.settings
@@ -113,8 +113,8 @@ class NodeInventory:
         configs = ResourceKind(
             path=paths.collection("v1", "configmaps", settings.sylabs.inventory_namespace),
             read=_read_config_map,
-            key=lambda found: found.metadata.name,
-            version=lambda found: found.metadata.resource_version,
+            key=lambda config_map: config_map.metadata.name,
+            version=lambda config_map: config_map.metadata.resource_version,
         )
         self._nodes: Cache[InventoryNode] = Cache(_NODES, program.set_aside)
         self._configs: Cache[_ConfigMap] = Cache(configs, program.set_aside)
@@ -123,21 +123,21 @@ class NodeInventory:
         self._configs.subscribe(lambda _old, _new: self._changed.set())
         self._read_version = ""
         self._config = SlurmConfig()
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
 
     def parts(self) -> tuple[Service, ...]:
-        """Return the services of every replica: two watches."""
+        """Return the services of every replica: the two watches."""
         return (
             self._watch("nodes for slurm-config", self._nodes),
             self._watch("slurm-config", self._configs, f"metadata.name={CONFIG_MAP}"),
         )
 
     async def control(self, stop: asyncio.Event) -> None:
-        """Keep the nodes in step while this process leads."""
-        self._told.clear()
+        """Keep the nodes up to date while this process leads."""
+        self._reported.clear()
         await liveness.run("node inventory", self._forever(stop), stop)
 
-    def _watch(self, called: str, cache: Cache[T], selector: str = "") -> Service:
+    def _watch(self, name: str, cache: Cache[T], selector: str = "") -> Service:
         reflector = Reflector(
             self._program.kube,
             cache,
@@ -148,53 +148,53 @@ class NodeInventory:
         )
 
         async def run(stop: asyncio.Event) -> None:
-            with liveness.loop(f"watch of {called}"):
+            with liveness.loop(f"watch of {name}"):
                 await reflector.run(stop)
 
-        return Service(name=called, run=run)
+        return Service(name=name, run=run)
 
     async def _forever(self, stop: asyncio.Event) -> None:
         while True:
             liveness.turned()
             if self._nodes.synced.is_set() and self._configs.synced.is_set():
                 self._changed.clear()
-                await self._look()
-                liveness.turned(rests_s=_AGAIN_S)
+                await self._update_nodes()
+                liveness.turned(rests_s=_PASS_S)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), _AGAIN_S)
+                    await asyncio.wait_for(self._changed.wait(), _PASS_S)
             await pause(_SHORTEST_S, stop)
 
-    async def _look(self) -> None:
-        """Bring every node up to date that has an entry, or something of ours."""
-        found = self._configs.get(CONFIG_MAP)
-        config = await self._read(found)
-        if found is not None and config.fault:
-            meta = found.metadata
+    async def _update_nodes(self) -> None:
+        """Update every node that has an entry or something that we wrote."""
+        config_map = self._configs.get(CONFIG_MAP)
+        config = await self._read(config_map)
+        if config_map is not None and config.fault:
+            meta = config_map.metadata
             about = About(kind="ConfigMap", namespace=meta.namespace, name=meta.name, uid=meta.uid)
-            await self._tell(about, f"data[{_KEY}]: {config.fault}")
+            await self._report(about, f"data[{_KEY}]: {config.fault}")
         for node in self._nodes.values():
             entry = config.nodes.get(node.name)
             if entry is None and (not node.written or config.fault):
-                continue  # of what cannot be read, nothing is concluded
+                continue  # an unreadable config proves nothing
             liveness.turned()
             about = About(kind="Node", name=node.name, uid=node.uid)
-            await self._tell(about, inventory.complaint(entry, self._ours) if entry else "")
+            await self._report(about, inventory.complaint(entry, self._ours) if entry else "")
             try:
-                await self._bring_up_to_date(node, inventory.wanted(entry, self._ours))
+                await self._update_node(node, inventory.desired(entry, self._ours))
             except errors.KubeError as error:
                 _log.warning("inventory.not_written", node=node.name, error=str(error))
 
-    async def _read(self, found: _ConfigMap | None) -> SlurmConfig:
-        version = found.metadata.resource_version if found else ""
+    async def _read(self, config_map: _ConfigMap | None) -> SlurmConfig:
+        version = config_map.metadata.resource_version if config_map else ""
         if version != self._read_version or not version:
-            text = (found.data or {}).get(_KEY, "") if found else ""
+            text = (config_map.data or {}).get(_KEY, "") if config_map else ""
             self._config = await asyncio.to_thread(slurm_config.read, text)
             self._read_version = version
         return self._config
 
-    async def _bring_up_to_date(self, node: InventoryNode, want: inventory.Inventory) -> None:
+    async def _update_node(self, node: InventoryNode, desired: inventory.Inventory) -> None:
         for _ in range(_MOST_STEPS):
-            action = inventory.step(node, want)
+            action = inventory.step(node, desired)
             if action is None:
                 return
             after = await self._write(node, action)
@@ -203,7 +203,8 @@ class NodeInventory:
 
     async def _write(self, node: InventoryNode, action: Label | Measure) -> InventoryNode:
         path = paths.of("api", "v1", "nodes", node.name)
-        body: dict[str, dict[str, object]] = {"metadata": {"uid": node.uid}}  # no other node's
+        guard: dict[str, object] = {"uid": node.uid}  # exactly this node
+        body = {"metadata": guard}
         if isinstance(action, Measure):
             path += "/status"
             body["status"] = {"capacity": action.capacity}
@@ -218,11 +219,11 @@ class NodeInventory:
             await kube.request("PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH)
         )
 
-    async def _tell(self, about: About, text: str) -> None:
-        """Create an Event, once for each text while we lead."""
+    async def _report(self, about: About, text: str) -> None:
+        """Create an Event, once for each text while this process leads."""
         key = f"{about.kind} {about.name} {about.uid}"
-        before = self._told.get(key, "")
-        self._told[key] = text
+        before = self._reported.get(key, "")
+        self._reported[key] = text
         if not text or text == before:
             return
         event = Event(

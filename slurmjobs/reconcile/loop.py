@@ -11,7 +11,7 @@ from structlog.contextvars import bind_contextvars
 
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
-from bridge.domain.observation.dwell import Dwell
+from bridge.domain.observation.dwell import TimeInState
 from bridge.domain.observation.view import Past
 from bridge.slurm.batch_jobs import calls
 from slurmjobs.lifecycle import failed, table
@@ -41,7 +41,7 @@ from slurmruntime.values.oddities import About, Oddities
 _log = structlog.get_logger(__name__)
 
 _MOST_VANISHED = 3
-"""So many SlurmJobs may vanish at once whose jobs are cancelled."""
+"""Orphaned jobs are cancelled only if at most this many SlurmJobs vanish at once."""
 
 
 class SlurmJobLoop:
@@ -65,7 +65,7 @@ class SlurmJobLoop:
         metrics: Metrics,
         set_aside: Oddities,
     ) -> None:
-        """collection: returns how the copying of a SlurmJob's results stands."""
+        """collection: returns the state of copying a SlurmJob's results."""
         self._kube = kube
         self._slurm = slurm
         self._objects = objects
@@ -80,15 +80,15 @@ class SlurmJobLoop:
         self._policy = policy
         self._metrics = metrics
         self._set_aside = set_aside
-        self._dwell = Dwell()
-        self._met: dict[WorkloadKey, Past] = {}
+        self._time_in_state = TimeInState()
+        self._tracked: dict[WorkloadKey, Past] = {}
         self._gone: dict[WorkloadKey, JobResource] = {}
-        """SlurmJobs that this process has seen, and that are gone."""
+        """SlurmJobs that this process has seen and that are gone, with their resources."""
         self._dependents = objects.index(_depends_on)
         queue.serve_by(self._namespace)
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
-        """Reconcile SlurmJobs until told to stop."""
+        """Reconcile SlurmJobs until `stop` is set."""
         self._objects.subscribe(self._changed)
         self._pods.subscribe(self._pod_changed)
         async with asyncio.TaskGroup() as group:
@@ -104,20 +104,20 @@ class SlurmJobLoop:
             )
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
-        """Look at one SlurmJob and do what is needed.
+        """Reconcile one SlurmJob.
 
-        Return the delay until the next look if no event comes first.
+        Return the delay until the next time if no event comes first.
 
         Raises:
             KubeError, SlurmError: try again after a back-off.
         """
         job = self._objects.get(key)
         if job is None:
-            await self._clear_away(key)
+            await self._cancel_orphans(key)
             return None
         bind_contextvars(slurm_job=job.full_name)
         try:
-            self._meet(key, job)
+            self._track(key, job)
             facts = self._gather(key, job)
             if self._batch_jobs.is_awaited(key):
                 self._queue.undecided(key)
@@ -127,9 +127,9 @@ class SlurmJobLoop:
             raise
         except Exception as error:
             if job.is_ours:
-                with suppress(PeerError):  # the error itself is what counts
-                    said = failed.decision(job, error, self._batch_jobs.now())
-                    await self._actuator.carry_out(job, said)
+                with suppress(PeerError):  # the original error matters more
+                    report = failed.decision(job, error, self._batch_jobs.now())
+                    await self._actuator.carry_out(job, report)
             raise
         return decision.retry_after
 
@@ -153,33 +153,33 @@ class SlurmJobLoop:
         if table.row_of(job) is JobRow.COLLECTING:
             facts = replace(facts, collection=self._collection(job))
         place = table.position(facts, self._policy)
-        since = self._dwell.since(key, (place.row, place.column), now)
+        since = self._time_in_state.since(key, (place.row, place.column), now)
         return replace(facts, since=since)
 
-    def _meet(self, key: WorkloadKey, job: SlurmJobObject) -> None:
-        """Begin to track it: what others may have written about it depends on the finalizer.
+    def _track(self, key: WorkloadKey, job: SlurmJobObject) -> None:
+        """Begin to track it: the finalizer shows what other leaders may have written about it.
 
-        One that had none when we first saw it, and has one now that is not ours to have put there, was
-        another leader's meanwhile.
+        If a finalizer appeared that this process did not add, another leader handled the SlurmJob in
+        between.
         """
-        is_taken_on = names.SLURM_JOB_FINALIZER in (job.metadata.finalizers or ())
+        has_finalizer = names.SLURM_JOB_FINALIZER in (job.metadata.finalizers or ())
         past = Past.NOTHING
-        if is_taken_on and self._met.get(key, Past.NOTHING) is not Past.NOTHING:
+        if has_finalizer and self._tracked.get(key, Past.NOTHING) is not Past.NOTHING:
             return
-        if is_taken_on and not self._submitter.is_ours(key):
+        if has_finalizer and not self._submitter.is_ours(key):
             past = Past.IN_FLIGHT if job.status.job_id is None else Past.HANDED_OVER
             self._batch_jobs.forget(key)
-        self._met[key] = past
+        self._tracked[key] = past
         self._batch_jobs.meet(key, past)
 
     # -- what is gone -----------------------------------------------------------------------------
 
-    async def _clear_away(self, key: WorkloadKey) -> None:
-        """Cancel the jobs of a SlurmJob that this process has seen and that is surely gone.
+    async def _cancel_orphans(self, key: WorkloadKey) -> None:
+        """Cancel the jobs of a SlurmJob that this process has seen and that is certainly gone.
 
-        Its finalizer was torn off. Jobs of SlurmJobs that nobody here has ever seen are left alone and
-        logged: after the restoration of a backup, they may be anything. So are those of many objects
-        that vanish at once: then the API server is more likely to be wrong than all of them.
+        Its finalizer was removed by force. Jobs of SlurmJobs that this process has never seen are left
+        alone and logged: after a backup was restored, they may be anything. So are those of many objects
+        that vanish at once: then it is more likely that the API server is wrong.
         """
         live = [job for job in self._batch_jobs.of(key) if job.phase is not JobPhase.ENDED]
         for job in live:
@@ -195,11 +195,11 @@ class SlurmJobLoop:
                 await calls.cancel(self._slurm, job.id, job.sluid, job.mark)
         if not live:
             self._batch_jobs.forget(key)
-            self._met.pop(key, None)
+            self._tracked.pop(key, None)
             self._gone.pop(key, None)
 
     def _vanished(self) -> int:
-        """Count the SlurmJobs that are gone although their jobs live."""
+        """Count the SlurmJobs that are gone but have live jobs."""
         return sum(
             any(job.phase is not JobPhase.ENDED for job in self._batch_jobs.of(key))
             for key in self._gone
@@ -228,7 +228,7 @@ class SlurmJobLoop:
         if new is None:
             self._gone[key] = job.resource
             self._events.forget(key)
-            self._dwell.forget(key)
+            self._time_in_state.forget(key)
             self._submitter.forget(key)
             self._archives.forget(key)
         elif old is not None and old.metadata.generation != new.metadata.generation:
@@ -240,8 +240,8 @@ class SlurmJobLoop:
         if new is not None and (old is None or (old.job_id, old.phase) != (new.job_id, new.phase)):
             self._wake_dependents(f"pod {new.full_name}")
 
-    def _wake_dependents(self, called: str) -> None:
-        for other in self._dependents.get(called):
+    def _wake_dependents(self, dependency: str) -> None:
+        for other in self._dependents.get(dependency):
             dependent = WorkloadKey(other.metadata.uid)
             if other.status.job_id is None:
                 self._submitter.retry(dependent)
@@ -259,9 +259,9 @@ def _phase(job: SlurmJobObject | None) -> str | None:
 def _depends_on(job: SlurmJobObject) -> list[str]:
     namespace = job.metadata.namespace
     return [
-        f"SlurmJob {namespace}/{each.slurm_job}"
-        if each.slurm_job
-        else f"pod {namespace}/{each.pod}"
-        for each in job.spec.depends_on
-        if each.slurm_job or each.pod
+        f"SlurmJob {namespace}/{dependency.slurm_job}"
+        if dependency.slurm_job
+        else f"pod {namespace}/{dependency.pod}"
+        for dependency in job.spec.depends_on
+        if dependency.slurm_job or dependency.pod
     ]

@@ -1,4 +1,4 @@
-"""Answers that are the same for many SlurmJobs, kept for some seconds."""
+"""A cache of answers that are the same for many SlurmJobs, for a few seconds."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
@@ -6,11 +6,11 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 _MOST: Final = 1000
-"""Answers; then all are forgotten, and asked for again."""
+"""The most answers; beyond that, all are dropped and read again."""
 
 
-class Remembered(Generic[T]):
-    """Reads by key, and keeps each answer for a while; a failure is never kept."""
+class AnswerCache(Generic[T]):
+    """Reads by key and caches each answer for a while; failures are never cached."""
 
     def __init__(
         self,
@@ -25,11 +25,11 @@ class Remembered(Generic[T]):
         self._answers: dict[str, tuple[float, T]] = {}
 
     async def get(self, key: str) -> T:
-        """Return the answer for a key; raises what reading it raises."""
+        """Return the answer for a key. Errors of reading it pass through."""
         now = self._monotonic()
-        kept = self._answers.get(key)
-        if kept is not None and now - kept[0] < self._lasts_s:
-            return kept[1]
+        cached = self._answers.get(key)
+        if cached is not None and now - cached[0] < self._lasts_s:
+            return cached[1]
         answer = await self._read(key)
         if len(self._answers) >= _MOST:
             self._answers.clear()

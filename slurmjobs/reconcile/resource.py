@@ -1,4 +1,4 @@
-"""SlurmJobs in the API server: how they are watched and written, each write guarded."""
+"""Read and write SlurmJobs in the API; each write is guarded."""
 
 from functools import partial
 from typing import Final
@@ -19,7 +19,7 @@ def read(resource: JobResource, body: Json) -> SlurmJobObject:
     """Decode a SlurmJob.
 
     Raises:
-        Malformed: it is none.
+        Malformed: it is not one.
     """
     try:
         return resource.read(body)
@@ -27,8 +27,8 @@ def read(resource: JobResource, body: Json) -> SlurmJobObject:
         raise malformed(resource.kind, error) from error
 
 
-def all_of(resource: JobResource) -> ResourceKind[SlurmJobObject]:
-    """Return all objects of a resource, by uid, as a reflector reads them."""
+def kind_of(resource: JobResource) -> ResourceKind[SlurmJobObject]:
+    """Return how a reflector reads all objects of a resource, keyed by uid."""
     return ResourceKind(
         path=paths.collection(resource.api_version, resource.plural),
         read=partial(read, resource),
@@ -41,7 +41,7 @@ def all_of(resource: JobResource) -> ResourceKind[SlurmJobObject]:
 async def get(
     client: KubeClient, resource: JobResource, namespace: str, name: str
 ) -> SlurmJobObject:
-    """Return the SlurmJob that has this name now; the caller has to compare the uid.
+    """Return the SlurmJob that has this name now; the caller must compare the uid.
 
     Raises:
         NotFound: there is none of that name.
@@ -50,7 +50,7 @@ async def get(
 
 
 async def add_finalizer(client: KubeClient, job: SlurmJobObject) -> SlurmJobObject:
-    """Put our finalizer on this very version of the object.
+    """Add our finalizer to exactly this version of the object.
 
     Raises:
         Conflict: it has changed.
@@ -79,13 +79,13 @@ async def remove_finalizer(client: KubeClient, job: SlurmJobObject) -> None:
 async def write_status(
     client: KubeClient, job: SlurmJobObject, status: SlurmJobStatus
 ) -> SlurmJobObject:
-    """Write the whole status of this very version of the object.
+    """Write the complete status of exactly this version of the object.
 
     Raises:
         Conflict: it has changed.
         NotFound: it is gone.
     """
-    add: dict[str, object] = {"op": "add", "path": "/status", "value": job.told(status)}
+    add: dict[str, object] = {"op": "add", "path": "/status", "value": job.status_body(status)}
     return await _patch(client, job, [_this(job), _version(job), add], subresource="/status")
 
 

@@ -1,4 +1,4 @@
-"""Submit SlurmJobs' jobs, and remember what is known of the submits of this process."""
+"""Submit SlurmJobs' jobs, and keep track of this process's submits."""
 
 import asyncio
 
@@ -6,10 +6,10 @@ import structlog
 
 from bridge.domain.model.batch import BatchMark
 from bridge.slurm.batch_jobs import calls
-from slurmjobs.lifecycle.situation import NotSubmitted
+from slurmjobs.lifecycle.situation import SubmissionFailure
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
-from slurmjobs.reconcile.preparing import NotPossible, Preparer
+from slurmjobs.reconcile.preparing import PreparationFailure, Preparer
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics.slurm_jobs import SlurmJobMetrics
 from slurmruntime.slurm import errors
@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 
 class BatchSubmitter:
-    """Submits; refusals are kept until the next accepted submit, and a new leader tries again."""
+    """Submits jobs. Refusals are kept until the next accepted submit; a new leader tries again."""
 
     def __init__(
         self,
@@ -39,53 +39,55 @@ class BatchSubmitter:
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = clock
         self._metrics = metrics
-        self._begun: dict[WorkloadKey, int] = {}
-        """Attempts whose beginning this process saw, with Slurm's reply to every submit so far."""
-        self._taken_on: set[WorkloadKey] = set()
-        self._refusals: dict[WorkloadKey, NotSubmitted] = {}
+        self._untried: dict[WorkloadKey, int] = {}
+        """Attempts that this process saw begin, and of which Slurm has replied to every submit so far."""
+        self._begun: set[WorkloadKey] = set()
+        """SlurmJobs of which this process began an attempt."""
+        self._refusals: dict[WorkloadKey, SubmissionFailure] = {}
 
     def begin(self, key: WorkloadKey, *, attempt: int) -> None:
-        """Note that an attempt begins by our own write: nobody has submitted it yet."""
-        self._begun[key] = attempt
-        self._taken_on.add(key)
+        """Record that our own write begins an attempt: it has not been submitted yet."""
+        self._untried[key] = attempt
+        self._begun.add(key)
         self._refusals.pop(key, None)
 
     def is_untried(self, key: WorkloadKey, attempt: int) -> bool:
         """Check whether no submit of this attempt can have been accepted."""
-        return self._begun.get(key) == attempt
+        return self._untried.get(key) == attempt
 
     def is_ours(self, key: WorkloadKey) -> bool:
-        """Check whether nobody but this process can have submitted for the SlurmJob."""
-        return key in self._taken_on
+        """Check whether only this process can have submitted for the SlurmJob."""
+        return key in self._begun
 
-    def refusal(self, key: WorkloadKey) -> NotSubmitted | None:
-        """Return why the last submits came to nothing."""
+    def refusal(self, key: WorkloadKey) -> SubmissionFailure | None:
+        """Return why the last submits failed; None if they did not."""
         return self._refusals.get(key)
 
     def retry(self, key: WorkloadKey) -> None:
-        """Try again at the next look: what stood in the way has changed."""
+        """Drop the refusal, so that the next reconcile submits: its cause may be gone."""
         self._refusals.pop(key, None)
 
     def forget(self, key: WorkloadKey) -> None:
         """Forget a SlurmJob that has ended or is gone."""
-        self._begun.pop(key, None)
-        self._taken_on.discard(key)
+        self._untried.pop(key, None)
+        self._begun.discard(key)
         self._refusals.pop(key, None)
 
     async def submit(self, job: SlurmJobObject, mark: BatchMark) -> None:
-        """Submit a job, or remember why not.
+        """Submit a job, or record why that failed.
 
         Raises:
             LostReply: it may have been accepted; the next readings show whether it was.
             KubeError, SlurmError: it was not submitted.
         """
         fields = await self._preparer.prepare(job)
-        if isinstance(fields, NotPossible):
+        if isinstance(fields, PreparationFailure):
             self._refuse(mark.key, fields)
-            self._batch_jobs.wrote(mark.key)  # nothing was; the next reading has it looked at again
+            # Nothing was written, but so the next reading reconciles it again.
+            self._batch_jobs.wrote(mark.key)
             return
-        # Back only when Slurm's reply says that nothing was accepted: until then there may be a job.
-        begun = self._begun.pop(mark.key, None)
+        # Restored only if Slurm replies that nothing was accepted: until then there may be a job.
+        untried = self._untried.pop(mark.key, None)
         may_still_happen = True
         try:
             async with self._slots:
@@ -95,11 +97,11 @@ class BatchSubmitter:
             raise
         except errors.SlurmError as error:
             may_still_happen = False
-            if begun is not None:
-                self._begun[mark.key] = begun
+            if untried is not None:
+                self._untried[mark.key] = untried
             if not isinstance(error, errors.Rejected):
                 raise
-            self._refuse(mark.key, NotPossible(reason="SubmitRefused", text=error.words))
+            self._refuse(mark.key, PreparationFailure(reason="SubmitRefused", text=error.words))
         else:
             may_still_happen = False
             self._batch_jobs.submitted(job_id, mark)
@@ -110,10 +112,10 @@ class BatchSubmitter:
         finally:
             self._batch_jobs.wrote(mark.key, may_still_happen=may_still_happen)
 
-    def _refuse(self, key: WorkloadKey, why: NotPossible) -> None:
+    def _refuse(self, key: WorkloadKey, why: PreparationFailure) -> None:
         self._metrics.refused(why.reason)
         before = self._refusals.get(key)
-        self._refusals[key] = NotSubmitted(
+        self._refusals[key] = SubmissionFailure(
             reason=why.reason,
             text=shortened(why.text),
             attempts=before.attempts + 1 if before else 1,

@@ -1,9 +1,9 @@
-"""Tell people what happened to a SlurmJob: Events, few of each, besides its status."""
+"""Send Events about a SlurmJob, a few in addition to its status."""
 
 import structlog
 
 from slurmjobs.lifecycle import news
-from slurmjobs.lifecycle.news import NewsDesk
+from slurmjobs.lifecycle.news import EventBudget
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.status import SlurmJobStatus
 from slurmruntime.kube import errors, events
@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 
 
 def about(job: SlurmJobObject) -> About:
-    """Return whom Events of a SlurmJob are about."""
+    """Return the object that a SlurmJob's Events are about."""
     return About(
         api_version=job.resource.api_version,
         kind=job.resource.kind,
@@ -34,26 +34,26 @@ class JobEvents:
         self._kube = kube
         self._by = by
         self._clock = clock
-        self._desk = NewsDesk()
+        self._budget = EventBudget()
 
-    async def tell(self, job: SlurmJobObject, after: SlurmJobStatus) -> None:
-        """Send the Event, if any, that a new status is worth; a lost one blocks nothing.
+    async def report(self, job: SlurmJobObject, after: SlurmJobStatus) -> None:
+        """Send the Event, if any, that a new status is worth; a failure is only logged.
 
         Args:
             job: with the status before.
             after: what was written.
         """
-        found = news.of(job.status, after)
+        content = news.of(job.status, after)
         key = WorkloadKey(job.metadata.uid)
-        if found is None or not self._desk.admits(key, found):
+        if content is None or not self._budget.admits(key, content):
             return
-        if found.is_last:
-            self._desk.forget(key)
+        if content.is_last:
+            self._budget.forget(key)
         event = Event(
-            type=EventType.WARNING if found.is_warning else EventType.NORMAL,
-            action=found.action,
-            reason=found.reason,
-            note=found.note,
+            type=EventType.WARNING if content.is_warning else EventType.NORMAL,
+            action=content.action,
+            reason=content.reason,
+            note=content.note,
             at=self._clock.now(),
         )
         try:
@@ -63,4 +63,4 @@ class JobEvents:
 
     def forget(self, key: WorkloadKey) -> None:
         """Forget a SlurmJob that is gone."""
-        self._desk.forget(key)
+        self._budget.forget(key)

@@ -1,5 +1,5 @@
-"""From the options of a script to the job that slurmrestd gets, and the environment that sbatch would set.
+"""Turn the options of a script into the job that slurmrestd gets and the environment that sbatch would set.
 
-`conflicts` finds options that exclude each other, `settled` fills in what sbatch derives, `description` and
-`environment` write both parts of the job, and `build` puts them together.
+`conflicts` finds options that exclude each other, `settled` derives what sbatch derives, `description` and
+`environment` write the two parts of the job, and `build` puts them together.
 """

@@ -1,4 +1,4 @@
-"""Turn a script into the job that slurmrestd gets, or say everything that stands in its way."""
+"""Turn a script into the job that slurmrestd gets, or list all of its faults."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from slurmjobs.request.origin import ScriptOrigin
 from slurmjobs.request.settled import settle
 from slurmjobs.script import read
 from slurmjobs.script.chosen import ChosenOptions
-from slurmjobs.script.read import ReadScript
+from slurmjobs.script.read import ScriptContent
 from slurmruntime.values.faults import Fault
 
 
@@ -19,26 +19,26 @@ class BatchRequest:
 
     script: str
     fields: Mapping[str, object]
-    """Of `job_desc_msg`, but for script and environment."""
+    """Fields of `job_desc_msg`, without script and environment."""
     environment: Mapping[str, str]
 
     @property
     def body(self) -> dict[str, object]:
-        """The job as slurmrestd's `/job/submit` takes it."""
+        """The job in the form that slurmrestd's `/job/submit` accepts."""
         variables = [f"{name}={value}" for name, value in self.environment.items()]
         return {**self.fields, "environment": variables, "script": self.script}
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltRequest:
-    """What became of a script."""
+class BuildResult:
+    """The job of a script, or its faults."""
 
     request: BatchRequest | None
     """None if there are faults."""
     faults: Sequence[Fault]
     warnings: Sequence[Fault]
     options: ChosenOptions
-    """What was chosen, as far as it can be read."""
+    """The options that could be read."""
 
 
 def build(
@@ -47,27 +47,29 @@ def build(
     name: str,
     origin: ScriptOrigin,
     fields: Mapping[str, object] | None = None,
-) -> BuiltRequest:
+) -> BuildResult:
     """Build the job of a batch script.
 
     Args:
         script: Its text.
         name: The job's name unless the script has one.
-        origin: What sbatch takes from its surroundings.
-        fields: Options beside the script, which are stronger: `slurmjobs.script.read.script`.
+        origin: What sbatch would take from its own process.
+        fields: Options beside the script, which override it: see `slurmjobs.script.read.script`.
     """
     return assemble(script, read.script(script, fields), name=name, origin=origin)
 
 
-def assemble(script: str, found: ReadScript, *, name: str, origin: ScriptOrigin) -> BuiltRequest:
-    """Build the job of a script that has been read."""
-    faults = [*found.faults, *conflicts.faults(found.options, origin.now)]
+def assemble(
+    script: str, content: ScriptContent, *, name: str, origin: ScriptOrigin
+) -> BuildResult:
+    """Build the job of a script that was read already."""
+    faults = [*content.faults, *conflicts.faults(content.options, origin.now)]
     if faults:
-        return BuiltRequest(None, tuple(faults), found.warnings, found.options)
-    settled = settle(found.options)
+        return BuildResult(None, tuple(faults), content.warnings, content.options)
+    effective = settle(content.options)
     request = BatchRequest(
         script=script,
-        fields=description.fields(settled, name, origin),
-        environment=environment(settled, origin),
+        fields=description.fields(effective, name, origin),
+        environment=environment(effective, origin),
     )
-    return BuiltRequest(request, (), found.warnings, found.options)
+    return BuildResult(request, (), content.warnings, content.options)

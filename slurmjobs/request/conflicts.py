@@ -1,4 +1,4 @@
-"""Options that exclude each other, all of them at once; sbatch stops at the first.
+"""Find options that exclude each other: all of them, while sbatch stops at the first.
 
 Sources: `validate_options_salloc_sbatch_srun` of Slurm's `slurm_opt.c`, `_opt_verify` of sbatch's `opt.c`.
 """
@@ -15,7 +15,7 @@ from slurmruntime.values.faults import Fault
 
 
 def faults(chosen: ChosenOptions, now: datetime) -> Iterator[Fault]:
-    """Return every contradiction, at the path of the option that was given last."""
+    """Yield every contradiction, at the path of the option given last."""
     yield from _exclusive_pairs(chosen)
     yield from _gpus(chosen)
     yield from _tres_per_task(chosen)
@@ -24,10 +24,10 @@ def faults(chosen: ChosenOptions, now: datetime) -> Iterator[Fault]:
 
 
 def _clash(chosen: ChosenOptions, *options: SbatchOption[Any]) -> Iterator[Fault]:
-    given = [option for option in options if chosen.has(option)]
-    if len(given) > 1:
-        names = " and ".join(f"--{option.name}" for option in given)
-        yield Fault(chosen.path(*given), f"{names} exclude each other: keep one")
+    clashing = [option for option in options if chosen.has(option)]
+    if len(clashing) > 1:
+        names = " and ".join(f"--{option.name}" for option in clashing)
+        yield Fault(chosen.path(*clashing), f"{names} exclude each other: keep one")
 
 
 def _exclusive_pairs(chosen: ChosenOptions) -> Iterator[Fault]:
@@ -61,12 +61,12 @@ def _gpus(chosen: ChosenOptions) -> Iterator[Fault]:
             o.TASKS_PER_NODE,
         ):
             yield from _clash(chosen, per, other)
-    gpus, of_a_task = (gpu_count(chosen.get(each)) for each in (o.GPUS, o.GPUS_PER_TASK))
-    tasks = chosen.get(o.NTASKS) or (gpus // of_a_task if of_a_task else 0)
-    if gpus and of_a_task and gpus != tasks * of_a_task:
+    gpus, per_task = (gpu_count(chosen.get(option)) for option in (o.GPUS, o.GPUS_PER_TASK))
+    tasks = chosen.get(o.NTASKS) or (gpus // per_task if per_task else 0)
+    if gpus and per_task and gpus != tasks * per_task:
         yield Fault(
             chosen.path(o.GPUS, o.GPUS_PER_TASK, o.NTASKS),
-            f"--gpus ({gpus}) is not --ntasks ({tasks}) times --gpus-per-task ({of_a_task})",
+            f"--gpus ({gpus}) is not --ntasks ({tasks}) times --gpus-per-task ({per_task})",
         )
     for item in (chosen.get(o.GPUS_PER_TASK) or "").split(","):
         kind = item.partition(":")[0] if ":" in item else ""

@@ -1,4 +1,4 @@
-"""The job that slurmrestd gets: the fields of `job_desc_msg` (OpenAPI), but for script and environment.
+"""Write the job that slurmrestd gets: the fields of `job_desc_msg` (OpenAPI), without script and environment.
 
 Source: `slurm_opt_create_job_desc` of Slurm's `slurm_opt.c` and `_fill_job_desc_from_opts` of sbatch.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from slurmjobs.request.origin import ScriptOrigin
-from slurmjobs.request.settled import SettledOptions, gpu_count, tasks_per_node
+from slurmjobs.request.settled import EffectiveOptions, gpu_count, tasks_per_node
 from slurmjobs.script import options as o
 from slurmjobs.script.options import SbatchOption
 from slurmjobs.script.values.times import UNLIMITED
@@ -19,10 +19,10 @@ SINCE: Final = {
     "memory_update_delay": "v0.0.45",
     "memory_update_margin": "v0.0.45",
 }
-"""Fields that older versions of slurmrestd's API do not have."""
+"""The versions of slurmrestd's API in which newer fields first appear."""
 
 _UNSET_16: Final = 65534
-"""NO_VAL16 of slurm.h: slurmrestd takes a field that is left out for 0, where 0 has a meaning."""
+"""NO_VAL16 of slurm.h: slurmrestd reads a missing field as 0, and here 0 has a meaning."""
 
 _TEXTS: Final[dict[SbatchOption[str], str]] = {
     o.ACCOUNT: "account",
@@ -69,42 +69,42 @@ _FLAGS: Final[dict[SbatchOption[bool], str]] = {
 Field = tuple[str, object]
 
 
-def fields(settled: SettledOptions, name: str, origin: ScriptOrigin) -> dict[str, object]:
+def fields(options: EffectiveOptions, name: str, origin: ScriptOrigin) -> dict[str, object]:
     """Return the fields of the job.
 
     Args:
-        settled: The options.
+        options: The options and what follows from them.
         name: The job's name unless the options have one.
         origin: The working directory and the time.
     """
-    chosen = settled.chosen
+    chosen = options.chosen
     own_name = chosen.get(o.JOB_NAME)
-    found: dict[str, object] = {"name": own_name or name}
+    description: dict[str, object] = {"name": own_name or name}
     for text_option, key in _TEXTS.items():
         if (text := chosen.get(text_option)) is not None:
-            found[key] = text
+            description[key] = text
     for count_option, key in _NUMBERS.items():
         if (count := chosen.get(count_option)) is not None:
-            found[key] = count
-    found.update(_sizes(settled))
-    found.update(_memory(settled))
-    found.update(_gres(settled))
-    found.update(_nodes(settled))
-    found.update(_files(settled, origin))
-    found.update(_when(settled, origin))
-    found.update(_ways(settled))
-    if flags := list(_flags(settled)):
-        found["flags"] = flags
-    return found
+            description[key] = count
+    description.update(_sizes(options))
+    description.update(_memory(options))
+    description.update(_gres(options))
+    description.update(_nodes(options))
+    description.update(_files(options, origin))
+    description.update(_when(options, origin))
+    description.update(_behaviour(options))
+    if flags := list(_flags(options)):
+        description["flags"] = flags
+    return description
 
 
-def _sizes(settled: SettledOptions) -> Iterator[Field]:
-    chosen, counts, shape = settled.chosen, settled.counts, settled.shape
-    per_node, cpus = tasks_per_node(chosen), settled.per_task.cpus
+def _sizes(options: EffectiveOptions) -> Iterator[Field]:
+    chosen, counts, shape = options.chosen, options.counts, options.shape
+    per_node, cpus = tasks_per_node(chosen), options.per_task.cpus
     estimated = counts.tasks
     if per_node and not counts.tasks_are_set and counts.most_nodes in {counts.least_nodes, 0}:
         estimated = counts.least_nodes * per_node
-    if (tasks := _tasks(settled)) is not None:
+    if (tasks := _tasks(options)) is not None:
         yield "tasks", tasks
     if chosen.has(o.OVERCOMMIT):
         yield "overcommit", True
@@ -122,7 +122,7 @@ def _sizes(settled: SettledOptions) -> Iterator[Field]:
         yield "minimum_cpus_per_node", least_cpus
     for key, value in (
         ("tasks_per_node", per_node),
-        ("tasks_per_core", settled.tasks_per_core),
+        ("tasks_per_core", options.tasks_per_core),
         ("ntasks_per_tres", chosen.get(o.NTASKS_PER_TRES) or chosen.get(o.NTASKS_PER_GPU)),
         ("sockets_per_node", shape.sockets),
         ("cores_per_socket", shape.cores),
@@ -132,9 +132,9 @@ def _sizes(settled: SettledOptions) -> Iterator[Field]:
             yield key, value
 
 
-def _tasks(settled: SettledOptions) -> int | None:
-    """Return how many tasks there are, or follow from nodes and GPUs (`gres_job_state_validate`)."""
-    chosen, counts, per_task = settled.chosen, settled.counts, settled.per_task
+def _tasks(options: EffectiveOptions) -> int | None:
+    """Return the number of tasks, given or derived from nodes and GPUs (`gres_job_state_validate`)."""
+    chosen, counts, per_task = options.chosen, options.counts, options.per_task
     if counts.tasks_are_set:
         return counts.tasks
     per_gpu = chosen.get(o.NTASKS_PER_TRES) or chosen.get(o.NTASKS_PER_GPU)
@@ -143,21 +143,21 @@ def _tasks(settled: SettledOptions) -> int | None:
     gpus = gpus or gpu_count(chosen.get(o.GPUS_PER_NODE)) * max(counts.least_nodes, 1)
     if per_gpu and gpus:
         return gpus * per_gpu
-    of_a_task = gpu_count(chosen.get(o.GPUS_PER_TASK))
+    gpus_per_task = gpu_count(chosen.get(o.GPUS_PER_TASK))
     if nodes and (per_gpu or per_task.tres):
         per_node = per_gpu or tasks_per_node(chosen)
         if per_node or per_task.cpus is None:
             return nodes * (per_node or 1)
-    if of_a_task and chosen.has(o.GPUS) and gpus % of_a_task == 0:
-        return gpus // of_a_task
+    if gpus_per_task and chosen.has(o.GPUS) and gpus % gpus_per_task == 0:
+        return gpus // gpus_per_task
     return None
 
 
-def _nodes(settled: SettledOptions) -> Iterator[Field]:
-    chosen, counts = settled.chosen, settled.counts
-    given, per_node = chosen.get(o.NODES), tasks_per_node(chosen)
-    if given is not None and given.sizes and counts.most_nodes:
-        yield "nodes", given.sizes
+def _nodes(options: EffectiveOptions) -> Iterator[Field]:
+    chosen, counts = options.chosen, options.counts
+    node_range, per_node = chosen.get(o.NODES), tasks_per_node(chosen)
+    if node_range is not None and node_range.sizes and counts.most_nodes:
+        yield "nodes", node_range.sizes
     if counts.nodes_are_set:
         yield "minimum_nodes", counts.least_nodes
         if counts.most_nodes:
@@ -166,22 +166,22 @@ def _nodes(settled: SettledOptions) -> Iterator[Field]:
         yield "minimum_nodes", -(-counts.tasks // per_node)
     names = chosen.get(o.NODELIST)
     if names is not None:
-        yield "required_nodes", [names if "{" in names else _ordered(settled, names)]
+        yield "required_nodes", [names if "{" in names else _sort_nodes(options, names)]
     if (excluded := chosen.get(o.EXCLUDE)) is not None:
         yield "excluded_nodes", [excluded]
 
 
-def _ordered(settled: SettledOptions, names: str) -> str:
-    """Name each node once, in order; each as often as it was, if that tells the tasks' places."""
-    layout = settled.chosen.get(o.DISTRIBUTION)
+def _sort_nodes(options: EffectiveOptions, names: str) -> str:
+    """Sort the names and drop repetitions, unless their order places the tasks."""
+    layout = options.chosen.get(o.DISTRIBUTION)
     nodes = hostlist.expand(names)
     if layout is not None and layout.order == "arbitrary":
         return hostlist.compress(nodes)
     return hostlist.compress(sorted(set(nodes)))
 
 
-def _memory(settled: SettledOptions) -> Iterator[Field]:
-    chosen = settled.chosen
+def _memory(options: EffectiveOptions) -> Iterator[Field]:
+    chosen = options.chosen
     per_node, per_cpu = chosen.get(o.MEM), chosen.get(o.MEM_PER_CPU)
     if per_node is not None:
         yield "memory_per_node", number(per_node)
@@ -200,11 +200,11 @@ def _memory(settled: SettledOptions) -> Iterator[Field]:
         if types:
             yield "memory_binding_type", types
         if bindings[-1].numbers:
-            yield "memory_binding", bindings[-1].one_a_task()
+            yield "memory_binding", bindings[-1].one_per_task()
 
 
-def _gres(settled: SettledOptions) -> Iterator[Field]:
-    chosen = settled.chosen
+def _gres(options: EffectiveOptions) -> Iterator[Field]:
+    chosen = options.chosen
     if cpus := chosen.get(o.CPUS_PER_GPU):
         yield "cpus_per_tres", f"gres/gpu:{cpus}"
     gres = chosen.get(o.GRES) or ""
@@ -213,8 +213,8 @@ def _gres(settled: SettledOptions) -> Iterator[Field]:
         ("tres_per_job", _gpus(chosen.get(o.GPUS))),
         ("tres_per_node", ",".join(filter(None, per_node))),
         ("tres_per_socket", _gpus(chosen.get(o.GPUS_PER_SOCKET))),
-        ("tres_per_task", settled.per_task.tres),
-        ("tres_bind", settled.per_task.binding),
+        ("tres_per_task", options.per_task.tres),
+        ("tres_bind", options.per_task.binding),
         ("tres_freq", f"gpu:{freq}" if (freq := chosen.get(o.GPU_FREQ)) else ""),
         ("licenses", ",".join(filter(None, (chosen.get(o.LICENSES), chosen.get(o.RESOURCES))))),
     ):
@@ -226,20 +226,20 @@ def _gpus(text: str | None) -> str:
     return ",".join(f"gres/gpu:{part}" for part in (text or "").split(",") if part)
 
 
-def working_directory(settled: SettledOptions, origin: ScriptOrigin) -> str:
+def working_directory(options: EffectiveOptions, origin: ScriptOrigin) -> str:
     """Return the working directory, absolute."""
-    return _absolute(settled.chosen.get(o.CHDIR) or origin.directory, origin.directory)
+    return _absolute(options.chosen.get(o.CHDIR) or origin.directory, origin.directory)
 
 
-def _files(settled: SettledOptions, origin: ScriptOrigin) -> Iterator[Field]:
-    directory = working_directory(settled, origin)
+def _files(options: EffectiveOptions, origin: ScriptOrigin) -> Iterator[Field]:
+    directory = working_directory(options, origin)
     yield "current_working_directory", directory
     for option, key in (
         (o.OUTPUT, "standard_output"),
         (o.ERROR, "standard_error"),
         (o.INPUT, "standard_input"),
     ):
-        file = settled.chosen.get(option) or ("/dev/null" if option is o.INPUT else "")
+        file = options.chosen.get(option) or ("/dev/null" if option is o.INPUT else "")
         if file:
             yield key, _absolute(file, directory)
 
@@ -248,8 +248,8 @@ def _absolute(path: str, directory: str) -> str:
     return path if path.startswith("/") else f"{directory}/{path}"
 
 
-def _when(settled: SettledOptions, origin: ScriptOrigin) -> Iterator[Field]:
-    chosen = settled.chosen
+def _when(options: EffectiveOptions, origin: ScriptOrigin) -> Iterator[Field]:
+    chosen = options.chosen
     if begin := chosen.get(o.BEGIN):
         yield "begin_time", number(int(begin.at(origin.now).timestamp()))
     if deadline := chosen.get(o.DEADLINE):
@@ -259,7 +259,7 @@ def _when(settled: SettledOptions, origin: ScriptOrigin) -> Iterator[Field]:
             yield key, _duration(limit_min)
     if switches := chosen.get(o.SWITCHES):
         yield "required_switches", number(switches.switches)
-        waits = [each.wait_s for each in chosen.every(o.SWITCHES) if each.wait_s is not None]
+        waits = [limit.wait_s for limit in chosen.every(o.SWITCHES) if limit.wait_s is not None]
         if waits and waits[-1] != UNLIMITED:
             yield "wait_for_switch", waits[-1]
     if chosen.has(o.HOLD):
@@ -268,14 +268,14 @@ def _when(settled: SettledOptions, origin: ScriptOrigin) -> Iterator[Field]:
         yield "priority", number(priority)
 
 
-def _ways(settled: SettledOptions) -> Iterator[Field]:
-    chosen = settled.chosen
+def _behaviour(options: EffectiveOptions) -> Iterator[Field]:
+    chosen = options.chosen
     if sharing := chosen.last_of(o.EXCLUSIVE, o.OVERSUBSCRIBE):
         yield "shared", ["oversubscribe" if sharing.option is o.OVERSUBSCRIBE else sharing.value]
     if requeue := chosen.last_of(o.REQUEUE, o.NO_REQUEUE):
         yield "requeue", requeue.option is o.REQUEUE
-    whole, mode = chosen.get(o.OOM_KILL_STEP), chosen.get(o.OPEN_MODE)
-    yield "oom_kill_step", _UNSET_16 if whole is None else int(whole)
+    kills_step, mode = chosen.get(o.OOM_KILL_STEP), chosen.get(o.OPEN_MODE)
+    yield "oom_kill_step", _UNSET_16 if kills_step is None else int(kills_step)
     layout, mail, profile = (
         chosen.get(o.DISTRIBUTION),
         chosen.get(o.MAIL_TYPE),
@@ -293,27 +293,29 @@ def _ways(settled: SettledOptions) -> Iterator[Field]:
     ):
         if value is not None:
             yield key, value
-    yield from _signal(settled)
+    yield from _signal(options)
 
 
-def _signal(settled: SettledOptions) -> Iterator[Field]:
-    chosen = settled.chosen
+def _signal(options: EffectiveOptions) -> Iterator[Field]:
+    chosen = options.chosen
     signal = chosen.get(o.SIGNAL)
     if signal is None:
         return
     yield "kill_warning_signal", str(signal.number)
     yield "kill_warning_delay", number(signal.before_end_s)
-    flags = ["BATCH_JOB"] * any(each.to_batch for each in chosen.every(o.SIGNAL))
-    flags += ["RESERVATION_JOB"] * any(each.for_reservation for each in chosen.every(o.SIGNAL))
+    flags = ["BATCH_JOB"] * any(warning.to_batch for warning in chosen.every(o.SIGNAL))
+    flags += ["RESERVATION_JOB"] * any(
+        warning.for_reservation for warning in chosen.every(o.SIGNAL)
+    )
     if flags:
         yield "kill_warning_flags", flags
 
 
-def _flags(settled: SettledOptions) -> Iterator[str]:
-    chosen = settled.chosen
-    if settled.counts.tasks_are_set:
+def _flags(options: EffectiveOptions) -> Iterator[str]:
+    chosen = options.chosen
+    if options.counts.tasks_are_set:
         yield "EXACT_TASK_COUNT_REQUESTED"
-    if settled.per_task.cpus is not None:
+    if options.per_task.cpus is not None:
         yield "EXACT_CPU_COUNT_REQUESTED"
     for option, flag in _FLAGS.items():
         if chosen.has(option):
@@ -325,7 +327,7 @@ def _flags(settled: SettledOptions) -> Iterator[str]:
 
 
 def number(value: int) -> dict[str, object]:
-    """Return a number as slurmrestd reads those that may be unset or infinite."""
+    """Return a number in slurmrestd's form for numbers that may be unset or infinite."""
     return {"set": True, "infinite": False, "number": value}
 
 

@@ -1,4 +1,4 @@
-"""The environment that sbatch sends with a job.
+"""Compute the environment that sbatch sends with a job.
 
 slurmd and srun read much of it: without SLURM_NTASKS_PER_NODE, slurmd does not compute SLURM_NTASKS. Sources: `set_envs`
 and `_opt_verify` of sbatch's `opt.c`, `set_env_from_opts` and `env_merge_filter` of Slurm's `env.c`, `sbatch.c`.
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from slurmjobs.request.origin import ScriptOrigin
-from slurmjobs.request.settled import SettledOptions, tasks_per_node
+from slurmjobs.request.settled import EffectiveOptions, tasks_per_node
 from slurmjobs.script import options as o
 from slurmjobs.script.chosen import ChosenOptions
 from slurmjobs.script.values.lists import LIMITS
@@ -29,25 +29,25 @@ _CONTAINERS: Final = {
 }
 
 
-def environment(settled: SettledOptions, origin: ScriptOrigin) -> Mapping[str, str]:
+def environment(options: EffectiveOptions, origin: ScriptOrigin) -> Mapping[str, str]:
     """Return the variables, sorted by name."""
-    chosen = settled.chosen
-    process = {**origin.environment, **dict(_of_process(chosen, origin))}
-    found = _exported(chosen.get(o.EXPORT), process)
+    chosen = options.chosen
+    process = {**origin.environment, **dict(_process_variables(chosen, origin))}
+    variables = _export(chosen.get(o.EXPORT), process)
     if chosen.has(o.GET_USER_ENV) or _loads_login(chosen.get(o.EXPORT)):
-        found["SLURM_GET_USER_ENV"] = "1"
-    found.update(_of_options(settled))
+        variables["SLURM_GET_USER_ENV"] = "1"
+    variables.update(_option_variables(options))
     for name, value in _LAUNCHERS.items():
-        found.setdefault(name, value)
+        variables.setdefault(name, value)
     for name, extra in _HYDRA.items():
         if process.get(name, "slurm") == "slurm":
-            found.setdefault(name, "slurm")
-            found.setdefault(extra, "--external-launcher")
-    return dict(sorted(found.items()))
+            variables.setdefault(name, "slurm")
+            variables.setdefault(extra, "--external-launcher")
+    return dict(sorted(variables.items()))
 
 
-def _of_process(chosen: ChosenOptions, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
-    """Return what sbatch sets in its own environment before it exports that."""
+def _process_variables(chosen: ChosenOptions, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
+    """Yield the variables that sbatch sets in its own environment before exporting it."""
     if origin.nice is not None:
         yield "SLURM_PRIO_PROCESS", str(origin.nice)
     yield "SLURM_SUBMIT_DIR", origin.directory
@@ -72,41 +72,43 @@ def _of_process(chosen: ChosenOptions, origin: ScriptOrigin) -> Iterator[tuple[s
 
 
 def _limits(chosen: ChosenOptions, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
-    wanted = chosen.get(o.PROPAGATE)
-    for name in LIMITS if wanted is None else wanted:
+    selected = chosen.get(o.PROPAGATE)
+    for name in LIMITS if selected is None else selected:
         if name in origin.limits:
-            marker = "" if wanted is None else "U"  # the user insists: a limit that fails is told
+            marker = (
+                "" if selected is None else "U"
+            )  # asked for by the user: report a limit that cannot be set
             yield f"SLURM_RLIMIT_{name}", f"{marker}{origin.limits[name]}"
 
 
 def _loads_login(export: str | None) -> bool:
-    """Check whether slurmd is to load the user's login environment on the node."""
+    """Check whether slurmd must load the user's login environment on the node."""
     return export is not None and export.lower() not in {"all", "nil"}
 
 
-def _exported(export: str | None, process: Mapping[str, str]) -> dict[str, str]:
+def _export(export: str | None, process: Mapping[str, str]) -> dict[str, str]:
     match (export or "all").lower():
         case "all":
             return dict(process)
         case "nil" | "none":
-            found: dict[str, str] = {}
+            variables: dict[str, str] = {}
         case _:
-            found = {}
+            variables = {}
             for part in _parts(export or ""):
                 name, equals, value = part.partition("=")
                 if part.lower() == "all":
-                    found.update(process)
+                    variables.update(process)
                 elif equals:
-                    found[name] = value
+                    variables[name] = value
                 elif name in process:
-                    found[name] = process[name]
+                    variables[name] = process[name]
     ours = ("SLURM", "_SLURM_SPANK_OPTION_")
-    found.update((name, value) for name, value in process.items() if name.startswith(ours))
-    return found
+    variables.update((name, value) for name, value in process.items() if name.startswith(ours))
+    return variables
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Split a list at commas outside quotes; quotes around a whole part go."""
+    """Split a list at commas outside quotes, and strip quotes around a whole part."""
     part, quote = "", ""
     for character in f"{text},":
         if character == "," and not quote:
@@ -120,8 +122,8 @@ def _parts(text: str) -> Iterator[str]:
         part += character
 
 
-def _of_options(settled: SettledOptions) -> Iterator[tuple[str, str]]:
-    chosen, counts = settled.chosen, settled.counts
+def _option_variables(options: EffectiveOptions) -> Iterator[tuple[str, str]]:
+    chosen, counts = options.chosen, options.counts
     layout = chosen.get(o.DISTRIBUTION)
     per_tres = chosen.get(o.NTASKS_PER_TRES)
     tasks = counts.tasks if counts.tasks_are_set else None
@@ -132,17 +134,17 @@ def _of_options(settled: SettledOptions) -> Iterator[tuple[str, str]]:
         ("SLURM_GPUS_PER_NODE", chosen.get(o.GPUS_PER_NODE)),
         ("SLURM_GPUS_PER_SOCKET", chosen.get(o.GPUS_PER_SOCKET)),
         ("SLURM_MEM_PER_GPU", chosen.get(o.MEM_PER_GPU)),
-        ("SLURM_TRES_PER_TASK", settled.per_task.tres or None),
-        ("SLURM_TRES_BIND", settled.per_task.binding or None),
-        ("SLURM_CPUS_PER_TASK", settled.per_task.cpus),
+        ("SLURM_TRES_PER_TASK", options.per_task.tres or None),
+        ("SLURM_TRES_BIND", options.per_task.binding or None),
+        ("SLURM_CPUS_PER_TASK", options.per_task.cpus),
         ("SLURM_NPROCS", tasks),
         ("SLURM_NTASKS", tasks),
-        ("SLURM_NTASKS_PER_CORE", settled.tasks_per_core),
+        ("SLURM_NTASKS_PER_CORE", options.tasks_per_core),
         ("SLURM_NTASKS_PER_TRES", per_tres),
         ("SLURM_NTASKS_PER_GPU", chosen.get(o.NTASKS_PER_GPU) if per_tres is None else None),
         ("SLURM_NTASKS_PER_NODE", tasks_per_node(chosen)),
         ("SLURM_NTASKS_PER_SOCKET", chosen.get(o.NTASKS_PER_SOCKET)),
-        ("SLURM_THREADS_PER_CORE", settled.shape.threads),
+        ("SLURM_THREADS_PER_CORE", options.shape.threads),
         ("SLURM_DIST_PLANESIZE", layout.plane_size if layout else None),
     ):
         if value is not None:
@@ -159,6 +161,6 @@ def _memory_binding(chosen: ChosenOptions) -> Iterator[tuple[str, str]]:
     binding = chosen.get(o.MEM_BIND)
     if binding is None or not binding.words():
         return
-    numbers = f":{binding.one_a_task()}" if binding.numbers else ""
+    numbers = f":{binding.one_per_task()}" if binding.numbers else ""
     yield "SLURM_MEM_BIND", ",".join(binding.words()) + numbers
     yield "SLURM_MEM_BIND_VERBOSE", "verbose" if binding.verbose else "quiet"

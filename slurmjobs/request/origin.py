@@ -1,4 +1,4 @@
-"""What sbatch takes from the process that it runs in, and a SlurmJob has to name."""
+"""What sbatch takes from its own process, and a SlurmJob has to be given."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,16 +8,16 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptOrigin:
-    """Where, when and with which environment a script is submitted."""
+    """The circumstances of a submission: directory, time, environment."""
 
     directory: str
     """The working directory, absolute."""
     now: datetime
-    """With a zone: the one that times in the script are meant in."""
+    """In the time zone of times in the script."""
     host: str = ""
-    """Becomes SLURM_SUBMIT_HOST, unless it is ""."""
+    """The value of SLURM_SUBMIT_HOST; "" leaves it unset."""
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Variables that the script gets unless `--export` says otherwise."""
+    """Variables that the script inherits unless `--export` says otherwise."""
     umask: int | None = 0o022
     nice: int | None = 0
     """The priority of the submitting process: SLURM_PRIO_PROCESS."""

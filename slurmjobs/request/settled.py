@@ -1,4 +1,4 @@
-"""What sbatch derives from options: counts of tasks and nodes, a node's shape, resources per task.
+"""Derive what sbatch derives from options: counts of tasks and nodes, a node's shape, resources per task.
 
 Sources: `_opt_verify` of sbatch's `opt.c`, `_validate_tres_per_task` and `verify_hint` of Slurm's common code.
 """
@@ -19,7 +19,7 @@ ANY_COUNT = 65535
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """How many tasks and nodes a job has."""
+    """The numbers of tasks and nodes of a job."""
 
     tasks: int
     tasks_are_set: bool
@@ -31,7 +31,7 @@ class TaskCounts:
 
 @dataclass(frozen=True, slots=True)
 class TaskResources:
-    """What each task gets."""
+    """The resources of each task."""
 
     tres: str = ""
     binding: str = ""
@@ -39,8 +39,8 @@ class TaskResources:
 
 
 @dataclass(frozen=True, slots=True)
-class SettledOptions:
-    """The options with what follows from them."""
+class EffectiveOptions:
+    """The options and what sbatch derives from them."""
 
     chosen: ChosenOptions
     shape: NodeShape
@@ -49,27 +49,27 @@ class SettledOptions:
     counts: TaskCounts
 
 
-def settle(chosen: ChosenOptions) -> SettledOptions:
-    """Derive what sbatch derives; the options do not contradict each other."""
+def settle(chosen: ChosenOptions) -> EffectiveOptions:
+    """Derive what sbatch derives from options that do not contradict each other."""
     chosen = _without_idle_hint(chosen)
     per_task = _per_task(chosen)
     shape = _shape(chosen)
     tasks_per_core = chosen.get(o.NTASKS_PER_CORE)
     hint = chosen.get(o.HINT)
     if hint is not None:
-        shape = _hinted(hint.words)
+        shape = _hinted_shape(hint.words)
         tasks_per_core = ANY_COUNT if "multithread" in hint.words else None
-    return SettledOptions(chosen, shape, tasks_per_core, per_task, _counts(chosen, shape))
+    return EffectiveOptions(chosen, shape, tasks_per_core, per_task, _counts(chosen, shape))
 
 
 def tasks_per_node(chosen: ChosenOptions) -> int | None:
-    """Return `--ntasks-per-node`, by either of its names."""
-    found = chosen.last_of(o.NTASKS_PER_NODE, o.TASKS_PER_NODE)
-    return found.value if found else None
+    """Return `--ntasks-per-node`, given by either of its names."""
+    choice = chosen.last_of(o.NTASKS_PER_NODE, o.TASKS_PER_NODE)
+    return choice.value if choice else None
 
 
 def gpu_count(text: str | None) -> int:
-    """Return how many GPUs `2`, `a100:2` or `a100:1,v100:1` are."""
+    """Count the GPUs in `2`, `a100:2` or `a100:1,v100:1`."""
     counts = (part.rpartition(":")[2] for part in (text or "").split(",") if part)
     return sum(int(count) if count.isdecimal() and len(count) < _DIGITS else 1 for count in counts)
 
@@ -78,7 +78,7 @@ _DIGITS: Final = 10
 
 
 def _without_idle_hint(chosen: ChosenOptions) -> ChosenOptions:
-    """Drop a hint that sbatch passes over: one beside any option about a node's shape."""
+    """Drop a hint that sbatch ignores: one beside any option about a node's shape."""
     stronger = (
         o.NTASKS_PER_CORE,
         o.CORES_PER_SOCKET,
@@ -91,19 +91,19 @@ def _without_idle_hint(chosen: ChosenOptions) -> ChosenOptions:
 
 def _shape(chosen: ChosenOptions) -> NodeShape:
     shape = NodeShape()
-    for each in chosen.all:
-        if each.option is o.EXTRA_NODE_INFO:
-            shape = each.value
-        elif each.option is o.SOCKETS_PER_NODE:
-            shape = replace(shape, sockets=each.value)
-        elif each.option is o.CORES_PER_SOCKET:
-            shape = replace(shape, cores=each.value)
-        elif each.option is o.THREADS_PER_CORE:
-            shape = replace(shape, threads=each.value)
+    for choice in chosen.all:
+        if choice.option is o.EXTRA_NODE_INFO:
+            shape = choice.value
+        elif choice.option is o.SOCKETS_PER_NODE:
+            shape = replace(shape, sockets=choice.value)
+        elif choice.option is o.CORES_PER_SOCKET:
+            shape = replace(shape, cores=choice.value)
+        elif choice.option is o.THREADS_PER_CORE:
+            shape = replace(shape, threads=choice.value)
     return shape
 
 
-def _hinted(words: tuple[str, ...]) -> NodeShape:
+def _hinted_shape(words: tuple[str, ...]) -> NodeShape:
     shape = NodeShape()
     for word in words:
         match word:
@@ -127,26 +127,26 @@ def _per_task(chosen: ChosenOptions) -> TaskResources:
         kind, separator, count = item.rpartition(":") if ":" in item else item.rpartition("=")
         name = f"gres/gpu:{kind}" if separator else "gres/gpu"
         number = re.match(r"[0-9]*", count)
-        tres = _before(f"{name}={int(number[0] or 0) if number else 0}", tres)
+        tres = _prepend(f"{name}={int(number[0] or 0) if number else 0}", tres)
     cpus = chosen.get(o.CPUS_PER_TASK)
     if "cpu" in tres.lower():
-        found = re.search(r"cpu[=:]([0-9]{1,9})", tres, re.IGNORECASE)
-        cpus = int(found[1]) if found else 1
+        cpu_match = re.search(r"cpu[=:]([0-9]{1,9})", tres, re.IGNORECASE)
+        cpus = int(cpu_match[1]) if cpu_match else 1
     elif cpus is not None:
-        tres = _before(f"cpu={cpus}", tres)
+        tres = _prepend(f"cpu={cpus}", tres)
     return TaskResources(tres, _binding(chosen, tres), cpus)
 
 
-def _before(first: str, rest: str) -> str:
+def _prepend(first: str, rest: str) -> str:
     return f"{first},{rest}" if rest else first
 
 
 def _binding(chosen: ChosenOptions, tres: str) -> str:
-    """Return how generic resources are bound; those per task are, unless the user says otherwise."""
-    given = chosen.last_of(o.GPU_BIND, o.TRES_BIND)
+    """Return the binding of generic resources; those per task are bound unless the user says otherwise."""
+    choice = chosen.last_of(o.GPU_BIND, o.TRES_BIND)
     binding = ""
-    if given:
-        binding = f"gres/gpu:{given.value}" if given.option is o.GPU_BIND else given.value
+    if choice:
+        binding = f"gres/gpu:{choice.value}" if choice.option is o.GPU_BIND else choice.value
     gpus = 0
     for name, count in _gres(tres):
         if name in binding:
@@ -170,9 +170,9 @@ def _gres(tres: str) -> Iterator[tuple[str, int]]:
 
 
 def _counts(chosen: ChosenOptions, shape: NodeShape) -> TaskCounts:
-    given = chosen.get(o.NODES)
-    least, most = (given.least, given.most) if given else (1, 0)
-    nodes_are_set = given is not None
+    node_range = chosen.get(o.NODES)
+    least, most = (node_range.least, node_range.most) if node_range else (1, 0)
+    nodes_are_set = node_range is not None
     names = chosen.get(o.NODELIST)
     if names and not nodes_are_set and "{" not in names:
         least, nodes_are_set = len(set(hostlist.expand(names))), True
@@ -193,7 +193,7 @@ def _counts(chosen: ChosenOptions, shape: NodeShape) -> TaskCounts:
 
 
 def _arbitrary(chosen: ChosenOptions, counts: TaskCounts) -> TaskCounts:
-    """Count the tasks of an arbitrary distribution: one for each time a node is named."""
+    """Count the tasks of an arbitrary distribution: one per mention of a node."""
     layout, names = chosen.get(o.DISTRIBUTION), chosen.get(o.NODELIST) or ""
     if layout is None or layout.order != "arbitrary" or "{" in names:
         return counts

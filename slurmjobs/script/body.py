@@ -10,16 +10,16 @@ from slurmruntime.values.faults import Fault
 LARGEST_SCRIPT_BYTES: Final = 4 * 1024 * 1024
 """Slurm's own default (`max_script_size` in SchedulerParameters); sbatch itself reads up to 512 MiB."""
 BYTE_ORDER_MARK: Final = "\ufeff"
-"""What some editors begin a text with; sbatch takes no such script."""
+"""Some editors put it first in a file; sbatch refuses such a script."""
 
 
 def faults(script: str) -> Iterator[Fault]:
-    """Return what is wrong with the script apart from its directives."""
+    """Yield the faults of the script apart from its directives."""
     size = len(script.encode(errors="surrogatepass"))
     if size > LARGEST_SCRIPT_BYTES:
         yield Fault(
             "script",
-            f"it has {size} bytes, and Slurm takes at most {LARGEST_SCRIPT_BYTES}: keep data and"
+            f"it has {size} bytes, but Slurm accepts at most {LARGEST_SCRIPT_BYTES}: keep data and"
             " programs in files that the script reads",
         )
     if not script.strip(BLANKS):
@@ -41,14 +41,14 @@ def faults(script: str) -> Iterator[Fault]:
         )
 
 
-def decoded(content: bytes) -> tuple[str, tuple[Fault, ...]]:
-    """Decode a file's content.
+def decode(content: bytes) -> tuple[str, tuple[Fault, ...]]:
+    """Decode a file's content; anything but UTF-8 is a fault.
 
-    sbatch sends any bytes. Kubernetes objects and JSON hold UTF-8 only, hence a fault for what is not.
+    sbatch sends any bytes, but Kubernetes objects and JSON hold only UTF-8.
     """
     try:
         return content.decode(), ()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        said = Fault(where(line), f"byte {error.start + 1} of the script is not UTF-8 text")
-        return content.decode(errors="replace"), (said,)
+        fault = Fault(where(line), f"byte {error.start + 1} of the script is not UTF-8 text")
+        return content.decode(errors="replace"), (fault,)

@@ -1,4 +1,4 @@
-"""The options of one job: what was chosen, in what order, and where."""
+"""The options of one job: which were chosen, in what order, and where."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ChosenOption:
-    """An option, its value, and the path it was found at: `line 3`, `fields.time`."""
+    """An option, its value, and its path: `line 3`, `fields.time`."""
 
     option: SbatchOption[Any]
     value: Any
@@ -19,7 +19,7 @@ class ChosenOption:
 
     @property
     def text(self) -> str:
-        """The option as one word that sbatch reads."""
+        """The option as one word of sbatch's command line."""
         form = self.option.form
         if form is None or (self.value == self.option.default and self.value is not None):
             return f"--{self.option.name}"
@@ -28,7 +28,7 @@ class ChosenOption:
 
 @dataclass(frozen=True, slots=True)
 class ChosenOptions:
-    """The options of a job, in their order; of several values, the last one counts."""
+    """The options of a job in order; if one has several values, the last counts."""
 
     all: Sequence[ChosenOption] = field(default=())
 
@@ -48,18 +48,18 @@ class ChosenOptions:
         return any(chosen.option in options for chosen in self.all)
 
     def last_of(self, *options: SbatchOption[Any]) -> ChosenOption | None:
-        """Return what was chosen last among several options that mean the same thing."""
-        return next((each for each in reversed(self.all) if each.option in options), None)
+        """Return the last choice among several options that mean the same."""
+        return next((chosen for chosen in reversed(self.all) if chosen.option in options), None)
 
     def path(self, *options: SbatchOption[Any]) -> str:
-        """Return where the last one of these options is; "options" if none was chosen."""
-        found = self.last_of(*options)
-        return found.path if found else "options"
+        """Return the path of the last of these options; "options" if none was chosen."""
+        chosen = self.last_of(*options)
+        return chosen.path if chosen else "options"
 
     def followed_by(self, more: Iterable[ChosenOption]) -> "ChosenOptions":
-        """Return these options and others, which are stronger."""
+        """Return these options followed by others, which override them."""
         return ChosenOptions((*self.all, *more))
 
     def without(self, *options: SbatchOption[Any]) -> "ChosenOptions":
-        """Return these options but for some."""
-        return ChosenOptions(tuple(each for each in self.all if each.option not in options))
+        """Return all options except these."""
+        return ChosenOptions(tuple(chosen for chosen in self.all if chosen.option not in options))

@@ -16,11 +16,11 @@ from slurmruntime.values.faults import Fault
 
 LONGEST_DIRECTIVE: Final = 16_384
 LONGEST_HEADER: Final = 2 * LONGEST_DIRECTIVE
-"""Characters of one directive, and of all together."""
+"""Characters of all directives together."""
 MOST_WORDS: Final = 2 * MOST_OPTIONS + 1
-"""More of them are more than `MOST_OPTIONS`, or wrong."""
+"""A header with more words has more than `MOST_OPTIONS` options, or faults."""
 MOST_LINES: Final = 2000
-"""Lines that are read at all, of which the header is a part. sbatch has none of these bounds."""
+"""Lines that are read to find the header. sbatch has none of these bounds."""
 
 _LONGEST_LINE: Final = LONGEST_DIRECTIVE + 80
 _MOST_WARNINGS: Final = 100
@@ -30,9 +30,9 @@ _MISTAKEN = re.compile(r"[ \t]+#SBATCH\b|#+[ \t]*#?[ \t]*SBATCH\b")
 
 @dataclass(slots=True)
 class HeaderWords:
-    """The words of a header, and what is to be said about it."""
+    """The words of a header, with its faults and warnings."""
 
-    found: list[HeaderWord] = field(default_factory=list)
+    words: list[HeaderWord] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
     characters: int = 0
@@ -40,7 +40,7 @@ class HeaderWords:
 
 
 def lines(script: str) -> Iterator[tuple[int, str]]:
-    """Return the first lines with their numbers, the first one being 1; long ones as far as they are looked at."""
+    """Yield the first `MOST_LINES` lines with their numbers, from 1; long lines are cut off."""
     start = 0
     for number in range(1, MOST_LINES + 1):
         end = script.find("\n", start)
@@ -52,7 +52,7 @@ def lines(script: str) -> Iterator[tuple[int, str]]:
 
 
 def where(line: int) -> str:
-    """Return the path of a fault."""
+    """Return the path of a fault in a line."""
     return f"line {line}"
 
 
@@ -77,7 +77,7 @@ def header(script: str) -> HeaderWords:
             result.faults.append(
                 Fault(
                     where(number),
-                    "heterogeneous jobs (hetjob) are not supported: submit one job each",
+                    "heterogeneous jobs (hetjob) are not supported: submit one job for each component",
                 )
             )
             break
@@ -87,7 +87,7 @@ def header(script: str) -> HeaderWords:
             result.faults.append(
                 Fault(
                     where(MOST_LINES),
-                    f"no command comes up to here, and no more than {MOST_LINES} lines are read: write comments behind"
+                    f"there is no command in the first {MOST_LINES} lines, and no more are read: move comments behind"
                     " the first command",
                 )
             )
@@ -118,7 +118,7 @@ def foreign(script: str, magic_word: str) -> HeaderWords | None:
         if _has_more_lines(script):
             result = result or HeaderWords()
             result.faults.append(
-                Fault(where(MOST_LINES), f"{magic_word} is not looked for beyond this line")
+                Fault(where(MOST_LINES), f"{magic_word} lines are not read beyond this line")
             )
     return result
 
@@ -131,23 +131,23 @@ def add(result: HeaderWords, number: int, text: str) -> None:
         )
         return
     try:
-        room = MOST_WORDS - len(result.found)
-        result.found += [HeaderWord(word, number) for word in islice(words.split(text), room)]
+        room = MOST_WORDS - len(result.words)
+        result.words += [HeaderWord(word, number) for word in islice(words.split(text), room)]
     except UnreadableLine as error:
         result.faults.append(Fault(where(number), f"{error}"))
 
 
-def written(options: Sequence[str]) -> str:
-    """Write options as a header that `header` reads again, one directive each.
+def render(options: Sequence[str]) -> str:
+    """Format options as a header that `header` can read, one directive each.
 
     Raises:
         ValueError: If no directive can hold one of them.
     """
-    return "".join(f"#SBATCH {words.quoted(option)}\n" for option in options)
+    return "".join(f"#SBATCH {words.quote(option)}\n" for option in options)
 
 
 def _is_too_much(result: HeaderWords, number: int, text: str) -> bool:
-    """Check whether reading ends here, and say why."""
+    """Check whether the header is too long, and add the fault if so."""
     result.characters += len(text)
     if result.characters <= LONGEST_HEADER:
         return False
@@ -176,7 +176,7 @@ def _remark(result: HeaderWords, number: int, line: str) -> None:
         _warn(
             result,
             number,
-            "sbatch takes this for a comment: a directive begins with #SBATCH in column 1",
+            "sbatch reads this as a comment: a directive begins with #SBATCH in column 1",
         )
 
 

@@ -1,7 +1,7 @@
 """Translate the headers of other batch systems, `#PBS` and `#BSUB`, into sbatch's options.
 
-sbatch does so by itself unless it is told `--ignore-pbs`. Source: `xlate.c` of sbatch, and its man page, which
-do not cover all of either language. What it passes over silently is passed over here.
+sbatch does so by itself unless `--ignore-pbs` is given. Source: `xlate.c` of sbatch, and its man page, which
+do not cover all of either language. What sbatch ignores silently is ignored here.
 """
 
 import re
@@ -19,7 +19,7 @@ from slurmruntime.values.faults import Fault
 
 @dataclass(frozen=True, slots=True)
 class TranslatedOption:
-    """An option of sbatch's, the text of its value, and the line of what it stands for."""
+    """An option of sbatch, the text of its value, and the line it was translated from."""
 
     option: SbatchOption[Any]
     value: str | None
@@ -28,7 +28,7 @@ class TranslatedOption:
 
 @dataclass(slots=True)
 class TranslatedHeader:
-    """What a foreign header says."""
+    """A foreign header in sbatch's options."""
 
     options: list[TranslatedOption] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -43,11 +43,11 @@ class _Name:
 
 def _names(*rows: str) -> Sequence[_Name]:
     """Read `letter:name`; a lone letter has no name, and `letter name` takes no value."""
-    found = []
+    names = []
     for row in rows:
         letter, colon, name = row[0], row[1:2], row[2:]
-        found.append(_Name(letter, name, Takes.VALUE if colon != " " else Takes.NOTHING))
-    return found
+        names.append(_Name(letter, name, Takes.VALUE if colon != " " else Takes.NOTHING))
+    return names
 
 
 _BSUB: Final = _names(
@@ -81,13 +81,13 @@ def bsub(script: str) -> TranslatedHeader | None:
     words = directives.foreign(script, "#BSUB")
     if words is None:
         return None
-    # A long name with one dash, at a place where an option may stand.
-    found = [
+    # A long name with one dash, in a position where an option may be.
+    renamed = [
         HeaderWord("-c", word.line) if word.text == "-cwd" and place % 2 == 0 else word
-        for place, word in enumerate(words.found)
+        for place, word in enumerate(words.words)
     ]
     result = TranslatedHeader(faults=words.faults)
-    for letter, value, line in _parsed(found, _BSUB, result):
+    for letter, value, line in _parse(renamed, _BSUB, result):
         text = None if letter == "x" else _bsub_value(letter, value)
         result.options.append(TranslatedOption(_BSUB_OPTIONS[letter], text, line))
     return result
@@ -159,39 +159,39 @@ def pbs(script: str) -> TranslatedHeader | None:
         return None
     result = TranslatedHeader(faults=words.faults)
     exported: list[tuple[str, int]] = []
-    for letter, value, line in _parsed(words.found, _PBS, result):
-        found: Iterable[tuple[SbatchOption[Any], str | None]] = ()
+    for letter, value, line in _parse(words.words, _PBS, result):
+        translated: Iterable[tuple[SbatchOption[Any], str | None]] = ()
         match letter:
             case "l":
-                found = _resources(value)
+                translated = _resources(value)
             case "m":
-                found = [(options.MAIL_TYPE, _mail(value.lower()))]
+                translated = [(options.MAIL_TYPE, _mail(value.lower()))]
             case "v":
                 exported.append((value, line))
             case "W" if value.lower().startswith("umask="):
-                found = [(options.UMASK, value[6:])]
+                translated = [(options.UMASK, value[6:])]
             case "W" if value.lower().startswith("depend="):
-                found = [(options.DEPENDENCY, value[7:])]
+                translated = [(options.DEPENDENCY, value[7:])]
             case _ if letter in _PBS_OPTIONS:
-                found = [(_PBS_OPTIONS[letter], value or None)]
+                translated = [(_PBS_OPTIONS[letter], value or None)]
             case _:
                 pass
-        result.options += [TranslatedOption(option, text, line) for option, text in found]
+        result.options += [TranslatedOption(option, text, line) for option, text in translated]
     if exported:
         names = ",".join(value for value, _ in exported)
         result.options.append(TranslatedOption(options.EXPORT, names, exported[-1][1]))
     return result
 
 
-def _parsed(
+def _parse(
     words: Sequence[HeaderWord], names: Sequence[_Name], result: TranslatedHeader
 ) -> Iterator[tuple[str, str, int]]:
-    for found in getopt.parse(words, names):
-        if isinstance(found, NoOption):
-            said = found.message.replace("sbatch has no option", "sbatch does not translate")
-            result.faults.append(Fault(where(found.line), said))
+    for parsed in getopt.parse(words, names):
+        if isinstance(parsed, NoOption):
+            message = parsed.message.replace("sbatch has no option", "sbatch does not translate")
+            result.faults.append(Fault(where(parsed.line), message))
         else:
-            yield names[found.index].letter, found.value or "", found.line
+            yield names[parsed.index].letter, parsed.value or "", parsed.line
 
 
 def _mail(letters: str) -> str:
@@ -203,8 +203,8 @@ def _mail(letters: str) -> str:
 def _resources(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
     """Translate a list of resources: `nodes=2:ppn=4,walltime=1:00:00`, `select=2:ncpus=8`."""
     gpus = 0
-    pro: dict[str, str] = {}
-    for name, value in _RESOURCE.findall(_opened(text)):
+    pbs_pro: dict[str, str] = {}
+    for name, value in _RESOURCE.findall(_protect_nodes(text)):
         key = name.lower()
         if key == "accelerator":
             gpus = max(gpus, int(value.lower().startswith("true")))
@@ -213,21 +213,23 @@ def _resources(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
         elif key == "nodes":
             yield from _nodes(value.replace(_INNER, ":"))
         elif key in _PRO:
-            pro[key] = value
+            pbs_pro[key] = value
             yield _PRO[key], value
         elif key in _RESOURCES:
             # Torque writes 2gb for 2G.
             is_amount = key in {"mem", "file"} and value[-1:] in {"b", "B"}
             yield _RESOURCES[key], value[:-1] if is_amount else value
-    yield from _cpus_of_tasks(pro)
+    yield from _cpus_of_tasks(pbs_pro)
     if gpus > 0:
         yield options.GRES, f"gpu:{gpus}"
 
 
-def _cpus_of_tasks(pro: Mapping[str, str]) -> Iterator[tuple[SbatchOption[Any], str | None]]:
+def _cpus_of_tasks(pbs_pro: Mapping[str, str]) -> Iterator[tuple[SbatchOption[Any], str | None]]:
     """Divide a node's CPUs among its tasks, if both are given as PBS Pro gives them."""
-    if set(pro) == set(_PRO) and all(re.fullmatch(r"[0-9]{1,9}", each) for each in pro.values()):
-        cpus, tasks = int(pro["ncpus"]), int(pro["mpiprocs"])
+    if set(pbs_pro) == set(_PRO) and all(
+        re.fullmatch(r"[0-9]{1,9}", count) for count in pbs_pro.values()
+    ):
+        cpus, tasks = int(pbs_pro["ncpus"]), int(pbs_pro["mpiprocs"])
         if 0 < tasks < cpus:
             yield options.CPUS_PER_TASK, str(cpus // tasks)
 
@@ -250,7 +252,7 @@ _INNER: Final = "\0"
 _RESOURCE: Final = re.compile(r"(?<!\w)(\w++)=((?:[^,:]|:(?!\w++=))*+)")
 
 
-def _opened(text: str) -> str:
+def _protect_nodes(text: str) -> str:
     """Keep the parts of `nodes=…`, which colons separate, together."""
     return re.sub(r"nodes=[^,]*", lambda match: match[0].replace(":", _INNER), text)
 

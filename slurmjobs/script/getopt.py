@@ -1,7 +1,7 @@
 """Recognise options among words as getopt_long(3) does, with unique abbreviations and bundled letters.
 
-It stops at the first word that is no option (sbatch's option string begins with `+`). Unlike getopt, it goes on
-after a fault, so that all of them are found.
+It stops at the first word that is not an option (sbatch's option string begins with `+`). Unlike getopt, it goes on
+after a fault, so that it finds all of them.
 """
 
 import difflib
@@ -26,7 +26,7 @@ class Takes(Enum):
 
 
 class OptionName(Protocol):
-    """What getopt has to know of an option."""
+    """What getopt needs to know about an option."""
 
     @property
     def name(self) -> str:
@@ -34,7 +34,7 @@ class OptionName(Protocol):
 
     @property
     def letter(self) -> str:
-        """Or ""."""
+        """Without the dash; "" if it has only a name."""
 
     @property
     def takes(self) -> Takes:
@@ -42,7 +42,7 @@ class OptionName(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundOption:
+class OptionMatch:
     """An option with its value, and the line it is in."""
 
     index: int
@@ -53,7 +53,7 @@ class FoundOption:
 
 @dataclass(frozen=True, slots=True)
 class NoOption:
-    """A word that is not an option, or has a wrong number of values."""
+    """A word that is not an option, or an option with a missing or unexpected value."""
 
     message: str
     line: int
@@ -61,22 +61,22 @@ class NoOption:
 
 def parse(
     words: Sequence[HeaderWord], table: Sequence[OptionName]
-) -> Iterator[FoundOption | NoOption]:
-    """Return the options in their order, and each word that is wrong, as far as anybody is told."""
+) -> Iterator[OptionMatch | NoOption]:
+    """Yield the options in order, and each faulty word; end after more faults than are shown."""
     wrong = 0
-    for number, found in enumerate(_parsed(words, table)):
+    for number, parsed in enumerate(_parse(words, table)):
         if number == MOST_OPTIONS:
-            yield NoOption(f"the header has more than {MOST_OPTIONS} options", found.line)
+            yield NoOption(f"the header has more than {MOST_OPTIONS} options", parsed.line)
             return
-        yield found
-        wrong += isinstance(found, NoOption)
+        yield parsed
+        wrong += isinstance(parsed, NoOption)
         if wrong > MOST_FAULTS:
             return
 
 
-def _parsed(
+def _parse(
     words: Sequence[HeaderWord], table: Sequence[OptionName]
-) -> Iterator[FoundOption | NoOption]:
+) -> Iterator[OptionMatch | NoOption]:
     rest = iter(words)
     for word in rest:
         if word.text == "--":
@@ -92,9 +92,9 @@ def _parsed(
 
 
 def _left_over(words: Iterable[HeaderWord]) -> Iterator[NoOption]:
-    for word in words:  # what comes after it would only be told as a consequence
+    for word in words:  # faults of the words after it would only be consequences
         yield NoOption(
-            f"{word.text!r} is not an option: options begin with a dash, and values with blanks"
+            f"{word.text!r} is not an option: options begin with a dash, and values with spaces"
             " need quotes",
             word.line,
         )
@@ -103,7 +103,7 @@ def _left_over(words: Iterable[HeaderWord]) -> Iterator[NoOption]:
 
 def _long(
     word: HeaderWord, rest: Iterator[HeaderWord], table: Sequence[OptionName]
-) -> FoundOption | NoOption:
+) -> OptionMatch | NoOption:
     name, equals, value = word.text[2:].partition("=")
     index = _index(name, table)
     if isinstance(index, str):
@@ -112,34 +112,36 @@ def _long(
     if equals:
         if option.takes is Takes.NOTHING:
             return NoOption(f"--{option.name} takes no value", word.line)
-        return FoundOption(index, value, word.line)
+        return OptionMatch(index, value, word.line)
     if option.takes is Takes.VALUE:
         following = next(rest, None)
         if following is None:
             return NoOption(f"--{option.name} needs a value", word.line)
-        return FoundOption(index, following.text, word.line)
-    return FoundOption(index, None, word.line)
+        return OptionMatch(index, following.text, word.line)
+    return OptionMatch(index, None, word.line)
 
 
 def _index(name: str, table: Sequence[OptionName]) -> int | str:
-    """Return an option's place, or what is wrong with the name."""
+    """Return an option's place in the table, or what is wrong with the name."""
     exact = [index for index, option in enumerate(table) if option.name and option.name == name]
     if exact:
         return exact[0]
-    found = [index for index, option in enumerate(table) if name and option.name.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        listed = ", ".join(f"--{table[index].name}" for index in found[:6])
-        return f"--{_short(name)} may mean {listed}: write the whole name"
-    near = difflib.get_close_matches(name[:60], [o.name for o in table if o.name], n=1)
-    hint = f"; did you mean --{near[0]}?" if near else ""
+    candidates = [
+        index for index, option in enumerate(table) if name and option.name.startswith(name)
+    ]
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        listed = ", ".join(f"--{table[index].name}" for index in candidates[:6])
+        return f"--{_short(name)} is ambiguous ({listed}): write the full name"
+    similar = difflib.get_close_matches(name[:60], [o.name for o in table if o.name], n=1)
+    hint = f"; did you mean --{similar[0]}?" if similar else ""
     return f"sbatch has no option --{_short(name)}{hint}"
 
 
 def _bundle(
     word: HeaderWord, rest: Iterator[HeaderWord], table: Sequence[OptionName]
-) -> Iterator[FoundOption | NoOption]:
+) -> Iterator[OptionMatch | NoOption]:
     letters = word.text[1:]
     for place, letter in enumerate(letters):
         index = next((i for i, option in enumerate(table) if option.letter == letter), None)
@@ -148,17 +150,17 @@ def _bundle(
             return
         takes = table[index].takes
         if takes is Takes.NOTHING:
-            yield FoundOption(index, None, word.line)
+            yield OptionMatch(index, None, word.line)
             continue
         after = letters[place + 1 :]
         if takes is Takes.PERHAPS:
-            yield FoundOption(index, after or None, word.line)
+            yield OptionMatch(index, after or None, word.line)
             return
         following = None if after else next(rest, None)
         if not after and following is None:
             yield NoOption(f"-{letter} needs a value", word.line)
         else:
-            yield FoundOption(index, following.text if following else after, word.line)
+            yield OptionMatch(index, following.text if following else after, word.line)
         return
 
 

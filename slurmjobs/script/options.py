@@ -1,6 +1,6 @@
-"""All options of sbatch 26.05, each with how its value is written and what becomes of it.
+"""All options of sbatch 26.05, each with the form of its value and how it is treated.
 
-Source: `slurm_opt.c` (`common_options`) and sbatch(1). The order is the table's in the documentation.
+Source: `slurm_opt.c` (`common_options`) and sbatch(1). The documentation lists them in this order.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class Treatment(Enum):
-    """What becomes of an option."""
+    """How an option is treated."""
 
-    KEPT = "sent"
-    PASSED_OVER = "passed over"
+    SENT = "sent"
+    IGNORED = "ignored"
     REFUSED = "refused"
 
 
@@ -32,15 +32,15 @@ class SbatchOption(Generic[T]):
     takes: Takes = Takes.VALUE
     form: ValueForm[T] | None = None
     """None if it never has a value."""
-    treatment: Treatment = Treatment.KEPT
+    treatment: Treatment = Treatment.SENT
     note: str = ""
-    """Why it is refused or passed over, and what to do instead."""
+    """Why it is refused or ignored, and what to do instead."""
     default: T | None = None
-    """Its value if it stands without one."""
+    """Its value if it is given without one."""
 
     @property
     def field(self) -> str:
-        """Its name in fields that stand beside a script: `cpusPerTask`."""
+        """Its name as a field beside a script: `cpusPerTask`."""
         first, *rest = self.name.split("-")
         return first + "".join(part.capitalize() for part in rest)
 
@@ -55,10 +55,10 @@ def _refused(
     return SbatchOption(name, letter, takes, TEXT, Treatment.REFUSED, note, "")
 
 
-def _passed_over(
+def _ignored(
     name: str, note: str, letter: str = "", takes: Takes = Takes.NOTHING
 ) -> SbatchOption[str]:
-    return SbatchOption(name, letter, takes, TEXT, Treatment.PASSED_OVER, note, "")
+    return SbatchOption(name, letter, takes, TEXT, Treatment.IGNORED, note, "")
 
 
 ACCOUNT = SbatchOption("account", "A", form=TEXT)
@@ -166,9 +166,9 @@ WAIT_ALL_NODES = SbatchOption("wait-all-nodes", form=numbers.BIT)
 WCKEY = SbatchOption("wckey", form=TEXT)
 
 _ENDS_SBATCH = "sbatch would print something and submit no job"
-_EARLY = "sbatch heeds it on its command line only"
-_CLUSTER = "the bridge submits to one cluster: its own"
-_WHOSE = "whose job it is, is decided by the bridge's policy"
+_EARLY = "sbatch reads it on its command line only"
+_CLUSTER = "slurm-bridge submits to its own cluster only"
+_WHOSE = "slurm-bridge's policy decides whose job it is"
 
 OPTIONS: Final[Sequence[SbatchOption[Any]]] = (
     *(value for value in tuple(globals().values()) if isinstance(value, SbatchOption)),
@@ -181,23 +181,23 @@ OPTIONS: Final[Sequence[SbatchOption[Any]]] = (
     _refused("export-file", "the file is on the submitting host: use --export=NAME=VALUE"),
     _refused("external", "an external job has no script", takes=Takes.NOTHING),
     _refused("gid", _WHOSE),
-    _passed_over("help", _EARLY, "h"),
+    _ignored("help", _EARLY, "h"),
     _refused("nodefile", "the file is on the submitting host: use --nodelist", "F"),
-    _passed_over("parsable", "sbatch prints less: it changes nothing in the job"),
-    _passed_over("quiet", _EARLY, "Q"),
+    _ignored("parsable", "it only makes sbatch print less"),
+    _ignored("quiet", _EARLY, "Q"),
     _refused("resv-ports", "slurmrestd has no field for it", takes=Takes.PERHAPS),
     _refused("test-only", "sbatch would submit no job", takes=Takes.NOTHING),
     _refused("uid", _WHOSE),
-    _passed_over("usage", _EARLY),
-    _passed_over("verbose", _EARLY, "v"),
-    _passed_over("version", _EARLY, "V"),
-    _passed_over("wait", "sbatch waits for the end of the job: it changes nothing in the job", "W"),
-    _passed_over("wrap", _EARLY, takes=Takes.VALUE),
+    _ignored("usage", _EARLY),
+    _ignored("verbose", _EARLY, "v"),
+    _ignored("version", _EARLY, "V"),
+    _ignored("wait", "it only makes sbatch wait for the end of the job", "W"),
+    _ignored("wrap", _EARLY, takes=Takes.VALUE),
 )
 """The table."""
 
 UMASK = SbatchOption("umask", form=numbers.UMASK)
-"""Not an option of sbatch's: what `#PBS -W umask=` becomes."""
+"""Not an option of sbatch: `#PBS -W umask=` becomes this."""
 
 BY_FIELD: Final = {option.field: option for option in OPTIONS}
-"""Options by their names in fields beside a script."""
+"""Options by their names as fields beside a script."""

@@ -1,4 +1,4 @@
-"""Read a script: its options, and everything that is wrong with it, at once."""
+"""Read a script: its options and all of its faults."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,64 +14,68 @@ from slurmruntime.values.faults import MOST_FAULTS, Fault
 
 
 @dataclass(frozen=True, slots=True)
-class ReadScript:
+class ScriptContent:
     """What a script asks for."""
 
     options: ChosenOptions
     faults: Sequence[Fault] = ()
-    """Why no job can be made of it; the path is the line."""
+    """Why it cannot become a job; the path is the line."""
     warnings: Sequence[Fault] = ()
-    """What sbatch takes silently, and its author may not have meant."""
+    """What sbatch accepts silently but the author may not have meant."""
 
 
-def script(text: str, fields: Mapping[str, object] | None = None) -> ReadScript:
+def script(text: str, fields: Mapping[str, object] | None = None) -> ScriptContent:
     """Read a batch script.
 
     Args:
         text: The script.
-        fields: Options that stand beside the script and are stronger, by their names in camel
+        fields: Options given beside the script, which override it, by their names in camel
             case: `{"cpusPerTask": 4, "hold": True}`.
     """
     faults = list(body.faults(text))
     text = text.removeprefix(body.BYTE_ORDER_MARK)  # the rest is read as its author meant it
     warnings: list[Fault] = []
     header = directives.header(text)
-    chosen = list(_chosen(header, faults, warnings))
-    if not any(each.option is IGNORE_PBS for each in chosen):
-        chosen += _translated(text, faults, warnings)
-    chosen += _of_fields(fields or {}, faults, warnings)
-    return ReadScript(ChosenOptions(tuple(chosen)), tuple(faults), tuple(warnings))
+    chosen = list(_header_options(header, faults, warnings))
+    if not any(choice.option is IGNORE_PBS for choice in chosen):
+        chosen += _foreign_options(text, faults, warnings)
+    chosen += _field_options(fields or {}, faults, warnings)
+    return ScriptContent(ChosenOptions(tuple(chosen)), tuple(faults), tuple(warnings))
 
 
-def _chosen(
+def _header_options(
     words: HeaderWords, faults: list[Fault], warnings: list[Fault]
 ) -> Iterator[ChosenOption]:
     faults += words.faults
     warnings += words.warnings
-    for found in getopt.parse(words.found, OPTIONS):
-        if isinstance(found, NoOption):
-            faults.append(Fault(where(found.line), found.message))
+    for parsed in getopt.parse(words.words, OPTIONS):
+        if isinstance(parsed, NoOption):
+            faults.append(Fault(where(parsed.line), parsed.message))
             continue
-        yield from _one(OPTIONS[found.index], found.value, where(found.line), faults, warnings)
+        yield from _choose(
+            OPTIONS[parsed.index], parsed.value, where(parsed.line), faults, warnings
+        )
         if len(faults) > MOST_FAULTS:
-            return  # nobody is told of more
+            return  # more are never shown
 
 
-def _translated(text: str, faults: list[Fault], warnings: list[Fault]) -> Iterator[ChosenOption]:
-    """Translate `#BSUB`, or else `#PBS`: sbatch heeds one kind only."""
+def _foreign_options(
+    text: str, faults: list[Fault], warnings: list[Fault]
+) -> Iterator[ChosenOption]:
+    """Translate `#BSUB`, or else `#PBS`: sbatch reads only one of them."""
     for translate in (foreign.bsub, foreign.pbs):
         translated = translate(text)
         if translated is None:
             continue
         faults += translated.faults
         for option in translated.options:
-            yield from _one(option.option, option.value, where(option.line), faults, warnings)
+            yield from _choose(option.option, option.value, where(option.line), faults, warnings)
             if len(faults) > MOST_FAULTS:
                 return
         return
 
 
-def _of_fields(
+def _field_options(
     fields: Mapping[str, object], faults: list[Fault], warnings: list[Fault]
 ) -> Iterator[ChosenOption]:
     characters = 0
@@ -90,16 +94,16 @@ def _of_fields(
             if not isinstance(value, bool):
                 faults.append(Fault(path, f"expected true or false, found {value!r}"))
             elif value:
-                yield from _one(option, None, path, faults, warnings)
+                yield from _choose(option, None, path, faults, warnings)
         elif option.takes is Takes.PERHAPS and value is True:
-            yield from _one(option, None, path, faults, warnings)
+            yield from _choose(option, None, path, faults, warnings)
         elif isinstance(value, str | int) and not isinstance(value, bool):
-            yield from _one(option, str(value), path, faults, warnings)
+            yield from _choose(option, str(value), path, faults, warnings)
         else:
-            faults.append(Fault(path, f"expected a text or a number, found {value!r}"))
+            faults.append(Fault(path, f"expected text or a number, found {value!r}"))
 
 
-def _one(
+def _choose(
     option: SbatchOption[Any],
     text: str | None,
     path: str,
@@ -107,8 +111,8 @@ def _one(
     warnings: list[Fault],
 ) -> Iterator[ChosenOption]:
     if option.treatment is Treatment.REFUSED:
-        faults.append(Fault(path, f"--{option.name} is not possible: {option.note}"))
-    elif option.treatment is Treatment.PASSED_OVER:
+        faults.append(Fault(path, f"--{option.name} is not supported: {option.note}"))
+    elif option.treatment is Treatment.IGNORED:
         warnings.append(Fault(path, f"--{option.name} has no effect: {option.note}"))
     elif text is None or option.form is None or (not text and option.takes is Takes.PERHAPS):
         yield ChosenOption(option, option.default, path)

@@ -28,7 +28,7 @@ class HeaderWord:
 
 
 def split(text: str) -> Iterator[str]:
-    """Split what follows `#SBATCH` into words.
+    """Split the text after `#SBATCH` into words.
 
     Raises:
         UnreadableLine: If a quote is not closed, or a word begins with a colon.
@@ -55,14 +55,14 @@ def starts_component(text: str) -> bool:
 
 
 def _word(text: str, position: int) -> tuple[str, int]:  # noqa: C901  # sbatch's is one loop, too
-    """Read one word; return it, and where it ends."""
-    found: list[str] = []
+    """Read one word; return it and the position of its end."""
+    pieces: list[str] = []
     quote = ""
     escaped = False
     while position < len(text):
         run = None if escaped else (_IN_QUOTES if quote else _PLAIN).match(text, position)
         if run:
-            found.append(run[0])
+            pieces.append(run[0])
             position = run.end()
             continue
         character = text[position]
@@ -73,7 +73,7 @@ def _word(text: str, position: int) -> tuple[str, int]:  # noqa: C901  # sbatch'
             escaped = False
         elif character == "\\":
             if text[position : position + 1] == " ":
-                found.append(" ")
+                pieces.append(" ")
                 position += 1
             else:
                 escaped = True
@@ -88,14 +88,14 @@ def _word(text: str, position: int) -> tuple[str, int]:  # noqa: C901  # sbatch'
         elif character == "#":
             position = len(text)
             break
-        found.append(character)
+        pieces.append(character)
     if quote:
         raise UnreadableLine(f"the quote {quote} is not closed")
-    return "".join(found), position
+    return "".join(pieces), position
 
 
-def quoted(word: str) -> str:
-    """Write a word so that `split` reads it again.
+def quote(word: str) -> str:
+    """Quote a word so that `split` reads it back.
 
     Raises:
         ValueError: If no directive can hold it: it is empty, or has a line break.
@@ -103,6 +103,6 @@ def quoted(word: str) -> str:
     if not word or "\n" in word:
         raise ValueError(f"no directive can hold the word {word!r}")
     escaped = "".join(f"\\{c}" if c in "\\\"'# " else c for c in word)
-    # Other blanks end a word even after a backslash, and a colon or `hetjob` means something.
+    # Other blanks end a word even after a backslash, and a leading colon or `hetjob` has a meaning.
     needs_quotes = word[0] == ":" or set(word) & set(BLANKS) or _COMPONENT.match(word)
     return f'"{escaped}"' if needs_quotes else escaped

@@ -1,9 +1,9 @@
-"""The kinds of Sylabs' operators, which old manifests are written for: SlurmJob and WlmJob.
+"""The kinds of Sylabs' operators, SlurmJob and WlmJob, so that old manifests still work.
 
-`spec` has their fields, typed, and `definition` makes CustomResourceDefinitions of them. `translation` says what one of
-them means as a SlurmJob of ours, `container` writes the script of one that names an image, and `job` reads them from JSON
-as what the controller of SlurmJobs works with. `site` is what an administrator says about old manifests.
+`spec` has their typed fields, and `definition` generates CustomResourceDefinitions from them. `translation` turns an object
+into a SlurmJob of ours, `container` writes the script of one that names an image, and `job` decodes objects into what the
+controller of SlurmJobs works with. `site` holds an administrator's settings about old manifests.
 
-`slurm_config` reads the ConfigMap in which their resource daemon had what lies behind each node, and `inventory` decides
-what is written on the nodes of it. Everything here is pure.
+`slurm_config` reads the ConfigMap in which their resource daemon described each node's Slurm partition, and `inventory`
+decides what to write on the nodes from it. Everything here is pure.
 """

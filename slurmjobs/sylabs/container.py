@@ -1,4 +1,4 @@
-"""The script of a job that names a container image instead of a script."""
+"""Write the script of a job that names a container image instead of a script."""
 
 import re
 import shlex
@@ -17,12 +17,12 @@ _SWITCHES: Final = (
     ("writable", "--writable"),
 )
 _PULLED: Final = '"wlm-$SLURM_JOB_ID.sif"'
-"""In the working directory, which all nodes of a job see."""
+"""Image file in the working directory, which all nodes of a job share."""
 _SECONDS_OF_A_MINUTE: Final = 60
 
 
 def script(image: str, options: ContainerOptions) -> str:
-    """Return a script that runs the image once on each node; whatever is in a field is one word of it."""
+    """Return a script that runs the image once on each node; each field becomes exactly one word of it."""
     run = " ".join(("srun singularity run", *_words(options)))
     if not _URI.match(image):
         return f"#!/bin/sh\nexec {run} {shlex.quote(image)}\n"
@@ -31,8 +31,8 @@ def script(image: str, options: ContainerOptions) -> str:
     return f"#!/bin/sh\n{pull} || exit\n{run} {_PULLED}\nended=$?\nrm -f {_PULLED}\nexit $ended\n"
 
 
-def asked(resources: ContainerResources) -> Iterator[tuple[str, str, str | int]]:
-    """Yield each option of sbatch that resources stand for: the field, the option, its value."""
+def requested_options(resources: ContainerResources) -> Iterator[tuple[str, str, str | int]]:
+    """Yield the sbatch options for the requested resources: the field, the option, its value."""
     yield "nodes", "ntasksPerNode", 1
     if resources.nodes:
         yield "nodes", "nodes", resources.nodes

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of Sylabs' kinds, made from their types; without short names, which are ours."""
+"""Generate the CustomResourceDefinitions of Sylabs' kinds from their types; without short names, which are ours."""
 
 from typing import Any, Final
 
@@ -9,9 +9,9 @@ from slurmruntime.crd.fields import RULES, rule
 from slurmruntime.crd.schema import Schema, structural
 
 _ANY: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-"""What the API server keeps, and nobody reads."""
+"""A value that the API server stores and nothing reads."""
 
-_SECRET: Final = {"description": "Accepted, and never read."} | _ANY
+_SECRET: Final = {"description": "Accepted, but never read."} | _ANY
 
 _COLUMNS: Final = (
     ("Age", "date", ".metadata.creationTimestamp"),
@@ -19,7 +19,7 @@ _COLUMNS: Final = (
     ("JobID", "integer", ".status.jobId"),
     ("Reason", "string", ".status.reason"),
 )
-"""Sylabs' own, then two of ours."""
+"""Sylabs' own columns, then two of ours."""
 
 
 def definitions() -> tuple[dict[str, Any], ...]:
@@ -59,23 +59,23 @@ def _definition(kind: SylabsKind) -> dict[str, Any]:
 
 def _schema(kind: SylabsKind) -> Schema:
     labels = {"maxProperties": MOST_LABELS, "additionalProperties": _VALUE, "type": "object"}
-    spec = structural(kind.spec, with_defaults=False, given={"nodeSelector": labels})
-    found = spec["properties"]
-    if "batch" in found:
-        found["batch"][RULES] = list(SCRIPT_RULES)
-    if "ssh" in found:
-        found["ssh"]["properties"] |= {"key": _SECRET, "password": _SECRET}
-    if "podSecurityContext" in found:
-        found["podSecurityContext"] = {**_ANY, "description": "It has no effect."}
+    spec = structural(kind.spec, with_defaults=False, replaced={"nodeSelector": labels})
+    properties = spec["properties"]
+    if "batch" in properties:
+        properties["batch"][RULES] = list(SCRIPT_RULES)
+    if "ssh" in properties:
+        properties["ssh"]["properties"] |= {"key": _SECRET, "password": _SECRET}
+    if "podSecurityContext" in properties:
+        properties["podSecurityContext"] = {**_ANY, "description": "It has no effect."}
     spec[RULES] = [
         rule(
             "self == oldSelf",
-            f"what Slurm was given does not change: create another {kind.kind}",
+            f"cannot be changed after creation: create another {kind.kind}",
         )
     ]
     return {
         "type": "object",
-        "description": f"{kind.spec.__doc__} It becomes a job like slurm-bridge's own SlurmJobs.",
+        "description": f"{kind.spec.__doc__} slurm-bridge treats it like its own SlurmJobs.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string"},
@@ -88,4 +88,4 @@ def _schema(kind: SylabsKind) -> Schema:
 
 
 _VALUE: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
-"""Text or a number, which no structural schema can say; the webhook does."""
+"""Text or a number: no structural schema can express that, so the webhook checks it."""

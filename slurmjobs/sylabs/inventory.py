@@ -1,8 +1,8 @@
-"""Decide what is written on nodes of what `slurm-config` says: labels, and capacities of extended resources.
+"""Decide what to write on nodes from `slurm-config`: labels, and capacities of extended resources.
 
-Nothing is written on a node whose entry names another Slurm, and nothing ever onto its disk. What we have written is
-noted in an annotation before it is written, and only that is taken away again. Each decision is one step, made from the
-node as it is: whatever is cut off is done at the next look.
+Nothing is written on a node whose entry names another Slurm, and nothing ever on its disk. An annotation lists what we
+write before we write it, and only that is ever removed. Each decision is one step from the node's present state, so an
+interrupted update is completed by the next pass.
 """
 
 import json
@@ -12,29 +12,29 @@ from typing import Final
 
 from slurmjobs.sylabs.slurm_config import NodeEntry
 from slurmruntime.values import quantities
-from slurmruntime.values.faults import Fault, told
+from slurmruntime.values.faults import Fault, one_line
 
 PREFIX: Final = "slurm.sylabs.io/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryNode:
-    """A node, as far as it matters here."""
+    """The parts of a node that matter here."""
 
     name: str
     uid: str
     resource_version: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Those with `PREFIX`."""
+    """Labels with `PREFIX`."""
     capacity: Mapping[str, str] = field(default_factory=dict)
-    """Of resources with `PREFIX`."""
+    """Capacities of resources with `PREFIX`."""
     written: str = ""
-    """`names.INVENTORY_ANNOTATION`; "" without."""
+    """The value of `names.INVENTORY_ANNOTATION`; "" if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What stands on a node, or is to stand there."""
+    """The labels and resources of a node."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Set these labels, or remove them (None), and the annotation with them."""
+    """Set these labels, or remove them (None), together with the annotation."""
 
     labels: Mapping[str, str | None]
     written: str | None
@@ -55,8 +55,8 @@ class Measure:
     capacity: Mapping[str, str | None]
 
 
-def wanted(entry: NodeEntry | None, ours: frozenset[str]) -> Inventory:
-    """Return what is to stand on a node; nothing without an entry, or with one for another Slurm."""
+def desired(entry: NodeEntry | None, ours: frozenset[str]) -> Inventory:
+    """Return a node's desired inventory; empty without an entry, or with one for another Slurm."""
     if entry is None or _host(entry.address) not in ours:
         return Inventory()
     always = {"workload-manager": "slurm"}
@@ -70,63 +70,63 @@ def wanted(entry: NodeEntry | None, ours: frozenset[str]) -> Inventory:
 
 
 def complaint(entry: NodeEntry, ours: frozenset[str]) -> str:
-    """Return what is wrong with an entry, for an Event; "" if nothing."""
+    """Return the faults of an entry, for an Event; "" if there are none."""
     faults = [Fault(f"slurm-config {fault.path}".strip(), fault.message) for fault in entry.faults]
     if entry.address and _host(entry.address) not in ours:
         faults.append(
             Fault(
                 "slurm-config",
-                f"this node's Slurm is {entry.address}, and slurm-bridge hands jobs to {', '.join(sorted(ours)) or 'none'}: nothing "
-                "is written on the node; if it is the same Slurm, add its host to sylabs.addresses",
+                f"this node's Slurm is {entry.address}, but slurm-bridge uses {', '.join(sorted(ours)) or 'none'}: the node is left "
+                "alone; if it is the same Slurm, add its host to sylabs.addresses",
             )
         )
-    return told(faults)
+    return one_line(faults)
 
 
-def step(node: InventoryNode, want: Inventory) -> Label | Measure | None:
-    """Return the next write, or None if all is as it should be."""
-    labels, resources = _written(node.written)
-    noted = resources | want.resources.keys()
+def step(node: InventoryNode, desired: Inventory) -> Label | Measure | None:
+    """Return the next write, or None if the node is up to date."""
+    labels, resources = _parse_note(node.written)
+    noted = resources | desired.resources.keys()
     labelling = {
-        **{name: None for name in labels - want.labels.keys() if name in node.labels},
-        **{name: text for name, text in want.labels.items() if node.labels.get(name) != text},
+        **{name: None for name in labels - desired.labels.keys() if name in node.labels},
+        **{name: text for name, text in desired.labels.items() if node.labels.get(name) != text},
     }
-    if labelling or labels != want.labels.keys() or resources != noted:
-        return Label(labelling, _note(want.labels, noted))
+    if labelling or labels != desired.labels.keys() or resources != noted:
+        return Label(labelling, _note(desired.labels, noted))
     measuring = {
-        **{name: None for name in resources - want.resources.keys() if name in node.capacity},
+        **{name: None for name in resources - desired.resources.keys() if name in node.capacity},
         **{
             name: str(amount)
-            for name, amount in want.resources.items()
+            for name, amount in desired.resources.items()
             if not _is(node.capacity.get(name), amount)
         },
     }
     if measuring:
         return Measure(measuring)
-    if resources != want.resources.keys():
-        return Label({}, _note(want.labels, want.resources))
+    if resources != desired.resources.keys():
+        return Label({}, _note(desired.labels, desired.resources))
     return None
 
 
 def _note(labels: Iterable[str], resources: Iterable[str]) -> str | None:
-    found = {"labels": sorted(labels), "resources": sorted(resources)}
-    return json.dumps(found, separators=(",", ":")) if any(found.values()) else None
+    names = {"labels": sorted(labels), "resources": sorted(resources)}
+    return json.dumps(names, separators=(",", ":")) if any(names.values()) else None
 
 
-def _written(note: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Read the annotation; of one that somebody else has written, only what could be ours."""
+def _parse_note(note: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Parse the annotation, ignoring anything that we cannot have written."""
     try:
-        found = json.loads(note or "{}")
+        parsed = json.loads(note or "{}")
     except (ValueError, RecursionError):
         return frozenset(), frozenset()
-    named = found if isinstance(found, dict) else {}
-    labels, resources = (_ours(named.get(each)) for each in ("labels", "resources"))
+    noted = parsed if isinstance(parsed, dict) else {}
+    labels, resources = (_ours(noted.get(key)) for key in ("labels", "resources"))
     return labels, resources
 
 
-def _ours(names: object) -> frozenset[str]:
-    listed = names if isinstance(names, list) else []
-    return frozenset(each for each in listed if isinstance(each, str) and each.startswith(PREFIX))
+def _ours(value: object) -> frozenset[str]:
+    listed = value if isinstance(value, list) else []
+    return frozenset(name for name in listed if isinstance(name, str) and name.startswith(PREFIX))
 
 
 def _is(text: str | None, amount: int) -> bool:
@@ -137,7 +137,7 @@ def _is(text: str | None, amount: int) -> bool:
 
 
 def hosts(addresses: Iterable[str]) -> frozenset[str]:
-    """Return the hosts of addresses, as they are compared."""
+    """Return the hosts of addresses, normalised for comparison."""
     return frozenset(filter(None, map(_host, addresses)))
 
 

@@ -1,4 +1,4 @@
-"""Objects of Sylabs' kinds, read as the SlurmJobs that they mean."""
+"""Decode objects of Sylabs' kinds into the SlurmJobs that they translate to."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,7 +21,7 @@ VERSION: Final = "v1alpha1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SylabsKind:
-    """One of their kinds."""
+    """One of Sylabs' kinds."""
 
     group: str
     kind: str
@@ -42,7 +42,7 @@ KINDS: Final = (
 
 
 class TranslatedJob(SlurmJobObject, frozen=True, kw_only=True):
-    """A SlurmJob that stands in the API as something else."""
+    """A SlurmJob translated from an object of another kind."""
 
     resource: JobResource
     faults: tuple[Fault, ...] = ()
@@ -53,9 +53,9 @@ class TranslatedJob(SlurmJobObject, frozen=True, kw_only=True):
     inputs: SylabsInputs | None = None
 
     @override
-    def told(self, status: SlurmJobStatus) -> dict[str, object]:
-        """Return the status with Sylabs' word for it beside ours."""
-        return {**super().told(status), "status": status.phase or "Unknown"}
+    def status_body(self, status: SlurmJobStatus) -> dict[str, object]:
+        """Return our status, with Sylabs' one-word status added."""
+        return {**super().status_body(status), "status": status.phase or "Unknown"}
 
 
 class _Document(ObjectStruct, frozen=True):
@@ -68,7 +68,7 @@ _documents: Final = msgspec.json.Decoder(_Document)
 
 
 class SylabsResource:
-    """One of their kinds as a resource of SlurmJobs; a `JobResource`."""
+    """One of Sylabs' kinds as a resource of SlurmJobs; a `JobResource`."""
 
     def __init__(self, kind: SylabsKind, site: SylabsSite) -> None:
         self.api_version = kind.api_version
@@ -78,18 +78,18 @@ class SylabsResource:
         self._specs: msgspec.json.Decoder[OldSpec] = msgspec.json.Decoder(kind.spec)
 
     def read(self, body: Json) -> TranslatedJob:
-        """Read an object; like `slurmjob.read`."""
+        """Decode an object; like `slurmjob.read`."""
         document = _documents.decode(body)
         spec = self._specs.decode(document.spec)
-        found = translation.translated(spec, document.metadata, self._site)
+        translated = translation.translate(spec, document.metadata, self._site)
         return TranslatedJob(
             metadata=document.metadata,
-            spec=found.spec,
+            spec=translated.spec,
             status=document.status,
             resource=self,
-            faults=bounded(found.faults),
-            only_rule=found.only_rule,
-            warnings=found.warnings,
-            places=dict(found.places),
-            inputs=found.inputs,
+            faults=bounded(translated.faults),
+            only_rule=translated.only_rule,
+            warnings=translated.warnings,
+            places=dict(translated.places),
+            inputs=translated.inputs,
         )

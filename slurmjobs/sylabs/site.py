@@ -1,4 +1,4 @@
-"""What an administrator says about old manifests; `bridge.settings.sylabs` has it from the settings."""
+"""How a site wants old manifests translated; `bridge.settings.sylabs` reads it from the settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from slurmjobs.sylabs.spec import Mount
 
 
 class SiteSettings(Protocol):
-    """The settings that it is made from: `sylabs` in docs/settings.md."""
+    """The settings that a site is made from: `sylabs` in docs/settings.md."""
 
     @property
     def constraints(self) -> Mapping[str, str]:
@@ -26,7 +26,7 @@ class SiteSettings(Protocol):
 
     @property
     def output_path(self) -> str:
-        """The folder that it holds."""
+        """Where Slurm's nodes mount that claim."""
 
     @property
     def volumes(self) -> Mapping[str, str]:
@@ -35,22 +35,22 @@ class SiteSettings(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SylabsSite:
-    """How old manifests are understood here."""
+    """The site's rules for translating old manifests."""
 
     constraints: Mapping[str, str] = field(default_factory=dict)
-    """`label=value` of a nodeSelector → the node features that it stands for; "" for none."""
+    """`label=value` of a nodeSelector → the equivalent node features; "" for none."""
     ssh_rules: Mapping[str, str] = field(default_factory=dict)
     """`spec.ssh.user` → the policy rule that decides whose jobs those are."""
     output: JobOutput | None = None
-    """The claim of every namespace of theirs that holds the cluster's files."""
+    """The claim with the cluster's files, which each of their namespaces must have."""
     volumes: Mapping[str, str] = field(default_factory=dict)
-    """`/path` of a hostPath or `server:/path` of an nfs → the claim, or `claim/folder`, that is meant."""
+    """`/path` of a hostPath or `server:/path` of an nfs → the equivalent claim, or `claim/folder`."""
     addresses: frozenset[str] = frozenset()
-    """Hosts under which our Slurm is known, in lower case."""
+    """Host names of our Slurm, in lower case."""
 
     @classmethod
     def of(cls, configured: SiteSettings) -> Self:
-        """Return what the settings say."""
+        """Build it from the settings."""
         claim, path = configured.output_claim, configured.output_path
         return cls(
             constraints=configured.constraints,
@@ -60,7 +60,7 @@ class SylabsSite:
         )
 
     def target(self, mount: Mount) -> ResultTarget | None:
-        """Return the claim and the folder that a volume stands for; None if nobody has said."""
+        """Return the claim and folder for a volume; None if the settings have none."""
         if mount.persistent_volume_claim is not None:
             return ResultTarget(claim_name=mount.persistent_volume_claim.claim_name)
         if mount.nfs is not None:

@@ -1,6 +1,6 @@
-"""Read ConfigMap `slurm-config`, in which Sylabs' resource daemon had what lies behind each node.
+"""Read ConfigMap `slurm-config`, in which Sylabs' resource daemon described the Slurm behind each node.
 
-All scalars stay text as they are written: `cuda: 10.0` is a label's value, and no number.
+All scalars stay text as they are written: `cuda: 10.0` is a label's value, not a number.
 """
 
 import re
@@ -14,15 +14,15 @@ import yaml
 from slurmruntime.values.faults import Fault, bounded, shortened
 
 LONGEST: Final = 256 * 1024
-"""Characters, which take seconds to read."""
+"""Characters; so many take seconds to parse."""
 MOST_NODES: Final = 5000
 MOST_ENTRIES: Final = 64
-"""Labels of one node; and resources."""
+"""Labels of one node, and also resources of one node."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _AMOUNT: Final = re.compile(r"[0-9]{1,18}")
 _LOADER: Final = yaml.BaseLoader
-"""In Python: libyaml's ends the process at deep nesting."""
+"""The loader in Python: libyaml's crashes the process on deep nesting."""
 
 Mode = Literal["local", "ssh", ""]
 
@@ -32,47 +32,47 @@ _ADDRESSES: Final[Mapping[str, Mode]] = {
     "slurm_ssh": "ssh",
     "slurm": "",
 }
-"""Where Slurm is, by the name that each of their versions had for it."""
+"""The keys for Slurm's address in their different versions, with the mode that each implies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEntry:
-    """What lies behind one node."""
+    """The entry of one node."""
 
     address: str = ""
     mode: Mode = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, int] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
-    """What of it is left out, and why."""
+    """Which of its parts were left out, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmConfig:
-    """All of it."""
+    """The entries of all nodes."""
 
     nodes: Mapping[str, NodeEntry] = field(default_factory=dict)
     fault: str = ""
-    """Why there is nothing, or not all."""
+    """Why nothing, or not everything, could be read."""
 
 
 def read(text: str) -> SlurmConfig:
-    """Read the value of the ConfigMap's key `config`; never raises."""
+    """Parse the value of the ConfigMap's key `config`; never raises."""
     if len(text) > LONGEST:
         return SlurmConfig(fault=f"expected at most {LONGEST} characters, found {len(text)}")
     try:
-        found = yaml.load(text, Loader=_LOADER)  # noqa: S506  # makes texts, lists and maps only
+        parsed = yaml.load(text, Loader=_LOADER)  # noqa: S506  # makes texts, lists and maps only
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         return SlurmConfig(fault=f"it is not YAML: {shortened(str(error), 512)}")
-    if found in (None, ""):
+    if parsed in (None, ""):
         return SlurmConfig()
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         return SlurmConfig(fault="expected a map of nodes")
-    more = len(found) - MOST_NODES
+    more = len(parsed) - MOST_NODES
     return SlurmConfig(
         nodes={
             name: _entry(entry)
-            for name, entry in islice(found.items(), MOST_NODES)
+            for name, entry in islice(parsed.items(), MOST_NODES)
             if isinstance(name, str)
         },
         fault=f"expected at most {MOST_NODES} nodes: the last {more} are left out"
@@ -81,13 +81,13 @@ def read(text: str) -> SlurmConfig:
     )
 
 
-def _entry(found: Any) -> NodeEntry:
-    if not isinstance(found, dict):
+def _entry(entry: Any) -> NodeEntry:
+    if not isinstance(entry, dict):
         return NodeEntry(faults=(Fault("", "expected a map: slurm_local, labels, resources"),))
     faults: list[Fault] = []
-    address, mode = _address(found, faults)
-    labels = dict(_entries(found, "labels", faults))
-    resources = dict(_entries(found, "resources", faults))
+    address, mode = _address(entry, faults)
+    labels = dict(_entries(entry, "labels", faults))
+    resources = dict(_entries(entry, "resources", faults))
     return NodeEntry(
         address=address,
         mode=mode,
@@ -99,35 +99,35 @@ def _entry(found: Any) -> NodeEntry:
     )
 
 
-def _address(found: Mapping[Any, Any], faults: list[Fault]) -> tuple[str, Mode]:
-    given = [name for name in _ADDRESSES if name in found]
-    if len(given) != 1:
-        named = " and ".join(given) or "neither"
-        faults.append(Fault("slurm_local", f"expected slurm_local or slurm_ssh, found {named}"))
+def _address(entry: Mapping[Any, Any], faults: list[Fault]) -> tuple[str, Mode]:
+    keys = [name for name in _ADDRESSES if name in entry]
+    if len(keys) != 1:
+        listed = " and ".join(keys) or "neither"
+        faults.append(Fault("slurm_local", f"expected slurm_local or slurm_ssh, found {listed}"))
         return "", ""
-    (name,) = given
-    address = found[name]
+    (name,) = keys
+    address = entry[name]
     if not isinstance(address, str) or not address:
         faults.append(Fault(name, "expected the address of Slurm"))
         return "", ""
     return address, _ADDRESSES[name]
 
 
-def _entries(found: Mapping[Any, Any], what: str, faults: list[Fault]) -> Iterator[tuple[str, Any]]:
-    given = found.get(what, "")
-    if given == "":
+def _entries(entry: Mapping[Any, Any], key: str, faults: list[Fault]) -> Iterator[tuple[str, Any]]:
+    section = entry.get(key, "")
+    if section == "":
         return
-    if not isinstance(given, dict):
-        faults.append(Fault(what, "expected a map"))
+    if not isinstance(section, dict):
+        faults.append(Fault(key, "expected a map"))
         return
-    if len(given) > MOST_ENTRIES:
-        faults.append(Fault(what, f"expected at most {MOST_ENTRIES}, found {len(given)}"))
-    for name, value in islice(given.items(), MOST_ENTRIES):
+    if len(section) > MOST_ENTRIES:
+        faults.append(Fault(key, f"expected at most {MOST_ENTRIES}, found {len(section)}"))
+    for name, value in islice(section.items(), MOST_ENTRIES):
         if isinstance(name, str) and _NAME.fullmatch(name):
             yield name, value
         else:
-            where = f"{what}[{shortened(str(name), 64)}]"
-            faults.append(Fault(where, "expected up to 63 letters, digits, '-', '_' and '.'"))
+            path = f"{key}[{shortened(str(name), 64)}]"
+            faults.append(Fault(path, "expected up to 63 letters, digits, '-', '_' and '.'"))
 
 
 def _is_value(name: str, value: Any, faults: list[Fault]) -> bool:

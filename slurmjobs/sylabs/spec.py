@@ -1,4 +1,4 @@
-"""The fields of Sylabs' kinds, as their last versions had them, and one that only an example of theirs has."""
+"""The fields of Sylabs' kinds in their last versions, plus one that only an example of theirs uses."""
 
 from typing import Annotated, Any, Final
 
@@ -15,17 +15,17 @@ LONGEST_LABEL: Final = 317
 MOST_BINDS: Final = 64
 
 _LINE = r"^[^\x00-\x1f\x7f]*$"
-"""One line of text: it becomes part of a script."""
+"""One line of text, as it becomes part of a script."""
 
 Labels = dict[str, Any]
-"""Values are often written without quotes, such as 10; what is neither text nor number is a fault to be told."""
+"""Values are often written without quotes, such as 10; anything but text or a number is a fault."""
 
 
 class VolumePath(ObjectStruct, frozen=True):
     """`v1 HostPathVolumeSource`."""
 
     path: Annotated[str, text(4096, "The directory.")]
-    type: Annotated[str, text(64, "As of a pod's volume.")] = ""
+    type: Annotated[str, text(64, "As in a pod's volume.")] = ""
 
 
 class VolumeServer(ObjectStruct, frozen=True):
@@ -33,18 +33,18 @@ class VolumeServer(ObjectStruct, frozen=True):
 
     server: Annotated[str, text(253, "The server.")]
     path: Annotated[str, text(4096, "The directory there.")]
-    read_only: Annotated[bool, Meta(description="As of a pod's volume.")] = False
+    read_only: Annotated[bool, Meta(description="As in a pod's volume.")] = False
 
 
 class ClaimedVolume(ObjectStruct, frozen=True):
     """`v1 PersistentVolumeClaimVolumeSource`."""
 
     claim_name: Annotated[str, text(253, "Name of the claim, in the same namespace.")]
-    read_only: Annotated[bool, Meta(description="As of a pod's volume.")] = False
+    read_only: Annotated[bool, Meta(description="As in a pod's volume.")] = False
 
 
 class Mount(ObjectStruct, frozen=True):
-    """The volumes of `v1 Volume` that files can be carried to and from."""
+    """The kinds of `v1 Volume` that files can be copied to and from."""
 
     name: Annotated[str, text(63, "Its name.")] = ""
     host_path: Annotated[VolumePath | None, Meta(description="A directory of the node.")] = None
@@ -55,23 +55,23 @@ class Mount(ObjectStruct, frozen=True):
 
 
 class SylabsResults(ObjectStruct, frozen=True):
-    """What is copied when the job has succeeded."""
+    """Files to copy when the job has succeeded."""
 
-    mount: Annotated[Mount, Meta(description="The volume that it is copied to.")]
-    source: Annotated[
-        str, text(4096, "A file of the job; by default that of its standard output.")
-    ] = msgspec.field(default="", name="from")
+    mount: Annotated[Mount, Meta(description="The volume to copy to.")]
+    source: Annotated[str, text(4096, "A file of the job; by default its standard output.")] = (
+        msgspec.field(default="", name="from")
+    )
 
 
 class SylabsInputs(ObjectStruct, frozen=True):
-    """What is copied before the job starts."""
+    """Files to copy before the job starts."""
 
-    mount: Annotated[Mount, Meta(description="The volume that it is copied from.")]
+    mount: Annotated[Mount, Meta(description="The volume to copy from.")]
     to: Annotated[str, text(4096, "A directory on the cluster.")]
 
 
 class SshAccess(ObjectStruct, frozen=True):
-    """Who submitted the job on a login node. The secrets are not read, not even here."""
+    """The user who submitted the job on a login node. The secrets are never read, not even here."""
 
     user: Annotated[str, text(256, "The user there.", min_length=1)]
 
@@ -85,15 +85,15 @@ _BATCH = Annotated[
     ),
 ]
 _SELECTOR = Annotated[
-    Labels, Meta(max_length=MOST_LABELS, description="Labels that a node had to have.")
+    Labels, Meta(max_length=MOST_LABELS, description="Labels that a node was required to have.")
 ]
 _RESULTS = Annotated[
-    SylabsResults | None, Meta(description="What is copied when the job has succeeded.")
+    SylabsResults | None, Meta(description="Files to copy when the job has succeeded.")
 ]
 
 
 class Batch(ObjectStruct, frozen=True):
-    """What all kinds with a script have."""
+    """The fields that all kinds with a script have."""
 
     batch: _BATCH
     node_selector: _SELECTOR = msgspec.field(default_factory=dict)
@@ -105,22 +105,27 @@ class SlurmSpec(Batch, frozen=True):
 
     resources: Annotated[
         dict[str, int],
-        Meta(max_length=MOST_RESOURCES, description="Extended resources that a node had to have."),
+        Meta(
+            max_length=MOST_RESOURCES,
+            description="Extended resources that a node was required to have.",
+        ),
     ] = msgspec.field(default_factory=dict)
-    ssh: Annotated[SshAccess | None, Meta(description="Who submitted it on a login node.")] = None
+    ssh: Annotated[
+        SshAccess | None, Meta(description="The user who submitted it on a login node.")
+    ] = None
     pod_security_context: Annotated[
-        dict[str, Any], Meta(description="Of the pod that followed the job.")
+        dict[str, Any], Meta(description="Security context of the pod that followed the job.")
     ] = msgspec.field(default_factory=dict)
     time_limit: Annotated[
-        int | None, Meta(description="Only an example has it; it never had an effect.")
+        int | None, Meta(description="Used only in an example; it never had an effect.")
     ] = None
 
 
 class WlmSpec(Batch, frozen=True):
-    """`wlm.sylabs.io/v1alpha1 SlurmJob`, with `prepare` of DP Technology's."""
+    """`wlm.sylabs.io/v1alpha1 SlurmJob`, with DP Technology's `prepare`."""
 
     prepare: Annotated[
-        SylabsInputs | None, Meta(description="What is copied before the job starts.")
+        SylabsInputs | None, Meta(description="Files to copy before the job starts.")
     ] = None
 
 
@@ -133,20 +138,20 @@ class ContainerOptions(ObjectStruct, frozen=True):
         tuple[Annotated[str, text(4096, "source[:target[:options]].", pattern=_LINE)], ...],
         Meta(max_length=MOST_BINDS, description="Directories to bind."),
     ] = ()
-    allow_unsigned: Annotated[bool, Meta(description="Take images that nobody signed.")] = False
+    allow_unsigned: Annotated[bool, Meta(description="Accept unsigned images.")] = False
     clean_env: Annotated[bool, Meta(description="Start with an empty environment.")] = False
-    fake_root: Annotated[bool, Meta(description="Appear to be root in it.")] = False
-    ipc: Annotated[bool, Meta(description="With an IPC namespace of its own.")] = False
-    pid: Annotated[bool, Meta(description="With a PID namespace of its own.")] = False
+    fake_root: Annotated[bool, Meta(description="Appear to be root in the container.")] = False
+    ipc: Annotated[bool, Meta(description="Use a separate IPC namespace.")] = False
+    pid: Annotated[bool, Meta(description="Use a separate PID namespace.")] = False
     no_privs: Annotated[bool, Meta(description="Drop all privileges.")] = False
-    writable: Annotated[bool, Meta(description="The image can be written to.")] = False
+    writable: Annotated[bool, Meta(description="Make the image writable.")] = False
 
 
 _AMOUNT = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
 class ContainerResources(ObjectStruct, frozen=True):
-    """What a job that names an image asks for; 0 asks for nothing."""
+    """The resources of a job that names an image; 0 requests nothing."""
 
     nodes: Annotated[_AMOUNT, Meta(description="Nodes.")] = 0
     cpu_per_node: Annotated[_AMOUNT, Meta(description="CPUs of each node.")] = 0
@@ -170,13 +175,13 @@ class ContainerSpec(ObjectStruct, frozen=True):
         ContainerOptions()
     )
     resources: Annotated[
-        ContainerResources, Meta(description="What it asks for; 0 asks for nothing.")
+        ContainerResources, Meta(description="The requested resources; 0 requests nothing.")
     ] = ContainerResources()
     node_selector: _SELECTOR = msgspec.field(default_factory=dict)
     results: _RESULTS = None
 
 
 class SylabsStatus(SlurmJobStatus, frozen=True):
-    """What became of it: as of our SlurmJobs, and in Sylabs' one word."""
+    """The state of the job: the status of our SlurmJobs, plus Sylabs' one-word status."""
 
     status: Annotated[str, text(64, "Pending, Running, Succeeded or Failed.")] = ""

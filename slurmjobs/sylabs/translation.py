@@ -1,7 +1,7 @@
-"""What an object of Sylabs' kinds means as a SlurmJob: one pure function a kind, which says all faults at once.
+"""Translate objects of Sylabs' kinds into SlurmJobs: one pure function per kind, which lists all faults at once.
 
-What only decided where Sylabs' own pods ran (labels, extended resources, a security context) never reached Slurm. It is
-passed over with a warning, unless the administrator has said what it stands for.
+Fields that only steered Sylabs' own pods (labels, extended resources, a security context) never reached Slurm. They are
+ignored with a warning, unless the administrator has set an equivalent.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ _ALWAYS: Final = frozenset(
     for prefix in ("", "slurm.sylabs.io/", "wlm.sylabs.io/")
     for label in ("workload-manager=slurm", "integration-type=local", "integration-type=ssh")
 ) | {"type=virtual-kubelet"}
-"""What Sylabs' operators wrote on every node of theirs."""
+"""The labels that Sylabs' operators put on each of their nodes."""
 
 OldSpec = SlurmSpec | WlmSpec | ContainerSpec
 
@@ -44,9 +44,9 @@ class Translation:
 
     spec: SlurmJobSpec
     places: Mapping[str, str] = field(default_factory=dict)
-    """Path in our spec → the path in theirs that it comes from."""
+    """Path in our spec → the corresponding path in theirs."""
     only_rule: str = ""
-    """The policy rule that must hold; "" for any."""
+    """The only policy rule that it may run under; "" for any."""
     inputs: SylabsInputs | None = None
     faults: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
@@ -54,7 +54,7 @@ class Translation:
 
 @dataclass(slots=True)
 class _Draft:
-    """Collects what an object says."""
+    """Collects the parts of a translation."""
 
     options: dict[str, str | int | bool] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
@@ -81,8 +81,8 @@ class _Draft:
         )
 
 
-def translated(spec: OldSpec, metadata: ObjectMetadata, site: SylabsSite) -> Translation:
-    """Return what an object means here; never raises."""
+def translate(spec: OldSpec, metadata: ObjectMetadata, site: SylabsSite) -> Translation:
+    """Return the translation of an object; never raises."""
     draft = _Draft()
     match spec:
         case SlurmSpec():
@@ -102,7 +102,7 @@ def _slurm(
         draft.warnings.append(
             Fault(
                 f"spec.resources[{shortened(name, 128)}]",
-                "it has no effect: Slurm counts what the script asks for (#SBATCH)",
+                "it has no effect: Slurm counts what the script requests (#SBATCH)",
             )
         )
     if spec.pod_security_context:
@@ -122,12 +122,12 @@ def _slurm(
 
 def _wlm(spec: WlmSpec, site: SylabsSite, draft: _Draft) -> Translation:
     if spec.prepare is not None:
-        draft.faults += _of_volume("spec.prepare", spec.prepare.mount)
+        draft.faults += _volume_faults("spec.prepare", spec.prepare.mount)
         draft.faults.append(
             Fault(
                 "spec.prepare",
                 "slurm-bridge does not copy files before a job yet, and without them the job would do something else: "
-                "have them on the cluster, and leave this out",
+                "put the files on the cluster and leave this out",
             )
         )
     return _scripted(spec, site, draft, "")
@@ -142,7 +142,7 @@ def _scripted(
 
 
 def _container(spec: ContainerSpec, site: SylabsSite, draft: _Draft) -> Translation:
-    for where, option, value in container.asked(spec.resources):
+    for where, option, value in container.requested_options(spec.resources):
         draft.choose(option, value, f"spec.resources.{where}")
     _select(spec.node_selector, None, site, draft)
     _results(spec.results, site, draft)
@@ -153,14 +153,14 @@ def _container(spec: ContainerSpec, site: SylabsSite, draft: _Draft) -> Translat
 def _results(results: SylabsResults | None, site: SylabsSite, draft: _Draft) -> None:
     if results is None:
         return
-    draft.faults += _of_volume("spec.results", results.mount)
+    draft.faults += _volume_faults("spec.results", results.mount)
     target = site.target(results.mount)
     if target is None or site.output is None:
         setting = "sylabs.output_claim" if site.output is None else "sylabs.volumes"
         draft.warnings.append(
             Fault(
                 "spec.results",
-                f"they are not copied, and stay on the cluster, until an administrator has said where ({setting})",
+                f"they are not copied and stay on the cluster until an administrator sets where to ({setting})",
             )
         )
         return
@@ -169,7 +169,7 @@ def _results(results: SylabsResults | None, site: SylabsSite, draft: _Draft) -> 
     draft.places["spec.results[0].to.path"] = "spec.results.mount"
 
 
-def _of_volume(where: str, mount: Mount) -> Iterator[Fault]:
+def _volume_faults(where: str, mount: Mount) -> Iterator[Fault]:
     named = [
         name
         for name, source in (
@@ -180,49 +180,48 @@ def _of_volume(where: str, mount: Mount) -> Iterator[Fault]:
         if source is not None
     ]
     if len(named) != 1:
-        found = " and ".join(named) or "none of them"
+        sources = " and ".join(named) or "none of them"
         yield Fault(
             f"{where}.mount",
-            f"expected one of hostPath, nfs and persistentVolumeClaim, found {found}",
+            f"expected one of hostPath, nfs and persistentVolumeClaim, found {sources}",
         )
 
 
 def _select(labels: Labels, script: str | None, site: SylabsSite, draft: _Draft) -> None:
-    """Turn labels of a nodeSelector into options, beside what the script says itself."""
+    """Turn labels of a nodeSelector into options, in addition to the script's own."""
     wanted: list[str] = []
-    for name, found in labels.items():
+    for name, value in labels.items():
         where = f"spec.nodeSelector[{shortened(name, 128)}]"
-        if isinstance(found, bool) or not isinstance(found, str | int | float):
-            draft.faults.append(Fault(where, "expected a text or a number"))
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            draft.faults.append(Fault(where, "expected text or a number"))
             continue
-        value = label_value(found)
-        label = f"{name}={value}"
+        text = label_value(value)
+        label = f"{name}={text}"
         if label in site.constraints:
             wanted += filter(None, [site.constraints[label]])
         elif name == _PARTITION:
-            draft.choose("partition", value, where)
+            draft.choose("partition", text, where)
         elif label not in _ALWAYS:
             draft.warnings.append(
                 Fault(
                     where,
-                    f"it has no effect: it chose among nodes that stood for Slurm, and {shortened(label, 256)} says nothing "
-                    "to Slurm itself; write #SBATCH --constraint, or have an administrator say what it stands for "
-                    "(sylabs.constraints)",
+                    f"it has no effect: it selected Sylabs' virtual nodes, and {shortened(label, 256)} means nothing to Slurm; "
+                    "write #SBATCH --constraint, or ask an administrator to map it to a node feature (sylabs.constraints)",
                 )
             )
     if wanted:
-        # Only here: objects are decoded wherever they are watched, and most have no such label.
+        # Not earlier: objects are decoded wherever they are watched, and most have no such label.
         own = read.script(script).options.get(o.CONSTRAINT) if script is not None else None
         wanted = [own, *wanted] if own else wanted
         parts = (f"({part})" if "|" in part and len(wanted) > 1 else part for part in wanted)
         draft.choose("constraint", "&".join(parts), "spec.nodeSelector")
 
 
-def label_value(found: str | float) -> str:
-    """Return the value of a label as text; numbers lose no digit, and gain none."""
-    if isinstance(found, float) and found.is_integer() and abs(found) < 2**53:
-        return str(int(found))
-    return str(found)
+def label_value(value: str | float) -> str:
+    """Return the value of a label as text, without losing or adding digits of numbers."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)
 
 
 def _ssh(ssh: SshAccess, metadata: ObjectMetadata, site: SylabsSite, faults: list[Fault]) -> str:
@@ -233,9 +232,9 @@ def _ssh(ssh: SshAccess, metadata: ObjectMetadata, site: SylabsSite, faults: lis
         faults.append(
             Fault(
                 "spec.ssh",
-                f"slurm-bridge logs in nowhere and reads no key: a policy rule says whose job it is. Leave it out; or an "
-                f"administrator may have a rule such as {{name: {user}, match: {{kinds: [SlurmJob], namespaces: "
-                f"[{namespace}]}}, user: {user}}} and say that it is meant (sylabs.ssh_rules: {{{user}: {user}}})",
+                f"slurm-bridge uses no ssh and reads no key: a policy rule decides whose job it is. Leave it out, or ask an "
+                f"administrator to add a rule such as {{name: {user}, match: {{kinds: [SlurmJob], namespaces: "
+                f"[{namespace}]}}, user: {user}}} and to map this user to it (sylabs.ssh_rules: {{{user}: {user}}})",
             )
         )
     return rule

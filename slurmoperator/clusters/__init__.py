@@ -1,6 +1,6 @@
-"""The controller of SlurmClusters, from each of which objects of the six kinds are made.
+"""The controller of SlurmClusters: each is expanded into objects of the other kinds.
 
-`slurm_cluster` is what is watched and how it is written, `expanding` (pure) says which objects there are to be, `yielding` (pure)
-leaves others the fields that they own, `summary` (pure) says how a cluster stands, `loop` puts them in order, and `assembly` makes
-them for one process. What those objects become is the matter of their own controllers.
+`slurm_cluster` defines what is watched and how its status is written, `expanding` (pure) computes the desired objects, `yielding` (pure)
+leaves fields to the other managers that own them, `summary` (pure) computes the status, `loop` runs the steps in order, and `assembly`
+builds the controller for one process. The controllers of the other kinds reconcile the objects themselves.
 """

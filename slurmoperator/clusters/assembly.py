@@ -1,10 +1,10 @@
-"""Put the controller of SlurmClusters together for one process, and for one term of leadership."""
+"""Builds the controller of SlurmClusters for one process and, each time it leads, its loop."""
 
 import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from bridge.reconcile.informers import trying_again, watching
+from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
 from slurmoperator.clusters.loop import ClusterLoop
 from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTERS, WatchedCluster
@@ -17,7 +17,7 @@ from slurmruntime.process.lifetime import Service
 
 
 class SlurmClusters:
-    """SlurmClusters in one process, whether it leads or not."""
+    """Watches SlurmClusters in one process, whether it leads or not."""
 
     def __init__(
         self,
@@ -29,8 +29,8 @@ class SlurmClusters:
 
         Args:
             program: the process.
-            parts: caches of the control plane's objects, which somebody else keeps up to date.
-            node_sets: a cache of NodeSets, likewise.
+            parts: caches of the control plane's objects; the caller keeps them up to date.
+            node_sets: a cache of NodeSets; the caller keeps it up to date.
         """
         self._program = program
         self._parts = parts
@@ -38,12 +38,14 @@ class SlurmClusters:
         self._clusters: Cache[WatchedCluster] = Cache(SLURM_CLUSTERS, program.set_aside)
 
     def parts(self) -> tuple[Service, ...]:
-        """Return the services of every replica; without the definition of SlurmCluster, all else goes on."""
-        watch = watching(self._program, "SlurmCluster objects", self._clusters, is_needed=False)
-        return watch, trying_again("clusters set aside", (self._clusters,))
+        """Return the services of every replica. Without the CRD of SlurmCluster, everything else still works."""
+        watch = watch_service(
+            self._program, "SlurmCluster objects", self._clusters, is_needed=False
+        )
+        return watch, retry_service("clusters set aside", (self._clusters,))
 
     async def control(self, stop: asyncio.Event) -> None:
-        """See to SlurmClusters while this process leads."""
+        """Reconcile SlurmClusters while this process leads."""
         program = self._program
         if not await self._is_synced(stop):
             return
@@ -61,15 +63,15 @@ class SlurmClusters:
         await loop.run(stop)
 
     async def _is_synced(self, stop: asyncio.Event) -> bool:
-        """Wait for all lists; return whether they are there, and not the end."""
-        lists: tuple[Cache[Any], ...] = (self._clusters, *self._parts.values(), self._node_sets)
+        """Wait until all caches are synced; return False if `stop` came first."""
+        caches: tuple[Cache[Any], ...] = (self._clusters, *self._parts.values(), self._node_sets)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each.synced.wait()) for each in lists]
+            tasks = [group.create_task(cache.synced.wait()) for cache in caches]
             ended = group.create_task(stop.wait())
             pending = {*tasks}
             while pending and not ended.done():
                 await asyncio.wait({*pending, ended}, return_when=asyncio.FIRST_COMPLETED)
-                pending = {each for each in pending if not each.done()}
-            for each in (*pending, ended):
-                each.cancel()
+                pending = {task for task in pending if not task.done()}
+            for task in (*pending, ended):
+                task.cancel()
         return not stop.is_set()

@@ -1,6 +1,6 @@
-"""The objects that a SlurmCluster stands for: pure, and the same for the same cluster.
+"""Expands a SlurmCluster into the objects that it stands for: pure, and the same for the same cluster.
 
-They are called as those of `deploy/slurm/chart` are for a release of the cluster's name, but for login pods, of which there is one set.
+They have the names that `deploy/slurm/chart` gives in a release of the cluster's name, except for login pods, of which there is one set.
 """
 
 import base64
@@ -20,8 +20,8 @@ from slurmoperator.objects.parts import API_VERSION
 from slurmruntime.crd import restapis
 from slurmruntime.crd.metadata import ObjectMetadata
 
-MADE_FOR_LABEL: Final = "slurm-bridge.dev/cluster"
-"""On what is made for a SlurmCluster: its name."""
+CLUSTER_LABEL: Final = "slurm-bridge.dev/cluster"
+"""On the objects of a SlurmCluster: its name."""
 SSSD_CONF: Final = """\
 [sssd]
 services = nss, pam
@@ -32,21 +32,21 @@ id_provider = proxy
 proxy_lib_name = files
 auth_provider = none
 """
-"""Users are those of the image, and none can log in by a password."""
+"""The users are those of the image, and none can log in with a password."""
 _ALL: Final = ClusterPartition(name="all", default=True)
 
-Made = dict[str, Any]
+Body = dict[str, Any]
 
 
-def expanded(cluster: SlurmClusterObject) -> tuple[Made, ...]:
-    """Return all objects as server-side apply takes them, those first that others name."""
+def expand(cluster: SlurmClusterObject) -> tuple[Body, ...]:
+    """Return all objects as server-side apply takes them. Objects come before those that refer to them."""
     return tuple(_objects(cluster))
 
 
-def extras(metadata: ObjectMetadata) -> tuple[Made, ...]:
-    """Return apiVersion, kind and metadata of what may be made besides objects of the six kinds."""
+def extra_objects(metadata: ObjectMetadata) -> tuple[Body, ...]:
+    """Return apiVersion, kind and metadata of the objects that are not of the six kinds."""
     return tuple(
-        _named("v1", kind, metadata.namespace, name)
+        _identity("v1", kind, metadata.namespace, name)
         for kind, name in (
             ("ConfigMap", _files(metadata.name)),
             ("Secret", _sssd(metadata.name)),
@@ -54,161 +54,171 @@ def extras(metadata: ObjectMetadata) -> tuple[Made, ...]:
     )
 
 
-def _objects(cluster: SlurmClusterObject) -> Iterator[Made]:
+def _objects(cluster: SlurmClusterObject) -> Iterator[Body]:
     spec, name = cluster.spec, cluster.metadata.name
     if spec.config_files:
-        yield _made(cluster, "v1", "ConfigMap", _files(name), data=dict(spec.config_files))
+        yield _owned(cluster, "v1", "ConfigMap", _files(name), data=dict(spec.config_files))
     if spec.login and not spec.login.sssd_conf_ref:
         data = {"sssd.conf": base64.b64encode(SSSD_CONF.encode()).decode()}
-        yield _made(cluster, "v1", "Secret", _sssd(name), type="Opaque", data=data)
+        yield _owned(cluster, "v1", "Secret", _sssd(name), type="Opaque", data=data)
     if spec.accounting:
         yield _part(cluster, "Accounting", name, _accounting(cluster))
     yield _part(cluster, "Controller", name, _controller(cluster))
     if spec.rest_api is None or spec.rest_api.enabled:
         yield _rest_api(cluster)
     for node in spec.nodes:
-        made = _part(cluster, "NodeSet", f"{name}-worker-{node.name}", _node_set(cluster, node))
+        node_set = _part(cluster, "NodeSet", f"{name}-worker-{node.name}", _node_set(cluster, node))
         if spec.worker_profile != WorkerProfile.PRIVILEGED.value:
-            made["metadata"]["annotations"] = {PROFILE_ANNOTATION: spec.worker_profile}
-        yield made
+            node_set["metadata"]["annotations"] = {PROFILE_ANNOTATION: spec.worker_profile}
+        yield node_set
     if spec.login:
         conf = spec.login.sssd_conf_ref
-        own = {
+        login_spec = {
             "controllerRef": {"name": name},
             "sssdConfRef": _key(conf.name, conf.key) if conf else _key(_sssd(name), "sssd.conf"),
             "replicas": 0 if spec.suspend else spec.login.replicas,
             **_container(spec, "login"),
         }
-        yield _part(cluster, "LoginSet", f"{name}-login", own)
+        yield _part(cluster, "LoginSet", f"{name}-login", login_spec)
     for token in spec.tokens:
-        own = {"username": token.username or token.name, "jwtKeyRef": _keys(name)["jwtKeyRef"]}
+        token_spec = {
+            "username": token.username or token.name,
+            "jwtKeyRef": _keys(name)["jwtKeyRef"],
+        }
         if token.lifetime:
-            own["lifetime"] = token.lifetime
-        yield _part(cluster, "Token", f"{name}-{token.name}", own)
+            token_spec["lifetime"] = token.lifetime
+        yield _part(cluster, "Token", f"{name}-{token.name}", token_spec)
 
 
-def _rest_api(cluster: SlurmClusterObject) -> Made:
+def _rest_api(cluster: SlurmClusterObject) -> Body:
     spec, name = cluster.spec, cluster.metadata.name
-    wanted = spec.rest_api or ClusterRestApi()
-    own = {
+    rest_api = spec.rest_api or ClusterRestApi()
+    rest_api_spec = {
         "controllerRef": {"name": name},
-        "replicas": wanted.replicas,
+        "replicas": rest_api.replicas,
         **_container(spec, "slurmrestd"),
     }
-    made = _part(cluster, "RestApi", name, own)
-    if not wanted.tls:
-        made["metadata"]["annotations"] = {restapis.TLS_ANNOTATION: restapis.TLS_OFF}
-    elif wanted.tls_secret:
-        made["metadata"]["annotations"] = {restapis.TLS_SECRET_ANNOTATION: wanted.tls_secret}
-    return made
+    body = _part(cluster, "RestApi", name, rest_api_spec)
+    if not rest_api.tls:
+        body["metadata"]["annotations"] = {restapis.TLS_ANNOTATION: restapis.TLS_OFF}
+    elif rest_api.tls_secret:
+        body["metadata"]["annotations"] = {restapis.TLS_SECRET_ANNOTATION: rest_api.tls_secret}
+    return body
 
 
-def _accounting(cluster: SlurmClusterObject) -> Made:
+def _accounting(cluster: SlurmClusterObject) -> Body:
     spec = cluster.spec
     accounting = spec.accounting
     if accounting and (address := accounting.external):
         where = {"host": address.host, "port": address.port}
         return {"external": True, "externalConfig": where}
     storage = accounting.storage if accounting else None
-    found = {**_keys(cluster.metadata.name), **_container(spec, "slurmdbd")}
+    accounting_spec = {**_keys(cluster.metadata.name), **_container(spec, "slurmdbd")}
     if storage:
         password = storage.password_key_ref
-        found["storageConfig"] = {
+        accounting_spec["storageConfig"] = {
             "host": storage.host,
             "port": storage.port,
             "database": storage.database,
             "passwordKeyRef": _key(password.name, password.key),
             **({"username": storage.username} if storage.username else {}),
         }
-    return found
+    return accounting_spec
 
 
-def _controller(cluster: SlurmClusterObject) -> Made:
+def _controller(cluster: SlurmClusterObject) -> Body:
     spec, name = cluster.spec, cluster.metadata.name
-    lines = [f"{key}={_written(value)}" for key, value in sorted(spec.config.items())]
-    found: Made = {
+    lines = [f"{key}={_quoted(value)}" for key, value in sorted(spec.config.items())]
+    controller_spec: Body = {
         **_keys(name),
         **_container(spec, "slurmctld"),
-        "extraConf": "".join(f"{each}\n" for each in (*lines, *_partitions(spec))),
+        "extraConf": "".join(f"{line}\n" for line in (*lines, *_partitions(spec))),
         "persistence": {"enabled": False},
     }
     if spec.state is None or spec.state.persistent:
         size = spec.state.size if spec.state else "4Gi"
-        found["persistence"] = {
+        controller_spec["persistence"] = {
             "enabled": True,
             "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": size}},
         }
         if spec.state and spec.state.storage_class_name:
-            found["persistence"]["storageClassName"] = spec.state.storage_class_name
+            controller_spec["persistence"]["storageClassName"] = spec.state.storage_class_name
     if spec.accounting:
-        found["accountingRef"] = {"name": name}
+        controller_spec["accountingRef"] = {"name": name}
     if spec.config_files:
-        found["configFileRefs"] = [{"name": _files(name)}]
-    return found
+        controller_spec["configFileRefs"] = [{"name": _files(name)}]
+    return controller_spec
 
 
 def _partitions(spec: SlurmClusterSpec) -> Iterator[str]:
-    """Yield their lines; a partition without nodes has none, as Slurm has it for a partition that is to be filled."""
-    listed = spec.partitions or (_ALL,)
-    first = next((each.name for each in listed if each.default), listed[0].name)
-    for each in listed:
+    """Yield the partitions' lines. A partition without nodes gets no Nodes=, which Slurm allows for one that is filled later."""
+    partitions = spec.partitions or (_ALL,)
+    default = next(
+        (partition.name for partition in partitions if partition.default), partitions[0].name
+    )
+    for partition in partitions:
         members = [
             nodes.name
             for nodes in spec.nodes
-            if not nodes.partitions or each.name in nodes.partitions
+            if not nodes.partitions or partition.name in nodes.partitions
         ]
-        words = [f"PartitionName={each.name}"]
+        settings = [f"PartitionName={partition.name}"]
         if members:
-            words.append(f"Nodes={','.join(sorted(members))}")
-        words += [f"Default={'YES' if each.name == first else 'NO'}", f"MaxTime={each.max_time}"]
-        words += [f"{key}={_written(value)}" for key, value in sorted(each.config.items())]
-        yield " ".join(words)
+            settings.append(f"Nodes={','.join(sorted(members))}")
+        settings += [
+            f"Default={'YES' if partition.name == default else 'NO'}",
+            f"MaxTime={partition.max_time}",
+        ]
+        settings += [f"{key}={_quoted(value)}" for key, value in sorted(partition.config.items())]
+        yield " ".join(settings)
 
 
-def _node_set(cluster: SlurmClusterObject, nodes: ClusterNodes) -> Made:
+def _node_set(cluster: SlurmClusterObject, nodes: ClusterNodes) -> Body:
     spec = cluster.spec
     template = nodes.template
-    laid_over = dict(template.spec or {}) if template else {}
+    pod_spec = dict(template.spec or {}) if template else {}
     metadata = template.metadata if template else None
-    said = [f"Gres={nodes.gres}"] if nodes.gres else []
-    said += [f"Features={','.join(nodes.features)}"] if nodes.features else []
-    found: Made = {
+    settings = [f"Gres={nodes.gres}"] if nodes.gres else []
+    settings += [f"Features={','.join(nodes.features)}"] if nodes.features else []
+    node_set_spec: Body = {
         "controllerRef": {"name": cluster.metadata.name},
         "replicas": 0 if spec.suspend else nodes.replicas,
-        "template": {"spec": {"hostname": f"{nodes.name}-", **laid_over}},
+        "template": {"spec": {"hostname": f"{nodes.name}-", **pod_spec}},
         **_container(spec, "slurmd"),
     }
     if metadata:
         added = {"labels": metadata.labels, "annotations": metadata.annotations}
-        found["template"]["metadata"] = {key: dict(each) for key, each in added.items() if each}
+        node_set_spec["template"]["metadata"] = {
+            field: dict(values) for field, values in added.items() if values
+        }
     if nodes.resources:
-        found["slurmd"] = {**found.get("slurmd", {}), "resources": nodes.resources}
-    if said:
-        found["extraConf"] = " ".join(said)
-    return found
+        node_set_spec["slurmd"] = {**node_set_spec.get("slurmd", {}), "resources": nodes.resources}
+    if settings:
+        node_set_spec["extraConf"] = " ".join(settings)
+    return node_set_spec
 
 
-def _container(spec: SlurmClusterSpec, daemon: str) -> Made:
+def _container(spec: SlurmClusterSpec, daemon: str) -> Body:
     if not spec.image:
         return {}
     image = spec.image.replace("{daemon}", daemon).replace("{version}", spec.version)
     return {daemon: {"image": image}}
 
 
-def _written(value: int | str) -> str:
+def _quoted(value: int | str) -> str:
     text = str(value)
     return f'"{text}"' if any(map(str.isspace, text)) else text
 
 
-def _keys(cluster: str) -> Made:
+def _keys(cluster: str) -> Body:
     return {
         "slurmKeyRef": _key(f"{cluster}-auth-slurm", "slurm.key"),
         "jwtKeyRef": _key(f"{cluster}-auth-jwt", "jwt.key"),
     }
 
 
-def _key(name: str, key: str) -> Made:
+def _key(name: str, key: str) -> Body:
     return {"name": name, "key": key}
 
 
@@ -220,7 +230,7 @@ def _sssd(cluster: str) -> str:
     return f"{cluster}-sssd-conf"
 
 
-def _named(api_version: str, kind: str, namespace: str, name: str) -> Made:
+def _identity(api_version: str, kind: str, namespace: str, name: str) -> Body:
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -228,13 +238,13 @@ def _named(api_version: str, kind: str, namespace: str, name: str) -> Made:
     }
 
 
-def _part(cluster: SlurmClusterObject, kind: str, name: str, spec: Mapping[str, Any]) -> Made:
-    return _made(cluster, API_VERSION, kind, name, spec=spec)
+def _part(cluster: SlurmClusterObject, kind: str, name: str, spec: Mapping[str, Any]) -> Body:
+    return _owned(cluster, API_VERSION, kind, name, spec=spec)
 
 
-def _made(
-    cluster: SlurmClusterObject, api_version: str, kind: str, name: str, **parts: Any
-) -> Made:
+def _owned(
+    cluster: SlurmClusterObject, api_version: str, kind: str, name: str, **fields: Any
+) -> Body:
     meta = cluster.metadata
     owner = {
         "apiVersion": slurm_cluster.API_VERSION,
@@ -244,6 +254,6 @@ def _made(
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    found = _named(api_version, kind, meta.namespace, name)
-    found["metadata"] |= {"labels": {MADE_FOR_LABEL: meta.name}, "ownerReferences": [owner]}
-    return {**found, **parts}
+    body = _identity(api_version, kind, meta.namespace, name)
+    body["metadata"] |= {"labels": {CLUSTER_LABEL: meta.name}, "ownerReferences": [owner]}
+    return {**body, **fields}

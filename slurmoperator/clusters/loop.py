@@ -1,4 +1,4 @@
-"""The reconcile loop over SlurmClusters: expand, apply, take away, tell."""
+"""The reconcile loop over SlurmClusters: expand, apply, delete, report."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from slurmoperator.objects.parts import API_VERSION
 from slurmoperator.rendering.site import ELSEWHERE, ServedNamespaces
 from slurmruntime.kube import errors, lists
 from slurmruntime.kube.apply import standing, writes
-from slurmruntime.kube.apply.belongings import Possessor, withdraw
+from slurmruntime.kube.apply.belongings import ObjectOwner, withdraw
 from slurmruntime.kube.apply.standing import Standing, StandingVerdict
 from slurmruntime.kube.cache import Cache, Index
 from slurmruntime.kube.client import KubeClient
@@ -35,7 +35,7 @@ from slurmruntime.values.oddities import Oddities
 _log = structlog.get_logger(__name__)
 
 MANAGER: Final = "slurm-bridge-cluster"
-"""Our field manager on what is made for SlurmClusters."""
+"""Our field manager on the objects of SlurmClusters."""
 _SETTLED: Final = timedelta(seconds=60)
 _WAITING: Final = timedelta(seconds=5)
 
@@ -64,12 +64,12 @@ class ClusterLoop:
             kube: the API server.
             clusters: all SlurmClusters, by uid.
             parts: objects of the control plane, by kind and uid.
-            node_sets: all of them, by uid.
-            served: whose SlurmClusters are seen to; of others it is only told that they are not.
+            node_sets: all NodeSets, by uid.
+            served: the namespaces whose SlurmClusters are reconciled. Others only get a condition that says that they are not.
             queue: of SlurmClusters' uids.
             clock: of the process.
-            metrics: counts.
-            set_aside: told of crashes.
+            metrics: counts reconciles.
+            set_aside: records crashes.
         """
         self._kube = kube
         self._clusters = clusters
@@ -86,7 +86,7 @@ class ClusterLoop:
         }
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Reconcile SlurmClusters until told to stop."""
+        """Reconcile SlurmClusters until `stop` is set."""
         self._clusters.subscribe(self._changed)
         for cache in self._parts.values():
             cache.subscribe(self._child_changed)
@@ -102,174 +102,178 @@ class ClusterLoop:
         )
 
     async def reconcile(self, key: str) -> timedelta | None:
-        """Look at one SlurmCluster and do what is needed.
+        """Reconcile one SlurmCluster.
 
-        Return the delay until the next look if no event comes first.
+        Return the delay until the next reconcile if no event comes first.
 
         Raises:
             PeerError: try again after a back-off.
         """
-        found = self._clusters.get(key)
-        if found is None:
+        watched = self._clusters.get(key)
+        if watched is None:
             return None
-        bind_contextvars(slurm_cluster=found.metadata.full_name)
+        bind_contextvars(slurm_cluster=watched.metadata.full_name)
         try:
-            return await self._look_at(found)
+            return await self._reconcile(watched)
         except errors.NotFound:
             _log.debug("cluster.gone_already")
             return None
 
-    async def _look_at(self, found: WatchedCluster) -> timedelta | None:
-        elsewhere = self._served.fault(found.metadata.namespace)
-        if found.metadata.deletion_timestamp is not None:
-            return await self._let_go(found, elsewhere)
-        if elsewhere or found.whole is None:
+    async def _reconcile(self, watched: WatchedCluster) -> timedelta | None:
+        elsewhere = self._served.fault(watched.metadata.namespace)
+        if watched.metadata.deletion_timestamp is not None:
+            return await self._release(watched, elsewhere)
+        if elsewhere or watched.parsed is None:
             reason = ELSEWHERE if elsewhere else "BadInput"
-            facts = ClusterFacts(accepted=elsewhere or found.fault, accepted_reason=reason)
-            await self._tell(found, facts)
+            facts = ClusterFacts(accepted=elsewhere or watched.fault, accepted_reason=reason)
+            await self._report(watched, facts)
             return None
-        whole = found.whole
-        found = await SLURM_CLUSTER.hold(self._kube, self._clusters, found)
-        return await self._see_to(found, whole)
+        cluster = watched.parsed
+        watched = await SLURM_CLUSTER.add_finalizer(self._kube, self._clusters, watched)
+        return await self._act(watched, cluster)
 
-    async def _see_to(self, found: WatchedCluster, cluster: SlurmClusterObject) -> timedelta:
-        wanted = expanding.expanded(cluster)
-        left: list[str] = []
+    async def _act(self, watched: WatchedCluster, cluster: SlurmClusterObject) -> timedelta:
+        desired = expanding.expand(cluster)
+        foreign_fields: list[str] = []
         late: list[str] = []
         failure: PeerError | None = None
-        for body in wanted:
+        for body in desired:
             try:
-                kept = await self._keep(body, _possessor(found), left)
+                verdict = await self._ensure(body, _object_owner(watched), foreign_fields)
             except PeerError as error:
                 failure = failure or error
-                if not isinstance(error, errors.Conflict):  # which costs only this object
+                if not isinstance(error, errors.Conflict):  # a conflict concerns only this object
                     break
                 continue
-            if kept.standing is Standing.NOT_OURS:
-                hint = f"delete it, choose another name for the SlurmCluster, or annotate the SlurmCluster with {TAKE_OVER_ANNOTATION}=true to take over what nobody else controls"
-                text = f"{kept.reason}; {hint}"
-                await self._tell(found, ClusterFacts(accepted=text, accepted_reason="NotOurs"))
+            if verdict.standing is Standing.NOT_OURS:
+                hint = f"delete it, choose another name for the SlurmCluster, or annotate the SlurmCluster with {TAKE_OVER_ANNOTATION}=true to take over what no other controller owns"
+                text = f"{verdict.reason}; {hint}"
+                await self._report(watched, ClusterFacts(accepted=text, accepted_reason="NotOurs"))
                 return _WAITING
-            if kept.standing is Standing.LEAVING:
-                late.append(kept.reason)
+            if verdict.standing is Standing.LEAVING:
+                late.append(verdict.reason)
         if failure is None and not late:
-            unwanted = tuple(self._unwanted(found, wanted))
-            failure = await withdraw(self._kube, unwanted, _possessor(found))
+            unwanted = tuple(self._unwanted(watched, desired))
+            failure = await withdraw(self._kube, unwanted, _object_owner(watched))
         facts = ClusterFacts(
-            left=tuple(left),
-            failures=(*late, *_to_be_told(failure)),
-            parts=tuple(self._states(found, wanted)),
+            foreign_fields=tuple(foreign_fields),
+            failures=(*late, *_lasting(failure)),
+            parts=tuple(self._states(watched, desired)),
         )
-        await self._tell(found, facts)
+        await self._report(watched, facts)
         if failure is not None:
             raise failure
         return _SETTLED if summary.is_ready(facts) else _WAITING
 
-    async def _keep(
-        self, body: Mapping[str, Any], of: Possessor, left: list[str]
+    async def _ensure(
+        self, body: Mapping[str, Any], owner: ObjectOwner, foreign_fields: list[str]
     ) -> StandingVerdict:
-        """Bring one object to what is wanted, unless it is not ours or being deleted; return how it stood.
+        """Apply one object, unless it is not ours or is being deleted; return its standing before.
 
-        left: takes what is left to others, in words.
+        foreign_fields: gets a message about the fields that are left to others.
         """
-        there = await writes.find(self._kube, body)
-        yielded = yielding.Yielded(body, ())
-        if not of.takes_over:
-            yielded = yielding.to_owners(body, there, of.manager)
+        existing = await writes.find(self._kube, body)
+        remaining = yielding.RemainingBody(body, ())
+        if not owner.takes_over:
+            remaining = yielding.drop_foreign_fields(body, existing, owner.manager)
         verdict = standing.judge(
-            there,
-            yielded.body,
-            owner_uid=of.uid,
-            manager=of.manager,
-            takes_over=of.takes_over,
+            existing,
+            remaining.body,
+            owner_uid=owner.uid,
+            manager=owner.manager,
+            takes_over=owner.takes_over,
         )
         if verdict.standing in (Standing.NOT_OURS, Standing.LEAVING):
             return verdict
         if verdict.standing is not Standing.IN_FORCE:
-            yielded = await self._apply(yielded, there.uid if there else "", of)
-        if yielded.left:
-            what = f"{body['kind']} {body['metadata']['name']}"
-            fields = ", ".join(yielded.left)
-            left.append(f"{what}: {fields} is left to who has set it")
+            remaining = await self._apply(remaining, existing.uid if existing else "", owner)
+        if remaining.foreign_fields:
+            name = f"{body['kind']} {body['metadata']['name']}"
+            fields = ", ".join(remaining.foreign_fields)
+            foreign_fields.append(f"{name}: another manager owns {fields}, which is left as it is")
         return verdict
 
-    async def _apply(self, yielded: yielding.Yielded, uid: str, of: Possessor) -> yielding.Yielded:
-        """Apply a body; a field that somebody has taken just now is left to them."""
+    async def _apply(
+        self, remaining: yielding.RemainingBody, uid: str, owner: ObjectOwner
+    ) -> yielding.RemainingBody:
+        """Apply a body; a field that another manager has taken in the meantime is left to it."""
 
-        async def applied(body: Mapping[str, Any]) -> None:
-            yields = not of.takes_over
-            await writes.apply(self._kube, body, manager=of.manager, uid=uid, yields=yields)
+        async def apply(body: Mapping[str, Any]) -> None:
+            yields = not owner.takes_over
+            await writes.apply(self._kube, body, manager=owner.manager, uid=uid, yields=yields)
 
         try:
-            await applied(yielded.body)
+            await apply(remaining.body)
         except errors.Conflict as error:
-            less = yielding.without(yielded.body, error.fields)
-            if not less.left:
+            reduced = yielding.drop_fields(remaining.body, error.fields)
+            if not reduced.foreign_fields:
                 raise
-            await applied(less.body)
-            yielded = yielding.Yielded(less.body, (*yielded.left, *less.left))
-        _log.info("cluster.applied", applied=yielded.body["kind"])
-        return yielded
+            await apply(reduced.body)
+            remaining = yielding.RemainingBody(
+                reduced.body, (*remaining.foreign_fields, *reduced.foreign_fields)
+            )
+        _log.info("cluster.applied", applied=remaining.body["kind"])
+        return remaining
 
-    async def _let_go(self, found: WatchedCluster, elsewhere: str) -> timedelta | None:
-        """Delete the workers of a deleted cluster, and keep all else until they are gone.
+    async def _release(self, watched: WatchedCluster, elsewhere: str) -> timedelta | None:
+        """Delete the workers of a deleted cluster, and keep everything else until they are gone.
 
-        They are read from the API server itself: those that no watch has told yet have jobs, too.
+        The NodeSets are read from the API server itself: one that no watch has shown yet has jobs, too.
 
-        elsewhere: why the cluster is not ours to serve; then nothing of it is deleted.
+        elsewhere: why we do not serve the cluster's namespace; then nothing is deleted.
         """
-        if not SLURM_CLUSTER.holds(found) or found.is_orphaning:
+        if not SLURM_CLUSTER.has_finalizer(watched) or watched.is_orphaning:
             return None
-        uid, namespace = found.metadata.uid, found.metadata.namespace
+        uid, namespace = watched.metadata.uid, watched.metadata.namespace
         listed = await lists.listing(self._kube, NODE_SETS, namespace=namespace)
-        node_sets = [each for each in listed if each.metadata.controller_uid == uid]
+        node_sets = [node_set for node_set in listed if node_set.metadata.controller_uid == uid]
         if not node_sets:
-            await SLURM_CLUSTER.let_go(self._kube, found)
+            await SLURM_CLUSTER.remove_finalizer(self._kube, watched)
             return None
         if elsewhere:
-            await self._tell(found, ClusterFacts(accepted=elsewhere, accepted_reason=ELSEWHERE))
+            await self._report(watched, ClusterFacts(accepted=elsewhere, accepted_reason=ELSEWHERE))
             return _SETTLED
-        bodies = [_named("NodeSet", each) for each in node_sets]
+        bodies = [_identity("NodeSet", node_set) for node_set in node_sets]
         theirs = [body for body in bodies if not await self._is_ours(body, uid)]
-        failure = await withdraw(self._kube, bodies, _possessor(found))
+        failure = await withdraw(self._kube, bodies, _object_owner(watched))
         waits = tuple(_waits([body for body in bodies if body not in theirs], theirs))
-        facts = ClusterFacts(waits=waits, failures=tuple(_to_be_told(failure)))
-        await self._tell(found, facts)
+        facts = ClusterFacts(waits=waits, failures=tuple(_lasting(failure)))
+        await self._report(watched, facts)
         if failure is not None:
             raise failure
         return _WAITING
 
     async def _is_ours(self, body: Mapping[str, Any], uid: str) -> bool:
-        there = await writes.find(self._kube, body)
-        return there is None or standing.is_ours(there, owner_uid=uid, manager=MANAGER)
+        existing = await writes.find(self._kube, body)
+        return existing is None or standing.is_ours(existing, owner_uid=uid, manager=MANAGER)
 
-    # -- what there is ----------------------------------------------------------------------------
+    # -- existing objects -------------------------------------------------------------------------
 
-    def _made(self, kind: str, uid: str) -> list[_Child]:
+    def _children_of(self, kind: str, uid: str) -> list[_Child]:
         return [*self._children[kind].get(uid)]
 
     def _unwanted(
-        self, found: WatchedCluster, wanted: tuple[Mapping[str, Any], ...]
+        self, watched: WatchedCluster, desired: tuple[Mapping[str, Any], ...]
     ) -> Iterator[Mapping[str, Any]]:
-        """Yield what we may have made and want no more."""
-        kept = {(each["kind"], each["metadata"]["name"]) for each in wanted}
+        """Yield objects that we may have created and that are no longer desired."""
+        names = {(body["kind"], body["metadata"]["name"]) for body in desired}
         for kind in self._children:
-            for each in self._made(kind, found.metadata.uid):
-                if (kind, each.metadata.name) not in kept:
-                    yield _named(kind, each)
-        for extra in expanding.extras(found.metadata):
-            if (extra["kind"], extra["metadata"]["name"]) not in kept:
+            for child in self._children_of(kind, watched.metadata.uid):
+                if (kind, child.metadata.name) not in names:
+                    yield _identity(kind, child)
+        for extra in expanding.extra_objects(watched.metadata):
+            if (extra["kind"], extra["metadata"]["name"]) not in names:
                 yield extra
 
     def _states(
-        self, found: WatchedCluster, wanted: tuple[Mapping[str, Any], ...]
+        self, watched: WatchedCluster, desired: tuple[Mapping[str, Any], ...]
     ) -> Iterator[PartState]:
-        for body in wanted:
+        for body in desired:
             kind, name = body["kind"], body["metadata"]["name"]
             if kind not in self._children:
                 continue
-            of_kind = self._made(kind, found.metadata.uid)
-            child = next((each for each in of_kind if each.metadata.name == name), None)
+            of_kind = self._children_of(kind, watched.metadata.uid)
+            child = next((child for child in of_kind if child.metadata.name == name), None)
             if child is None:
                 yield PartState(name=f"{kind} {name}")
                 continue
@@ -280,56 +284,59 @@ class ClusterLoop:
                 workers=child.status if isinstance(child.status, NodeSetStatus) else None,
             )
 
-    async def _tell(self, found: WatchedCluster, facts: ClusterFacts) -> None:
-        now, generation = self._clock.now(), found.metadata.generation
-        after = summary.status(found.status, facts, generation=generation, now=now)
-        await SLURM_CLUSTER.tell(self._kube, self._clusters, found, after)
+    async def _report(self, watched: WatchedCluster, facts: ClusterFacts) -> None:
+        now, generation = self._clock.now(), watched.metadata.generation
+        after = summary.status(watched.status, facts, generation=generation, now=now)
+        await SLURM_CLUSTER.write_status(self._kube, self._clusters, watched, after)
 
     # -- events -----------------------------------------------------------------------------------
 
     def _changed(self, old: WatchedCluster | None, new: WatchedCluster | None) -> None:
         if old is not None and new is not None and old.asked == new.asked:
             return
-        for each in (old, new):
-            if each is not None:
-                self._queue.add(each.metadata.uid)
+        for version in (old, new):
+            if version is not None:
+                self._queue.add(version.metadata.uid)
 
     def _child_changed(self, old: _Child | None, new: _Child | None) -> None:
-        for each in (old, new):
-            if each is not None and self._clusters.get(each.metadata.controller_uid) is not None:
-                self._queue.add(each.metadata.controller_uid)
+        for version in (old, new):
+            if (
+                version is not None
+                and self._clusters.get(version.metadata.controller_uid) is not None
+            ):
+                self._queue.add(version.metadata.controller_uid)
 
 
 def _owner_of(child: _Child) -> list[str]:
     return [child.metadata.controller_uid] if child.metadata.controller_uid else []
 
 
-def _possessor(found: WatchedCluster) -> Possessor:
-    takes_over = found.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true"
-    return Possessor(uid=found.metadata.uid, manager=MANAGER, takes_over=takes_over)
+def _object_owner(watched: WatchedCluster) -> ObjectOwner:
+    takes_over = watched.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true"
+    return ObjectOwner(uid=watched.metadata.uid, manager=MANAGER, takes_over=takes_over)
 
 
-def _named(kind: str, child: _Child) -> Mapping[str, Any]:
+def _identity(kind: str, child: _Child) -> Mapping[str, Any]:
     metadata = {"name": child.metadata.name, "namespace": child.metadata.namespace}
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata}
 
 
-def _to_be_told(failure: PeerError | None) -> Iterator[str]:
-    """Yield what does not pass by itself."""
+def _lasting(failure: PeerError | None) -> Iterator[str]:
+    """Yield a message for a failure that does not pass by itself."""
     if isinstance(failure, errors.Conflict) and failure.fields:
-        hint = f"give the fields back, or annotate the SlurmCluster with {TAKE_OVER_ANNOTATION}=true to take them over"
+        hint = f"release the fields, or annotate the SlurmCluster with {TAKE_OVER_ANNOTATION}=true to take them over"
         yield f"{failure}; {hint}"
     elif failure is not None and not failure.transient:
         yield str(failure)
 
 
 def _waits(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what a deleted cluster waits for."""
+    """Yield what a deleted cluster waits for, and what the user has to do."""
     if ours:
-        yield f"it waits for the jobs on the workers of NodeSet {_names(ours)}"
+        yield f"waiting for the jobs on the workers of NodeSet {_names(ours)}"
     if theirs:
-        what = f"NodeSet {_names(theirs)} belongs to it and is not ours to delete, because somebody else has taken it over"
-        yield f"{what}: delete it, or take its owner reference off to keep it"
+        blocker = f"NodeSet {_names(theirs)} belongs to it, but another manager has taken it over"
+        yield f"{blocker}: delete it, or remove its owner reference to keep it"
 
 
 def _names(bodies: Sequence[Mapping[str, Any]]) -> str:

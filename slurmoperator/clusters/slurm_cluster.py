@@ -1,4 +1,4 @@
-"""SlurmClusters in the API server: how they are watched and written."""
+"""SlurmClusters in the API server: how we watch and write them."""
 
 from typing import Final, TypeAlias
 

@@ -1,4 +1,4 @@
-"""How a SlurmCluster stands, from what its parts are told: pure."""
+"""The status of a SlurmCluster, from the status of its parts: pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,15 +11,16 @@ from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.values import faults
 
 _LONGEST_MESSAGE: Final = 2048
-_MOST_SAID: Final = 3
-_MATTER: Final = ("Accepted", "Configured", "Ready", "SlurmKnown")
-_OF_SOME: Final = ("Configured", "SlurmKnown")
-"""Of these not every kind is told."""
+_MOST_TROUBLES: Final = 3
+_REQUIRED: Final = ("Accepted", "Configured", "Ready", "SlurmKnown")
+"""Conditions that must be True."""
+_OPTIONAL: Final = ("Configured", "SlurmKnown")
+"""Those of them that not every kind has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartState:
-    """What an object that was made is told."""
+    """The status of one object of a cluster."""
 
     name: str
     """Kind and name."""
@@ -36,36 +37,39 @@ class ClusterFacts:
     accepted: str = ""
     """What is wrong with the cluster; "" if nothing is."""
     accepted_reason: str = "BadInput"
-    left: tuple[str, ...] = ()
-    """Fields that others own."""
+    foreign_fields: tuple[str, ...] = ()
+    """Messages about fields that other managers own."""
     failures: tuple[str, ...] = ()
-    """What could not be done just now."""
+    """What failed in this reconcile."""
     waits: tuple[str, ...] = ()
     """What a deleted cluster waits for."""
     parts: Sequence[PartState] | None = None
-    """None if nothing was made."""
+    """None if nothing was created."""
 
 
 def status(
     before: SlurmClusterStatus, facts: ClusterFacts, *, generation: int, now: datetime
 ) -> SlurmClusterStatus:
     """Return the whole status; equal to the one before if nothing has changed."""
-    found = (_accepted(facts), _ready(facts))
-    sets = [part.workers for part in facts.parts or () if part.workers]
+    current = (_accepted(facts), _ready(facts))
+    node_sets = [part.workers for part in facts.parts or () if part.workers]
     others = (
         condition for condition in before.conditions if condition.type not in ("Accepted", "Ready")
     )
-    told = [_since(before, each, generation, now.replace(microsecond=0)) for each in found]
-    numbers = before if facts.parts is None else None
+    ours = [
+        _with_time(before, condition, generation, now.replace(microsecond=0))
+        for condition in current
+    ]
+    old = before if facts.parts is None else None
     return SlurmClusterStatus(
-        conditions=(*told, *others),
+        conditions=(*ours, *others),
         observed_generation=generation,
-        workers=numbers.workers if numbers else sum(each.desired for each in sets),
-        ready_workers=numbers.ready_workers
-        if numbers
-        else sum(each.ready_replicas for each in sets),
-        idle=numbers.idle if numbers else sum(each.slurm_idle for each in sets),
-        allocated=numbers.allocated if numbers else sum(each.slurm_allocated for each in sets),
+        workers=old.workers if old else sum(node_set.desired for node_set in node_sets),
+        ready_workers=old.ready_workers
+        if old
+        else sum(node_set.ready_replicas for node_set in node_sets),
+        idle=old.idle if old else sum(node_set.slurm_idle for node_set in node_sets),
+        allocated=old.allocated if old else sum(node_set.slurm_allocated for node_set in node_sets),
     )
 
 
@@ -74,54 +78,56 @@ def is_ready(facts: ClusterFacts) -> bool:
     return _ready(facts)[1] == "True"
 
 
-_Told = tuple[str, Literal["True", "False", "Unknown"], str, str]
+_Condition = tuple[str, Literal["True", "False", "Unknown"], str, str]
+"""Type, status, reason and message."""
 
 
-def _accepted(facts: ClusterFacts) -> _Told:
+def _accepted(facts: ClusterFacts) -> _Condition:
     if facts.accepted:
         return "Accepted", "False", facts.accepted_reason, facts.accepted
-    if facts.left:
-        return "Accepted", "True", "FieldsOfOthers", "; ".join(facts.left)
+    if facts.foreign_fields:
+        return "Accepted", "True", "FieldsOfOthers", "; ".join(facts.foreign_fields)
     return "Accepted", "True", "Accepted", ""
 
 
-def _ready(facts: ClusterFacts) -> _Told:
+def _ready(facts: ClusterFacts) -> _Condition:
     if facts.waits:
         text = "; ".join((*facts.waits, *facts.failures))
-        return "Ready", "False", "Deleting", f"it is deleted: {text}"
+        return "Ready", "False", "Deleting", f"being deleted: {text}"
     if facts.failures:
         return "Ready", "False", "Failing", "; ".join(facts.failures)
     if facts.parts is None:
-        return "Ready", "Unknown", "NotMade", "nothing was made of it: see Accepted"
-    late = [said for part in facts.parts if (said := trouble(part))]
+        return "Ready", "Unknown", "NotMade", "nothing was created: see Accepted"
+    late = [message for part in facts.parts if (message := trouble(part))]
     if not late:
         return "Ready", "True", "AllReady", ""
-    more = [f"and {len(late) - _MOST_SAID} more"] if len(late) > _MOST_SAID else []
-    return "Ready", "False", "NotReady", "; ".join((*late[:_MOST_SAID], *more))
+    more = [f"and {len(late) - _MOST_TROUBLES} more"] if len(late) > _MOST_TROUBLES else []
+    return "Ready", "False", "NotReady", "; ".join((*late[:_MOST_TROUBLES], *more))
 
 
 def trouble(part: PartState) -> str:
-    """Return which part is not ready and why; "" if it is."""
+    """Return why a part is not ready, with its name; "" if it is."""
     return next(_troubles(part), "")
 
 
 def _troubles(part: PartState) -> Iterator[str]:
-    told = {condition.type: condition for condition in part.conditions}
-    for kind in _MATTER:
-        found = told.get(kind)
-        if found is None:
-            if kind not in _OF_SOME:
-                yield f"{part.name}: slurm-operator has not told yet how it stands"
-        elif (found.observed_generation or 0) < part.generation:
-            yield f"{part.name}: its change is not taken in yet"
-        elif found.status != "True":
-            yield f"{part.name}: {found.reason}: {found.message}"
+    conditions = {condition.type: condition for condition in part.conditions}
+    for kind in _REQUIRED:
+        condition = conditions.get(kind)
+        if condition is None:
+            if kind not in _OPTIONAL:
+                yield f"{part.name}: slurm-operator has not reported its state yet"
+        elif (condition.observed_generation or 0) < part.generation:
+            yield f"{part.name}: its last change has not been processed yet"
+        elif condition.status != "True":
+            yield f"{part.name}: {condition.reason}: {condition.message}"
 
 
-def _since(
-    before: SlurmClusterStatus, found: _Told, generation: int, now: datetime
+def _with_time(
+    before: SlurmClusterStatus, current: _Condition, generation: int, now: datetime
 ) -> ObjectCondition:
-    kind, truth, reason, message = found
+    """Return a condition with the time since which it has held."""
+    kind, truth, reason, message = current
     old = next((condition for condition in before.conditions if condition.type == kind), None)
     return ObjectCondition(
         type=kind,

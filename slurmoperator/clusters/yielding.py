@@ -1,7 +1,7 @@
-"""Fields that others own are left to them: pure.
+"""Leaves fields to the other managers that own them: pure.
 
-Who has written a field owns it, <https://kubernetes.io/docs/reference/using-api/server-side-apply/>. `kubectl scale`, an
-autoscaler or a person may so take a field of an object that we have made; we ask for the rest.
+The manager that writes a field owns it, <https://kubernetes.io/docs/reference/using-api/server-side-apply/>. In this way `kubectl scale`, an
+autoscaler or a person may take over a field of an object that we created; we apply the rest.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,71 +9,76 @@ from dataclasses import dataclass
 from typing import Any
 
 from slurmruntime.kube.apply import standing
-from slurmruntime.kube.apply.standing import FoundMetadata
+from slurmruntime.kube.apply.standing import OwnershipMetadata
 
-_OURS_ALWAYS = frozenset({"apiVersion", "kind", "metadata"})
+_ALWAYS_OURS = frozenset({"apiVersion", "kind", "metadata"})
 
 
 @dataclass(frozen=True, slots=True)
-class Yielded:
-    """What is left to ask for."""
+class RemainingBody:
+    """A body without the fields of others."""
 
     body: Mapping[str, Any]
-    left: tuple[str, ...]
-    """Paths of fields that are others'."""
+    foreign_fields: tuple[str, ...]
+    """Paths of the fields that others own."""
 
 
-def to_owners(body: Mapping[str, Any], found: FoundMetadata | None, manager: str) -> Yielded:
+def drop_foreign_fields(
+    body: Mapping[str, Any], existing: OwnershipMetadata | None, manager: str
+) -> RemainingBody:
     """Return a body without the fields that others own and we do not."""
-    if found is None or (ours := standing.held_by(found, manager)) is None:
-        return Yielded(body, ())
+    if existing is None or (ours := standing.held_by(existing, manager)) is None:
+        return RemainingBody(body, ())
     theirs = [
         managed_field.fields_v1
-        for managed_field in found.managed_fields
+        for managed_field in existing.managed_fields
         if managed_field.manager != manager or managed_field.operation != "Apply"
     ]
-    left: list[str] = []
-    own = {key: each for key, each in body.items() if key not in _OURS_ALWAYS}
-    kept = _without(own, ours, theirs, "", left)
-    return Yielded({**{key: body[key] for key in _OURS_ALWAYS}, **kept}, tuple(left))
+    dropped: list[str] = []
+    content = {key: value for key, value in body.items() if key not in _ALWAYS_OURS}
+    remaining = _drop(content, ours, theirs, "", dropped)
+    return RemainingBody({**{key: body[key] for key in _ALWAYS_OURS}, **remaining}, tuple(dropped))
 
 
-def without(body: Mapping[str, Any], fields: Collection[str]) -> Yielded:
+def drop_fields(body: Mapping[str, Any], fields: Collection[str]) -> RemainingBody:
     """Return a body without these fields, such as `.spec.replicas`, as a conflict names them."""
-    left: list[str] = []
+    dropped: list[str] = []
 
-    def cut(node: Mapping[str, Any], at: str) -> dict[str, Any]:
-        kept: dict[str, Any] = {}
-        for key, each in node.items():
-            where = f"{at}.{key}"
-            if where in fields:
-                left.append(where.removeprefix("."))
+    def drop(node: Mapping[str, Any], at: str) -> dict[str, Any]:
+        remaining: dict[str, Any] = {}
+        for key, value in node.items():
+            path = f"{at}.{key}"
+            if path in fields:
+                dropped.append(path.removeprefix("."))
             else:
-                kept[key] = cut(each, where) if isinstance(each, Mapping) else each
-        return kept
+                remaining[key] = drop(value, path) if isinstance(value, Mapping) else value
+        return remaining
 
-    own = {key: each for key, each in body.items() if key not in _OURS_ALWAYS}
-    return Yielded({**{key: body[key] for key in _OURS_ALWAYS}, **cut(own, "")}, tuple(left))
+    content = {key: value for key, value in body.items() if key not in _ALWAYS_OURS}
+    return RemainingBody(
+        {**{key: body[key] for key in _ALWAYS_OURS}, **drop(content, "")}, tuple(dropped)
+    )
 
 
-def _without(
-    wanted: Mapping[str, Any],
+def _drop(
+    node: Mapping[str, Any],
     ours: Mapping[str, Any],
     theirs: Sequence[Mapping[str, Any]],
     at: str,
-    left: list[str],
+    dropped: list[str],
 ) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for key, each in wanted.items():
-        where, name = f"{at}.{key}".removeprefix("."), f"f:{key}"
-        held = [part for other in theirs if (part := other.get(name)) is not None]
+    """Return a node without the fields that only others own, whose paths are added to `dropped`."""
+    remaining: dict[str, Any] = {}
+    for key, value in node.items():
+        path, name = f"{at}.{key}".removeprefix("."), f"f:{key}"
+        of_others = [fields for other in theirs if (fields := other.get(name)) is not None]
         own = ours.get(name)
-        if not held:
-            kept[key] = each
-        elif isinstance(each, Mapping) and any(held):
-            kept[key] = _without(each, own or {}, held, where, left)
+        if not of_others:
+            remaining[key] = value
+        elif isinstance(value, Mapping) and any(of_others):
+            remaining[key] = _drop(value, own or {}, of_others, path, dropped)
         elif own is not None:
-            kept[key] = each
+            remaining[key] = value
         else:
-            left.append(where)
-    return kept
+            dropped.append(path)
+    return remaining

@@ -1,4 +1,4 @@
-"""What a change from one set of files to another takes, item by item."""
+"""Compare two sets of files and say, item by item, what it takes for the change to be in force."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from slurmoperator.configuration.parameters import (
 from slurmoperator.configuration.rendering import ConfigurationSet
 
 _FILES = {"slurmdbd.conf": ChangeTakes.RESTART_SLURMDBD, "cgroup.conf": ChangeTakes.RESTART_ALL}
-"""Where a file as a whole takes more than a reconfigure: slurmdbd has none, and a slurmd holds its control groups."""
+"""Files whose every change takes more than a reconfigure: slurmdbd has none, and slurmd keeps its control groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,76 +31,79 @@ class ConfigurationChange:
     takes: ChangeTakes
     reason: str
     is_in_both: bool = True
-    """It has another value; else only one of the files says anything of it."""
+    """Both files have it, with different values; otherwise only one of them has it."""
 
 
 def compare(before: ConfigurationSet, after: ConfigurationSet) -> tuple[ConfigurationChange, ...]:
-    """Return what differs, the gravest first."""
-    found = [
+    """Return the changes, the most expensive first."""
+    changes = [
         change
         for file in sorted({*before.files, *after.files})
         if before.files.get(file) != after.files.get(file)
-        for change in _in_file(file, before.files.get(file, ""), after.files.get(file, ""))
+        for change in _changes_in(file, before.files.get(file, ""), after.files.get(file, ""))
     ]
-    return tuple(sorted(found, key=lambda each: (-each.takes, each.file, each.item)))
+    return tuple(sorted(changes, key=lambda change: (-change.takes, change.file, change.item)))
 
 
 def takes(changes: tuple[ConfigurationChange, ...]) -> ChangeTakes:
-    """Return what all of them together take."""
+    """Return what all the changes together take."""
     return max((change.takes for change in changes), default=ChangeTakes.NOTHING)
 
 
 def runs_here(files: ConfigurationSet) -> bool:
-    """Check whether a slurmctld of ours is to have these files; one that runs elsewhere has its own."""
-    found = lines.read(files.files.get("slurm.conf", ""))
+    """Check whether these files are for a slurmctld of ours; an external one has its own."""
+    slurm_conf = lines.read(files.files.get("slurm.conf", ""))
     return any(
-        setting.key.lower() == "statesavelocation" for line in found for setting in line.settings
+        setting.key.lower() == "statesavelocation"
+        for line in slurm_conf
+        for setting in line.settings
     )
 
 
 def restart_digest(files: Mapping[str, str]) -> str:
-    """Return a digest of all that slurmctld reads only at its start; what a reconfigure puts in force does not change it."""
-    found = [
+    """Return a digest of what slurmctld reads only at its start; nothing that a reconfigure applies changes it."""
+    items = [
         (file, item, value)
         for file, known in sorted(FILES.items())
         if file in files
         for item, value in sorted(_items(files[file], known).items())
-        if _of(file, known.get(item.partition("=")[0]), item).takes >= ChangeTakes.RESTART_SLURMCTLD
+        if _change(file, known.get(item.partition("=")[0]), item).takes
+        >= ChangeTakes.RESTART_SLURMCTLD
     ]
-    return hashlib.sha256(msgspec.json.encode(found)).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(items)).hexdigest()
 
 
-def _in_file(file: str, before: str, after: str) -> Iterator[ConfigurationChange]:
+def _changes_in(file: str, before: str, after: str) -> Iterator[ConfigurationChange]:
     known = FILES.get(file)
     if known is None:
-        text = "slurmctld sends scripts and other files to the workers when it is reconfigured"
-        yield ConfigurationChange(file=file, item="", takes=ChangeTakes.RECONFIGURE, reason=text)
+        reason = "slurmctld sends scripts and other files to the workers when it is reconfigured"
+        yield ConfigurationChange(file=file, item="", takes=ChangeTakes.RECONFIGURE, reason=reason)
         return
     old, new = _items(before, known), _items(after, known)
     for key in sorted({*old, *new}):
         plain = PLAIN.get(key)
         if old.get(key, plain) != new.get(key, plain):
-            change = _of(file, known.get(key.partition("=")[0]), key)
+            change = _change(file, known.get(key.partition("=")[0]), key)
             yield replace(change, is_in_both=key in old and key in new)
 
 
-def _of(file: str, parameter: Parameter | None, key: str) -> ConfigurationChange:
+def _change(file: str, parameter: Parameter | None, key: str) -> ConfigurationChange:
     name = parameter.name if parameter else key
-    takes_ = _FILES.get(file) or (parameter.takes if parameter else ChangeTakes.RECONFIGURE)
+    needed = _FILES.get(file) or (parameter.takes if parameter else ChangeTakes.RECONFIGURE)
     reason = {
-        ChangeTakes.RECONFIGURE: "scontrol reconfigure puts it in force; running jobs go on",
-        ChangeTakes.RESTART_SLURMDBD: "slurmdbd reads it only at its start; slurmctld keeps what it has to record",
-        ChangeTakes.RESTART_SLURMCTLD: "slurmctld reads it only at its start; running jobs go on",
+        ChangeTakes.RECONFIGURE: "scontrol reconfigure applies it; running jobs continue",
+        ChangeTakes.RESTART_SLURMDBD: "slurmdbd reads it only at its start; slurmctld buffers its records meanwhile",
+        ChangeTakes.RESTART_SLURMCTLD: "slurmctld reads it only at its start; running jobs continue",
         ChangeTakes.RESTART_ALL: "all daemons must be restarted: slurmctld first, then each slurmd",
         ChangeTakes.REFUSED: REFUSED_LIVE.get(name, ""),
-    }[takes_]
+    }[needed]
     item = name + key.removeprefix(key.partition("=")[0])
-    return ConfigurationChange(file=file, item=item, takes=takes_, reason=reason)
+    return ConfigurationChange(file=file, item=item, takes=needed, reason=reason)
 
 
 def _items(text: str, known: Mapping[str, Parameter]) -> Mapping[str, tuple[str, ...]]:
-    """Return what a file says: each parameter, and each line of those that may be repeated by its name."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Return the values in a file by parameter; lines of a repeatable parameter by parameter and name."""
+    items: dict[str, tuple[str, ...]] = {}
     for line in lines.read(text):
         if not line.settings:
             continue
@@ -108,8 +111,8 @@ def _items(text: str, known: Mapping[str, Parameter]) -> Mapping[str, tuple[str,
         parameter = known.get(first.key.lower())
         if parameter is not None and parameter.kind is ParameterKind.REPEATED and parameter.own:
             key = f"{first.key.lower()}={first.value}"
-            found[key] = tuple(f"{each.key}={each.value}" for each in line.settings)
+            items[key] = tuple(f"{setting.key}={setting.value}" for setting in line.settings)
             continue
         for setting in line.settings:
-            found[setting.key.lower()] = (*found.get(setting.key.lower(), ()), setting.value)
-    return found
+            items[setting.key.lower()] = (*items.get(setting.key.lower(), ()), setting.value)
+    return items

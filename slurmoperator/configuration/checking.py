@@ -1,7 +1,7 @@
 """Find the faults of a file of Slurm's configuration before a daemon reads it.
 
-Whether a file is good, the daemon says that tries it. What is seen here is told sooner, with all faults at once, their lines, and what was
-probably meant.
+The daemon that tries a file has the last word. This check is earlier: it reports all faults at once, with their lines and
+what was probably meant.
 """
 
 import difflib
@@ -23,8 +23,8 @@ def check(file: str, text: str, path: str) -> Iterator[Fault]:
 
     Args:
         file: `slurm.conf` and so on; one that is not in `FILES` has no faults.
-        text: what stands in it.
-        path: where it stands, for whoever has to change it, such as `spec.extraConf`.
+        text: its contents.
+        path: the field to correct, such as `spec.extraConf`.
     """
     known = FILES.get(file)
     if known is None:
@@ -33,16 +33,16 @@ def check(file: str, text: str, path: str) -> Iterator[Fault]:
     for line in lines.read(text):
         at = f"{path} line {line.number}"
         yield from _check_line(line, known, file, at)
-        for setting in _leading(line, known):
+        for setting in _unique_settings(line, known):
             key = setting.key.lower()
             before = seen.setdefault(key, line.number)
             if before != line.number:
-                message = f"{setting.key} stands in line {before} already: keep one of them"
+                message = f"{setting.key} is already set in line {before}: keep only one of them"
                 yield Fault(at, message)
 
 
-def _leading(line: ConfLine, known: Mapping[str, Parameter]) -> tuple[Setting, ...]:
-    """Return the settings of a line that may stand only once in the file."""
+def _unique_settings(line: ConfLine, known: Mapping[str, Parameter]) -> tuple[Setting, ...]:
+    """Return the settings of a line that may appear only once in the file."""
     first = known.get(line.settings[0].key.lower()) if line.settings else None
     if first is None or first.kind is ParameterKind.REPEATED:
         return ()
@@ -53,7 +53,10 @@ def _check_line(
     line: ConfLine, known: Mapping[str, Parameter], file: str, at: str
 ) -> Iterator[Fault]:
     if line.includes:
-        yield Fault(at, f"Include {line.includes}: put its lines here, or name its ConfigMap")
+        yield Fault(
+            at,
+            f"Include {line.includes}: put its lines here, or add its ConfigMap to configFileRefs",
+        )
         return
     if len(line.text) > LONGEST_LINE:
         yield Fault(at, f"expected at most {LONGEST_LINE} characters, found {len(line.text)}")
@@ -69,10 +72,10 @@ def _check_line(
         return
     for setting in line.settings[1:]:
         if setting.key.lower() not in first.own:
-            meant = _meant(setting.key, first.own)
-            yield Fault(at, f"a line of {first.name} has no {setting.key}{meant}")
+            hint = _suggest(setting.key, first.own)
+            yield Fault(at, f"a {first.name} line has no {setting.key}{hint}")
     if not line.settings[0].value:
-        yield Fault(at, f"expected a value of {first.name}")
+        yield Fault(at, f"expected a value for {first.name}")
 
 
 def _check_setting(
@@ -80,8 +83,8 @@ def _check_setting(
 ) -> Iterator[Fault]:
     parameter = known.get(setting.key.lower())
     if parameter is None:
-        names = {each.name for each in known.values()}
-        yield Fault(at, f"{file} has no parameter {setting.key}{_meant(setting.key, names)}")
+        names = {entry.name for entry in known.values()}
+        yield Fault(at, f"{file} has no parameter {setting.key}{_suggest(setting.key, names)}")
     elif parameter.kind is ParameterKind.REPEATED:
         yield Fault(at, f"{parameter.name} must begin a line of its own")
     elif parameter.kind is ParameterKind.NUMBER and not _NUMBER.match(setting.value):
@@ -90,7 +93,7 @@ def _check_setting(
         yield Fault(at, f"expected yes or no for {parameter.name}, found {setting.value[:80]!r}")
 
 
-def _meant(found: str, names: set[str] | frozenset[str]) -> str:
+def _suggest(key: str, names: set[str] | frozenset[str]) -> str:
     by_lower = {name.lower(): name for name in sorted(names)}
-    close = difflib.get_close_matches(found.lower(), by_lower, n=1, cutoff=0.75)
+    close = difflib.get_close_matches(key.lower(), by_lower, n=1, cutoff=0.75)
     return f": did you mean {by_lower[close[0]]}?" if close else ""

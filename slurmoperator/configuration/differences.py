@@ -1,6 +1,6 @@
-"""Where our files differ from those that SchedMD's slurm-operator 1.3.0-rc1 writes for the same objects, and why.
+"""How our files differ from those that SchedMD's slurm-operator 1.3.0-rc1 writes for the same objects, and why.
 
-A test compares the files of a cluster line by line: a line of only one of them must stand here.
+A test compares the files of a cluster line by line: a line that only one of them has must be listed here.
 """
 
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One of them."""
+    """One difference."""
 
     file: str
-    """Or whose part it is."""
+    """The file; in `BODY_DIFFERENCES`, the daemon."""
     where: str
     """The parameter, or the kind of line."""
     theirs: str
@@ -24,22 +24,22 @@ DIFFERENCES: Final = (
     Difference(
         file="slurm.conf",
         where="a parameter that `extraConf` repeats",
-        theirs="twice: theirs, and the user's after it",
+        theirs="twice: theirs, then the user's",
         ours="once, with the user's value",
-        reason="slurmctld logs an error at each start; which of the two counts is left to Slurm",
+        reason="slurmctld logs an error at each start, and Slurm decides which of the two counts",
     ),
     Difference(
         file="slurm.conf",
         where="`SlurmctldParameters`, `AuthInfo`, `AuthAltParameters` with additions in `extraConf`",
         theirs="three times; the last one is sorted, in lower case",
-        ours="once, ours before the user's, as they were written",
+        ours="once: ours, then the user's, with their case",
         reason="lower case breaks paths, such as that of a key",
     ),
     Difference(
         file="slurm.conf",
         where="`MaxNodeCount`",
         theirs="1024",
-        ours="1024, or more: twice as many as there are workers",
+        ours="1024, or twice the number of workers if that is more",
         reason="worker 1025 could not register",
     ),
     Difference(
@@ -47,70 +47,70 @@ DIFFERENCES: Final = (
         where="`ReturnToService`",
         theirs="absent: 0",
         ours="2",
-        reason="a worker that was out of reach, or came back on another machine, would stay DOWN until somebody resumes it",
+        reason="a worker that was unreachable, or came back on another machine, would stay DOWN until an administrator resumes it",
     ),
     Difference(
         file="slurm.conf",
         where="`SlurmctldAddr` with standby slurmctlds",
         theirs="the Service",
         ours="absent: clients try each `SlurmctldHost`",
-        reason="with one address for all, clients cannot fail over by themselves",
+        reason="with one address for all, clients cannot fail over on their own",
     ),
     Difference(
         file="slurm.conf",
         where="`AccountingStorageHost`, `AccountingStoragePort` of an external slurmdbd",
         theirs="a Service that does not exist",
         ours="`externalConfig`",
-        reason="their field is read nowhere",
+        reason="nothing reads their field",
     ),
     Difference(
         file="slurm.conf",
         where="`GresTypes`",
         theirs="absent",
         ours="the kinds of devices of all NodeSets, and the user's",
-        reason="Slurm drops devices of other kinds without a word",
+        reason="Slurm silently drops devices of other kinds",
     ),
     Difference(
         file="slurm.conf",
         where="NodeSets whose nodes would have the same names",
-        theirs="both; slurmctld ends",
-        ours="the older one; the younger one is told, and has no workers",
-        reason="who may create a NodeSet must not hold up all changes of a Slurm",
+        theirs="both; slurmctld exits",
+        ours="the older one; the newer one reports the conflict and gets no workers",
+        reason="creating a NodeSet must not block every other change to the same Slurm",
     ),
     Difference(
         file="slurm.conf",
-        where="a partition that goes while jobs have it",
-        theirs="gone, with its jobs",
+        where="a partition that is removed while jobs have it",
+        theirs="removed, with its jobs",
         ours="`State=DOWN` until no live job has it",
-        reason="Slurm ends all jobs of a partition without a line",
+        reason="Slurm ends all jobs of a partition that has no line",
     ),
     Difference(
         file="slurm.conf",
-        where="partitions that are there twice, nodes that no NodeSet has",
-        theirs="written; slurmctld ends",
+        where="duplicate partitions, and nodes that belong to no NodeSet",
+        theirs="written; slurmctld exits",
         ours="refused, with the field",
-        reason="a typing error must not reach a running slurmctld",
+        reason="a typo must not reach a running slurmctld",
     ),
     Difference(
         file="slurm.conf",
         where="parameters that the pods depend on, in `extraConf`",
-        theirs="the user's value stands beside theirs",
+        theirs="the user's value beside theirs",
         ours="refused, with the reason",
-        reason="the pods would not fit the configuration",
+        reason="the pods would not match the configuration",
     ),
     Difference(
         file="gres.conf",
         where="the file, if a NodeSet has GPUs and no ConfigMap brings it",
         theirs="absent",
-        ours="`AutoDetect`, by the maker in the resource limits of the slurmd container",
+        ours="`AutoDetect`, for the vendor in the resource limits of the slurmd container",
         reason="slurmd would find no device, and Slurm would drain the node",
     ),
     Difference(
         file="slurmdbd.conf",
         where="`StoragePass` with a backslash, # or a blank",
-        theirs="as it is",
+        theirs="unescaped",
         ours="escaped",
-        reason="Slurm cuts the password there; slurmdbd could not log in",
+        reason="Slurm cuts the password there, and slurmdbd could not log in",
     ),
     Difference(
         file="slurmdbd.conf",

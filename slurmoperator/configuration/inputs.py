@@ -1,4 +1,4 @@
-"""What a configuration is made from: objects and ConfigMaps, as they are at one moment."""
+"""The objects and ConfigMaps that a configuration is made from, as of one moment."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from slurmruntime.values.faults import Fault
 _OURS: Final = frozenset(
     {"slurm.conf", "slurmdbd.conf", "slurm.key", "slurm.jwks", "jwt.key", "jwks.json"}
 )
-"""Files that no ConfigMap may bring: they are made, or come from Secrets."""
+"""Files that no ConfigMap may bring: slurm-operator generates them, or they come from Secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationInputs:
-    """All that decides what Slurm's files say."""
+    """Everything that decides what Slurm's files contain."""
 
     controller: ControllerObject
     accounting: AccountingObject | None = None
@@ -26,13 +26,13 @@ class ConfigurationInputs:
     """Of this Controller, in any order."""
     config_maps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The data of those in its namespace that it refers to and that exist, by name."""
-    kept_partitions: tuple[str, ...] = ()
-    """Lines of partitions that nobody wants any more, and that jobs have."""
+    obsolete_partitions: tuple[str, ...] = ()
+    """Lines of removed partitions that jobs may still have; see `partitions`."""
 
     @property
     def sorted_node_sets(self) -> tuple[NodeSetObject, ...]:
-        """The NodeSets in the order in which they stand in slurm.conf."""
-        return tuple(sorted(self.node_sets, key=lambda each: each.metadata.name))
+        """The NodeSets in the order of slurm.conf."""
+        return tuple(sorted(self.node_sets, key=lambda node_set: node_set.metadata.name))
 
     def files(self, reference: str) -> Mapping[str, str]:
         """Return the files that the ConfigMaps of one list of references bring.
@@ -40,10 +40,10 @@ class ConfigurationInputs:
         Args:
             reference: one of `REFERENCES`.
         """
-        found: dict[str, str] = {}
-        for each in getattr(self.controller.spec, reference) or ():
-            found.update(self.config_maps.get(each.name, {}))
-        return found
+        files: dict[str, str] = {}
+        for config_map in getattr(self.controller.spec, reference) or ():
+            files.update(self.config_maps.get(config_map.name, {}))
+        return files
 
 
 REFERENCES: Final[Mapping[str, str]] = {
@@ -57,23 +57,24 @@ REFERENCES: Final[Mapping[str, str]] = {
 
 
 def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
-    """Find what is missing, what is there twice, and what would overwrite our own files."""
-    wanted = inputs.controller.spec.accounting_ref
-    if wanted is not None and inputs.accounting is None:
-        yield Fault("spec.accountingRef.name", f"there is no Accounting {wanted.name} here")
+    """Find missing objects, files that two ConfigMaps bring, and files that would replace generated ones."""
+    ref = inputs.controller.spec.accounting_ref
+    if ref is not None and inputs.accounting is None:
+        text = f"there is no Accounting {ref.name} in this namespace"
+        yield Fault("spec.accountingRef.name", text)
     brought: dict[str, str] = {}
     for attribute, name in REFERENCES.items():
         references = getattr(inputs.controller.spec, attribute) or ()
-        for index, each in enumerate(references):
+        for index, config_map in enumerate(references):
             at = f"spec.{name}[{index}].name"
-            data = inputs.config_maps.get(each.name)
+            data = inputs.config_maps.get(config_map.name)
             if data is None:
-                yield Fault(at, f"there is no ConfigMap {each.name} here")
+                yield Fault(at, f"there is no ConfigMap {config_map.name} in this namespace")
                 continue
             for file in sorted(data):
                 if file in _OURS:
-                    text = f"ConfigMap {each.name} has {file}, which we make: use extraConf"
+                    text = f"ConfigMap {config_map.name} has {file}, which slurm-operator generates: use extraConf"
                     yield Fault(at, text)
-                elif brought.setdefault(file, each.name) != each.name:
-                    text = f"ConfigMaps {brought[file]} and {each.name} both have {file}"
+                elif brought.setdefault(file, config_map.name) != config_map.name:
+                    text = f"ConfigMaps {brought[file]} and {config_map.name} both have {file}"
                     yield Fault(at, text)

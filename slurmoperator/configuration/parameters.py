@@ -1,4 +1,4 @@
-"""The parameters that each of Slurm's configuration files may have, and what a change of one takes.
+"""The parameters of each of Slurm's configuration files, and what it takes to change one.
 
 Sources: slurm.conf(5), slurmdbd.conf(5), cgroup.conf(5), gres.conf(5) of Slurm 26.05, and the tables of parameters in its
 source (`src/common/read_config.c`, `src/slurmdbd/read_config.c`, `src/interfaces/cgroup.c`, `src/interfaces/gres.c`).
@@ -12,7 +12,7 @@ from typing import Final
 
 
 class ChangeTakes(enum.IntEnum):
-    """What a change takes until it is in force, from the least to the most."""
+    """What a change needs to take effect, from the least to the most."""
 
     NOTHING = 0
     RECONFIGURE = 1
@@ -20,7 +20,7 @@ class ChangeTakes(enum.IntEnum):
     RESTART_SLURMCTLD = 3
     RESTART_ALL = 4
     REFUSED = 5
-    """It would lose the jobs: there must be none, and the daemons must be stopped."""
+    """The change would lose jobs: there must be none, and the daemons must be stopped."""
 
 
 class ParameterKind(enum.Enum):
@@ -30,7 +30,7 @@ class ParameterKind(enum.Enum):
     NUMBER = "number"
     SWITCH = "switch"
     REPEATED = "repeated"
-    """A parameter that may stand on several lines, and whose line may have parameters of its own."""
+    """It may appear on several lines, each with parameters of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Parameter:
     kind: ParameterKind
     takes: ChangeTakes = ChangeTakes.RECONFIGURE
     own: frozenset[str] = frozenset()
-    """What may stand behind it on its line, in lower case."""
+    """What may follow it on its line, in lower case."""
 
 
 _NUMBERS: Final = """
@@ -120,21 +120,21 @@ REFUSED_LIVE: Final = {
     "ClusterName": "slurmctld does not start with the state of a cluster of another name",
     "StateSaveLocation": "slurmctld would start without its state, and all jobs would be lost",
     "SlurmUser": "slurmctld could not read its own state",
-    "AuthType": "running steps could not report any more (slurm.conf(5))",
-    "CredType": "running steps could not report any more",
-    "SelectType": "only select/cons_tres has nodes that come and go, as workers do",
-    "SwitchType": "records of all jobs may be lost (slurm.conf(5))",
-    "SlurmdSpoolDir": "a slurmd would not find the steps that run on its node",
+    "AuthType": "running steps could no longer report (slurm.conf(5))",
+    "CredType": "running steps could no longer report",
+    "SelectType": "only select/cons_tres supports nodes that come and go, as workers do",
+    "SwitchType": "the records of all jobs may be lost (slurm.conf(5))",
+    "SlurmdSpoolDir": "slurmd would not find the steps that run on its node",
 }
 """Why a parameter must not change while jobs run."""
 
 COSTS_ONLY_JOBS: Final = frozenset({"SwitchType"})
-"""Those of them that may change while Slurm has no jobs, and nothing to run any on."""
+"""Those of `REFUSED_LIVE` that may change while Slurm has neither jobs nor nodes to run them on."""
 
 PLAIN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"selecttype": ("select/cons_tres",), "switchtype": ("switch/none",)}
 )
-"""What those of them are that nobody has said: to say it aloud changes nothing."""
+"""Defaults of `REFUSED_LIVE` parameters: writing out the default is not a change."""
 
 _RESTARTS_ALL: Final = frozenset(
     {
@@ -149,7 +149,7 @@ _RESTARTS_ALL: Final = frozenset(
         "TLSType",
     }
 )
-"""Listening settings, and what all daemons must agree on before they can talk."""
+"""Listening settings, and settings that all daemons must share to be able to talk."""
 _RESTARTS_SLURMCTLD: Final = frozenset(
     {"AccountingStorageType", "SlurmctldAddr", "SlurmctldHost", "SlurmctldPidFile"}
 )
@@ -190,7 +190,7 @@ def _repeated(lines: Mapping[str, str]) -> Mapping[str, Parameter]:
 SLURM_CONF: Final[Mapping[str, Parameter]] = MappingProxyType(
     {**_parameters(TEXT=_TEXTS, NUMBER=_NUMBERS, SWITCH=_SWITCHES), **_repeated(_LINES)}
 )
-"""By name in lower case: Slurm does not mind."""
+"""By name in lower case: Slurm ignores case."""
 
 SLURMDBD_CONF: Final[Mapping[str, Parameter]] = _parameters(
     SWITCH="""
@@ -237,4 +237,4 @@ FILES: Final[Mapping[str, Mapping[str, Parameter]]] = MappingProxyType(
         "gres.conf": GRES_CONF,
     }
 )
-"""The files that we read; others are passed on as they are."""
+"""The files that we read; others are passed on unread."""

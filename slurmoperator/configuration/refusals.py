@@ -1,6 +1,6 @@
-"""Where the line stands that a daemon refuses, from what it says of it: pure.
+"""Find the line that a daemon refuses, from its message: pure.
 
-Slurm tells the number of a line only sometimes, and then that of the file that we make.
+Slurm gives a line number only sometimes, and then it is a line of the generated file.
 """
 
 import re
@@ -21,68 +21,69 @@ _MOST_LINES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenLine:
-    """A line that somebody wrote."""
+class UserLine:
+    """A line that a user wrote."""
 
     at: str
     text: str
     settings: tuple[Setting, ...]
 
 
-def explained(
-    words: str, daemon: str, written: Iterable[WrittenLine], *, wanted: str, in_force: str
+def explain(
+    message: str, daemon: str, written: Iterable[UserLine], *, wanted: str, in_force: str
 ) -> str:
-    """Return what a daemon refuses: the line, where it stands, and Slurm's own words.
+    """Return what a daemon refuses: the line, the field that it is in, and the daemon's own message.
 
     Args:
-        words: what the daemon said.
+        message: what the daemon printed.
         daemon: such as slurmctld.
-        written: what users wrote.
-        wanted: the file that is made of it.
-        in_force: the one that the daemon took last; "" for none.
+        written: the lines of users.
+        wanted: the file generated from them.
+        in_force: the file that the daemon accepted last; "" for none.
     """
-    blamed = list(_blamed(words, list(written), wanted, in_force))
+    suspects = list(_suspects(message, list(written), wanted, in_force))
     shown = "; ".join(
-        f"{each.at}, {faults.shortened(each.text, _LONGEST_LINE)}" for each in blamed[:_MOST_LINES]
+        f"{line.at}, {faults.shortened(line.text, _LONGEST_LINE)}"
+        for line in suspects[:_MOST_LINES]
     )
-    return f"{shown}: {daemon} says: {words}" if shown else f"{daemon} says: {words}"
+    return f"{shown}: {daemon} says: {message}" if shown else f"{daemon} says: {message}"
 
 
-def _blamed(
-    words: str, written: Sequence[WrittenLine], wanted: str, in_force: str
-) -> Iterator[WrittenLine]:
-    made = wanted.splitlines()
-    numbers = [int(found[1] or found[2]) for found in _AT_LINE.finditer(words)]
-    texts = {made[number - 1] for number in numbers if 0 < number <= len(made)}
-    if named := [each for each in written if each.text in texts]:
-        yield from named
+def _suspects(
+    message: str, written: Sequence[UserLine], wanted: str, in_force: str
+) -> Iterator[UserLine]:
+    generated = wanted.splitlines()
+    numbers = [int(match[1] or match[2]) for match in _AT_LINE.finditer(message)]
+    texts = {generated[number - 1] for number in numbers if 0 < number <= len(generated)}
+    if numbered := [line for line in written if line.text in texts]:
+        yield from numbered
         return
     before = {*in_force.splitlines()}
-    new = [each for each in written if each.text not in before] or written
-    said = {*re.findall(r"[\w./-]+", words.lower())}
-    weights = {each: _mentioned(each, said) for each in new}
+    new = [line for line in written if line.text not in before] or written
+    words = {*re.findall(r"[\w./-]+", message.lower())}
+    weights = {line: _weight(line, words) for line in new}
     heaviest = max(weights.values(), default=0)
     if heaviest or (in_force and len(new) <= _MOST_LINES and new is not written):
-        yield from (each for each, weight in weights.items() if weight == heaviest)
+        yield from (line for line, weight in weights.items() if weight == heaviest)
 
 
-def _mentioned(line: WrittenLine, said: set[str]) -> int:
-    """Return how much of a line Slurm speaks of; a name that only begins a line is worth less than a value."""
+def _weight(line: UserLine, words: set[str]) -> int:
+    """Return how much of a line a message mentions; a key counts less than a value."""
     weight = 0
     for setting in line.settings:
         parts = {*re.findall(r"[\w./-]+", setting.value.lower())}
-        weight += (setting.key.lower() in said) + 2 * len(parts & said)
+        weight += (setting.key.lower() in words) + 2 * len(parts & words)
     return weight
 
 
-def of_controller(inputs: ConfigurationInputs) -> Iterator[WrittenLine]:
-    """Yield what users have written that stands in slurm.conf."""
+def user_lines(inputs: ConfigurationInputs) -> Iterator[UserLine]:
+    """Yield the lines of slurm.conf that users wrote."""
     for line in lines.read(inputs.controller.spec.extra_conf):
-        yield WrittenLine(f"spec.extraConf line {line.number}", line.text, line.settings)
-    for each in inputs.sorted_node_sets:
-        partition = each.spec.partition
+        yield UserLine(f"spec.extraConf line {line.number}", line.text, line.settings)
+    for node_set in inputs.sorted_node_sets:
+        partition, name = node_set.spec.partition, node_set.slurm_name
         if partition and partition.enabled and partition.config:
-            text = f"PartitionName={each.slurm_name} Nodes={each.slurm_name} {partition.config}"
+            text = f"PartitionName={name} Nodes={name} {partition.config}"
             for line in lines.read(text):
-                at = f"NodeSet {each.metadata.name} spec.partition.config"
-                yield WrittenLine(at, line.text, line.settings)
+                at = f"NodeSet {node_set.metadata.name} spec.partition.config"
+                yield UserLine(at, line.text, line.settings)

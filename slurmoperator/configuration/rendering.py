@@ -1,4 +1,4 @@
-"""The files of a cluster as one set that is checked and has a digest."""
+"""Render the files of a cluster as one set that is checked and has a digest."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from slurmruntime.values import faults as bounds
 from slurmruntime.values.faults import Fault, Refused
 
 MOST_BYTES: Final = 1_000_000
-"""Of all files together: they are projected from ConfigMaps, and an object has 1 MiB at most."""
+"""Of all files together: they are projected from ConfigMaps, and an object is limited to 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,14 +20,14 @@ class ConfigurationSet:
     """Files that belong together."""
 
     files: Mapping[str, str]
-    made: frozenset[str]
-    """The files that we make; the others are in the ConfigMaps that the Controller names."""
+    generated: frozenset[str]
+    """The files that slurm-operator generates; the others are in ConfigMaps that the Controller names."""
 
     @property
     def digest(self) -> str:
-        """Return what only this set has: 64 hexadecimal digits, over names and contents, as sha256sum prints them.
+        """Return a SHA-256 over names and contents, 64 hexadecimal digits, in the format of sha256sum.
 
-        A pod makes the same of the files that its kubelet has brought.
+        A pod computes the same from the files that its kubelet mounted.
         """
         lines = (
             f"{hashlib.sha256(content.encode()).hexdigest()}  {name}\n"
@@ -36,36 +36,40 @@ class ConfigurationSet:
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def render(given: ConfigurationInputs) -> ConfigurationSet | Refused:
-    """Return the files, or all that is wrong: then what is in force stays."""
-    if found := bounds.bounded(_faults(given)):
-        return Refused(found)
-    made = {"slurm.conf": slurm_conf.text(given)}
+def render(sources: ConfigurationInputs) -> ConfigurationSet | Refused:
+    """Return the files, or everything that is wrong; the files in force then stay."""
+    if faults := bounds.bounded(_faults(sources)):
+        return Refused(faults)
+    generated = {"slurm.conf": slurm_conf.text(sources)}
     brought: dict[str, str] = {}
-    if not given.controller.spec.external:
+    if not sources.controller.spec.external:
         for reference in REFERENCES:
-            brought.update(given.files(reference))
+            brought.update(sources.files(reference))
         if "cgroup.conf" not in brought:
-            made["cgroup.conf"] = profiles.cgroup_conf(given)
-        if "gres.conf" not in brought and (found_devices := devices.gres_conf(given)):
-            made["gres.conf"] = found_devices
-    return ConfigurationSet(files=MappingProxyType({**brought, **made}), made=frozenset(made))
+            generated["cgroup.conf"] = profiles.cgroup_conf(sources)
+        if "gres.conf" not in brought and (gres_conf := devices.gres_conf(sources)):
+            generated["gres.conf"] = gres_conf
+    return ConfigurationSet(
+        files=MappingProxyType({**brought, **generated}), generated=frozenset(generated)
+    )
 
 
-def _faults(given: ConfigurationInputs) -> Iterator[Fault]:
-    yield from inputs.faults(given)
-    if given.controller.spec.external:
+def _faults(sources: ConfigurationInputs) -> Iterator[Fault]:
+    yield from inputs.faults(sources)
+    if sources.controller.spec.external:
         return
-    yield from slurm_conf.faults(given)
-    yield from devices.faults(given)
-    yield from profiles.faults(given)
-    spec = given.controller.spec
+    yield from slurm_conf.faults(sources)
+    yield from devices.faults(sources)
+    yield from profiles.faults(sources)
+    spec = sources.controller.spec
     total = len(spec.extra_conf)
-    for index, each in enumerate(spec.config_file_refs or ()):
-        for file, content in sorted(given.config_maps.get(each.name, {}).items()):
+    for index, config_map in enumerate(spec.config_file_refs or ()):
+        for file, content in sorted(sources.config_maps.get(config_map.name, {}).items()):
             yield from checking.check(
-                file, content, f"spec.configFileRefs[{index}] ConfigMap {each.name} {file}"
+                file, content, f"spec.configFileRefs[{index}] ConfigMap {config_map.name} {file}"
             )
-    total += sum(len(text) for name in REFERENCES for text in given.files(name).values())
+    total += sum(len(text) for name in REFERENCES for text in sources.files(name).values())
     if total > MOST_BYTES:
-        yield Fault("spec", f"expected files of at most {MOST_BYTES} bytes together, found {total}")
+        yield Fault(
+            "spec", f"expected at most {MOST_BYTES} bytes in all files together, found {total}"
+        )

@@ -1,4 +1,4 @@
-"""slurm.conf, from a Controller and what belongs to it."""
+"""Render slurm.conf from a Controller and the objects that belong to it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -28,81 +28,86 @@ _OURS_ALONE: Final = {
     "slurmctldaddr": "it is the Service",
     "statesavelocation": "it is where the volume is mounted",
     "slurmdport": "the probes of the workers use it",
-    "slurmdspooldir": "it is where the workers have room",
-    "authtype": "only its key is in the pods",
-    "credtype": "only its key is in the pods",
+    "slurmdspooldir": "it is where the workers have space",
+    "authtype": "the pods have only its key",
+    "credtype": "the pods have only its key",
     "accountingstoragetype": "it follows from spec.accountingRef",
     "accountingstoragehost": "it follows from spec.accountingRef",
     "accountingstorageport": "it follows from spec.accountingRef",
     "metricstype": "it follows from spec.metrics.enabled",
 }
-"""What `extraConf` must not say, because the pods depend on it, and why."""
+"""What `extraConf` must not set because the pods depend on it, and why."""
 
 _LISTS: Final = frozenset({"slurmctldparameters", "authinfo", "authaltparameters", "grestypes"})
 """Lists to which `extraConf` adds."""
 
 _NAMED: Final = frozenset({"partitionname", "nodeset", "nodename"})
-"""Lines of which there may be one for each name."""
+"""Kinds of lines that may appear once for each name."""
 
 
 def text(inputs: ConfigurationInputs) -> str:
     """Return the file."""
     if inputs.controller.spec.external:
-        return _written(_external(inputs))
+        return _render(_external(inputs))
     extra = tuple(lines.read(inputs.controller.spec.extra_conf))
-    said = {
+    theirs = {
         setting.key.lower(): setting
         for line in extra
         for setting in line.settings
         if not _is_repeated(line)
     }
-    base = [Setting(each.key, _with(each, said.get(each.key.lower()))) for each in _base(inputs)]
-    ours = {each.key.lower() for each in base}
-    rest = "".join(f"{kept}\n" for line in extra if (kept := _kept(line, ours)))
-    # Before the user's lines: a partition DEFAULT among them holds for what follows.
-    kept = "".join(f"{kept_partition}\n" for kept_partition in inputs.kept_partitions)
+    base = [
+        Setting(setting.key, _merge(setting, theirs.get(setting.key.lower())))
+        for setting in _base(inputs)
+    ]
+    ours = {setting.key.lower() for setting in base}
+    rest = "".join(f"{remainder}\n" for line in extra if (remainder := _without(line, ours)))
+    # Before the user's lines: a partition DEFAULT among them applies to what follows.
+    obsolete = "".join(f"{line}\n" for line in inputs.obsolete_partitions)
     nodes = "".join(
-        f"#{node_line(each)}\n" for each in inputs.sorted_node_sets if each.spec.extra_conf.strip()
+        f"#{node_line(node_set)}\n"
+        for node_set in inputs.sorted_node_sets
+        if node_set.spec.extra_conf.strip()
     )
-    return _written(base) + "".join(_sets(inputs)) + nodes + kept + rest
+    return _render(base) + "".join(_sets(inputs)) + nodes + obsolete + rest
 
 
 def node_line(node_set: NodeSetObject) -> str:
-    """Return a line with a node such as its workers register: a comment in the file, and no comment where the file is tried.
+    """Return a line for a node as the workers register it: a comment in slurm.conf, uncommented where the file is tried.
 
-    No worker can have this name, nor can it be one of Kubernetes.
+    Neither a worker nor a Kubernetes node can have this name.
     """
     conf = node_set.node_conf.replace("\\", r"\\").replace("#", r"\#")
     return f"NodeName={node_set.slurm_name}_any State=FUTURE {conf}"
 
 
 def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
-    """Find what is wrong in `extraConf` and in the lines of NodeSets."""
+    """Find faults in `extraConf` and in the lines of NodeSets."""
     extra = inputs.controller.spec.extra_conf
     yield from checking.check("slurm.conf", extra, "spec.extraConf")
-    base = {each.key.lower(): each for each in _base(inputs)}
+    base = {setting.key.lower(): setting for setting in _base(inputs)}
     for line in lines.read(extra):
         for setting in line.settings[:1] if _is_repeated(line) else line.settings:
             at, key = f"spec.extraConf line {line.number}", setting.key.lower()
             if why := _OURS_ALONE.get(key):
-                yield Fault(at, f"{setting.key} is not yours to set: {why}")
+                yield Fault(at, f"{setting.key} cannot be set here: {why}")
             elif key in _LISTS and key in base:
                 yield from _contradictions(base[key], setting, at)
             elif key == "slurmduser" and setting.value not in ("root", "0"):
-                yield Fault(at, "SlurmdUser: expected root, which starts jobs as their users")
+                yield Fault(at, "SlurmdUser: expected root, so that jobs run as their users")
             elif key == "maxnodecount":
                 yield from _room_faults(inputs, setting, at)
-    yield from _twice(inputs)
-    yield from unread("slurm.conf", _written(_base(inputs)) + "".join(_sets(inputs)))
+    yield from _duplicates(inputs)
+    yield from misread_lines("slurm.conf", _render(_base(inputs)) + "".join(_sets(inputs)))
     yield from _partition_faults(inputs)
 
 
-def unread(file: str, written: str) -> Iterator[Fault]:
+def misread_lines(file: str, content: str) -> Iterator[Fault]:
     """Find lines that a daemon would not read as we write them: one could swallow the next."""
-    for line in written.split("\n"):
-        if line and not lines.is_kept(line):
-            text = f"{line[:80]!r} would be read otherwise than it stands: expected no #, no quotation mark, no \\ at its end"
-            yield Fault(file, text)
+    for line in content.split("\n"):
+        if line and not lines.is_read_as_written(line):
+            message = f"Slurm would not read {line[:80]!r} as written: expected no #, no quotation mark, and no \\ at the end"
+            yield Fault(file, message)
 
 
 def _base(inputs: ConfigurationInputs) -> Iterator[Setting]:
@@ -122,7 +127,7 @@ def _base(inputs: ConfigurationInputs) -> Iterator[Setting]:
     yield Setting("SlurmdPort", str(SLURMD_PORT))
     yield Setting("SlurmdSpoolDir", "/var/spool/slurmd")
     yield Setting("MaxNodeCount", str(_max_nodes(inputs)))
-    # A worker's pod may come back on a machine that has booted meanwhile: Slurm takes that for an unexpected reboot.
+    # A worker's pod may come back on a machine that booted in between: Slurm takes that for an unexpected reboot.
     yield Setting("ReturnToService", "2")
     yield Setting("SlurmctldLogFile", f"{LOGS}/slurmctld.log")
     yield Setting("SlurmSchedLogFile", f"{LOGS}/slurmctld.log")
@@ -139,7 +144,7 @@ def _base(inputs: ConfigurationInputs) -> Iterator[Setting]:
 
 
 def authentication(*, has_jwks: bool) -> Iterator[Setting]:
-    """Return what slurmctld and slurmdbd must agree on."""
+    """Yield the settings on which slurmctld and slurmdbd must agree."""
     jwks = f",jwks={ETC}/jwks.json" if has_jwks else ""
     yield Setting("AuthType", "auth/slurm")
     yield Setting("CredType", "cred/slurm")
@@ -164,7 +169,7 @@ def _accounting(inputs: ConfigurationInputs) -> Iterator[Setting]:
 
 
 def _scripts(inputs: ConfigurationInputs) -> Iterator[Setting]:
-    """Configless ships to the workers only what is named without a path."""
+    """Yield the scripts. Configless sends only scripts without a path to the workers."""
     for key, reference, folder in (
         ("PrologSlurmctld", "prolog_slurmctld_script_refs", f"{ETC}/"),
         ("EpilogSlurmctld", "epilog_slurmctld_script_refs", f"{ETC}/"),
@@ -176,16 +181,16 @@ def _scripts(inputs: ConfigurationInputs) -> Iterator[Setting]:
 
 
 def _sets(inputs: ConfigurationInputs) -> Iterator[str]:
-    for each in inputs.sorted_node_sets:
-        name = each.slurm_name
+    for node_set in inputs.sorted_node_sets:
+        name, partition = node_set.slurm_name, node_set.spec.partition
         yield f"NodeSet={name} Feature={name}\n"
-        if each.spec.partition and each.spec.partition.enabled:
-            words = ("PartitionName=" + name, f"Nodes={name}", each.spec.partition.config or "")
+        if partition and partition.enabled:
+            words = ("PartitionName=" + name, f"Nodes={name}", partition.config or "")
             yield " ".join(filter(None, words)) + "\n"
 
 
 def _external(inputs: ConfigurationInputs) -> Iterator[Setting]:
-    """What slurmrestd needs to find a slurmctld elsewhere."""
+    """Yield what slurmrestd needs to find an external slurmctld."""
     address = inputs.controller.spec.external_config
     yield Setting("ClusterName", inputs.controller.cluster_name)
     yield Setting("SlurmUser", "slurm")
@@ -199,31 +204,31 @@ def _external(inputs: ConfigurationInputs) -> Iterator[Setting]:
 
 
 def _max_nodes(inputs: ConfigurationInputs) -> int:
-    """Leave room for twice as many workers as there are: raising it restarts nothing, but a full table refuses them."""
-    wanted = sum(map(_workers, inputs.node_sets))
-    found = LEAST_MAX_NODES
-    while found < 2 * wanted:
-        found *= 2
-    return min(found, _MOST_NODES)
+    """Return room for twice the workers: raising the limit restarts nothing, but a full table refuses workers."""
+    workers = sum(map(_workers, inputs.node_sets))
+    limit = LEAST_MAX_NODES
+    while limit < 2 * workers:
+        limit *= 2
+    return min(limit, _MOST_NODES)
 
 
 def _workers(node_set: NodeSetObject) -> int:
-    """Return how many workers there are to be; where the Kubernetes nodes decide that, as it was last told."""
+    """Return the desired number of workers; from the status where the Kubernetes nodes decide it."""
     if is_on_nodes(node_set):
         return max(node_set.status.desired, node_set.status.replicas)
     return node_set.spec.replicas
 
 
 def _room_faults(inputs: ConfigurationInputs, setting: Setting, at: str) -> Iterator[Fault]:
-    """A worker for which there is no room falls out of Slurm, with its jobs."""
-    wanted = sum(map(_workers, inputs.node_sets))
-    if setting.value.isdecimal() and int(setting.value[:9]) < wanted:
-        text = f"{setting.key}={setting.value[:80]}: expected room for the {wanted} workers of all NodeSets"
-        yield Fault(at, text)
+    """Find a limit below the number of workers: Slurm drops a worker beyond it, with its jobs."""
+    workers = sum(map(_workers, inputs.node_sets))
+    if setting.value.isdecimal() and int(setting.value[:9]) < workers:
+        message = f"{setting.key}={setting.value[:80]}: expected room for the {workers} workers of all NodeSets"
+        yield Fault(at, message)
 
 
-def _with(ours: Setting, theirs: Setting | None) -> str:
-    """Return the value: theirs, or both where it is a list."""
+def _merge(ours: Setting, theirs: Setting | None) -> str:
+    """Return the user's value, ours if there is none, or both if it is a list."""
     if theirs is None:
         return ours.value
     if ours.key.lower() not in _LISTS:
@@ -231,14 +236,14 @@ def _with(ours: Setting, theirs: Setting | None) -> str:
     return ",".join(dict.fromkeys((*lines.words(ours.value), *lines.words(theirs.value))))
 
 
-def _kept(line: ConfLine, ours: set[str]) -> str:
-    """Return what is left of a line of `extraConf` without what stands in our part."""
+def _without(line: ConfLine, ours: set[str]) -> str:
+    """Return a line of `extraConf` without the settings that our part has."""
     if _is_repeated(line):
         return line.text
-    kept = [setting for setting in line.settings if setting.key.lower() not in ours]
-    return (
-        line.text if len(kept) == len(line.settings) else _written(kept).replace("\n", " ").strip()
-    )
+    remaining = [setting for setting in line.settings if setting.key.lower() not in ours]
+    if len(remaining) == len(line.settings):
+        return line.text
+    return _render(remaining).replace("\n", " ").strip()
 
 
 def _is_repeated(line: ConfLine) -> bool:
@@ -246,7 +251,7 @@ def _is_repeated(line: ConfLine) -> bool:
     return known is not None and known.kind is ParameterKind.REPEATED
 
 
-def _written(settings: Iterator[Setting] | list[Setting]) -> str:
+def _render(settings: Iterator[Setting] | list[Setting]) -> str:
     return "".join(f"{setting.key}={_quoted(setting.value)}\n" for setting in settings)
 
 
@@ -256,46 +261,50 @@ def _quoted(value: str) -> str:
 
 def _contradictions(ours: Setting, theirs: Setting, at: str) -> Iterator[Fault]:
     by_name: Mapping[str, str] = {
-        each.partition("=")[0].lower(): each for each in lines.words(ours.value)
+        item.partition("=")[0].lower(): item for item in lines.words(ours.value)
     }
-    for word in lines.words(theirs.value):
-        present = by_name.get(word.partition("=")[0].lower())
-        if present is not None and "=" in present and present != word:
-            yield Fault(at, f"{theirs.key}: {word} contradicts {present}, which the pods need")
+    for item in lines.words(theirs.value):
+        required = by_name.get(item.partition("=")[0].lower())
+        if required is not None and "=" in required and required != item:
+            yield Fault(at, f"{theirs.key}: {item} contradicts {required}, which the pods need")
 
 
 def _partition_faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
-    names = {each.slurm_name for each in inputs.node_sets}
-    taken: dict[str, str] = {}
-    for each in inputs.sorted_node_sets:
-        if each.spec.partition and each.spec.partition.enabled:
-            at = f"NodeSet {each.metadata.name} spec.partition.config"
-            taken[each.slurm_name] = f"NodeSet {each.metadata.name}"
-            config = each.spec.partition.config or ""
-            whole = f"PartitionName={each.slurm_name} {config}"
+    names = {node_set.slurm_name for node_set in inputs.node_sets}
+    owners: dict[str, str] = {}
+    for node_set in inputs.sorted_node_sets:
+        partition = node_set.spec.partition
+        if partition and partition.enabled:
+            at = f"NodeSet {node_set.metadata.name} spec.partition.config"
+            owners[node_set.slurm_name] = f"NodeSet {node_set.metadata.name}"
+            config = partition.config or ""
+            line_text = f"PartitionName={node_set.slurm_name} {config}"
             yield from (
-                Fault(at, found.message) for found in checking.check("slurm.conf", whole, at)
+                Fault(at, fault.message) for fault in checking.check("slurm.conf", line_text, at)
             )
             if any(word.lower().startswith("nodes=") for word in config.split()):
-                yield Fault(at, "Nodes is the NodeSet itself: write another partition to extraConf")
-    listed = tuple(lines.read(inputs.controller.spec.extra_conf))
-    known = names | {line.settings[0].value for line in listed if _begins(line, "nodeset")}
-    has_nodes = any(_begins(line, "nodename") for line in listed)
-    for line in listed:
+                yield Fault(
+                    at, "Nodes is always the NodeSet itself: add another partition to extraConf"
+                )
+    extra = tuple(lines.read(inputs.controller.spec.extra_conf))
+    known = names | {line.settings[0].value for line in extra if _begins(line, "nodeset")}
+    has_nodes = any(_begins(line, "nodename") for line in extra)
+    for line in extra:
         if not _begins(line, "partitionname"):
             continue
         at = f"spec.extraConf line {line.number}"
-        if owner := taken.get(line.settings[0].value):
-            yield Fault(at, f"partition {line.settings[0].value} is {owner}'s own already")
+        if owner := owners.get(line.settings[0].value):
+            yield Fault(at, f"{owner} already defines partition {line.settings[0].value}")
         for setting in line.settings[1:]:
             if setting.key.lower() == "nodes" and not has_nodes:
                 yield from _unknown_nodes(setting.value, known, at)
 
 
-def _twice(inputs: ConfigurationInputs) -> Iterator[Fault]:
-    """Find names that stand twice, at which slurmctld ends; DEFAULT is none, but what holds for the lines after it."""
+def _duplicates(inputs: ConfigurationInputs) -> Iterator[Fault]:
+    """Find names that appear twice, at which slurmctld exits; DEFAULT is no name, it applies to the lines after it."""
     seen = {
-        ("nodeset", each.slurm_name): f"NodeSet {each.metadata.name}" for each in inputs.node_sets
+        ("nodeset", node_set.slurm_name): f"NodeSet {node_set.metadata.name}"
+        for node_set in inputs.node_sets
     }
     for line in lines.read(inputs.controller.spec.extra_conf):
         first = line.settings[0] if line.settings else None
@@ -303,17 +312,15 @@ def _twice(inputs: ConfigurationInputs) -> Iterator[Fault]:
             continue
         before = seen.setdefault((first.key.lower(), first.value), f"line {line.number}")
         if before != f"line {line.number}":
-            text = (
-                f"{first.key}={first.value[:80]} stands in {before} already: expected another name"
-            )
-            yield Fault(f"spec.extraConf line {line.number}", text)
+            message = f"{first.key}={first.value[:80]} is already defined in {before}: expected another name"
+            yield Fault(f"spec.extraConf line {line.number}", message)
 
 
 def _unknown_nodes(value: str, known: set[str], at: str) -> Iterator[Fault]:
     for word in lines.words(value):
         if word.upper() != "ALL" and word not in known:
-            has = ", ".join(sorted(known)) or "none"
-            yield Fault(at, f"Nodes={word}: there is no such NodeSet; there is {has}")
+            names = ", ".join(sorted(known)) or "none"
+            yield Fault(at, f"Nodes={word}: there is no such NodeSet; known NodeSets: {names}")
 
 
 def _begins(line: ConfLine, key: str) -> bool:

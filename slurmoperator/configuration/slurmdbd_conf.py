@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from slurmoperator.configuration import checking, lines, slurm_conf
-from slurmoperator.configuration.refusals import WrittenLine
+from slurmoperator.configuration.refusals import UserLine
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.objects.accounting import AccountingObject
 from slurmruntime.values.faults import Fault
@@ -14,7 +14,7 @@ _OURS_ALONE: Final = {
     "dbdhost": "it names the pod that runs slurmdbd",
     "dbdport": "the Service and the probe use it",
     "slurmuser": "the image runs slurmdbd as this user",
-    "authtype": "only its key is in the pod",
+    "authtype": "the pod has only its key",
     "storagehost": "it is spec.storageConfig.host",
     "storageport": "it is spec.storageConfig.port",
     "storageuser": "it is spec.storageConfig.username",
@@ -25,7 +25,7 @@ _OURS_ALONE: Final = {
 
 
 def text(accounting: AccountingObject, password: str) -> str:
-    """Return the file; "" if slurmdbd runs elsewhere. It holds the password: it belongs into a Secret."""
+    """Return the file; "" for an external slurmdbd. It contains the password, so it belongs in a Secret."""
     storage = accounting.spec.storage_config
     if accounting.spec.external or storage is None:
         return ""
@@ -34,9 +34,11 @@ def text(accounting: AccountingObject, password: str) -> str:
         "DbdPort": str(slurm_conf.SLURMDBD_PORT),
         "SlurmUser": "slurm",
         **{
-            each.key: each.value
-            for each in slurm_conf.authentication(has_jwks=accounting.spec.jwks_key_ref is not None)
-            if each.key != "CredType"
+            setting.key: setting.value
+            for setting in slurm_conf.authentication(
+                has_jwks=accounting.spec.jwks_key_ref is not None
+            )
+            if setting.key != "CredType"
         },
         "StorageType": "accounting_storage/mysql",
         "StorageHost": storage.host,
@@ -63,35 +65,35 @@ def text(accounting: AccountingObject, password: str) -> str:
 
 
 def file(accounting: AccountingObject, password: str) -> ConfigurationSet:
-    """Return the file as slurmdbd is to try it."""
-    return ConfigurationSet(files={FILE: text(accounting, password)}, made=frozenset({FILE}))
+    """Return the file as a set for slurmdbd to try."""
+    return ConfigurationSet(files={FILE: text(accounting, password)}, generated=frozenset({FILE}))
 
 
-def written(accounting: AccountingObject) -> Iterator[WrittenLine]:
-    """Yield what a user has written, as it stands in the file."""
+def user_lines(accounting: AccountingObject) -> Iterator[UserLine]:
+    """Yield the lines that a user wrote, as they appear in the file."""
     for line in lines.read(accounting.spec.extra_conf):
         for setting in line.settings:
-            text = f"{setting.key}={_escaped(setting.value)}"
-            yield WrittenLine(f"spec.extraConf line {line.number}", text, (setting,))
+            rendered = f"{setting.key}={_escaped(setting.value)}"
+            yield UserLine(f"spec.extraConf line {line.number}", rendered, (setting,))
 
 
 def faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
-    """Find what is wrong in `extraConf`, and a password that the file cannot hold."""
+    """Find faults in `extraConf`, and a password that the file cannot hold."""
     yield from checking.check(FILE, accounting.spec.extra_conf, "spec.extraConf")
     for line in lines.read(accounting.spec.extra_conf):
         for setting in line.settings:
             if why := _OURS_ALONE.get(setting.key.lower()):
                 at = f"spec.extraConf line {line.number}"
-                yield Fault(at, f"{setting.key} is not yours to set: {why}")
-    yield from slurm_conf.unread(FILE, text(accounting, ""))
-    if any(each in password for each in '"\n\r\0'):
+                yield Fault(at, f"{setting.key} cannot be set here: {why}")
+    yield from slurm_conf.misread_lines(FILE, text(accounting, ""))
+    if any(character in password for character in '"\n\r\0'):
         yield Fault(
             "spec.storageConfig.passwordKeyRef",
-            "slurmdbd.conf cannot hold a password with quotation marks or line breaks",
+            "slurmdbd.conf cannot hold a password with quotation marks, line breaks or NUL characters",
         )
 
 
 def _escaped(value: str) -> str:
-    """Slurm drops backslashes, cuts at # and at blanks."""
+    """Escape a value: Slurm drops backslashes, and cuts at # and at blanks."""
     escaped = value.replace("\\", "\\\\").replace("#", "\\#")
     return f'"{escaped}"' if any(map(str.isspace, escaped)) else escaped

@@ -1,7 +1,8 @@
-"""The controller of all kinds but NodeSet: the daemons that all of a cluster shares, login pods, and tokens.
+"""The controller of all kinds but NodeSet: the daemons that a whole cluster shares, login pods, and tokens.
 
-`part` is what is watched, and how it is told its conditions. `gathering` reads what an object names, `rest_tls` with what slurmrestd speaks TLS, `deciding` (pure) says
-what there is to be and whether a new configuration may come into force, `workload` reads how its pods stand, `conditions`
-(pure) says what an object is told. `key_rings` reads and writes the steps of the daemons' key, and `rotating` says who has which.
-`leaving` holds what is needed yet, `loop` puts them in order, and `assembly` makes them for one process.
+`part` defines what is watched and how its status is written. `gathering` reads what an object refers to, `rest_tls` what slurmrestd
+needs for TLS; `deciding` (pure) computes the desired objects and whether a new configuration may come into force; `workload` reads the
+state of its pods, `conditions` (pure) computes its status. `key_rings` reads and writes the versions of the daemons' key, and
+`rotating` finds out who uses which. `leaving` keeps deleted objects while others need them, `loop` runs the steps in order, and
+`assembly` builds the controller for one process.
 """

@@ -1,9 +1,9 @@
-"""Put the controller of the control plane together for one process, and for one term of leadership."""
+"""Builds the controller of the control plane for one process and, each time it leads, its loop."""
 
 import asyncio
 from typing import Final
 
-from bridge.reconcile.informers import trying_again, watching
+from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
 from slurmoperator.daemons.deciding import BodyMakers
 from slurmoperator.daemons.loop import ControlLoop
@@ -13,7 +13,7 @@ from slurmoperator.keys.host_keys import HostKeys
 from slurmoperator.keys.secrets import RandomBytes
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.tried import TriedConfs
+from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import MADE_BY_US
 from slurmoperator.rendering.site import ServedNamespaces
@@ -25,7 +25,7 @@ _WORKERS: Final = 2
 
 
 class ControlPlane:
-    """The control plane's objects in one process, whether it leads or not."""
+    """Watches the control plane's objects in one process, whether it leads or not."""
 
     def __init__(
         self,
@@ -37,19 +37,19 @@ class ControlPlane:
         make_host_keys: HostKeys,
         tokens: TokenPolicy,
         served: ServedNamespaces,
-        tried: TriedConfs,
+        tried: ConfTrials,
     ) -> None:
         """Prepare the caches.
 
         Args:
             program: the process.
-            node_sets: a cache that somebody else keeps up to date.
-            make: makes bodies.
+            node_sets: all NodeSets; the caller keeps the cache up to date.
+            make: renders bodies.
             random_bytes: the source of keys.
-            make_host_keys: makes those of login pods.
-            tokens: who may have one for which Slurm user.
-            served: whose objects are seen to.
-            tried: is told what slurmctld makes of the nodes that workers are to register.
+            make_host_keys: generates the host keys of login pods.
+            tokens: which namespaces may have tokens of which Slurm users.
+            served: the namespaces whose objects are reconciled.
+            tried: takes slurmctld's verdicts on the nodes that workers will register.
         """
         self._program = program
         self._node_sets = node_sets
@@ -65,42 +65,44 @@ class ControlPlane:
         self._workloads = {
             kind: Cache(watched, program.set_aside) for kind, watched in WATCHED_WORKLOADS.items()
         }
-        self._controllers = self._parts["Controller"].index(lambda each: [each.metadata.full_name])
+        self._controllers = self._parts["Controller"].index(
+            lambda controller: [controller.metadata.full_name]
+        )
 
     @property
     def watched(self) -> dict[str, Cache[WatchedPart]]:
-        """All objects of the control plane, by kind and uid; `parts` keeps them up to date."""
+        """All objects of the control plane, by kind and uid. The services of `parts` keep them up to date."""
         return self._parts
 
     def controller(self, namespace: str, name: str) -> ControllerObject | None:
-        """Return the Controller of this name; None if there is none, or it cannot be read."""
-        found = next(iter(self._controllers.get(f"{namespace}/{name}")), None)
-        part = found.whole if found is not None else None
+        """Return the Controller of this name; None if it does not exist or cannot be read."""
+        watched = next(iter(self._controllers.get(f"{namespace}/{name}")), None)
+        part = watched.parsed if watched is not None else None
         return part if isinstance(part, ControllerObject) else None
 
     def key_step(self, namespace: str, name: str) -> int:
-        """Return which step of their key new daemons of a Controller get; 0 if it was never told one."""
-        found = self.controller(namespace, name)
-        return found.status.slurm_key_step if found is not None else 0
+        """Return the version of their key that new daemons of a Controller get; 0 if its status has none."""
+        controller = self.controller(namespace, name)
+        return controller.status.slurm_key_step if controller is not None else 0
 
     def parts(self) -> tuple[Service, ...]:
-        """Return the services of every replica; its readiness depends on the watches."""
+        """Return the services of every replica, leading or not. Its readiness depends on the watches."""
         return (
             *(
-                watching(self._program, f"{kind} objects", cache)
+                watch_service(self._program, f"{kind} objects", cache)
                 for kind, cache in self._parts.items()
             ),
             *(
-                watching(self._program, f"{kind} objects", cache, label_selector=MADE_BY_US)
+                watch_service(self._program, f"{kind} objects", cache, label_selector=MADE_BY_US)
                 for kind, cache in self._workloads.items()
             ),
-            trying_again(
+            retry_service(
                 "control plane set aside", (*self._parts.values(), *self._workloads.values())
             ),
         )
 
     async def control(self, stop: asyncio.Event) -> None:
-        """See to the objects while this process leads."""
+        """Reconcile the objects while this process leads."""
         program = self._program
         for part in self._parts.values():
             await part.synced.wait()

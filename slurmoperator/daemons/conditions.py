@@ -1,4 +1,4 @@
-"""What an object of the control plane is told: pure, and the same for the same facts."""
+"""The status of an object of the control plane: pure, and the same for the same facts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.values import faults
 
 KEY_CONDITION: Final = "SlurmKeyRotated"
-"""Of a Controller whose daemons' key was replaced, or is to be."""
+"""On a Controller whose daemons' key was, or will be, replaced."""
 
 _LONGEST_MESSAGE: Final = 2048
 
@@ -25,104 +25,111 @@ class PartFacts:
     """Everything that the conditions depend on."""
 
     accepted: str = ""
-    """What is wrong with the object, or with what it names; "" if nothing is."""
+    """What is wrong with the object or with what it refers to; "" if nothing is."""
     accepted_reason: str = "BadInput"
     """CamelCase; of `accepted`."""
     notes: tuple[str, ...] = ()
-    """What is wanted and left out, while all the rest is served."""
+    """What the object asks for and does not get, while all the rest is served."""
     waits: str = ""
     """What a deleted object waits for; "" if it is not deleted."""
     configured: str | None = None
     """What is wrong with the configuration; "" if nothing is, None if the object has none."""
     not_tried: str = ""
-    """Why it is not known whether the daemon takes the configuration; "" if it is."""
+    """Why it is unknown whether the daemon accepts the configuration; "" if it is known."""
     digest: str = ""
-    """Of the configuration in force; "" if none was ever seen so."""
-    kept: str = ""
-    """Which partitions are in it that nobody wants any more, and why."""
+    """Of the configuration in force; "" if no daemon has been seen serving with one."""
+    kept_partitions: str = ""
+    """Which partitions stay in it although the spec no longer has them, and why."""
     failures: tuple[str, ...] = ()
-    """What could not be done just now."""
+    """What failed in this reconcile."""
     workloads: tuple[WorkloadState, ...] | None = None
-    """None if it is not known how they stand."""
+    """None if their state is unknown."""
     selector: str = ""
     """Selects the pods that a scale counts; "" if nothing is scaled."""
     issued_at: datetime | None = None
     """Of a token."""
-    said: str = ""
-    """What there is to say when all is ready."""
+    ready_message: str = ""
+    """The message of Ready when all is ready."""
     expired: str = ""
-    """Why what was made is of no use any more; "" if it is."""
+    """Why what was made is of no more use; "" if it still is."""
     key_step: int | None = None
-    """Of a Controller: which step of their key daemons get that are made now; None if that is not known."""
+    """Of a Controller: the version of their key that new daemons get; None if it is unknown."""
     key: RotationDecision | None = None
-    """Likewise: how far its key is on the way to another one; None if nobody has looked: then the old word holds."""
+    """Of a Controller: how far the rotation of its key is; None if that was not checked: then the last condition stays."""
 
 
 def status(
     before: ConditionsOnly, facts: PartFacts, *, generation: int, now: datetime
 ) -> ConditionsOnly:
     """Return the whole status, of the type that it had before; equal to it if nothing has changed."""
-    found = told(before.conditions, facts, generation=generation, now=now)
+    current = evaluate(before.conditions, facts, generation=generation, now=now)
     match before:
         case LoginSetStatus():
             pods = before.replicas
             if facts.workloads is not None:
-                pods = sum(workload.there for workload in facts.workloads)
+                pods = sum(workload.pods for workload in facts.workloads)
             selector = facts.selector or before.selector
-            return LoginSetStatus(conditions=found, replicas=pods, selector=selector)
+            return LoginSetStatus(conditions=current, replicas=pods, selector=selector)
         case ControllerStatus():
             step = before.slurm_key_step if facts.key_step is None else facts.key_step
-            return ControllerStatus(conditions=found, slurm_key_step=step)
+            return ControllerStatus(conditions=current, slurm_key_step=step)
         case TokenStatus():
-            return TokenStatus(conditions=found, issued_at=facts.issued_at or before.issued_at)
+            return TokenStatus(conditions=current, issued_at=facts.issued_at or before.issued_at)
         case _:
-            return ConditionsOnly(conditions=found)
+            return ConditionsOnly(conditions=current)
 
 
-def told(
+def evaluate(
     before: Sequence[ObjectCondition], facts: PartFacts, *, generation: int, now: datetime
 ) -> tuple[ObjectCondition, ...]:
-    """Return the conditions, each with the time since which it has held; those of others stay."""
-    found = [_accepted(facts), *_configured(facts), _ready(facts), *_key(facts)]
+    """Return the conditions, each with the time since which it has held; those that others set stay."""
+    current = [_accepted(facts), *_configured(facts), _ready(facts), *_key(facts)]
     ours = [
-        _since(before, each, generation=generation, now=now.replace(microsecond=0))
-        for each in found
+        _with_time(before, condition, generation=generation, now=now.replace(microsecond=0))
+        for condition in current
     ]
-    names = {"Accepted", "Configured", "Ready", *([] if facts.key is None else [KEY_CONDITION])}
-    return (*ours, *(each for each in before if each.type not in names))
+    types = {"Accepted", "Configured", "Ready", *([] if facts.key is None else [KEY_CONDITION])}
+    return (*ours, *(condition for condition in before if condition.type not in types))
 
 
-_Told = tuple[str, Literal["True", "False", "Unknown"], str, str]
+_Condition = tuple[str, Literal["True", "False", "Unknown"], str, str]
+"""Type, status, reason and message."""
 
 
-def _accepted(facts: PartFacts) -> _Told:
+def _accepted(facts: PartFacts) -> _Condition:
     if facts.accepted:
         return "Accepted", "False", facts.accepted_reason, facts.accepted
     if facts.notes:
-        return "Accepted", "True", "PartlyServed", "; ".join((*facts.notes, "all else is served"))
+        message = "; ".join((*facts.notes, "everything else is served"))
+        return "Accepted", "True", "PartlyServed", message
     return "Accepted", "True", "Accepted", ""
 
 
-def _configured(facts: PartFacts) -> Iterable[_Told]:
+def _configured(facts: PartFacts) -> Iterable[_Condition]:
     if facts.configured is None:
         return
     if facts.configured:
-        kept = f"; what is in force stays (digest {facts.digest[:12]})" if facts.digest else ""
-        yield "Configured", "False", "Refused", f"{facts.configured}{kept}"
+        in_force = (
+            f"; the configuration in force stays (digest {facts.digest[:12]})"
+            if facts.digest
+            else ""
+        )
+        yield "Configured", "False", "Refused", f"{facts.configured}{in_force}"
     elif facts.not_tried:
         yield "Configured", "Unknown", "NotTried", facts.not_tried
-    elif facts.kept:
-        yield "Configured", "True", "PartitionsKept", f"digest {facts.digest[:12]}; {facts.kept}"
+    elif facts.kept_partitions:
+        message = f"digest {facts.digest[:12]}; {facts.kept_partitions}"
+        yield "Configured", "True", "PartitionsKept", message
     else:
         yield "Configured", "True", "InForce", f"digest {facts.digest[:12]}"
 
 
-def _key(facts: PartFacts) -> Iterable[_Told]:
+def _key(facts: PartFacts) -> Iterable[_Condition]:
     if facts.key is not None and facts.key.reason:
         yield KEY_CONDITION, facts.key.truth, facts.key.reason, facts.key.message
 
 
-def _ready(facts: PartFacts) -> _Told:
+def _ready(facts: PartFacts) -> _Condition:
     if facts.waits:
         return "Ready", "False", "Deleting", facts.waits
     if facts.failures:
@@ -130,28 +137,35 @@ def _ready(facts: PartFacts) -> _Told:
     if facts.expired:
         return "Ready", "False", "Expired", facts.expired
     if facts.workloads is None:
-        return "Ready", "Unknown", "NotRead", "it is not known how its pods stand"
+        return "Ready", "Unknown", "NotRead", "the state of its pods is unknown"
     late = [workload for workload in facts.workloads if not workload.is_ready]
-    leaving = [
-        f"{workload.name}: {said}" for workload in facts.workloads for said in workload.leaving
+    deleted = [
+        f"{workload.name}: {claim}"
+        for workload in facts.workloads
+        for claim in workload.deleted_claims
     ]
-    if leaving and not late:
-        return "Ready", "False", "VolumeDeleted", "; ".join(leaving)
+    if deleted and not late:
+        return "Ready", "False", "VolumeDeleted", "; ".join(deleted)
     if not late:
-        return "Ready", "True", "AllReady", facts.said
-    said = (
-        "; ".join((f"{each.name}: {each.ready} of {each.wanted} pods are ready", *each.waits))
-        for each in late
+        return "Ready", "True", "AllReady", facts.ready_message
+    messages = (
+        "; ".join(
+            (
+                f"{workload.name}: {workload.ready} of {workload.desired} pods are ready",
+                *workload.waits,
+            )
+        )
+        for workload in late
     )
-    return "Ready", "False", "NotReady", "; ".join((*said, *leaving))
+    return "Ready", "False", "NotReady", "; ".join((*messages, *deleted))
 
 
-def _since(
-    before: Sequence[ObjectCondition], found: _Told, *, generation: int, now: datetime
+def _with_time(
+    before: Sequence[ObjectCondition], current: _Condition, *, generation: int, now: datetime
 ) -> ObjectCondition:
     """Return a condition with the time since which it has held."""
-    kind, truth, reason, message = found
-    old = next((each for each in before if each.type == kind), None)
+    kind, truth, reason, message = current
+    old = next((condition for condition in before if condition.type == kind), None)
     return ObjectCondition(
         type=kind,
         status=truth,

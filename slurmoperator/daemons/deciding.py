@@ -1,4 +1,4 @@
-"""What there is to be for an object, and whether a new configuration may come into force: pure."""
+"""Computes the desired objects of the control plane, and whether a new configuration may come into force: pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,8 +8,8 @@ from slurmoperator.configuration import changes, partitions, refusals, rendering
 from slurmoperator.configuration.changes import ConfigurationChange
 from slurmoperator.configuration.inputs import ConfigurationInputs
 from slurmoperator.configuration.parameters import COSTS_ONLY_JOBS, ChangeTakes
-from slurmoperator.configuration.partitions import NOT_READ, KeptPartition, SeenPartitions
-from slurmoperator.configuration.refusals import WrittenLine
+from slurmoperator.configuration.partitions import NOT_READ, ObsoletePartition, SlurmPartitions
+from slurmoperator.configuration.refusals import UserLine
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons.trials import TrialOutcome, TrialVerdict
 from slurmoperator.objects.accounting import AccountingObject
@@ -28,8 +28,7 @@ from slurmruntime.values import faults
 from slurmruntime.values.faults import Fault, Refused, bounded
 
 Bodies = Sequence[Mapping[str, Any]]
-"""What Kubernetes is to have, each as server-side apply takes it."""
-Made = Bodies | Refused
+"""Desired Kubernetes objects, each as server-side apply takes it."""
 
 _MOST_NAMED: Final = 3
 """NodeSets in one message."""
@@ -37,26 +36,28 @@ _MOST_NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class FilesInForce:
-    """The files that daemons have."""
+    """The configuration files that a daemon has."""
 
     files: ConfigurationSet
     is_proven: bool
-    """Whether the daemon was seen to serve with them."""
+    """Whether the daemon has been seen serving with them."""
 
     @classmethod
-    def kept(cls, files: Mapping[str, str], annotations: Mapping[str, str]) -> "FilesInForce":
-        """Return what an object of Kubernetes keeps, with its annotations."""
-        found = ConfigurationSet(files=files, made=frozenset(files))
-        return cls(found, is_proven=annotations.get(PROVEN_ANNOTATION) == found.digest)
+    def from_object(
+        cls, files: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> "FilesInForce":
+        """Return the files that a Kubernetes object holds, whose annotation says whether they are proven."""
+        stored = ConfigurationSet(files=files, generated=frozenset(files))
+        return cls(stored, is_proven=annotations.get(PROVEN_ANNOTATION) == stored.digest)
 
     def is_proven_to_be(self, files: ConfigurationSet) -> bool:
-        """Check whether these are in force."""
+        """Check whether these files are in force and proven."""
         return self.is_proven and self.files.digest == files.digest
 
 
 @dataclass(frozen=True, slots=True)
 class BodyMakers:
-    """How objects turn into what Kubernetes is to have."""
+    """Renders the Kubernetes objects of each kind."""
 
     site: ControlSite
 
@@ -67,9 +68,9 @@ class BodyMakers:
         *,
         wanted: ConfigurationSet,
         key_step: int,
-    ) -> Made:
-        """Return all that belongs to a Controller with these files, these others to try, and this step of its key."""
-        return _plain(
+    ) -> Bodies | Refused:
+        """Return the objects of a Controller that serves with some files, tries others, and has this step of its key."""
+        return _raw(
             controller_bodies(
                 part,
                 served.files,
@@ -87,9 +88,9 @@ class BodyMakers:
         *,
         served: FilesInForce | None = None,
         key_step: int,
-    ) -> Made:
-        """Return all that belongs to an Accounting whose database has this password, and whose slurmdbd this file."""
-        return _plain(
+    ) -> Bodies | Refused:
+        """Return the objects of an Accounting, with the password of its database and the file that slurmdbd serves with."""
+        return _raw(
             accounting_bodies(
                 part,
                 password,
@@ -108,9 +109,9 @@ class BodyMakers:
         presented: RestTls | None,
         *,
         key_step: int,
-    ) -> Made:
-        """Return all that belongs to a RestApi of a Controller with these files, which speaks TLS with this."""
-        return _plain(
+    ) -> Bodies | Refused:
+        """Return the objects of a RestApi of a Controller with these files; `presented` is None for plain HTTP."""
+        return _raw(
             restapi_bodies(
                 part, controller, files, self.site, presented=presented, key_step=key_step
             )
@@ -118,183 +119,188 @@ class BodyMakers:
 
     def login_set(
         self, part: LoginSetObject, controller: ControllerObject, *, secrets: str, key_step: int
-    ) -> Made:
-        """Return all that belongs to a LoginSet but its host keys; `secrets` is a digest of sssd.conf."""
-        return _plain(
+    ) -> Bodies | Refused:
+        """Return the objects of a LoginSet without its host keys; `secrets` is a digest of sssd.conf."""
+        return _raw(
             login_set_bodies(part, controller, self.site, secrets=secrets, key_step=key_step)
         )
 
 
-def _plain(found: tuple[Body, ...] | Refused) -> Made:
-    return found if isinstance(found, Refused) else tuple(each.body for each in found)
+def _raw(rendered: tuple[Body, ...] | Refused) -> Bodies | Refused:
+    return rendered if isinstance(rendered, Refused) else tuple(body.body for body in rendered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecidedConfiguration:
+class ConfigurationPlan:
     """The configuration that may come into force."""
 
     files: ConfigurationSet
-    kept: str = ""
-    """Which partitions stay although nobody wants them any more, and why; "" for none."""
+    kept_partitions: str = ""
+    """Which partitions stay although the spec no longer has them, and why; "" for none."""
 
 
 @dataclass(frozen=True, slots=True)
-class JudgingDaemon:
-    """Who judges files."""
+class Daemon:
+    """A daemon that judges its files."""
 
     name: str
     file: str
-    """The one of them that users write in."""
+    """The file that contains lines of users."""
 
 
-SLURMCTLD: Final = JudgingDaemon("slurmctld", "slurm.conf")
-SLURMDBD: Final = JudgingDaemon("slurmdbd", slurmdbd_conf.FILE)
+SLURMCTLD: Final = Daemon("slurmctld", "slurm.conf")
+SLURMDBD: Final = Daemon("slurmdbd", slurmdbd_conf.FILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedFiles:
-    """What a daemon makes of the files that are wanted; see `gathering.GatheredPart`."""
+class FilesVerdict:
+    """A daemon's verdict on the desired files, and the files that it serves with; see `gathering.PartPlan`."""
 
     served: FilesInForce
-    """Those that daemons are to have until they have taken others."""
+    """The files that the daemon has until it has taken others."""
     refused: str
     not_tried: str
     digest: str
-    tries: str
+    pending_digest: str
 
 
 def judge(
-    wanted: ConfigurationSet,
-    tried: TrialVerdict,
+    desired: ConfigurationSet,
+    verdict: TrialVerdict,
     in_force: FilesInForce | None,
-    daemon: JudgingDaemon,
-    written: Iterable[WrittenLine],
-) -> JudgedFiles:
-    """Return what a daemon makes of files, in words, and which ones it has meanwhile.
+    daemon: Daemon,
+    user_lines: Iterable[UserLine],
+) -> FilesVerdict:
+    """Explain a daemon's verdict on files, and decide which files it has until it takes them.
 
     Args:
-        wanted: the files.
-        tried: what became of them.
-        in_force: those that it has; None if there are none yet.
-        daemon: whose they are.
-        written: what users wrote in them.
+        desired: the files.
+        verdict: the daemon's verdict on them.
+        in_force: the files that it has; None if there are none yet.
+        daemon: the daemon.
+        user_lines: the lines of the files that users wrote.
     """
-    # What is in force is tried again at a start, perhaps by another version; until then it counts.
-    if tried.outcome is TrialOutcome.NOT_TRIED and in_force and in_force.is_proven_to_be(wanted):
-        tried = TrialVerdict(outcome=TrialOutcome.TAKEN)
-    is_taken = tried.outcome is TrialOutcome.TAKEN
+    # The files in force are tried again at each start, perhaps by another version of the daemon.
+    # Until that has judged them, they count as taken.
+    if verdict.outcome is TrialOutcome.NOT_TRIED and in_force and in_force.is_proven_to_be(desired):
+        verdict = TrialVerdict(outcome=TrialOutcome.TAKEN)
+    is_taken = verdict.outcome is TrialOutcome.TAKEN
     before = in_force if in_force is not None and in_force.is_proven else None
-    served = before if before and not is_taken else FilesInForce(wanted, is_proven=is_taken)
+    served = before if before and not is_taken else FilesInForce(desired, is_proven=is_taken)
     refused = ""
-    if tried.outcome is TrialOutcome.REFUSED:
-        refused = refusals.explained(
-            tried.words,
+    if verdict.outcome is TrialOutcome.REFUSED:
+        refused = refusals.explain(
+            verdict.message,
             daemon.name,
-            written,
-            wanted=wanted.files.get(daemon.file, ""),
+            user_lines,
+            wanted=desired.files.get(daemon.file, ""),
             in_force=before.files.files.get(daemon.file, "") if before else "",
         )
-    is_kept = served.is_proven and not (refused and served.is_proven_to_be(wanted))
-    return JudgedFiles(
+    is_in_force = served.is_proven and not (refused and served.is_proven_to_be(desired))
+    return FilesVerdict(
         served=served,
         refused=refused,
-        not_tried=tried.words if tried.outcome is TrialOutcome.NOT_TRIED else "",
-        digest=served.files.digest if is_kept else "",
-        tries=wanted.digest if tried.is_coming else "",
+        not_tried=verdict.message if verdict.outcome is TrialOutcome.NOT_TRIED else "",
+        digest=served.files.digest if is_in_force else "",
+        pending_digest=desired.digest if verdict.is_pending else "",
     )
 
 
-def configuration(
+def plan_configuration(
     inputs: ConfigurationInputs,
     in_force: Mapping[str, str] | None,
-    ask: Callable[[frozenset[str]], SeenPartitions],
-    coming: Mapping[str, str] | None = None,
-) -> DecidedConfiguration | Refused:
-    """Return the configuration that may come into force, or why what is in force stays.
+    ask: Callable[[frozenset[str]], SlurmPartitions],
+    last_desired: Mapping[str, str] | None = None,
+) -> ConfigurationPlan | Refused:
+    """Return the configuration that may come into force, or why the one in force stays.
 
     Args:
-        inputs: All that it is made from.
+        inputs: Everything that it is rendered from.
         in_force: The files that the daemons have; None if there are none yet.
-        ask: Returns what slurmctld has of some partitions; called only if some are to go, or if it matters whether there are jobs.
-        coming: The files that were wanted last: the daemons may have taken them already.
+        ask: Returns what slurmctld has of some partitions; called only if some are to be removed, or if it matters whether there are jobs.
+        last_desired: The files that were desired last: the daemons may have taken them already.
     """
-    found = rendering.render(inputs)
-    if isinstance(found, Refused):
-        return found
+    desired = rendering.render(inputs)
+    if isinstance(desired, Refused):
+        return desired
     if in_force is None:
-        return DecidedConfiguration(files=found)
-    there = [in_force] if coming is None else [in_force, coming]
-    leaving = partitions.leaving(found.files, there)
-    grave = _grave(in_force, found)
+        return ConfigurationPlan(files=desired)
+    current = [in_force] if last_desired is None else [in_force, last_desired]
+    obsolete = partitions.find_obsolete(desired.files, current)
+    harmful = _harmful_changes(in_force, desired)
     seen = NOT_READ
     if not inputs.controller.spec.external and (
-        leaving or any(each.item in COSTS_ONLY_JOBS for each in grave)
+        obsolete or any(change.item in COSTS_ONLY_JOBS for change in harmful)
     ):
-        seen = ask(leaving)
-    if refused := bounded(_refused(inputs, grave, seen, _grave(there[-1], found))):
+        seen = ask(obsolete)
+    if refused := bounded(_refused(inputs, harmful, seen, _harmful_changes(current[-1], desired))):
         return Refused(refused)
-    kept: tuple[KeptPartition, ...] = ()
-    if leaving and not inputs.controller.spec.external:
-        kept = partitions.kept(found.files, there, seen)
-        found = rendering.render(replace(inputs, kept_partitions=tuple(each.line for each in kept)))
-    if isinstance(found, Refused):
-        return found
-    return DecidedConfiguration(files=found, kept=partitions.said(kept))
+    retained: tuple[ObsoletePartition, ...] = ()
+    if obsolete and not inputs.controller.spec.external:
+        retained = partitions.retain(desired.files, current, seen)
+        desired = rendering.render(
+            replace(inputs, obsolete_partitions=tuple(partition.line for partition in retained))
+        )
+    if isinstance(desired, Refused):
+        return desired
+    return ConfigurationPlan(files=desired, kept_partitions=partitions.explain(retained))
 
 
-def _grave(files: Mapping[str, str], after: ConfigurationSet) -> tuple[ConfigurationChange, ...]:
+def _harmful_changes(
+    files: Mapping[str, str], after: ConfigurationSet
+) -> tuple[ConfigurationChange, ...]:
     """Return the changes that would cost jobs, or the cluster."""
-    before = ConfigurationSet(files=files, made=frozenset(files))
-    # A slurmctld that moves here or away takes with it what is said for its own sake.
+    before = ConfigurationSet(files=files, generated=frozenset(files))
+    # Settings that only a slurmctld of ours needs come and go with it when it moves here or away.
     moves = changes.runs_here(before) != changes.runs_here(after)
     return tuple(
-        each
-        for each in changes.compare(before, after)
-        if each.takes is ChangeTakes.REFUSED and (each.is_in_both or not moves)
+        change
+        for change in changes.compare(before, after)
+        if change.takes is ChangeTakes.REFUSED and (change.is_in_both or not moves)
     )
 
 
 def _refused(
     inputs: ConfigurationInputs,
-    grave: Iterable[ConfigurationChange],
-    seen: SeenPartitions,
-    to_come: Iterable[ConfigurationChange],
+    harmful: Iterable[ConfigurationChange],
+    seen: SlurmPartitions,
+    undecided: Iterable[ConfigurationChange],
 ) -> Iterator[Fault]:
     """Yield why changes may not come into force now.
 
     Args:
-        inputs: What the configuration is made from.
-        grave: The changes.
+        inputs: What the configuration is rendered from.
+        harmful: The changes.
         seen: What slurmctld has.
-        to_come: Those of them that were not decided before: for these it must have been seen just now.
+        undecided: The changes that were not allowed before: for these, `seen` must be sure.
     """
-    fresh = {each.item for each in to_come}
-    for each in grave:
-        text = f"this cannot change while the cluster lives: {each.reason}"
-        if each.item in COSTS_ONLY_JOBS and not inputs.controller.spec.external:
-            stands = _stands(inputs.node_sets, seen)
-            if not stands and not seen.is_sure and each.item in fresh:
-                stands = "Slurm is asked once more"
-            if not stands:
+    undecided_items = {change.item for change in undecided}
+    for change in harmful:
+        text = f"this cannot change while the cluster lives: {change.reason}"
+        if change.item in COSTS_ONLY_JOBS and not inputs.controller.spec.external:
+            obstacle = _obstacle(inputs.node_sets, seen)
+            if not obstacle and not seen.is_sure and change.item in undecided_items:
+                obstacle = "Slurm has to be asked once more"
+            if not obstacle:
                 continue
-            text += f"; it can while no NodeSet wants workers and Slurm has neither jobs nor nodes for them: {stands}"
-        yield Fault(f"{each.file} {each.item}", text)
+            text += f"; it can while no NodeSet wants workers and Slurm has neither jobs nor nodes for them, but {obstacle}"
+        yield Fault(f"{change.file} {change.item}", text)
 
 
-def _stands(node_sets: Sequence[NodeSetObject], seen: SeenPartitions) -> str:
-    """Return why there may be jobs, or may be soon; "" if there are none, and nothing to run one on."""
-    wants = [
-        each.metadata.name
-        for each in node_sets
-        if each.spec.replicas or each.spec.scaling_mode == "DaemonSet"
+def _obstacle(node_sets: Sequence[NodeSetObject], seen: SlurmPartitions) -> str:
+    """Return why there may be jobs now or soon; "" if there are none, and no nodes to run one on."""
+    names = [
+        node_set.metadata.name
+        for node_set in node_sets
+        if node_set.spec.replicas or node_set.spec.scaling_mode == "DaemonSet"
     ]
-    if wants:
-        more = ", …" if len(wants) > _MOST_NAMED else ""
-        return f"workers are wanted by {', '.join(wants[:_MOST_NAMED])}{more}"
+    if names:
+        more = ", …" if len(names) > _MOST_NAMED else ""
+        return f"these NodeSets want workers: {', '.join(names[:_MOST_NAMED])}{more}"
     if seen.trouble:
-        return f"it is not known what it has: {faults.shortened(seen.trouble, 200)}"
+        return f"the state of Slurm is unknown: {faults.shortened(seen.trouble, 200)}"
     if seen.live:
-        return f"it has {seen.live} jobs that run or wait"
+        return f"Slurm has {seen.live} running or pending jobs"
     if seen.open_nodes:
-        return f"{seen.open_nodes} nodes wait for jobs: drain them, or stop their slurmd"
+        return f"{seen.open_nodes} nodes can take jobs: drain them, or stop their slurmd"
     return ""

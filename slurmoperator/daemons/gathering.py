@@ -1,4 +1,4 @@
-"""Read what an object of the control plane names, and have its bodies made."""
+"""Reads what an object of the control plane refers to, and plans its bodies."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from slurmoperator.configuration import refusals, slurmdbd_conf
 from slurmoperator.configuration.inputs import REFERENCES, ConfigurationInputs
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons import deciding, trials
-from slurmoperator.daemons.deciding import BodyMakers, DecidedConfiguration, FilesInForce, Made
+from slurmoperator.daemons.deciding import Bodies, BodyMakers, ConfigurationPlan, FilesInForce
 from slurmoperator.daemons.key_rings import KeyRing, KeyRings
 from slurmoperator.daemons.part import PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
-from slurmoperator.daemons.rest_tls import GatheredTls, RestCertificates
+from slurmoperator.daemons.rest_tls import RestCertificates, TlsPlan
 from slurmoperator.daemons.trials import TrialOutcome, Trials, TrialVerdict
 from slurmoperator.keys import naming, secrets, token_policy, tokens
-from slurmoperator.keys.naming import LEAST_BYTES, KeyUse, NamedKey
+from slurmoperator.keys.naming import LEAST_BYTES, KeyReference, KeyUse
 from slurmoperator.keys.token_policy import TokenPolicy
-from slurmoperator.keys.tokens import KeptToken, WantedToken
+from slurmoperator.keys.tokens import SlurmToken, TokenRequest
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.tried import TriedConfs
+from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.loginset import LoginSetObject
@@ -36,7 +36,7 @@ from slurmoperator.rendering.site import (
     slurmdbd_conf_name,
     wanted_configuration_name,
 )
-from slurmoperator.rendering.token import token_body, token_faults, token_place
+from slurmoperator.rendering.token import token_body, token_faults, token_secret
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, paths, resource
@@ -47,37 +47,37 @@ from slurmruntime.values.faults import Fault, Refused, bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatheredPart:
-    """What there is to be for an object, as far as that can be said."""
+class PartPlan:
+    """The desired bodies of an object, and what is known of its configuration and keys."""
 
-    made: Made
-    keys: tuple[NamedKey, ...] = ()
+    bodies: Bodies | Refused
+    keys: tuple[KeyReference, ...] = ()
     configured: str | None = None
     """What is wrong with its configuration; "" if nothing is, None if it has none."""
     not_tried: str = ""
-    """Why it is not known whether its daemon takes its configuration; "" if it is."""
+    """Why it is unknown whether its daemon accepts the configuration; "" if it is known."""
     digest: str = ""
-    """Of the configuration that is in force; "" if none was ever seen so."""
-    kept: str = ""
-    """Which partitions stay in it although nobody wants them any more, and why."""
-    tries: str = ""
-    """The digest of a configuration that a slurmctld which runs has not judged yet."""
-    is_judged_soon: bool = False
-    """Whether a daemon is about to judge something else: a slurmdbd.conf, or the nodes that workers are to register."""
+    """Of the configuration in force; "" if no daemon has been seen serving with one."""
+    kept_partitions: str = ""
+    """Which partitions stay in it although the spec no longer has them, and why."""
+    pending_digest: str = ""
+    """The digest of a configuration that a running slurmctld has not judged yet."""
+    is_verdict_pending: bool = False
+    """Whether a daemon is about to judge something else: a slurmdbd.conf, or the nodes that workers will register."""
     host_keys: LoginSetObject | None = None
-    """Whose pods need host keys."""
-    token: KeptToken | None = None
-    """What its Secret is to hold."""
-    tls: GatheredTls | None = None
-    """With what a slurmrestd speaks TLS."""
+    """The object itself, if its pods need host keys."""
+    token: SlurmToken | None = None
+    """The token for its Secret."""
+    tls: TlsPlan | None = None
+    """The certificate of a slurmrestd."""
     ring: KeyRing | None = None
-    """Of the daemons of a Controller that has a key: which step of it they are to have."""
+    """Of a Controller that has a key: with the step that its daemons get."""
 
     @property
     def due(self) -> timedelta | None:
-        """When there is something to do although nothing happens; None if it is not known."""
-        if self.tries or self.is_judged_soon:
-            return trials.LOOKS
+        """When to reconcile again if no event comes first; None if it does not matter."""
+        if self.pending_digest or self.is_verdict_pending:
+            return trials.POLL_INTERVAL
         expiring = self.token or self.tls
         return expiring.due if expiring else None
 
@@ -91,7 +91,7 @@ _data = msgspec.json.Decoder(_Data)
 
 
 class PartGathering:
-    """Reads the caches, and from the API server what none of them has."""
+    """Reads the caches and, for what they do not have, the API server."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class PartGathering:
         tokens: TokenPolicy,
         clock: Clock,
         partitions: PartitionReadings,
-        tried: TriedConfs,
+        tried: ConfTrials,
     ) -> None:
         self._kube = kube
         self._key_rings = key_rings
@@ -112,20 +112,20 @@ class PartGathering:
         self._clock = clock
         self._partitions = partitions
         self._parts = parts
-        self._bodies = make
+        self._make = make
         self.trials = Trials(kube, clock, tried)
         self.certificates = RestCertificates(kube, make.site, clock)
         self._by_name = {
-            kind: cache.index(lambda each: [each.metadata.full_name])
+            kind: cache.index(lambda watched: [watched.metadata.full_name])
             for kind, cache in parts.items()
         }
-        self._sets_in = node_sets.index(lambda each: [each.metadata.namespace])
+        self._sets_in = node_sets.index(lambda node_set: [node_set.metadata.namespace])
 
-    async def of(self, part: PartObject) -> GatheredPart:
-        """Return what there is to be for an object.
+    async def of(self, part: PartObject) -> PartPlan:
+        """Return the plan for an object.
 
         Raises:
-            KubeError: what it names was not read: look again.
+            KubeError: what it refers to was not read: try again.
         """
         match part:
             case ControllerObject():
@@ -139,19 +139,19 @@ class PartGathering:
             case TokenObject():
                 return await self._of_token(part)
 
-    async def _of_controller(self, part: ControllerObject) -> GatheredPart:
+    async def _of_controller(self, part: ControllerObject) -> PartPlan:
         namespace = part.metadata.namespace
         ring = await self._ring(namespace, part.spec.slurm_key_ref)
-        keys = naming.still_needed(naming.named(part.spec), _step(ring))
-        wanted = part.spec.accounting_ref
-        accounting = self._one("Accounting", namespace, wanted.name) if wanted else None
+        keys = naming.still_needed(naming.key_references(part.spec), _step(ring))
+        reference = part.spec.accounting_ref
+        accounting = self._find_part("Accounting", namespace, reference.name) if reference else None
         maps = {name: await self._config_map(namespace, name) for name in _references(part)}
         in_force = await self._in_force(part)
         inputs: ConfigurationInputs | None = None
         files: ConfigurationSet
-        decided: DecidedConfiguration | Refused
-        if found := (*self._unreadable(namespace), *_different(part, accounting)):
-            decided = Refused(found)
+        plan: ConfigurationPlan | Refused
+        if blocking := (*self._unreadable(namespace), *_mismatches(part, accounting)):
+            plan = Refused(blocking)
         else:
             inputs = ConfigurationInputs(
                 controller=part,
@@ -159,109 +159,107 @@ class PartGathering:
                 node_sets=tuple(self._node_sets(part)),
                 config_maps={name: data for name, data in maps.items() if data is not None},
             )
-            decided = deciding.configuration(
+            plan = deciding.plan_configuration(
                 inputs,
                 in_force.files.files if in_force else None,
                 lambda names: self._partitions.latest(part.metadata, names),
                 await self._config_map(namespace, wanted_configuration_name(part.metadata.name)),
             )
-        configured, kept = "", ""
-        if isinstance(decided, Refused):
-            configured = decided.text
+        configured, kept_partitions = "", ""
+        if isinstance(plan, Refused):
+            configured = plan.text
             if in_force is None:
-                return GatheredPart(made=(), keys=keys, configured=configured)
+                return PartPlan(bodies=(), keys=keys, configured=configured)
             files = in_force.files
         else:
-            files, kept = decided.files, decided.kept
-        tried = await self._tried(part, files, in_force)
-        written = refusals.of_controller(inputs) if inputs is not None else ()
-        judged = deciding.judge(files, tried, in_force, deciding.SLURMCTLD, written)
+            files, kept_partitions = plan.files, plan.kept_partitions
+        trial = await self._try(part, files, in_force)
+        user_lines = refusals.user_lines(inputs) if inputs is not None else ()
+        verdict = deciding.judge(files, trial, in_force, deciding.SLURMCTLD, user_lines)
         if isinstance(ring, Fault):
-            made: Made = Refused((ring,))
+            bodies: Bodies | Refused = Refused((ring,))
         else:
-            made = self._bodies.controller(part, judged.served, wanted=files, key_step=_step(ring))
-        return GatheredPart(
-            made=made,
+            bodies = self._make.controller(part, verdict.served, wanted=files, key_step=_step(ring))
+        return PartPlan(
+            bodies=bodies,
             keys=keys,
-            configured=configured or judged.refused,
-            not_tried=judged.not_tried,
-            digest=judged.digest,
-            kept=kept,
-            tries=judged.tries,
-            is_judged_soon=await self.trials.try_nodes(part, files, self._node_sets(part)),
+            configured=configured or verdict.refused,
+            not_tried=verdict.not_tried,
+            digest=verdict.digest,
+            kept_partitions=kept_partitions,
+            pending_digest=verdict.pending_digest,
+            is_verdict_pending=await self.trials.try_nodes(part, files, self._node_sets(part)),
             ring=None if isinstance(ring, Fault) else ring,
         )
 
-    async def _tried(
+    async def _try(
         self, part: ControllerObject, files: ConfigurationSet, in_force: FilesInForce | None
     ) -> TrialVerdict:
-        """Return what slurmctld makes of files; that of another program is not asked."""
+        """Return slurmctld's verdict on files; an external one is not asked."""
         if part.spec.external or (in_force is not None and in_force.is_proven_to_be(files)):
             return TrialVerdict(outcome=TrialOutcome.TAKEN)
-        return await self.trials.of(part, files.digest)
+        return await self.trials.slurmctld_verdict(part, files.digest)
 
-    async def _of_accounting(self, part: AccountingObject) -> GatheredPart:
+    async def _of_accounting(self, part: AccountingObject) -> PartPlan:
         ring = await self._ring(part.metadata.namespace, part.spec.slurm_key_ref)
         if isinstance(ring, Fault):
-            return GatheredPart(made=Refused((ring,)))
+            return PartPlan(bodies=Refused((ring,)))
         step = _step(ring)
-        keys = naming.still_needed(naming.named(part.spec), step)
+        keys = naming.still_needed(naming.key_references(part.spec), step)
         storage = part.spec.storage_config
         if part.spec.external or storage is None:
-            made = self._bodies.accounting(part, "", key_step=step)
-            return GatheredPart(made=made, keys=keys)
+            bodies = self._make.accounting(part, "", key_step=step)
+            return PartPlan(bodies=bodies, keys=keys)
         reference = storage.password_key_ref
         at = "spec.storageConfig.passwordKeyRef"
         secret = await self._secret(part.metadata.namespace, reference.name)
         if secret is None:
-            text = (
-                f"there is no Secret {reference.name}: create it with the password of the database"
-            )
-            return GatheredPart(made=Refused((Fault(f"{at}.name", text),)))
+            text = f"there is no Secret {reference.name}: create it with the database password"
+            return PartPlan(bodies=Refused((Fault(f"{at}.name", text),)))
         password = secrets.text(secret, reference, at)
         if isinstance(password, Fault):
-            return GatheredPart(made=Refused((password,)))
-        made = self._bodies.accounting(part, password, key_step=step)
-        if isinstance(made, Refused):
-            return GatheredPart(made=made)
-        wanted, written = slurmdbd_conf.file(part, password), slurmdbd_conf.written(part)
+            return PartPlan(bodies=Refused((password,)))
+        bodies = self._make.accounting(part, password, key_step=step)
+        if isinstance(bodies, Refused):
+            return PartPlan(bodies=bodies)
+        desired, user_lines = slurmdbd_conf.file(part, password), slurmdbd_conf.user_lines(part)
         in_force = await self._slurmdbd_conf(part)
-        tried = await self.trials.at_start(part, wanted.digest)
-        judged = deciding.judge(wanted, tried, in_force, deciding.SLURMDBD, written)
-        return GatheredPart(
-            made=self._bodies.accounting(part, password, served=judged.served, key_step=step),
+        trial = await self.trials.slurmdbd_verdict(part, desired.digest)
+        verdict = deciding.judge(desired, trial, in_force, deciding.SLURMDBD, user_lines)
+        return PartPlan(
+            bodies=self._make.accounting(part, password, served=verdict.served, key_step=step),
             keys=keys,
-            configured=judged.refused,
-            not_tried=judged.not_tried,
-            digest=judged.digest,
-            is_judged_soon=bool(judged.tries),
+            configured=verdict.refused,
+            not_tried=verdict.not_tried,
+            digest=verdict.digest,
+            is_verdict_pending=bool(verdict.pending_digest),
         )
 
-    async def _of_rest_api(self, part: RestApiObject) -> GatheredPart:
-        """A RestApi has the configuration that is in force, not one that may come."""
+    async def _of_rest_api(self, part: RestApiObject) -> PartPlan:
+        """Return the plan of a RestApi: it gets the configuration in force, not one that is still tried."""
         namespace, name = part.metadata.namespace, part.spec.controller_ref.name
-        controller = self._one("Controller", namespace, name)
+        controller = self._find_part("Controller", namespace, name)
         if not isinstance(controller, ControllerObject):
             text = f"there is no Controller {name} in this namespace"
-            return GatheredPart(made=Refused((Fault("spec.controllerRef.name", text),)))
+            return PartPlan(bodies=Refused((Fault("spec.controllerRef.name", text),)))
         in_force = await self._in_force(controller)
         if in_force is None:
             text = f"Controller {name} has no configuration yet: see its conditions"
-            return GatheredPart(made=Refused((Fault("spec.controllerRef.name", text),)))
+            return PartPlan(bodies=Refused((Fault("spec.controllerRef.name", text),)))
         files = in_force.files
         tls = await self.certificates.of(part)
         if isinstance(tls, Refused):
-            return GatheredPart(made=tls)
+            return PartPlan(bodies=tls)
         ring = await self._ring(namespace, controller.spec.slurm_key_ref)
         if isinstance(ring, Fault):
-            return GatheredPart(made=Refused((ring,)))
+            return PartPlan(bodies=Refused((ring,)))
         presented = tls.presented if tls else None
-        made = self._bodies.rest_api(part, controller, files, presented, key_step=_step(ring))
-        return GatheredPart(made=made, tls=tls)
+        bodies = self._make.rest_api(part, controller, files, presented, key_step=_step(ring))
+        return PartPlan(bodies=bodies, tls=tls)
 
-    async def _of_login_set(self, part: LoginSetObject) -> GatheredPart:
+    async def _of_login_set(self, part: LoginSetObject) -> PartPlan:
         namespace, name = part.metadata.namespace, part.spec.controller_ref.name
-        controller = self._one("Controller", namespace, name)
+        controller = self._find_part("Controller", namespace, name)
         wrong: list[Fault] = []
         if not isinstance(controller, ControllerObject):
             text = f"there is no Controller {name} in this namespace"
@@ -277,17 +275,17 @@ class PartGathering:
         if isinstance(conf, Fault):
             wrong.append(conf)
         if wrong or not isinstance(controller, ControllerObject):
-            return GatheredPart(made=Refused(tuple(wrong)))
+            return PartPlan(bodies=Refused(tuple(wrong)))
         ring = await self._ring(namespace, controller.spec.slurm_key_ref)
         if isinstance(ring, Fault):
-            return GatheredPart(made=Refused((ring,)))
-        made = self._bodies.login_set(
+            return PartPlan(bodies=Refused((ring,)))
+        bodies = self._make.login_set(
             part, controller, secrets=digest([conf]), key_step=_step(ring)
         )
-        return GatheredPart(made=made, host_keys=part)
+        return PartPlan(bodies=bodies, host_keys=part)
 
-    async def _of_token(self, part: TokenObject) -> GatheredPart:
-        """A token that will do stays, so that nothing is written until another one is due."""
+    async def _of_token(self, part: TokenObject) -> PartPlan:
+        """Return the plan of a Token: one that is still good stays, so that nothing is written until a new one is due."""
         namespace, spec = part.metadata.namespace, part.spec
         lifetime_s = token_policy.lifetime_s(spec.lifetime)
         allowed = token_policy.faults(
@@ -298,13 +296,13 @@ class PartGathering:
         if isinstance(key, Fault):
             wrong = (key,)
         if wrong or not isinstance(key, bytes):
-            return GatheredPart(made=Refused(wrong))
-        place = token_place(part)
-        found = (await self._secret(namespace, place.name) or {}).get(place.key)
-        wanted = WantedToken(user=spec.username, lifetime_s=lifetime_s, is_renewed=spec.refresh)
-        there = (secrets.decoded(found or "") or b"").decode(errors="replace")
-        kept = tokens.kept_or_signed(wanted, there, key, now=self._clock.now())
-        return GatheredPart(made=(token_body(part, kept.token).body,), token=kept)
+            return PartPlan(bodies=Refused(wrong))
+        place = token_secret(part)
+        encoded = (await self._secret(namespace, place.name) or {}).get(place.key)
+        request = TokenRequest(user=spec.username, lifetime_s=lifetime_s, is_renewed=spec.refresh)
+        current = (secrets.decode(encoded or "") or b"").decode(errors="replace")
+        signed = tokens.keep_or_sign(request, current, key, now=self._clock.now())
+        return PartPlan(bodies=(token_body(part, signed.token).body,), token=signed)
 
     async def _signing_key(self, part: TokenObject) -> bytes | Fault | None:
         spec = part.spec
@@ -315,57 +313,58 @@ class PartGathering:
             return None
         secret = await self._secret(part.metadata.namespace, reference.name)
         if secret is None:
-            text = f"there is no Secret {reference.name}: the Controller that names it makes it"
+            text = f"there is no Secret {reference.name}: the Controller that names it creates it"
             return Fault(f"{at}.name", text)
         if reference.key not in secret:
             return Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}")
-        key = secrets.decoded(secret[reference.key]) or b""
+        key = secrets.decode(secret[reference.key]) or b""
         least = LEAST_BYTES[KeyUse.TOKENS]
         if len(key) < least:
             text = f"expected at least {least} bytes in {reference.key} of Secret {reference.name}, found {len(key)}"
             return Fault(f"{at}.key", text)
         return key
 
-    # -- what is read -----------------------------------------------------------------------------
+    # -- reading ----------------------------------------------------------------------------------
 
     async def _ring(self, namespace: str, key: KeyOfObject | None) -> KeyRing | Fault | None:
         return None if key is None else await self._key_rings.of(namespace, key)
 
-    def _one(self, kind: str, namespace: str, name: str) -> PartObject | None:
-        found = self._by_name[kind].get(f"{namespace}/{name}")
-        return found[0].whole if found else None
+    def _find_part(self, kind: str, namespace: str, name: str) -> PartObject | None:
+        parts = self._by_name[kind].get(f"{namespace}/{name}")
+        return parts[0].parsed if parts else None
 
     def _node_sets(self, part: ControllerObject) -> Iterator[NodeSetObject]:
-        """Return its NodeSets but for those that came after another one of the same names: they are told, and cost only themselves."""
-        wholes = (each.whole for each in self._sets_in.get(part.metadata.namespace))
-        found = [
-            whole
-            for whole in wholes
-            if whole and whole.spec.controller_ref.name == part.metadata.name
+        """Yield its NodeSets, except those whose node names an older one has: their status says so, and the others go on."""
+        readable = (watched.parsed for watched in self._sets_in.get(part.metadata.namespace))
+        node_sets = [
+            node_set
+            for node_set in readable
+            if node_set and node_set.spec.controller_ref.name == part.metadata.name
         ]
-        left_out = namesakes(found)
-        yield from (each for each in found if each.metadata.uid not in left_out)
+        left_out = namesakes(node_sets)
+        yield from (node_set for node_set in node_sets if node_set.metadata.uid not in left_out)
 
     def _unreadable(self, namespace: str) -> Iterator[Fault]:
-        """Find NodeSets whose nodes we would leave out although their jobs may run."""
-        for each in self._sets_in.get(namespace):
-            if each.whole is None:
-                yield Fault(f"NodeSet {each.metadata.name}", each.fault)
+        """Yield faults of NodeSets that cannot be read: without them their nodes would go while jobs may run there."""
+        for node_set in self._sets_in.get(namespace):
+            if node_set.parsed is None:
+                yield Fault(f"NodeSet {node_set.metadata.name}", node_set.fault)
 
     async def _in_force(self, part: ControllerObject) -> FilesInForce | None:
         name = configuration_name(part.metadata.name)
-        found = await self._found(part.metadata.namespace, "configmaps", name)
-        if found is None or found.data is None or "slurm.conf" not in found.data:
+        config_map = await self._get(part.metadata.namespace, "configmaps", name)
+        if config_map is None or config_map.data is None or "slurm.conf" not in config_map.data:
             return None
-        return FilesInForce.kept(found.data, found.metadata.annotations)
+        return FilesInForce.from_object(config_map.data, config_map.metadata.annotations)
 
     async def _slurmdbd_conf(self, part: AccountingObject) -> FilesInForce | None:
         name, file = slurmdbd_conf_name(part.metadata.name), slurmdbd_conf.FILE
-        found = await self._found(part.metadata.namespace, "secrets", name)
-        kept = secrets.decoded((found.data or {}).get(file, "")) if found else None
-        if found is None or not kept:
+        secret = await self._get(part.metadata.namespace, "secrets", name)
+        conf = secrets.decode((secret.data or {}).get(file, "")) if secret else None
+        if secret is None or not conf:
             return None
-        return FilesInForce.kept({file: kept.decode(errors="replace")}, found.metadata.annotations)
+        files = {file: conf.decode(errors="replace")}
+        return FilesInForce.from_object(files, secret.metadata.annotations)
 
     async def _config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
         return await self._read(namespace, "configmaps", name)
@@ -374,11 +373,10 @@ class PartGathering:
         return await self._read(namespace, "secrets", name)
 
     async def _read(self, namespace: str, plural: str, name: str) -> Mapping[str, str] | None:
-        """Return an object's data; None if there is no such object."""
-        found = await self._found(namespace, plural, name)
-        return None if found is None else found.data or {}
+        stored = await self._get(namespace, plural, name)
+        return None if stored is None else stored.data or {}
 
-    async def _found(self, namespace: str, plural: str, name: str) -> _Data | None:
+    async def _get(self, namespace: str, plural: str, name: str) -> _Data | None:
         where = paths.collection("v1", plural, namespace)
         try:
             answer = await self._kube.request("GET", where + paths.of(name))
@@ -388,15 +386,15 @@ class PartGathering:
 
 
 def _step(ring: KeyRing | Fault | None) -> int:
-    """Return the step that daemons are to have; that of the key itself while none is known."""
+    """Return the step that daemons get; 0, the key itself, if there is no ring."""
     return ring.step if isinstance(ring, KeyRing) else 0
 
 
 def _references(part: ControllerObject) -> Iterable[str]:
-    lists = (getattr(part.spec, each) or () for each in REFERENCES)
-    return sorted({name.name for names in lists for name in names})
+    lists = (getattr(part.spec, field) or () for field in REFERENCES)
+    return sorted({reference.name for references in lists for reference in references})
 
 
-def _different(part: ControllerObject, accounting: PartObject | None) -> Iterator[Fault]:
+def _mismatches(part: ControllerObject, accounting: PartObject | None) -> Iterator[Fault]:
     if isinstance(accounting, AccountingObject):
-        yield from naming.different(part.spec, accounting.spec)
+        yield from naming.mismatches(part.spec, accounting.spec)

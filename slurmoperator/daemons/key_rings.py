@@ -1,7 +1,7 @@
-"""The Secrets with the steps of the daemons' keys: read, and given one step after the other. See `slurmoperator.keys.rings`.
+"""Reads and writes the Secrets with the steps of the daemons' keys. See `slurmoperator.keys.rings`.
 
-The last step in the Secret is the one in force, whoever died between two writes; what a Controller is told follows it. A write is
-guarded by the version that was read, so of two who decide, one decides anew.
+The last step in the Secret is the one in force, even if a leader died between two writes; the Controller's status follows it. A write
+is guarded by the version that was read, so of two writers, one has to decide again.
 """
 
 import re
@@ -26,18 +26,18 @@ _ANY_STEP: Final = re.compile(r".+\.[0-9]+\.jwks")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRing:
-    """How far a key has come."""
+    """A key and its steps."""
 
     key: KeyOfObject
-    """The one that the objects name."""
+    """The key that the objects refer to."""
     step: int
-    """In force; 0 for that key itself."""
-    found: Secret | None
-    """With the steps, as it was read; None if there is none."""
+    """The step in force; 0 for that key itself."""
+    secret: Secret | None
+    """With the steps, as it was read; None if it does not exist."""
 
 
 class KeyRings:
-    """Reads and writes them."""
+    """Reads and writes key rings."""
 
     def __init__(
         self, kube: KubeClient, controllers: Cache[WatchedPart], random_bytes: RandomBytes
@@ -46,7 +46,7 @@ class KeyRings:
 
         Args:
             kube: the API server.
-            controllers: all Controllers, which were told the steps.
+            controllers: all Controllers; their status has the steps.
             random_bytes: the source of keys.
         """
         self._kube = kube
@@ -54,67 +54,69 @@ class KeyRings:
         self._random_bytes = random_bytes
 
     async def of(self, namespace: str, key: KeyOfObject) -> KeyRing | Fault:
-        """Return how far a key has come, or why nobody may be given one now.
+        """Return the ring of a key, or why no daemon may get a key now.
 
         Raises:
-            KubeError: it was not read: look again.
+            KubeError: it was not read: try again.
         """
         name = rings.ring_secret(key.name)
-        found = await self._read(namespace, name)
-        step = rings.last_step(key.key, found.data if found else ())
-        told = self._told(namespace, key)
-        if step < told:
+        secret = await self._read(namespace, name)
+        step = rings.last_step(key.key, secret.data if secret else ())
+        reported = self._reported_step(namespace, key)
+        if step < reported:
             text = (
-                f"it has no {rings.ring_item(key.key, told)}, and daemons run with that key: restore it; they run on, but none "
-                "can be started. If it is lost, delete all objects that use it, and create them anew"
+                f"it has no {rings.ring_item(key.key, reported)}, the key that the daemons use: restore it. They keep running, but "
+                "none can be started. If the key is lost, delete all objects that use it and create them again"
             )
             return Fault(f"Secret {name}", text)
-        if found and step and not _keys(key, step, found):
-            text = f"{rings.ring_item(key.key, step)} is not what was written there: restore it"
+        if secret and step and not _keys(key, step, secret):
+            text = f"{rings.ring_item(key.key, step)} was changed: restore it"
             return Fault(f"Secret {name}", text)
-        return KeyRing(key=key, step=step, found=found)
+        return KeyRing(key=key, step=step, secret=secret)
 
     async def write(self, namespace: str, ring: KeyRing, step: int) -> Fault | None:
-        """Write a step, and drop those that nobody has any more; return what is wrong with the Secret instead.
+        """Write a step and drop those that no daemon uses any more; return a fault if the Secret is not as expected.
 
         Args:
             namespace: of the Secret.
             ring: as it was read.
-            step: the next one. Everybody has the one in force.
+            step: the next one. All daemons use the one in force.
 
         Raises:
-            KubeError: it was not written, or nobody knows: look again.
+            KubeError: it was not written, or may or may not have been: try again.
         """
         keys = await self._keys_until(namespace, ring)
         if isinstance(keys, Fault):
             return keys
-        for number in rings.known(step) - keys.keys():
+        for number in rings.accepted_keys(step) - keys.keys():
             keys[number] = self._random_bytes(MADE_BYTES[KeyUse.DAEMONS])
         item = {rings.ring_item(ring.key.key, step): rings.step_text(step, keys)}
-        if ring.found is None:
+        if ring.secret is None:
             name = rings.ring_secret(ring.key.name)
             await secrets.create(
-                self._kube, secrets.secret_body(namespace, name, item, is_whole=False)
+                self._kube, secrets.secret_body(namespace, name, item, is_immutable=False)
             )
             return None
-        if others := [each for each in ring.found.data if not _ANY_STEP.fullmatch(each)]:
-            text = f"it has {', '.join(sorted(others)[:3])}, so it is somebody else's: delete it"
-            return Fault(f"Secret {ring.found.name}", text)
-        kept = {
-            each: data
-            for each, data in ring.found.data.items()
-            if (rings.step_of(ring.key.key, each) or step) >= ring.step
+        if foreign := [name for name in ring.secret.data if not _ANY_STEP.fullmatch(name)]:
+            text = (
+                f"it has {', '.join(sorted(foreign)[:3])}, so it is not slurm-operator's: delete it"
+            )
+            return Fault(f"Secret {ring.secret.name}", text)
+        retained = {
+            name: data
+            for name, data in ring.secret.data.items()
+            if (rings.step_of(ring.key.key, name) or step) >= ring.step
         }
-        await kube_secrets.change(self._kube, namespace, ring.found, {**kept, **item})
+        await kube_secrets.change(self._kube, namespace, ring.secret, {**retained, **item})
         return None
 
     async def _keys_until(self, namespace: str, ring: KeyRing) -> dict[int, bytes] | Fault:
-        """Return the keys of the step in force, by their numbers."""
-        if ring.step and ring.found is not None:
-            return _keys(ring.key, ring.step, ring.found)
+        """Return the keys of the step in force, by number."""
+        if ring.step and ring.secret is not None:
+            return _keys(ring.key, ring.step, ring.secret)
         first = await self._read(namespace, ring.key.name)
         if first is None or ring.key.key not in first.data:
-            text = f"there is no {ring.key.key} in it: restore it, the daemons have that key"
+            text = f"it has no {ring.key.key}, the key that the daemons use: restore it"
             return Fault(f"Secret {ring.key.name}", text)
         return {1: first.data[ring.key.key]}
 
@@ -124,29 +126,29 @@ class KeyRings:
         except errors.NotFound:
             return None
 
-    def _told(self, namespace: str, key: KeyOfObject) -> int:
-        """Return the last step of a key that a Controller was told."""
-        found = (
-            controller.whole
+    def _reported_step(self, namespace: str, key: KeyOfObject) -> int:
+        """Return the last step of a key in the status of any Controller."""
+        controllers = (
+            controller.parsed
             for controller in self._controllers.values()
             if controller.metadata.namespace == namespace
-            and isinstance(controller.whole, ControllerObject)
+            and isinstance(controller.parsed, ControllerObject)
         )
         return max(
             (
-                each.status.slurm_key_step
-                for each in found
-                if is_named(each.spec.slurm_key_ref, key)
+                controller.status.slurm_key_step
+                for controller in controllers
+                if is_named(controller.spec.slurm_key_ref, key)
             ),
             default=0,
         )
 
 
-def is_named(named: KeyOfObject | None, key: KeyOfObject) -> bool:
-    """Check whether what an object names is this key."""
-    return named is not None and (named.name, named.key) == (key.name, key.key)
+def is_named(reference: KeyOfObject | None, key: KeyOfObject) -> bool:
+    """Check whether an object's reference is to this key."""
+    return reference is not None and (reference.name, reference.key) == (key.name, key.key)
 
 
-def _keys(key: KeyOfObject, step: int, found: Secret) -> dict[int, bytes]:
-    """Return the keys of a step; none if they are not what this step must have."""
-    return rings.keys_of(step, found.data.get(rings.ring_item(key.key, step), b"")) or {}
+def _keys(key: KeyOfObject, step: int, secret: Secret) -> dict[int, bytes]:
+    """Return the keys of a step; none if they are not those that this step must have."""
+    return rings.keys_of(step, secret.data.get(rings.ring_item(key.key, step), b"")) or {}

@@ -1,7 +1,7 @@
-"""What a deleted object of the control plane waits for: all that lives and cannot do without it.
+"""Keeps a deleted object of the control plane until nothing needs it any more.
 
 Workers cannot be drained without a slurmrestd, and their jobs end badly without slurmctld, so these stay until the last worker is
-gone. What names them is read from the API server itself, not from a cache: a NodeSet that a watch has not told yet has jobs, too.
+gone. The objects that refer to them are read from the API server, not from a cache: a NodeSet that no watch has shown yet has jobs, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,16 +26,16 @@ _READ: Final = {
     "NodeSet": NODE_SET.plural,
     **{kind: PART_KINDS[kind].plural for kind in ("LoginSet", "RestApi", "Controller")},
 }
-"""What may need another object: plurals by kind."""
+"""Kinds whose objects may need another one, with their plurals."""
 
 
-class _Named(ObjectStruct, frozen=True):
+class _Reference(ObjectStruct, frozen=True):
     name: str = ""
 
 
 class _Spec(ObjectStruct, frozen=True):
-    controller_ref: _Named = _Named()
-    accounting_ref: _Named | None = None
+    controller_ref: _Reference = _Reference()
+    accounting_ref: _Reference | None = None
     replicas: int = 1
 
 
@@ -54,144 +54,157 @@ _only_metadata = msgspec.json.Decoder(_OnlyMetadata)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
-    """An object of the same namespace, by what it names."""
+    """An object of the same namespace, and what it refers to."""
 
     kind: str
     name: str
-    is_leaving: bool = False
-    is_odd: bool = False
-    """It cannot be read, so it may name anything."""
+    is_deleting: bool = False
+    is_unreadable: bool = False
+    """Then it may refer to anything."""
     controller: str = ""
-    """The Controller that it names; "" for none."""
+    """The Controller that it refers to; "" for none."""
     accounting: str = ""
-    """The Accounting that it names, likewise."""
+    """The Accounting that it refers to; "" for none."""
     replicas: int = 1
 
 
-def needed_by(kind: str, name: str, around: Sequence[Neighbour]) -> tuple[Neighbour, ...]:
-    """Return what cannot do without an object: pure.
+def dependents(kind: str, name: str, neighbours: Sequence[Neighbour]) -> tuple[Neighbour, ...]:
+    """Return the objects that need an object: pure.
 
     Args:
         kind: of the object.
         name: its name.
-        around: all of its namespace that may need another one.
+        neighbours: all objects of its namespace that may need another one.
     """
-    return tuple(_needed_by(kind, name, around))
+    return tuple(_dependents(kind, name, neighbours))
 
 
-def _needed_by(kind: str, name: str, around: Sequence[Neighbour]) -> Iterator[Neighbour]:
+def _dependents(kind: str, name: str, neighbours: Sequence[Neighbour]) -> Iterator[Neighbour]:
     match kind:
         case "Controller":
-            for each in around:
-                if each.kind != "Controller" and (each.is_odd or each.controller == name):
-                    yield each
+            for other in neighbours:
+                if other.kind != "Controller" and (other.is_unreadable or other.controller == name):
+                    yield other
         case "RestApi":
-            controller = _asked_through(name, around)
-            for each in around:
-                is_its = each.is_odd or each.controller == controller
-                if controller and each.kind == "NodeSet" and is_its:
-                    yield each
+            controller = _served_only_by(name, neighbours)
+            for other in neighbours:
+                is_its = other.is_unreadable or other.controller == controller
+                if controller and other.kind == "NodeSet" and is_its:
+                    yield other
         case "Accounting":
-            for each in around:
-                if each.kind == "Controller" and (each.is_odd or each.accounting == name):
-                    yield each
+            for other in neighbours:
+                if other.kind == "Controller" and (other.is_unreadable or other.accounting == name):
+                    yield other
         case _:
             return
 
 
-def _asked_through(rest_api: str, around: Sequence[Neighbour]) -> str:
-    """Return the Controller that nobody could ask any more without this RestApi; "" if there is none."""
-    own = next((each for each in around if (each.kind, each.name) == ("RestApi", rest_api)), None)
-    if own is None or own.is_odd or not own.replicas:
+def _served_only_by(rest_api: str, neighbours: Sequence[Neighbour]) -> str:
+    """Return the Controller that has no other working RestApi than this; "" if there is none."""
+    own = next(
+        (
+            neighbour
+            for neighbour in neighbours
+            if (neighbour.kind, neighbour.name) == ("RestApi", rest_api)
+        ),
+        None,
+    )
+    if own is None or own.is_unreadable or not own.replicas:
         return ""
-    others = (each for each in around if each.kind == "RestApi" and each.name != rest_api)
+    others = (
+        neighbour
+        for neighbour in neighbours
+        if neighbour.kind == "RestApi" and neighbour.name != rest_api
+    )
     has_another = any(
-        other.controller == own.controller and other.replicas and not other.is_leaving
+        other.controller == own.controller and other.replicas and not other.is_deleting
         for other in others
     )
     return "" if has_another else own.controller
 
 
-def said(needed: Sequence[Neighbour]) -> str:
-    """Return what a deleted object waits for, and what a person has to do."""
-    names = ", ".join(_called(each) for each in needed)
-    text = f"it is deleted, and stays in force until these are gone, which need it: {names}"
-    if stay := [each for each in needed if not each.is_leaving]:
-        text += f"; delete {', '.join(_called(each) for each in stay)}"
+def explain(blockers: Sequence[Neighbour]) -> str:
+    """Return what a deleted object waits for, and what the user has to do."""
+    names = ", ".join(_label(blocker) for blocker in blockers)
+    text = f"being deleted; it stays in force until the objects that need it are gone: {names}"
+    if not_deleted := [blocker for blocker in blockers if not blocker.is_deleting]:
+        text += f"; delete {', '.join(_label(blocker) for blocker in not_deleted)}"
     return text
 
 
-async def let_go(client: KubeClient, found: WatchedPart) -> str:
-    """Let a deleted object go if nothing needs it; return what it waits for, "" if nothing does.
+async def release(client: KubeClient, watched: WatchedPart) -> str:
+    """Remove our finalizer from a deleted object if nothing needs it; return what it waits for, "" if nothing does.
 
     Raises:
-        KubeError: it is not known what needs it, or it was not let go: look again.
+        KubeError: its dependents were not read, or the finalizer was not removed: try again.
     """
-    own = PART_KINDS[found.kind]
-    if not own.holds(found):
+    own = PART_KINDS[watched.kind]
+    if not own.has_finalizer(watched):
         return ""
-    if not found.is_orphaning:  # or what was made for it stays
-        around = await _around(client, found.metadata.namespace)
-        needed = needed_by(found.kind, found.metadata.name, around)
-        if needed and not await _was_orphaning(client, found):
-            return said(needed)
-    await own.let_go(client, found)
+    if not watched.is_orphaning:  # otherwise the objects made for it stay
+        neighbours = await _neighbours(client, watched.metadata.namespace)
+        blockers = dependents(watched.kind, watched.metadata.name, neighbours)
+        if blockers and not await _was_orphaning(client, watched):
+            return explain(blockers)
+    await own.remove_finalizer(client, watched)
     return ""
 
 
-async def _was_orphaning(client: KubeClient, found: WatchedPart) -> bool:
-    """Check whether all that was made for a deleted object is left without it, so that it stays.
+async def _was_orphaning(client: KubeClient, watched: WatchedPart) -> bool:
+    """Check whether everything that was made for a deleted object has been detached from it, and so stays.
 
-    The garbage collector may have taken its finalizer off again before anybody looked. It does so last: while anything still belongs
-    to the object, that would be deleted with it.
+    The garbage collector may have removed its own finalizer before we looked. It does so last: whatever still belongs to the object
+    would be deleted with it.
     """
-    meta, is_left = found.metadata, False
-    for leftover in leftovers(found.kind, meta, ()):
+    meta, is_detached = watched.metadata, False
+    for leftover in leftovers(watched.kind, meta, ()):
         try:
-            made = await writes.find(client, leftover)
+            child = await writes.find(client, leftover)
         except errors.Forbidden:
-            return False  # in a namespace that is not served any more
-        if made is None:
+            return False  # the namespace is not served any more
+        if child is None:
             continue
-        if any(owner.uid == meta.uid for owner in made.owner_references):
+        if any(owner.uid == meta.uid for owner in child.owner_references):
             return False
-        is_left = is_left or standing.held_by(made, MANAGER) is not None
-    return is_left
+        is_detached = is_detached or standing.held_by(child, MANAGER) is not None
+    return is_detached
 
 
-async def _around(client: KubeClient, namespace: str) -> list[Neighbour]:
+async def _neighbours(client: KubeClient, namespace: str) -> list[Neighbour]:
     return [
-        each
+        neighbour
         for kind, plural in _READ.items()
-        for each in await lists.listing(client, _neighbours(kind, plural), namespace=namespace)
+        for neighbour in await lists.listing(
+            client, _resource_kind(kind, plural), namespace=namespace
+        )
     ]
 
 
-def _neighbours(kind: str, plural: str) -> ResourceKind[Neighbour]:
+def _resource_kind(kind: str, plural: str) -> ResourceKind[Neighbour]:
     return ResourceKind(
         path=paths.collection(API_VERSION, plural),
         read=lambda body: _read(kind, body),
-        key=lambda found: found.name,
+        key=lambda neighbour: neighbour.name,
         version=lambda _: "",
     )
 
 
 def _read(kind: str, body: Json) -> Neighbour:
     try:
-        found = _object.decode(body)
+        parsed = _object.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         meta = resource.decoded(_only_metadata, kind, body).metadata
-        is_leaving = meta.deletion_timestamp is not None
-        return Neighbour(kind=kind, name=meta.name, is_leaving=is_leaving, is_odd=True)
+        is_deleting = meta.deletion_timestamp is not None
+        return Neighbour(kind=kind, name=meta.name, is_deleting=is_deleting, is_unreadable=True)
     return Neighbour(
         kind=kind,
-        name=found.metadata.name,
-        is_leaving=found.metadata.deletion_timestamp is not None,
-        controller=found.spec.controller_ref.name,
-        accounting=found.spec.accounting_ref.name if found.spec.accounting_ref else "",
-        replicas=found.spec.replicas,
+        name=parsed.metadata.name,
+        is_deleting=parsed.metadata.deletion_timestamp is not None,
+        controller=parsed.spec.controller_ref.name,
+        accounting=parsed.spec.accounting_ref.name if parsed.spec.accounting_ref else "",
+        replicas=parsed.spec.replicas,
     )
 
 
-def _called(each: Neighbour) -> str:
-    return f"{each.kind} {each.name}"
+def _label(neighbour: Neighbour) -> str:
+    return f"{neighbour.kind} {neighbour.name}"

@@ -1,4 +1,4 @@
-"""The reconcile loop over the control plane's objects: gather, decide, act, tell."""
+"""The reconcile loop over the control plane's objects: gather, decide, act, report."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,18 +13,18 @@ from structlog.contextvars import bind_contextvars
 from slurmoperator.daemons import conditions, leaving, workload
 from slurmoperator.daemons.conditions import PartFacts
 from slurmoperator.daemons.deciding import Bodies, BodyMakers
-from slurmoperator.daemons.gathering import GatheredPart, PartGathering
+from slurmoperator.daemons.gathering import PartGathering, PartPlan
 from slurmoperator.daemons.key_rings import KeyRing, KeyRings
 from slurmoperator.daemons.part import PART_KINDS, PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
-from slurmoperator.daemons.rotating import KeyRotation, LookedAtKey
+from slurmoperator.daemons.rotating import KeyRotation, RotationOutcome
 from slurmoperator.daemons.workload import WORKLOADS, WatchedWorkload, WorkloadState
 from slurmoperator.keys import host_keys, naming, secrets
 from slurmoperator.keys.host_keys import HostKeys
 from slurmoperator.keys.secrets import RandomBytes
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.tried import TriedConfs
+from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.nodesets.views import OpensSlurm
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
@@ -37,7 +37,7 @@ from slurmoperator.rendering.site import ELSEWHERE, ServedNamespaces
 from slurmoperator.rendering.ssh import HOST_KEY_FILES
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.apply import belongings
-from slurmruntime.kube.apply.belongings import JudgedBody, Possessor
+from slurmruntime.kube.apply.belongings import BodyVerdict, ObjectOwner
 from slurmruntime.kube.apply.standing import Standing
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
@@ -54,22 +54,22 @@ from slurmruntime.values.oddities import Oddities
 _log = structlog.get_logger(__name__)
 
 _NEVER_TAKES_OVER: Final = frozenset({"Token"})
-"""Its user names a Secret, and might name one that only others may write."""
+"""A Token's user chooses the name of a Secret, and could choose one that only others may write."""
 _SETTLED: Final = timedelta(seconds=60)
-"""How often what an object names is read again while all is well."""
+"""How often the objects that it refers to are read again while it is ready."""
 _WAITING: Final = timedelta(seconds=5)
-_SOONEST: Final = timedelta(seconds=1)
-"""Between two looks that nothing but the time asks for."""
+_SHORTEST: Final = timedelta(seconds=1)
+"""Between two reconciles of an object without an event."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Acted:
-    found: WatchedPart
+class _Outcome:
+    watched: WatchedPart
     """The object as it is now."""
     facts: PartFacts
     failure: PeerError | None = None
     due: timedelta | None = None
-    """When there is something to do although nothing happens."""
+    """When to reconcile again if no event comes first."""
 
 
 class ControlLoop:
@@ -92,7 +92,7 @@ class ControlLoop:
         tokens: TokenPolicy,
         served: ServedNamespaces,
         slurms: OpensSlurm,
-        tried: TriedConfs,
+        tried: ConfTrials,
     ) -> None:
         """Prepare the loop.
 
@@ -100,18 +100,18 @@ class ControlLoop:
             kube: the API server.
             parts: all objects, by kind and uid.
             workloads: StatefulSets and Deployments of ours.
-            node_sets: all of them, by uid.
-            make: makes bodies.
+            node_sets: all NodeSets, by uid.
+            make: renders bodies.
             queue: of objects' uids.
             clock: of the process.
-            metrics: counts.
-            set_aside: told of crashes.
+            metrics: counts reconciles.
+            set_aside: records crashes.
             random_bytes: the source of keys.
-            make_host_keys: makes those of login pods.
-            tokens: who may have one for which Slurm user.
-            served: whose objects are seen to; of others it is only told that they are not.
-            slurms: opens the Slurm of a Controller, to be asked which partitions have jobs.
-            tried: is told what slurmctld makes of the nodes that workers are to register.
+            make_host_keys: generates the host keys of login pods.
+            tokens: which namespaces may have tokens of which Slurm users.
+            served: the namespaces whose objects are reconciled. Others only get a condition that says that they are not.
+            slurms: opens a client of a Controller's Slurm, to find out which partitions have jobs.
+            tried: takes slurmctld's verdicts on the nodes that workers will register.
         """
         self._kube = kube
         self._parts = parts
@@ -140,11 +140,11 @@ class ControlLoop:
         self._served = served
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
-        """Reconcile objects until told to stop."""
+        """Reconcile objects until `stop` is set."""
         for cache in self._parts.values():
             cache.subscribe(self._changed)
-        for watched in self._workload_caches:
-            watched.subscribe(self._workload_changed)
+        for workloads in self._workload_caches:
+            workloads.subscribe(self._workload_changed)
         self._node_sets.subscribe(self._changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._partitions.run(stop))
@@ -159,115 +159,115 @@ class ControlLoop:
             )
 
     async def reconcile(self, key: str) -> timedelta | None:
-        """Look at one object and do what is needed.
+        """Reconcile one object.
 
-        Return the delay until the next look if no event comes first.
+        Return the delay until the next reconcile if no event comes first.
 
         Raises:
             PeerError: try again after a back-off.
         """
-        found = self._found(key)
-        if found is None:
+        watched = self._find(key)
+        if watched is None:
             return None
-        bind_contextvars(object=f"{found.kind} {found.metadata.full_name}")
+        bind_contextvars(object=f"{watched.kind} {watched.metadata.full_name}")
         try:
-            return await self._look_at(found)
+            return await self._reconcile(watched)
         except kube_errors.NotFound:
             _log.debug("part.gone_already")
             return None
 
-    async def _look_at(self, found: WatchedPart) -> timedelta | None:
+    async def _reconcile(self, watched: WatchedPart) -> timedelta | None:
         waits = ""
-        if found.metadata.deletion_timestamp is not None:
-            waits = await leaving.let_go(self._kube, found)
+        if watched.metadata.deletion_timestamp is not None:
+            waits = await leaving.release(self._kube, watched)
             if not waits:
                 return None  # Kubernetes deletes what it owns
         facts = PartFacts(waits=waits)
-        if elsewhere := self._served.fault(found.metadata.namespace):
+        if elsewhere := self._served.fault(watched.metadata.namespace):
             facts = replace(facts, accepted=elsewhere, accepted_reason=ELSEWHERE)
-        elif found.whole is None:
-            facts = replace(facts, accepted=found.fault)
-        whole = found.whole
-        if facts.accepted or whole is None:
-            await self._tell(found, facts)
+        elif watched.parsed is None:
+            facts = replace(facts, accepted=watched.fault)
+        part = watched.parsed
+        if facts.accepted or part is None:
+            await self._report(watched, facts)
             return _SETTLED if waits else None
-        acted = await self._see_to(found, whole)
-        await self._tell(acted.found, replace(acted.facts, waits=waits))
-        if acted.failure is not None:
-            raise acted.failure
-        workloads = acted.facts.workloads
-        is_settled = workloads is not None and all(each.is_ready for each in workloads)
-        looks = [_SETTLED if is_settled and not acted.facts.accepted else _WAITING]
-        if acted.due is not None:
-            looks.append(max(acted.due, _SOONEST))
-        return min(looks)
+        outcome = await self._act(watched, part)
+        await self._report(outcome.watched, replace(outcome.facts, waits=waits))
+        if outcome.failure is not None:
+            raise outcome.failure
+        workloads = outcome.facts.workloads
+        is_settled = workloads is not None and all(workload.is_ready for workload in workloads)
+        delays = [_SETTLED if is_settled and not outcome.facts.accepted else _WAITING]
+        if outcome.due is not None:
+            delays.append(max(outcome.due, _SHORTEST))
+        return min(delays)
 
-    async def _see_to(self, found: WatchedPart, of: PartObject) -> _Acted:
-        gathered = await self._gathering.of(of)
-        facts = _known(gathered, self._clock.now())
-        if isinstance(gathered.made, Refused):
-            return _Acted(found, replace(facts, accepted=gathered.made.text))
-        if gathered.configured and not gathered.made:
-            return _Acted(found, facts)
-        possessor = _possessor(found)
-        judged = await belongings.judge(self._kube, gathered.made, possessor)
-        if foreign := _of_standing(judged, Standing.NOT_OURS):
-            hint = f"annotate the {found.kind} with {TAKE_OVER_ANNOTATION}=true to take over what nobody else controls"
-            if found.kind in _NEVER_TAKES_OVER:
+    async def _act(self, watched: WatchedPart, part: PartObject) -> _Outcome:
+        plan = await self._gathering.of(part)
+        facts = _planned_facts(plan, self._clock.now())
+        if isinstance(plan.bodies, Refused):
+            return _Outcome(watched, replace(facts, accepted=plan.bodies.text))
+        if plan.configured and not plan.bodies:
+            return _Outcome(watched, facts)
+        owner = _object_owner(watched)
+        judged = await belongings.judge(self._kube, plan.bodies, owner)
+        if foreign := _reasons(judged, Standing.NOT_OURS):
+            hint = f"annotate the {watched.kind} with {TAKE_OVER_ANNOTATION}=true to take over what no other controller owns"
+            if watched.kind in _NEVER_TAKES_OVER:
                 hint = "choose another name"
             text = faults.shortened("; ".join((*foreign, hint)))
-            return _Acted(found, replace(facts, accepted=text, accepted_reason="NotOurs"))
-        facts = replace(facts, notes=_of_standing(judged, Standing.NOT_SERVED))
-        if judged and found.metadata.deletion_timestamp is None:
-            own, cache = PART_KINDS[found.kind], self._parts[found.kind]
-            found = await own.hold(self._kube, cache, found)
-        if wrong := await self._ensure_keys(found, gathered, judged):
-            facts = replace(facts, accepted=Refused(wrong).text)
-            return _Acted(found, replace(facts, workloads=await self._workloads(gathered.made)))
-        if gathered.tls and gathered.tls.authorities and isinstance(of, RestApiObject):
-            await self._gathering.certificates.keep(of, gathered.tls.authorities)
-        failure = await belongings.apply(self._kube, judged, possessor)
-        failure = failure or await self._gathering.trials.hurry(of.metadata, gathered.tries)
-        # While a configuration is refused, it is not known what its change would take away.
-        if failure is None and not gathered.configured:
-            unwanted = leftovers(found.kind, found.metadata, gathered.made)
-            failure = await belongings.withdraw(self._kube, unwanted, possessor)
-        key = LookedAtKey()
-        if failure is None and gathered.ring is not None:
-            key, failure = await self._see_to_key(found, gathered.ring)
+            return _Outcome(watched, replace(facts, accepted=text, accepted_reason="NotOurs"))
+        facts = replace(facts, notes=_reasons(judged, Standing.NOT_SERVED))
+        if judged and watched.metadata.deletion_timestamp is None:
+            own, cache = PART_KINDS[watched.kind], self._parts[watched.kind]
+            watched = await own.add_finalizer(self._kube, cache, watched)
+        if key_faults := await self._ensure_keys(watched, plan, judged):
+            facts = replace(facts, accepted=Refused(key_faults).text)
+            return _Outcome(watched, replace(facts, workloads=await self._workloads(plan.bodies)))
+        if plan.tls and plan.tls.authorities and isinstance(part, RestApiObject):
+            await self._gathering.certificates.write(part, plan.tls.authorities)
+        failure = await belongings.apply(self._kube, judged, owner)
+        failure = failure or await self._gathering.trials.hurry(part.metadata, plan.pending_digest)
+        # While a configuration is refused, it is not known which objects its change would remove.
+        if failure is None and not plan.configured:
+            unwanted = leftovers(watched.kind, watched.metadata, plan.bodies)
+            failure = await belongings.withdraw(self._kube, unwanted, owner)
+        key = RotationOutcome()
+        if failure is None and plan.ring is not None:
+            key, failure = await self._rotate_key(watched, plan.ring)
         failures = () if failure is None or failure.transient else (str(failure),)
-        workloads = await self._workloads(gathered.made)
+        workloads = await self._workloads(plan.bodies)
         facts = replace(facts, failures=failures, workloads=workloads, key=key.decision)
-        return _Acted(found, facts, failure, gathered.due or key.due)
+        return _Outcome(watched, facts, failure, plan.due or key.due)
 
-    async def _see_to_key(
-        self, found: WatchedPart, ring: KeyRing
-    ) -> tuple[LookedAtKey, PeerError | None]:
-        """Have the next step of a Controller's key written if it is due; return what failed, too."""
+    async def _rotate_key(
+        self, watched: WatchedPart, ring: KeyRing
+    ) -> tuple[RotationOutcome, PeerError | None]:
+        """Write the next step of a Controller's key if it is due; return the outcome and what failed."""
         try:
-            looked = await self._rotation.look(found, ring)
+            rotation = await self._rotation.advance(watched, ring)
         except PeerError as error:
-            return LookedAtKey(), error
-        if looked.decision is not None and looked.decision.writes is not None:
-            self._look_in({found.metadata.namespace})
-        return looked, None
+            return RotationOutcome(), error
+        if rotation.decision is not None and rotation.decision.writes is not None:
+            self._requeue_in({watched.metadata.namespace})
+        return rotation, None
 
     async def _ensure_keys(
-        self, found: WatchedPart, gathered: GatheredPart, judged: Sequence[JudgedBody]
+        self, watched: WatchedPart, plan: PartPlan, judged: Sequence[BodyVerdict]
     ) -> tuple[Fault, ...]:
-        """Make the keys that are missing, unless daemons may have them."""
+        """Create missing keys; return faults instead if daemons may already use them."""
         has_run = any(
-            each.body["kind"] in WORKLOADS and each.standing is not Standing.ABSENT
-            for each in judged
+            verdict.body["kind"] in WORKLOADS and verdict.standing is not Standing.ABSENT
+            for verdict in judged
         )
-        if (login_set := gathered.host_keys) is not None:
+        if (login_set := plan.host_keys) is not None:
             return await self._ensure_host_keys(login_set, has_run=has_run)
-        names = {key.secret for key in gathered.keys}
+        names = {key.secret for key in plan.keys}
         return await secrets.ensure(
             self._kube,
-            found.metadata.namespace,
-            gathered.keys,
-            has_run=has_run or self._are_used(found, names),
+            watched.metadata.namespace,
+            plan.keys,
+            has_run=has_run or self._are_used(watched, names),
             random_bytes=self._random_bytes,
         )
 
@@ -284,117 +284,117 @@ class ControlLoop:
             body=lambda keys: host_keys_body(login_set, keys).body,
         )
 
-    def _are_used(self, found: WatchedPart, names: AbstractSet[str]) -> bool:
-        """Check whether the daemons of another object, or workers, may have one of these keys."""
+    def _are_used(self, watched: WatchedPart, names: AbstractSet[str]) -> bool:
+        """Check whether the daemons of another object, or workers, may use one of these keys."""
         sharing = {
-            each.metadata.uid: each
+            part.metadata.uid: part
             for cache in self._parts.values()
-            for each in cache.values()
-            if each.metadata.namespace == found.metadata.namespace
-            and isinstance(each.whole, ControllerObject | AccountingObject)
-            and any(key.secret in names for key in naming.named(each.whole.spec))
+            for part in cache.values()
+            if part.metadata.namespace == watched.metadata.namespace
+            and isinstance(part.parsed, ControllerObject | AccountingObject)
+            and any(key.secret in names for key in naming.key_references(part.parsed.spec))
         }
-        clusters = {each.metadata.name for each in sharing.values() if each.kind == "Controller"}
+        clusters = {part.metadata.name for part in sharing.values() if part.kind == "Controller"}
         has_workers = any(
-            each.whole.spec.controller_ref.name in clusters and each.status.ready_replicas
-            for each in self._node_sets.values()
-            if each.whole and each.metadata.namespace == found.metadata.namespace
+            node_set.parsed.spec.controller_ref.name in clusters and node_set.status.ready_replicas
+            for node_set in self._node_sets.values()
+            if node_set.parsed and node_set.metadata.namespace == watched.metadata.namespace
         )
-        others = sharing.keys() - {found.metadata.uid}
+        others = sharing.keys() - {watched.metadata.uid}
         return (
             has_workers
             or any(_is_accepted(sharing[uid]) for uid in others)
             or any(
-                each.metadata.controller_uid in others
+                owned.metadata.controller_uid in others
                 for cache in self._workload_caches
-                for each in cache.values()
+                for owned in cache.values()
             )
         )
 
     async def _workloads(self, bodies: Bodies) -> tuple[WorkloadState, ...]:
-        found = [
+        states = [
             await workload.read(self._kube, body) for body in bodies if body["kind"] in WORKLOADS
         ]
-        return tuple(each for each in found if each is not None)
+        return tuple(state for state in states if state is not None)
 
-    async def _tell(self, found: WatchedPart, facts: PartFacts) -> None:
+    async def _report(self, watched: WatchedPart, facts: PartFacts) -> None:
         after = conditions.status(
-            found.status,
+            watched.status,
             facts,
-            generation=found.metadata.generation,
+            generation=watched.metadata.generation,
             now=self._clock.now(),
         )
-        cache = self._parts[found.kind]
-        await PART_KINDS[found.kind].tell(self._kube, cache, found, after)
+        cache = self._parts[watched.kind]
+        await PART_KINDS[watched.kind].write_status(self._kube, cache, watched, after)
 
     # -- events -----------------------------------------------------------------------------------
 
-    def _found(self, key: str) -> WatchedPart | None:
+    def _find(self, key: str) -> WatchedPart | None:
         return next(
-            (found for cache in self._parts.values() if (found := cache.get(key)) is not None), None
+            (part for cache in self._parts.values() if (part := cache.get(key)) is not None), None
         )
 
     def _changed(
         self, old: WatchedPart | WatchedNodeSet | None, new: WatchedPart | WatchedNodeSet | None
     ) -> None:
-        """Look at all objects of a namespace in which one has changed, as they depend on each other; but not Tokens, of which there may be many."""
+        """Requeue all objects in the namespace of a change: they depend on each other. Tokens are excluded, as there may be many."""
         if old is not None and new is not None and old.asked == new.asked:
             return
-        some = [each for each in (old, new) if each is not None]
-        if any(each.kind == "Token" for each in some):
-            for token in some:
+        versions = [version for version in (old, new) if version is not None]
+        if any(version.kind == "Token" for version in versions):
+            for token in versions:
                 self._queue.add(token.metadata.uid)
             return
-        self._look_in({each.metadata.namespace for each in some})
+        self._requeue_in({version.metadata.namespace for version in versions})
 
-    def _look_in(self, namespaces: AbstractSet[str]) -> None:
+    def _requeue_in(self, namespaces: AbstractSet[str]) -> None:
         for kind, cache in self._parts.items():
-            for found in cache.values() if kind != "Token" else ():
-                if found.metadata.namespace in namespaces:
-                    self._queue.add(found.metadata.uid)
+            for part in cache.values() if kind != "Token" else ():
+                if part.metadata.namespace in namespaces:
+                    self._queue.add(part.metadata.uid)
 
     def _workload_changed(self, old: WatchedWorkload | None, new: WatchedWorkload | None) -> None:
-        for each in (old, new):
-            if each is not None and each.metadata.controller_uid:
-                self._queue.add(each.metadata.controller_uid)
+        for version in (old, new):
+            if version is not None and version.metadata.controller_uid:
+                self._queue.add(version.metadata.controller_uid)
 
 
-def _is_accepted(found: WatchedPart) -> bool:
-    return any((c.type, c.status) == ("Accepted", "True") for c in found.status.conditions)
+def _is_accepted(watched: WatchedPart) -> bool:
+    return any((c.type, c.status) == ("Accepted", "True") for c in watched.status.conditions)
 
 
-def _possessor(found: WatchedPart) -> Possessor:
-    return Possessor(
-        uid=found.metadata.uid,
+def _object_owner(watched: WatchedPart) -> ObjectOwner:
+    return ObjectOwner(
+        uid=watched.metadata.uid,
         manager=MANAGER,
-        takes_over=found.kind not in _NEVER_TAKES_OVER
-        and found.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
+        takes_over=watched.kind not in _NEVER_TAKES_OVER
+        and watched.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
     )
 
 
-def _known(gathered: GatheredPart, now: datetime) -> PartFacts:
-    """Return what is to be told before anything is done."""
+def _planned_facts(plan: PartPlan, now: datetime) -> PartFacts:
+    """Return the facts that are known before acting."""
     facts = PartFacts(
-        configured=gathered.configured,
-        not_tried=gathered.not_tried,
-        digest=gathered.digest,
-        kept=gathered.kept,
-        key_step=gathered.ring.step if gathered.ring else None,
+        configured=plan.configured,
+        not_tried=plan.not_tried,
+        digest=plan.digest,
+        kept_partitions=plan.kept_partitions,
+        key_step=plan.ring.step if plan.ring else None,
     )
-    if (login_set := gathered.host_keys) is not None:
+    if (login_set := plan.host_keys) is not None:
         labels = selecting(LOGIN_APP, login_set.metadata.name).items()
-        facts = replace(facts, selector=",".join(f"{key}={each}" for key, each in labels))
-    if (token := gathered.token) is not None:
+        facts = replace(facts, selector=",".join(f"{key}={value}" for key, value in labels))
+    if (token := plan.token) is not None:
         until = f"{token.expires_at:%Y-%m-%dT%H:%M:%SZ}"
-        ended = f"it has ended at {until}: create another Token, or set spec.refresh"
+        expired = f"it expired at {until}: create another Token, or set spec.refresh"
         facts = replace(
             facts,
             issued_at=token.issued_at,
-            said=f"good until {until}",
-            expired=ended if token.expires_at <= now else "",
+            ready_message=f"valid until {until}",
+            expired=expired if token.expires_at <= now else "",
         )
     return facts
 
 
-def _of_standing(judged: Iterable[JudgedBody], standing: Standing) -> tuple[str, ...]:
-    return tuple(each.reason for each in judged if each.standing is standing)
+def _reasons(judged: Iterable[BodyVerdict], standing: Standing) -> tuple[str, ...]:
+    return tuple(verdict.reason for verdict in judged if verdict.standing is standing)

@@ -1,4 +1,4 @@
-"""The objects of the control plane in the API server: how they are watched and written."""
+"""The objects of the control plane in the API server: how we watch and write them."""
 
 from typing import Final, TypeAlias
 
@@ -12,10 +12,10 @@ from slurmruntime.kube.apply.custom import CustomKind, Watched
 
 PartObject = ControllerObject | AccountingObject | RestApiObject | LoginSetObject | TokenObject
 WatchedPart: TypeAlias = Watched[PartObject, ConditionsOnly]
-"""Its status is of the kind's own type."""
+"""Its status has the kind's own type."""
 
 FINALIZER: Final = "slurm-bridge.dev/needed"
-"""Keeps a deleted object until nothing needs it that lives; see `leaving`."""
+"""Keeps a deleted object while another one needs it; see `leaving`."""
 
 
 def _kind(
@@ -43,7 +43,7 @@ _ALL: Final = (
     _kind("LoginSet", "loginsets", LoginSetObject, LoginSetStatus),
     _kind("Token", "tokens", TokenObject, TokenStatus),
 )
-PART_KINDS: Final = {each.kind: each for each in _ALL}
+PART_KINDS: Final = {custom_kind.kind: custom_kind for custom_kind in _ALL}
 """How each kind is read and written."""
-PARTS: Final = {kind: each.watched for kind, each in PART_KINDS.items()}
-"""How each kind is watched; objects have their uid as key."""
+PARTS: Final = {kind: custom_kind.watched for kind, custom_kind in PART_KINDS.items()}
+"""How each kind is watched; the key is the uid."""

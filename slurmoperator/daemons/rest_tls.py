@@ -1,4 +1,4 @@
-"""With what the slurmrestd of a RestApi speaks TLS: what there is of it in Secrets, and what is due."""
+"""The certificate and the CAs of a RestApi's slurmrestd: read from Secrets, and renewed when due."""
 
 import base64
 import binascii
@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from slurmoperator.keys import certificates, secrets
-from slurmoperator.keys.certificates import WantedCertificate
+from slurmoperator.keys.certificates import CertificateRequest
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering.access import tls
 from slurmoperator.rendering.access.tls import RestTls
@@ -25,135 +25,141 @@ from slurmruntime.kube.secrets import Secret
 from slurmruntime.process.clock import Clock
 from slurmruntime.values.faults import Fault, Refused, bounded
 
-_LOOKS_PER_LIFE: Final = 60
+_CHECKS_PER_LIFETIME: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuthoritiesToKeep:
-    """The CAs of a RestApi: in a Secret that no pod has."""
+class AuthoritySecret:
+    """The Secret with the CAs of a RestApi, which no pod mounts, and its new data."""
 
     name: str
-    found: Secret | None
-    """As it was read; None if it is to be made."""
+    existing: Secret | None
+    """As it was read; None if it does not exist yet."""
     data: Mapping[str, bytes] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatheredTls:
-    """What is to be presented, and kept first."""
+class TlsPlan:
+    """What slurmrestd presents, and what has to be written before that."""
 
     presented: RestTls
-    authorities: AuthoritiesToKeep | None = None
-    """What must be written before anybody sees the certificate; None if nothing must."""
+    authorities: AuthoritySecret | None = None
+    """To be written before any client sees the certificate; None if it need not be."""
     due: timedelta | None = None
-    """When to look again, so that nothing ends."""
+    """When to check again, so that nothing expires."""
 
 
-class _Found(ObjectStruct, frozen=True):
+class _DataObject(ObjectStruct, frozen=True):
     metadata: ObjectMetadata = ObjectMetadata()
     data: dict[str, str] | None = None
 
 
-_found = msgspec.json.Decoder(_Found)
+_data_object = msgspec.json.Decoder(_DataObject)
 
 
 class RestCertificates:
-    """Reads Secrets, and keeps CAs."""
+    """Plans the certificate of each RestApi, and writes its CAs."""
 
     def __init__(self, kube: KubeClient, site: ControlSite, clock: Clock) -> None:
         self._kube = kube
         self._site = site
         self._clock = clock
 
-    async def of(self, part: RestApiObject) -> GatheredTls | Refused | None:
-        """Return what a RestApi presents, None if it speaks plain HTTP, or all that is wrong with what it names.
+    async def of(self, part: RestApiObject) -> TlsPlan | Refused | None:
+        """Return the plan for a RestApi, None if it speaks plain HTTP, or all faults of the Secret that it refers to.
 
         Raises:
-            KubeError: what it depends on was not read: look again.
+            KubeError: what it depends on was not read: try again.
         """
         meta = part.metadata
         if not restapis.speaks_tls(meta.annotations):
             return None
-        if named := meta.annotations.get(restapis.TLS_SECRET_ANNOTATION):
-            return await self._of_users(part, named)
+        if secret := meta.annotations.get(restapis.TLS_SECRET_ANNOTATION):
+            return await self._of_users(part, secret)
         ca = f"{restapis.service_name(meta.name)}-ca"
-        held = await self._read(meta.namespace, "secrets", ca)
-        if held is not None and held.metadata.controller_uid != meta.uid:
-            text = "somebody else has made it: delete it, so that the CAs of this RestApi can be kept there"
+        stored = await self._read(meta.namespace, "secrets", ca)
+        if stored is not None and stored.metadata.controller_uid != meta.uid:
+            text = "it does not belong to this RestApi: delete it, so that the RestApi's CAs can be stored there"
             return Refused((Fault(f"Secret {ca}", text),))
-        shown = await self._read(meta.namespace, "secrets", restapis.tls_name(meta.name))
+        served = await self._read(meta.namespace, "secrets", restapis.tls_name(meta.name))
         public = await self._read(meta.namespace, "configmaps", restapis.tls_name(meta.name))
         site = self._site
-        wanted = WantedCertificate(
+        request = CertificateRequest(
             authority=f"slurmrestd of {meta.full_name}",
             name=restapis.service_name(meta.name),
             hosts=tls.service_hosts(meta.name, meta.namespace, site.domain),
             lifetime=site.certificate_lifetime,
             authority_lifetime=site.authority_lifetime,
         )
-        kept = _bytes(held)
-        signed = certificates.kept_or_signed(
-            wanted,
-            kept,
-            _bytes(shown),
+        old_authorities = _bytes(stored)
+        signed = certificates.keep_or_sign(
+            request,
+            old_authorities,
+            _bytes(served),
             ((public and public.data) or {}).get(restapis.TRUSTED, "").encode(),
             now=self._clock.now(),
         )
-        found = None
-        if held is not None:
-            found = Secret(name=ca, version=held.metadata.resource_version, data=kept)
-        changes = kept != signed.authorities
-        return GatheredTls(
+        existing = None
+        if stored is not None:
+            existing = Secret(
+                name=ca, version=stored.metadata.resource_version, data=old_authorities
+            )
+        changes = old_authorities != signed.authorities
+        return TlsPlan(
             presented=RestTls(
-                mounted=restapis.tls_name(meta.name), trusted=signed.trusted, made=signed.files
+                mounted=restapis.tls_name(meta.name),
+                trusted=signed.trusted,
+                secret_data=signed.files,
             ),
-            authorities=AuthoritiesToKeep(name=ca, found=found, data=signed.authorities)
+            authorities=AuthoritySecret(name=ca, existing=existing, data=signed.authorities)
             if changes
             else None,
-            due=site.certificate_lifetime / _LOOKS_PER_LIFE,
+            due=site.certificate_lifetime / _CHECKS_PER_LIFETIME,
         )
 
-    async def keep(self, part: RestApiObject, authorities: AuthoritiesToKeep) -> None:
-        """Write the Secret with the CAs, if it is as it was read.
+    async def write(self, part: RestApiObject, authorities: AuthoritySecret) -> None:
+        """Write the Secret with the CAs, if it is still as it was read.
 
         Raises:
-            KubeError: it was not written, has changed since, or nobody knows: look again.
+            KubeError: it has changed, was not written, or may or may not have been: try again.
         """
         namespace = part.metadata.namespace
-        if authorities.found is not None:
-            await kube_secrets.change(self._kube, namespace, authorities.found, authorities.data)
+        if authorities.existing is not None:
+            await kube_secrets.change(self._kube, namespace, authorities.existing, authorities.data)
             return
         body = tls.authorities_body(part, authorities.name, authorities.data)
         await secrets.create(self._kube, body.body)
 
-    async def _of_users(self, part: RestApiObject, secret: str) -> GatheredTls | Refused:
+    async def _of_users(self, part: RestApiObject, secret: str) -> TlsPlan | Refused:
         meta = part.metadata
-        found = await self._read(meta.namespace, "secrets", secret)
-        if found is None:
+        existing = await self._read(meta.namespace, "secrets", secret)
+        if existing is None:
             text = f"there is no Secret {secret}: create it with tls.crt, tls.key and {restapis.TRUSTED}"
             at = f"metadata.annotations[{restapis.TLS_SECRET_ANNOTATION}]"
             return Refused((Fault(at, text),))
-        data = _bytes(found)
+        data = _bytes(existing)
         host = f"{restapis.service_name(meta.name)}.{meta.namespace}.svc"
-        wrong = bounded(certificates.faults_of_users(secret, data, host, now=self._clock.now()))
+        wrong = bounded(
+            certificates.user_certificate_faults(secret, data, host, now=self._clock.now())
+        )
         if wrong:
             return Refused(wrong)
-        return GatheredTls(presented=RestTls(mounted=secret, trusted=data[restapis.TRUSTED]))
+        return TlsPlan(presented=RestTls(mounted=secret, trusted=data[restapis.TRUSTED]))
 
-    async def _read(self, namespace: str, plural: str, name: str) -> _Found | None:
+    async def _read(self, namespace: str, plural: str, name: str) -> _DataObject | None:
         try:
             answer = await self._kube.request(
                 "GET", paths.collection("v1", plural, namespace) + paths.of(name)
             )
         except errors.NotFound:
             return None
-        return resource.decoded(_found, f"{plural} {namespace}/{name}", answer)
+        return resource.decoded(_data_object, f"{plural} {namespace}/{name}", answer)
 
 
-def _bytes(found: _Found | None) -> dict[str, bytes]:
-    """Return a Secret's contents; what is no base64 is not there."""
+def _bytes(secret: _DataObject | None) -> dict[str, bytes]:
+    """Return a Secret's contents, without what is not base64."""
     data: dict[str, bytes] = {}
-    for key, value in ((found and found.data) or {}).items():
+    for key, value in ((secret and secret.data) or {}).items():
         try:
             data[key] = base64.b64decode(value, validate=True)
         except binascii.Error:

@@ -1,4 +1,4 @@
-"""One owner: whether SchedMD's slurm-operator serves the same kinds in this cluster."""
+"""Checks whether SchedMD's slurm-operator serves the same kinds in this cluster: they may have only one operator."""
 
 import asyncio
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from slurmruntime.values.errors import PeerError
 _log = structlog.get_logger(__name__)
 
 LEASE: Final = "slurm-operator"
-"""The lease of SchedMD's operator, in the namespace that it runs in (cmd/manager/main.go). Ours has another name."""
+"""The lease of SchedMD's operator, in the namespace that it runs in (its cmd/manager/main.go). Ours has another name."""
 _WEBHOOKS: Final = "validatingwebhookconfigurations"
 _PAUSE_S: Final = 10.0
 _MOST: Final = 500
@@ -36,13 +36,13 @@ class _Webhook(ObjectStruct, frozen=True):
     rules: tuple[_Rule, ...] | None = None
 
 
-class _Registered(ObjectStruct, frozen=True):
+class _WebhookConfiguration(ObjectStruct, frozen=True):
     metadata: ObjectMetadata
     webhooks: tuple[_Webhook, ...] | None = None
 
 
-class _AllRegistered(ObjectStruct, frozen=True):
-    items: tuple[_Registered, ...] = ()
+class _WebhookConfigurations(ObjectStruct, frozen=True):
+    items: tuple[_WebhookConfiguration, ...] = ()
 
 
 class _LeaseSpec(ObjectStruct, frozen=True):
@@ -51,87 +51,89 @@ class _LeaseSpec(ObjectStruct, frozen=True):
     renew_time: Annotated[datetime, Meta(tz=True)] | None = None
 
 
-class _HeldLease(ObjectStruct, frozen=True):
+class _Lease(ObjectStruct, frozen=True):
     metadata: ObjectMetadata
     spec: _LeaseSpec = _LeaseSpec()
 
 
-class _AllLeases(ObjectStruct, frozen=True):
-    items: tuple[_HeldLease, ...] = ()
+class _Leases(ObjectStruct, frozen=True):
+    items: tuple[_Lease, ...] = ()
 
 
-_registered = msgspec.json.Decoder(_AllRegistered)
-_leases = msgspec.json.Decoder(_AllLeases)
+_configurations = msgspec.json.Decoder(_WebhookConfigurations)
+_leases = msgspec.json.Decoder(_Leases)
 
 
 class Rivals:
-    """Looks for another operator; nothing is done for the objects while there is one."""
+    """Polls for another operator. While there is one, this operator does nothing."""
 
     def __init__(self, kube: KubeClient, now: Clock) -> None:
         self._kube = kube
         self._clock = now
-        self._found: str | None = "it is not known yet whether another operator serves these kinds"
+        self._rival: str | None = "it is not yet known whether another operator serves these kinds"
         self.alone = asyncio.Event()
-        """Set while nobody else serves the kinds."""
+        """Set while no other operator serves the kinds."""
 
     def check(self) -> str | None:
-        """Return who serves the kinds besides us; None if nobody does."""
-        return self._found
+        """Return which other operator serves the kinds; None if none does."""
+        return self._rival
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look again and again until told to stop.
+        """Poll until `stop` is set.
 
         Raises:
-            StartAfresh: another operator has come. Whatever this process was about to do is left
-                undone; the next one waits.
+            StartAfresh: another operator has started. Whatever this process was about to do is left
+                undone; the next process waits.
         """
         while not stop.is_set():
             try:
-                found = await serving(self._kube, self._clock.now())
+                rival = await find(self._kube, self._clock.now())
             except PeerError as error:
                 _log.warning("operator.rivals_unknown", error=str(error))
             else:
-                self._note(found)
+                self._note(rival)
             await clock.pause(_PAUSE_S, stop)
 
-    def _note(self, found: str | None) -> None:
-        if found is not None and found != self._found:
-            _log.warning("operator.rival", found=found)
-        self._found = found
-        if found is None:
+    def _note(self, rival: str | None) -> None:
+        if rival is not None and rival != self._rival:
+            _log.warning("operator.rival", found=rival)
+        self._rival = rival
+        if rival is None:
             self.alone.set()
         elif self.alone.is_set():
             self.alone.clear()
-            raise StartAfresh(f"another operator has come: {found}")
+            raise StartAfresh(f"another operator has started: {rival}")
 
 
-async def serving(kube: KubeClient, now: datetime) -> str | None:
-    """Return which other operator serves the kinds now; None if none does.
+async def find(kube: KubeClient, now: datetime) -> str | None:
+    """Return which other operator serves the kinds now, and how to stop it; None if none does.
 
     Raises:
-        KubeError: that could not be read.
+        KubeError: the webhook configurations or leases were not read.
     """
     params = {"limit": str(_MOST)}
     where = paths.collection("admissionregistration.k8s.io/v1", _WEBHOOKS)
     answer = await kube.request("GET", where, params=params)
-    registered = resource.decoded(_registered, _WEBHOOKS, answer).items
+    configurations = resource.decoded(_configurations, _WEBHOOKS, answer).items
     where = paths.collection("coordination.k8s.io/v1", "leases")
     params = {"limit": str(_MOST), "fieldSelector": f"metadata.name={LEASE}"}
     leases = resource.decoded(
         _leases, "leases", await kube.request("GET", where, params=params)
     ).items
-    return next(_rivals(registered, leases, now), None)
+    return next(_rivals(configurations, leases, now), None)
 
 
 def _rivals(
-    registered: tuple[_Registered, ...], leases: tuple[_HeldLease, ...], now: datetime
+    configurations: tuple[_WebhookConfiguration, ...], leases: tuple[_Lease, ...], now: datetime
 ) -> Iterator[str]:
-    for each in registered:
+    for configuration in configurations:
         if any(
-            GROUP in rule.api_groups for hook in each.webhooks or () for rule in hook.rules or ()
+            GROUP in rule.api_groups
+            for hook in configuration.webhooks or ()
+            for rule in hook.rules or ()
         ):
             yield (
-                f"the webhook configuration {each.metadata.name} is registered for {GROUP}: uninstall SchedMD's "
+                f"the webhook configuration {configuration.metadata.name} is registered for {GROUP}: uninstall SchedMD's "
                 "slurm-operator first, or delete the configuration if it is a leftover"
             )
     for lease in leases:

@@ -1,7 +1,7 @@
-"""Bring the daemons of a Controller from one key to the next: who has which step, and what follows. See `slurmoperator.keys.rings`.
+"""Moves the daemons of a Controller from one key to the next, step by step. See `slurmoperator.keys.rings`.
 
-Who has a key is read from the API server, not from a cache, and those are asked first who make pods: a StatefulSet or Deployment that
-still has pods of an older template may make another one of it, and a NodeSet makes workers of its newest revision.
+The users of a key are read from the API server, not from a cache, and those that create pods come first: a StatefulSet or Deployment
+that still has pods of an older template may create another one of it, and a NodeSet creates workers of its newest revision.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -31,8 +31,8 @@ from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.resource import ResourceKind
 
-_NAMING: Final = ("Controller", "Accounting")
-"""Kinds whose objects name a key."""
+_REFERRING: Final = ("Controller", "Accounting")
+"""Kinds whose objects refer to a key."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _NEXT: Final = timedelta(seconds=1)
 _WAITING: Final = timedelta(seconds=15)
@@ -61,9 +61,9 @@ class _Workload(ObjectStruct, frozen=True):
     @property
     def is_rolled(self) -> bool:
         """Whether it has all its pods, and all are of its template."""
-        status, wanted = self.status, self.spec.replicas
-        is_seen = status.observed_generation >= self.metadata.generation
-        return is_seen and status.replicas == status.updated_replicas == wanted
+        status, desired = self.status, self.spec.replicas
+        is_observed = status.observed_generation >= self.metadata.generation
+        return is_observed and status.replicas == status.updated_replicas == desired
 
 
 class _PodStatus(ObjectStruct, frozen=True):
@@ -84,8 +84,8 @@ def _workloads(kind: str) -> ResourceKind[_Workload]:
     return ResourceKind(
         path=paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]),
         read=lambda body: resource.decoded(_workload, kind, body),
-        key=lambda found: found.metadata.uid,
-        version=lambda found: found.metadata.resource_version,
+        key=lambda workload: workload.metadata.uid,
+        version=lambda workload: workload.metadata.resource_version,
     )
 
 
@@ -93,23 +93,23 @@ _WORKLOADS: Final = {kind: _workloads(kind) for kind in sorted(WORKLOADS)}
 _PODS: Final = ResourceKind(
     path=paths.collection("v1", "pods"),
     read=lambda body: resource.decoded(_pod, "Pod", body),
-    key=lambda found: found.metadata.uid,
-    version=lambda found: found.metadata.resource_version,
+    key=lambda pod: pod.metadata.uid,
+    version=lambda pod: pod.metadata.resource_version,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedAtKey:
-    """What came of a look at a Controller's key."""
+class RotationOutcome:
+    """The outcome of one step of a rotation."""
 
     decision: RotationDecision | None = None
     """None if it failed."""
     due: timedelta | None = None
-    """When to look again although nothing happens."""
+    """When to check again if no event comes first."""
 
 
 class KeyRotation:
-    """Sees to the key of one Controller after the other."""
+    """Rotates the key of one Controller after the other."""
 
     def __init__(
         self,
@@ -124,106 +124,108 @@ class KeyRotation:
             kube: the API server.
             key_rings: reads and writes steps.
             parts: all objects of the control plane, by kind and uid.
-            node_sets: all of them, by uid.
+            node_sets: all NodeSets, by uid.
         """
         self._kube = kube
         self._rings = key_rings
         self._parts = parts
         self._node_sets = node_sets
 
-    async def look(self, found: WatchedPart, ring: KeyRing) -> LookedAtKey:
+    async def advance(self, watched: WatchedPart, ring: KeyRing) -> RotationOutcome:
         """Write the next step of a Controller's key if it is due.
 
         Args:
-            found: the Controller, which has been given the step in force.
-            ring: of its key, as it was read then.
+            watched: the Controller; its bodies with the step in force have been applied.
+            ring: of its key, as it was read for them.
 
         Raises:
-            KubeError: it is not known who has the key, or the step was not written, or nobody knows: look again.
+            KubeError: the users of the key were not read, or the step was not written, or may or may not have been: try again.
         """
-        meta = found.metadata
+        meta = watched.metadata
         facts = RotationFacts(step=ring.step, wanted=rotation.wanted_key(meta.annotations))
-        if rotation.is_open(facts.step, facts.wanted, _told(found)):
-            naming = self._naming(meta.namespace, ring.key)
+        if rotation.is_open(facts.step, facts.wanted, _reported(watched)):
+            referring = self._referring(meta.namespace, ring.key)
             facts = replace(
                 facts,
-                elsewhere=[_called(each) for each in naming if _is_external(each)],
-                holders=await self._holders(meta.namespace, ring, naming),
+                elsewhere=[_label(part) for part in referring if _is_external(part)],
+                holders=await self._holders(meta.namespace, ring, referring),
             )
         decision = rotation.decide(facts)
         if decision.writes is None:
-            return LookedAtKey(decision=decision, due=_due(found, ring, decision))
-        if (wrong := await self._rings.write(meta.namespace, ring, decision.writes)) is not None:
-            failing = RotationDecision(truth="False", reason="Failing", message=wrong.text)
-            return LookedAtKey(decision=failing, due=None)
-        return LookedAtKey(decision=decision, due=_NEXT)
+            return RotationOutcome(decision=decision, due=_due(watched, ring, decision))
+        if (fault := await self._rings.write(meta.namespace, ring, decision.writes)) is not None:
+            failing = RotationDecision(truth="False", reason="Failing", message=fault.text)
+            return RotationOutcome(decision=failing, due=None)
+        return RotationOutcome(decision=decision, due=_NEXT)
 
-    def _naming(self, namespace: str, key: KeyOfObject) -> list[WatchedPart]:
-        """Return the objects that name a key, and those that cannot be read and so may name any."""
+    def _referring(self, namespace: str, key: KeyOfObject) -> list[WatchedPart]:
+        """Return the objects that refer to a key, and those that cannot be read and so may refer to any."""
         return [
-            each
-            for kind in _NAMING
-            for each in self._parts[kind].values()
-            if each.metadata.namespace == namespace
+            part
+            for kind in _REFERRING
+            for part in self._parts[kind].values()
+            if part.metadata.namespace == namespace
             and (
-                each.whole is None
+                part.parsed is None
                 or (
-                    isinstance(each.whole, ControllerObject | AccountingObject)
-                    and is_named(each.whole.spec.slurm_key_ref, key)
+                    isinstance(part.parsed, ControllerObject | AccountingObject)
+                    and is_named(part.parsed.spec.slurm_key_ref, key)
                 )
             )
         ]
 
     async def _holders(
-        self, namespace: str, ring: KeyRing, naming: Sequence[WatchedPart]
+        self, namespace: str, ring: KeyRing, referring: Sequence[WatchedPart]
     ) -> list[KeyHolder]:
-        """Return who has the key. Pods are many: they are read only when all that make them have the step in force."""
-        makers = [
-            *_told_steps(naming),
-            *await self._of_node_sets(namespace, naming),
-            *[each async for each in self._of_workloads(namespace, ring.key)],
+        """Return the users of the key. Pods are many, so they are read only once all that create them have the step in force."""
+        creators = [
+            *_reported_steps(referring),
+            *await self._of_node_sets(namespace, referring),
+            *[holder async for holder in self._of_workloads(namespace, ring.key)],
         ]
-        if any(maker.step != ring.step for maker in makers):
-            return makers
+        if any(creator.step != ring.step for creator in creators):
+            return creators
         pods = await lists.listing(self._kube, _PODS, namespace=namespace)
-        return [*makers, *_of_pods(pods, ring.key)]
+        return [*creators, *_of_pods(pods, ring.key)]
 
-    async def _of_node_sets(self, namespace: str, naming: Sequence[WatchedPart]) -> list[KeyHolder]:
-        """Return which step the workers have that NodeSets make now; one that is deleted makes none."""
-        controllers = {each.metadata.name for each in naming if each.kind == "Controller"}
-        making = [
-            each
-            for each in self._node_sets.values()
-            if each.whole is not None
-            and each.metadata.namespace == namespace
-            and each.metadata.deletion_timestamp is None
-            and each.whole.spec.controller_ref.name in controllers
+    async def _of_node_sets(
+        self, namespace: str, referring: Sequence[WatchedPart]
+    ) -> list[KeyHolder]:
+        """Return the step that new workers of each NodeSet get; a deleted NodeSet creates none."""
+        controllers = {part.metadata.name for part in referring if part.kind == "Controller"}
+        creating = [
+            node_set
+            for node_set in self._node_sets.values()
+            if node_set.parsed is not None
+            and node_set.metadata.namespace == namespace
+            and node_set.metadata.deletion_timestamp is None
+            and node_set.parsed.spec.controller_ref.name in controllers
         ]
-        if not making:
+        if not creating:
             return []
         steps = await revisions.newest_key_steps(self._kube, namespace)
         return [
-            KeyHolder(name=_called(each), step=steps.get(each.metadata.uid))
-            for each in making
-            if each.metadata.uid in steps or not _is_refused(each)
+            KeyHolder(name=_label(node_set), step=steps.get(node_set.metadata.uid))
+            for node_set in creating
+            if node_set.metadata.uid in steps or not _is_refused(node_set)
         ]
 
     async def _of_workloads(self, namespace: str, key: KeyOfObject) -> AsyncIterator[KeyHolder]:
-        for kind, watched in _WORKLOADS.items():
-            for each in await lists.listing(self._kube, watched, namespace=namespace):
-                steps = mounted_steps(each.spec.template.spec, key)
+        for kind, resource_kind in _WORKLOADS.items():
+            for workload in await lists.listing(self._kube, resource_kind, namespace=namespace):
+                steps = mounted_steps(workload.spec.template.spec, key)
                 if steps:
-                    step = min(steps) if each.is_rolled and len(steps) == 1 else None
-                    yield KeyHolder(name=f"{kind} {each.metadata.name}", step=step)
+                    step = min(steps) if workload.is_rolled and len(steps) == 1 else None
+                    yield KeyHolder(name=f"{kind} {workload.metadata.name}", step=step)
 
 
-def _told_steps(naming: Sequence[WatchedPart]) -> Iterator[KeyHolder]:
-    """Yield which step Controllers were told, which their NodeSets give to workers."""
-    for each in naming:
-        if isinstance(each.whole, ControllerObject):
-            yield KeyHolder(name=_called(each), step=each.whole.status.slurm_key_step)
-        elif each.whole is None:
-            yield KeyHolder(name=f"{_called(each)} (it cannot be read)", step=None)
+def _reported_steps(referring: Sequence[WatchedPart]) -> Iterator[KeyHolder]:
+    """Yield the step in each Controller's status, which their NodeSets give to workers."""
+    for part in referring:
+        if isinstance(part.parsed, ControllerObject):
+            yield KeyHolder(name=_label(part), step=part.parsed.status.slurm_key_step)
+        elif part.parsed is None:
+            yield KeyHolder(name=f"{_label(part)} (it cannot be read)", step=None)
 
 
 def _of_pods(pods: Sequence[_Pod], key: KeyOfObject) -> Iterator[KeyHolder]:
@@ -233,35 +235,35 @@ def _of_pods(pods: Sequence[_Pod], key: KeyOfObject) -> Iterator[KeyHolder]:
                 yield KeyHolder(name=f"pod {pod.metadata.name}", step=step)
 
 
-def _due(found: WatchedPart, ring: KeyRing, decision: RotationDecision) -> timedelta | None:
+def _due(watched: WatchedPart, ring: KeyRing, decision: RotationDecision) -> timedelta | None:
     if decision.reason != "Waiting":
         return None
-    status = found.status
-    is_told = isinstance(status, ControllerStatus) and status.slurm_key_step == ring.step
-    return _WAITING if is_told else _NEXT  # it is told after this look
+    status = watched.status
+    is_reported = isinstance(status, ControllerStatus) and status.slurm_key_step == ring.step
+    return _WAITING if is_reported else _NEXT  # the status is written after this step
 
 
-def _is_external(found: WatchedPart) -> bool:
-    whole = found.whole
-    return isinstance(whole, ControllerObject | AccountingObject) and whole.spec.external
+def _is_external(watched: WatchedPart) -> bool:
+    part = watched.parsed
+    return isinstance(part, ControllerObject | AccountingObject) and part.spec.external
 
 
-def _is_refused(found: WatchedNodeSet) -> bool:
-    """Check whether a NodeSet was told that it gets no workers."""
-    return any((c.type, c.status) == ("Accepted", "False") for c in found.status.conditions)
+def _is_refused(node_set: WatchedNodeSet) -> bool:
+    """Check whether a NodeSet is not accepted, and so gets no workers."""
+    return any((c.type, c.status) == ("Accepted", "False") for c in node_set.status.conditions)
 
 
-def _told(found: WatchedPart) -> str:
-    """Return what is said of the key while it holds; "" if it does not."""
+def _reported(watched: WatchedPart) -> str:
+    """Return the message of the key's condition while that is True; "" if it is not."""
     return next(
         (
             condition.message
-            for condition in found.status.conditions
+            for condition in watched.status.conditions
             if (condition.type, condition.status) == (KEY_CONDITION, "True")
         ),
         "",
     )
 
 
-def _called(found: WatchedPart | WatchedNodeSet) -> str:
-    return f"{found.kind} {found.metadata.name}"
+def _label(watched: WatchedPart | WatchedNodeSet) -> str:
+    return f"{watched.kind} {watched.metadata.name}"

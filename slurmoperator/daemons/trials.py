@@ -1,7 +1,7 @@
-"""What daemons make of a new configuration: read from the containers that try it, and told in words.
+"""Reads what daemons make of a new configuration from the containers that try it.
 
-They have no rights in Kubernetes and no port. What tries slurm.conf beside a slurmctld says it in its log; what tries slurmdbd.conf
-before slurmdbd starts says it in its last words.
+Those have no rights in Kubernetes and no port. The side-car that tries slurm.conf beside slurmctld writes the verdict to its log; the
+container that tries slurmdbd.conf before slurmdbd starts writes it to its termination message.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import msgspec
 
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.configuration.slurm_conf import node_line
-from slurmoperator.nodesets.owned.tried import TriedConf, TriedConfs
+from slurmoperator.nodesets.owned.tried import ConfTrial, ConfTrials
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import selecting
@@ -40,17 +40,17 @@ _MOST_LINES: Final = 3 * trying.MOST_UNFIT
 _NO_POD: Final = "there is no pod of slurmctld yet"
 _MOST_BYTES: Final = 64 * 1024
 _LONGEST: Final = timedelta(seconds=5)
-"""For one log: a kubelet that does not answer must not hold up others."""
+"""For one log: a kubelet that does not answer must not delay others."""
 _NUDGES: Final = (timedelta(0), timedelta(seconds=5), timedelta(seconds=15))
-"""When a pod is changed after its files, so that its kubelet looks at it: it may not have heard of them at the first time."""
-_SOON: Final = timedelta(minutes=3)
-"""After that nobody hurries any more."""
-LOOKS: Final = timedelta(seconds=1)
-"""How often it is asked what has become of files."""
+"""When a pod is touched after its files have changed, so that its kubelet syncs them. It may not know of them yet the first time."""
+_PENDING_FOR: Final = timedelta(minutes=3)
+"""How long a verdict is polled for at the short interval."""
+POLL_INTERVAL: Final = timedelta(seconds=1)
+"""How often the containers are asked for a pending verdict."""
 
 
 class TrialOutcome(enum.Enum):
-    """What is known of a set."""
+    """What a daemon makes of a set of files."""
 
     TAKEN = "taken"
     REFUSED = "refused"
@@ -59,32 +59,32 @@ class TrialOutcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialVerdict:
-    """What became of a set, in words."""
+    """A daemon's verdict on a set of files."""
 
     outcome: TrialOutcome
-    words: str = ""
-    is_coming: bool = False
-    """Whether it is about to be known."""
+    message: str = ""
+    is_pending: bool = False
+    """Whether the outcome is expected soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NodeVerdicts:
-    """What became of the nodes that workers are to register."""
+    """slurmctld's verdicts on the nodes that workers will register."""
 
     refused: Mapping[str, str] | None = None
-    """By the digest of a node's line: slurmctld's words; None if that is not known."""
-    words: str = ""
-    """Why it is not known."""
-    is_coming: bool = False
-    """Whether it is about to be known."""
+    """slurmctld's messages by the digest of the node's line; None if they are unknown."""
+    message: str = ""
+    """Why they are unknown."""
+    is_pending: bool = False
+    """Whether they are expected soon."""
 
-    def of(self, node_set: NodeSetObject) -> TriedConf:
-        """Return what is known of one."""
-        words = self.words
+    def of(self, node_set: NodeSetObject) -> ConfTrial:
+        """Return the verdict on one NodeSet's nodes."""
+        message = self.message
         if self.refused is not None:
-            words = self.refused.get(node_digest(node_set), "")
+            message = self.refused.get(node_digest(node_set), "")
         is_known = self.refused is not None
-        return TriedConf(extra_conf=node_set.spec.extra_conf, is_known=is_known, words=words)
+        return ConfTrial(extra_conf=node_set.spec.extra_conf, is_known=is_known, words=message)
 
 
 class _Pod(ObjectStruct, frozen=True):
@@ -97,79 +97,81 @@ class _Pods(ObjectStruct, frozen=True):
 
 
 _pods = msgspec.json.Decoder(_Pods)
-_LINE: Final = re.compile(rf"{trying.TELLS} (taken|refused|unfit|judged) ([0-9a-f]{{64}}) ?(.*)")
+_LINE: Final = re.compile(
+    rf"{trying.LOG_PREFIX} (taken|refused|unfit|judged) ([0-9a-f]{{64}}) ?(.*)"
+)
 
 
 def verdict(log: str, digest: str) -> TrialVerdict:
-    """Return what was said last, if it is of this set."""
-    said = (line for line in _lines(log) if line[1] in ("taken", "refused"))
-    found = next(said, None)
-    if found is None or found[2] != digest:
-        return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, is_coming=True)
-    return TrialVerdict(outcome=TrialOutcome(found[1]), words=found[3])
+    """Return the last verdict in a log, if it is on this set."""
+    verdicts = (line for line in _lines(log) if line[1] in ("taken", "refused"))
+    last = next(verdicts, None)
+    if last is None or last[2] != digest:
+        return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, is_pending=True)
+    return TrialVerdict(outcome=TrialOutcome(last[1]), message=last[3])
 
 
-def unfit(log: str, digest: str) -> Mapping[str, str] | None:
-    """Return which nodes of workers slurmctld would refuse: its words, by the digest of a node's line; None if this set's were not judged."""
-    said = [line for line in _lines(log) if line[1] in ("unfit", "judged")]
-    if not said or (said[0][1], said[0][2]) != ("judged", digest):
+def unfit_nodes(log: str, digest: str) -> Mapping[str, str] | None:
+    """Return slurmctld's messages on the nodes that it would refuse, by the digest of a node's line; None if it has not judged this set."""
+    lines = [line for line in _lines(log) if line[1] in ("unfit", "judged")]
+    if not lines or (lines[0][1], lines[0][2]) != ("judged", digest):
         return None
-    refused = itertools.takewhile(lambda each: each[1] == "unfit", said[1:])
-    return {each[2]: each[3] for each in refused}
+    refused = itertools.takewhile(lambda line: line[1] == "unfit", lines[1:])
+    return {line[2]: line[3] for line in refused}
 
 
-def _is_asked(node_set: NodeSetObject) -> bool:
-    """Check whether there is something to try."""
-    asked = node_set.spec.extra_conf
-    return bool(asked.strip()) and asked != node_set.status.accepted_conf
+def _has_new_conf(node_set: NodeSetObject) -> bool:
+    conf = node_set.spec.extra_conf
+    return bool(conf.strip()) and conf != node_set.status.accepted_conf
 
 
 def node_digest(node_set: NodeSetObject) -> str:
-    """Return by what a node of its workers is told apart."""
+    """Return the digest by which the side-car names a NodeSet's nodes."""
     return hashlib.sha256(node_line(node_set).encode()).hexdigest()
 
 
 def _lines(log: str) -> Iterator[re.Match[str]]:
-    """Yield what a side-car said, the last first."""
+    """Yield the lines with verdicts, the last first."""
     return filter(None, map(_LINE.fullmatch, reversed(log.splitlines())))
 
 
-def of_all(found: Sequence[TrialVerdict], daemon: str) -> TrialVerdict:
-    """Return what holds for all pods together: one that refuses, then one that has not said, counts more than those that take it."""
+def combine(verdicts: Sequence[TrialVerdict], daemon: str) -> TrialVerdict:
+    """Return the verdict of all pods together: a refusal counts most, then a missing verdict."""
     for outcome in (TrialOutcome.REFUSED, TrialOutcome.NOT_TRIED, TrialOutcome.TAKEN):
-        for each in found:
-            if each.outcome is outcome:
-                return each
-    return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=f"there is no pod of {daemon} yet")
+        for pod_verdict in verdicts:
+            if pod_verdict.outcome is outcome:
+                return pod_verdict
+    return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=f"there is no pod of {daemon} yet")
 
 
-def _tries(pod: _Pod) -> bool:
+def _runs_trials(pod: _Pod) -> bool:
     return any(
-        container.name == RECONFIGURE and container.runs for container in pod.status.containers
+        container.name == RECONFIGURE and container.is_running
+        for container in pod.status.containers
     )
 
 
-def at_start(status: PodStatus, name: str, digest: str) -> TrialVerdict:
-    """Return what a slurmdbd makes of a file: it has taken one only when it serves with it."""
-    tries, daemon = (
+def start_verdict(status: PodStatus, name: str, digest: str) -> TrialVerdict:
+    """Return a slurmdbd's verdict on its file: it has taken one only when it serves with it."""
+    trial, daemon = (
         next(
-            (container for container in status.containers if container.name == wanted),
+            (container for container in status.containers if container.name == container_name),
             ContainerStatus(),
         )
-        for wanted in (accounting.CONFIGURATION, accounting.SLURMDBD)
+        for container_name in (accounting.CONFIGURATION, accounting.SLURMDBD)
     )
-    found = verdict(tries.last_words, digest)
-    if found.outcome is TrialOutcome.NOT_TRIED:
-        return replace(found, words=f"pod {name} is about to try it")
-    if found.outcome is TrialOutcome.TAKEN and not daemon.ready:
-        words = f"slurmdbd of pod {name} can read it, and does not serve yet"
-        return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=words, is_coming=True)
-    return found
+    judged = verdict(trial.termination_message, digest)
+    if judged.outcome is TrialOutcome.NOT_TRIED:
+        return replace(judged, message=f"pod {name} is about to try it")
+    if judged.outcome is TrialOutcome.TAKEN and not daemon.ready:
+        message = f"slurmdbd of pod {name} can read it, but does not serve yet"
+        return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message, is_pending=True)
+    return judged
 
 
 @dataclass(slots=True)
-class _Awaited:
-    """A set that its daemon has not judged."""
+class _PendingTrial:
+    """A set that its daemon has not judged yet."""
 
     digest: str
     since: datetime
@@ -179,100 +181,100 @@ class _Awaited:
 class Trials:
     """Asks the pods of Controllers and Accountings."""
 
-    def __init__(self, kube: KubeClient, clock: Clock, tried: TriedConfs) -> None:
+    def __init__(self, kube: KubeClient, clock: Clock, tried: ConfTrials) -> None:
         self._kube = kube
         self._clock = clock
         self._tried = tried
-        self._awaited: dict[str, _Awaited] = {}
+        self._pending: dict[str, _PendingTrial] = {}
 
-    async def of(self, part: ControllerObject, digest: str) -> TrialVerdict:
-        """Return what became of a set.
+    async def slurmctld_verdict(self, part: ControllerObject, digest: str) -> TrialVerdict:
+        """Return slurmctld's verdict on a set of files.
 
         Raises:
-            KubeError: its pods were not listed: look again.
+            KubeError: its pods were not listed: try again.
         """
         pods = await self._pods(part.metadata, "slurmctld")
-        asked = [await self._asked(pod, digest) for pod in pods]
-        return self._awaiting(part.metadata.uid, digest, of_all(asked, "slurmctld"))
+        verdicts = [await self._pod_verdict(pod, digest) for pod in pods]
+        return self._track(part.metadata.uid, digest, combine(verdicts, "slurmctld"))
 
-    async def at_start(self, part: AccountingObject, digest: str) -> TrialVerdict:
-        """Return what became of a slurmdbd.conf.
+    async def slurmdbd_verdict(self, part: AccountingObject, digest: str) -> TrialVerdict:
+        """Return slurmdbd's verdict on a slurmdbd.conf.
 
         Raises:
-            KubeError: its pods were not listed: look again.
+            KubeError: its pods were not listed: try again.
         """
         pods = await self._pods(part.metadata, accounting.SLURMDBD)
-        asked = [at_start(pod.status, pod.metadata.name, digest) for pod in pods]
-        return self._awaiting(part.metadata.uid, digest, of_all(asked, accounting.SLURMDBD))
+        verdicts = [start_verdict(pod.status, pod.metadata.name, digest) for pod in pods]
+        return self._track(part.metadata.uid, digest, combine(verdicts, accounting.SLURMDBD))
 
-    def _awaiting(self, uid: str, digest: str, found: TrialVerdict) -> TrialVerdict:
-        """Remember since when a verdict is waited for: what takes very long is not looked for every second."""
-        if found.outcome is not TrialOutcome.NOT_TRIED:
-            self._awaited.pop(uid, None)
+    def _track(self, uid: str, digest: str, judged: TrialVerdict) -> TrialVerdict:
+        """Remember since when a verdict has been pending: one that takes very long is not polled for every second."""
+        if judged.outcome is not TrialOutcome.NOT_TRIED:
+            self._pending.pop(uid, None)
         elif not self._is_new(uid, digest):
-            return replace(found, is_coming=False)
-        return found
+            return replace(judged, is_pending=False)
+        return judged
 
     async def try_nodes(
         self, part: ControllerObject, files: ConfigurationSet, node_sets: Iterable[NodeSetObject]
     ) -> bool:
-        """Tell what slurmctld makes of the nodes that workers are to register; return whether more is about to be known.
+        """Record slurmctld's verdicts on the nodes that workers will register; return whether more are expected soon.
 
         Raises:
-            KubeError: its pods were not listed: look again.
+            KubeError: its pods were not listed: try again.
         """
-        asked = [each for each in node_sets if _is_asked(each)]
-        if not asked:
+        to_try = [node_set for node_set in node_sets if _has_new_conf(node_set)]
+        if not to_try:
             return False
-        found = _NodeVerdicts(refused={})
+        verdicts = _NodeVerdicts(refused={})
         lines = frozenset(files.files["slurm.conf"].split("\n"))
         if not part.spec.external:
-            found = await self._nodes(part, files.digest)
-        for each in asked:
-            known = found.of(each)
-            if not part.spec.external and f"#{node_line(each)}" not in lines:
-                words = f"Controller {part.metadata.name} does not take it in: see its conditions"
-                known = replace(known, is_known=False, words=words)
-            self._tried.put(each.metadata.uid, known)
-        return found.is_coming
+            verdicts = await self._node_verdicts(part, files.digest)
+        for node_set in to_try:
+            tried = verdicts.of(node_set)
+            if not part.spec.external and f"#{node_line(node_set)}" not in lines:
+                message = f"Controller {part.metadata.name} has not accepted it: see its conditions"
+                tried = replace(tried, is_known=False, words=message)
+            self._tried.put(node_set.metadata.uid, tried)
+        return verdicts.is_pending
 
-    async def _nodes(self, part: ControllerObject, digest: str) -> _NodeVerdicts:
+    async def _node_verdicts(self, part: ControllerObject, digest: str) -> _NodeVerdicts:
         refused: dict[str, str] = {}
         pods = await self._pods(part.metadata, "slurmctld")
-        words = "" if pods else _NO_POD
+        message = "" if pods else _NO_POD
         for pod in pods:
             log = await self._log(pod)
-            found = unfit(log, digest) if isinstance(log, str) else None
+            unfit = unfit_nodes(log, digest) if isinstance(log, str) else None
             if isinstance(log, TrialVerdict):
-                words = log.words
-            elif found is None:
-                words = f"pod {pod.metadata.name} is about to try it"
-            refused |= found or {}
+                message = log.message
+            elif unfit is None:
+                message = f"pod {pod.metadata.name} is about to try it"
+            refused |= unfit or {}
         key = f"{part.metadata.uid} nodes"
-        if words:
-            return _NodeVerdicts(words=words, is_coming=self._is_new(key, digest))
-        self._awaited.pop(key, None)
+        if message:
+            return _NodeVerdicts(message=message, is_pending=self._is_new(key, digest))
+        self._pending.pop(key, None)
         return _NodeVerdicts(refused=refused)
 
     def _is_new(self, key: str, digest: str) -> bool:
-        """Check whether it has just been asked of a set what slurmctld makes of it."""
-        awaited = self._awaited.get(key)
-        if awaited is None or awaited.digest != digest:
-            self._awaited[key] = _Awaited(digest, self._clock.now())
+        """Check whether the trial of a set began only recently."""
+        trial = self._pending.get(key)
+        if trial is None or trial.digest != digest:
+            self._pending[key] = _PendingTrial(digest, self._clock.now())
             return True
-        return self._clock.now() <= awaited.since + _SOON
+        return self._clock.now() <= trial.since + _PENDING_FOR
 
     async def hurry(self, controller: ObjectMetadata, digest: str) -> PeerError | None:
-        """Change the pods, so that their kubelets bring new files at once and not within two minutes; return what failed."""
-        awaited = self._awaited.get(controller.uid)
-        if awaited is None or awaited.digest != digest or awaited.nudges >= len(_NUDGES):
+        """Touch the pods, so that their kubelets sync new files at once and not within two minutes; return what failed."""
+        trial = self._pending.get(controller.uid)
+        if trial is None or trial.digest != digest or trial.nudges >= len(_NUDGES):
             return None
-        if self._clock.now() < awaited.since + _NUDGES[awaited.nudges]:
+        if self._clock.now() < trial.since + _NUDGES[trial.nudges]:
             return None
-        annotations = {CONFIGURATION_ANNOTATION: f"{digest} {awaited.nudges + 1}"}
+        annotations = {CONFIGURATION_ANNOTATION: f"{digest} {trial.nudges + 1}"}
         try:
-            pods = [each for each in await self._pods(controller, "slurmctld") if _tries(each)]
-            awaited.nudges += bool(pods)
+            pods = [pod for pod in await self._pods(controller, "slurmctld") if _runs_trials(pod)]
+            trial.nudges += bool(pods)
             for pod in pods:
                 await self._kube.request(
                     "PATCH",
@@ -281,7 +283,7 @@ class Trials:
                     content_type=MERGE_PATCH,
                 )
         except NotFound:
-            return None  # it has just gone
+            return None  # the pod has just gone
         except PeerError as error:
             return error
         return None
@@ -291,27 +293,27 @@ class Trials:
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels))
         where = paths.collection("v1", "pods", owner.namespace)
         params = {"labelSelector": selector, "limit": str(_MOST_PODS)}
-        found = resource.decoded(
+        pods = resource.decoded(
             _pods, "pods", await self._kube.request("GET", where, params=params)
         )
-        return tuple(item for item in found.items if item.metadata.deletion_timestamp is None)
+        return tuple(pod for pod in pods.items if pod.metadata.deletion_timestamp is None)
 
-    async def _asked(self, pod: _Pod, digest: str) -> TrialVerdict:
+    async def _pod_verdict(self, pod: _Pod, digest: str) -> TrialVerdict:
         log = await self._log(pod)
         if isinstance(log, TrialVerdict):
             return log
-        found = verdict(log, digest)
-        if found.outcome is TrialOutcome.NOT_TRIED:
-            words = f"pod {pod.metadata.name} is about to try it"
-            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=words, is_coming=True)
-        return found
+        judged = verdict(log, digest)
+        if judged.outcome is TrialOutcome.NOT_TRIED:
+            message = f"pod {pod.metadata.name} is about to try it"
+            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message, is_pending=True)
+        return judged
 
     async def _log(self, pod: _Pod) -> str | TrialVerdict:
-        """Return what a side-car has said, or why that is not known."""
+        """Return the log of a pod's side-car, or why it is unknown."""
         name = pod.metadata.name
-        if not _tries(pod):
-            words = f"container {RECONFIGURE} of pod {name} does not run yet"
-            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=words, is_coming=True)
+        if not _runs_trials(pod):
+            message = f"container {RECONFIGURE} of pod {name} is not running yet"
+            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message, is_pending=True)
         where = paths.pod(pod.metadata.namespace, name) + "/log"
         params = {
             "container": RECONFIGURE,
@@ -322,6 +324,6 @@ class Trials:
             async with asyncio.timeout(_LONGEST.total_seconds()):
                 log = await self._kube.request("GET", where, params=params, accept="*/*")
         except (PeerError, TimeoutError) as error:
-            words = f"the log of container {RECONFIGURE} of pod {name} was not read: {error}"
-            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=words)
+            message = f"the log of container {RECONFIGURE} of pod {name} was not read: {error}"
+            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message)
         return log.decode(errors="replace")

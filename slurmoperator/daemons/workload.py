@@ -1,4 +1,4 @@
-"""How the pods of a StatefulSet or Deployment stand, and what they wait for, in words."""
+"""The state of the pods of a StatefulSet or Deployment, and what they wait for."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -17,8 +17,8 @@ from slurmruntime.values import faults
 
 WORKLOADS: Final = frozenset({"StatefulSet", "Deployment"})
 _MOST_PODS: Final = 20
-_MOST_SAID: Final = 3
-_LONGEST_SAID: Final = 300
+_MOST_WAITS: Final = 3
+_LONGEST_WAIT: Final = 300
 
 
 class _Spec(ObjectStruct, frozen=True):
@@ -48,7 +48,7 @@ class _Pods(ObjectStruct, frozen=True):
 
 
 class WatchedWorkload(ObjectStruct, frozen=True):
-    """A StatefulSet or Deployment of ours; whose it is, and that it has changed."""
+    """A StatefulSet or Deployment of ours: only its owner, and the fact that it has changed, matter."""
 
     metadata: ObjectMetadata
 
@@ -57,20 +57,20 @@ class WorkloadState(msgspec.Struct, frozen=True):
     """How many of its pods are ready, and what the others wait for."""
 
     name: str
-    wanted: int
+    desired: int
     ready: int
-    there: int
-    """Pods, ready or not."""
+    pods: int
+    """Ready or not."""
     is_updated: bool
-    """Whether all are as they are wanted now."""
+    """Whether all pods are of the current template."""
     waits: tuple[str, ...] = ()
-    leaving: tuple[str, ...] = ()
-    """Which of its claims are being deleted, in words: their data goes with the pods."""
+    deleted_claims: tuple[str, ...] = ()
+    """Messages about its claims that are being deleted: their data goes with the pods."""
 
     @property
     def is_ready(self) -> bool:
         """Whether there is nothing to wait for."""
-        return self.is_updated and self.ready == self.wanted
+        return self.is_updated and self.ready == self.desired
 
 
 _watched = msgspec.json.Decoder(WatchedWorkload)
@@ -82,9 +82,9 @@ def _kind(kind: str) -> ResourceKind[WatchedWorkload]:
     return ResourceKind(
         path=paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]),
         read=lambda body: resource.decoded(_watched, kind, body),
-        key=lambda found: found.metadata.uid,
-        version=lambda found: found.metadata.resource_version,
-        name=lambda found: found.metadata.full_name,
+        key=lambda workload: workload.metadata.uid,
+        version=lambda workload: workload.metadata.resource_version,
+        name=lambda workload: workload.metadata.full_name,
     )
 
 
@@ -93,32 +93,32 @@ WATCHED_WORKLOADS: Final = {kind: _kind(kind) for kind in sorted(WORKLOADS)}
 
 
 async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | None:
-    """Return how a workload stands now; None if there is none.
+    """Return the state of a workload; None if it does not exist.
 
     Args:
         kube: the API server.
-        body: what we want of it.
+        body: its desired state.
     """
     where = writes.path(body)
     try:
-        found = resource.decoded(_workload, str(body["kind"]), await kube.request("GET", where))
+        workload = resource.decoded(_workload, str(body["kind"]), await kube.request("GET", where))
     except errors.NotFound:
         return None
-    status = found.status
+    status = workload.status
     state = WorkloadState(
-        name=f"{body['kind']} {found.metadata.name}",
-        wanted=found.spec.replicas,
+        name=f"{body['kind']} {workload.metadata.name}",
+        desired=workload.spec.replicas,
         ready=status.ready_replicas,
-        there=status.replicas,
-        is_updated=status.observed_generation >= found.metadata.generation
-        and status.updated_replicas >= found.spec.replicas,
+        pods=status.replicas,
+        is_updated=status.observed_generation >= workload.metadata.generation
+        and status.updated_replicas >= workload.spec.replicas,
     )
-    leaving = await deleted_claims.deleted(kube, found.metadata.namespace, claims(body))
-    state = msgspec.structs.replace(state, leaving=leaving)
+    deleted = await deleted_claims.find_deleted(kube, workload.metadata.namespace, claims(body))
+    state = msgspec.structs.replace(state, deleted_claims=deleted)
     if state.is_ready:
         return state
     labels = body["spec"]["selector"]["matchLabels"]
-    waits = await _waits(kube, found.metadata.namespace, labels)
+    waits = await _waits(kube, workload.metadata.namespace, labels)
     return msgspec.structs.replace(state, waits=waits)
 
 
@@ -126,9 +126,9 @@ async def _waits(kube: KubeClient, namespace: str, labels: Mapping[str, str]) ->
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     params = {"labelSelector": selector, "limit": str(_MOST_PODS)}
     answer = await kube.request("GET", paths.collection("v1", "pods", namespace), params=params)
-    found = resource.decoded(_pods, "pods", answer).items
-    said = [f"pod {pod.metadata.name}: {why}" for pod in found for why in why_not_ready(pod.status)]
-    return tuple(faults.shortened(each, _LONGEST_SAID) for each in said[:_MOST_SAID])
+    pods = resource.decoded(_pods, "pods", answer).items
+    waits = [f"pod {pod.metadata.name}: {why}" for pod in pods for why in why_not_ready(pod.status)]
+    return tuple(faults.shortened(wait, _LONGEST_WAIT) for wait in waits[:_MOST_WAITS])
 
 
 def claims(body: Mapping[str, Any]) -> Iterator[str]:

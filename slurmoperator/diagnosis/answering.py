@@ -1,4 +1,4 @@
-"""Why one object of a Slurm in pods, or one worker, is as it is: in words, with what to do."""
+"""Explain the state of one object of a Slurm in pods, or of one worker, and what to do about it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.diagnosis.why import Diagnosis, Stage
 from slurmoperator.diagnosis import parts, workers
 from slurmoperator.diagnosis.parts import NamespaceObjects, SlurmInPods
-from slurmoperator.diagnosis.workers import MISSING, UNKNOWN, InSlurm
+from slurmoperator.diagnosis.workers import MISSING, UNKNOWN, SlurmNodeView
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.labels import CLUSTER_LABEL, PROTECTED_LABEL, TAKE_OVER_ANNOTATION
@@ -20,33 +20,33 @@ from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.model.nodes import SlurmNodeFacts
 
 _MOST_JOBS: Final = 5
-"""So many of a worker's jobs are named."""
-_WAIT: Final = "nothing: it goes on when these jobs have ended; squeue -w {node} lists them"
+"""Jobs of a worker that are named."""
+_WAIT: Final = "nothing: it continues when these jobs have ended; list them with squeue -w {node}"
 _NEXT: Final[Mapping[str, str]] = {
     "BadInput": "correct that field: kubectl -n {namespace} edit {kind} {name}",
     "NotServed": "change that field, or the namespaces that slurm-operator serves",
-    "NotOurs": f"kubectl -n {{namespace}} annotate {{kind}} {{name}} {TAKE_OVER_ANNOTATION}=true hands it over",
+    "NotOurs": f"hand it over: kubectl -n {{namespace}} annotate {{kind}} {{name}} {TAKE_OVER_ANNOTATION}=true",
     "NotTold": "kubectl slurm doctor: does slurm-operator run?",
     "Outdated": "kubectl slurm doctor: does slurm-operator run?",
-    "ScalingIn": "nothing: workers go when their jobs have ended; squeue -w NODE lists them",
+    "ScalingIn": "nothing: workers are removed when their jobs have ended; list them with squeue -w NODE",
     "Updating": "nothing: workers are replaced when their jobs have ended",
-    "Scheduled": "nothing: workers are replaced in their reservation; scontrol show reservation lists it",
-    "OnDelete": "delete the workers' pods; each waits for its jobs first",
+    "Scheduled": "nothing: workers are replaced during their reservation; see scontrol show reservation",
+    "OnDelete": "delete the workers' pods; each waits for its jobs before it ends",
     "Stuck": "correct the template, or change it back",
     "NotRead": "kubectl -n {namespace} get restapis: one must be ready",
-    "NotRegistered": "wait 30 s: slurmd asks slurmctld and registers again; if that lasts: kubectl -n {namespace} exec POD -c slurmd -- pkill -HUP -x slurmd",
-    "InvalidRegistration": "kubectl -n {namespace} exec POD -c slurmd -- slurmd -C: correct what the NodeSet says of its workers, or what they lack",
-    "VolumeDeleted": "copy its data: it is lost when the pod ends, and nothing takes the deletion of a claim back",
-    "Rotating": "nothing: the key of the daemons is replaced when all have this step",
-    "Elsewhere": "take the annotation that asks for another key off again",
-    "Deleting": "nothing: it goes when its workers' jobs have ended; squeue lists them",
+    "NotRegistered": "wait 30 s: slurmd asks slurmctld and registers again; if it does not: kubectl -n {namespace} exec POD -c slurmd -- pkill -HUP -x slurmd",
+    "InvalidRegistration": "kubectl -n {namespace} exec POD -c slurmd -- slurmd -C: correct what the NodeSet declares for its workers, or add what they lack",
+    "VolumeDeleted": "copy its data: it is lost when the pod ends, and the deletion of a PVC cannot be undone",
+    "Rotating": "nothing: the next step follows when all daemons have this one",
+    "Elsewhere": "remove the annotation that requests another key",
+    "Deleting": "nothing: it is removed when its workers' jobs have ended; list them with squeue",
 }
 """What to do, by the reason of the condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedObject:
-    """An object of one of the kinds, about which somebody asks."""
+class ObjectQuery:
+    """A question about an object of one of the kinds."""
 
     kind: str
     metadata: ObjectMetadata
@@ -54,48 +54,48 @@ class AskedObject:
     fault: str = ""
     """Why it cannot be read; "" if it can."""
     controller: str = ""
-    """The Controller of its Slurm; "" if that is not known, or if it may serve several."""
+    """The Controller of its Slurm; "" if that is unknown, or if the object may serve several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedWorker:
-    """A worker, about which somebody asks."""
+class WorkerQuery:
+    """A question about a worker."""
 
     pod: WorkerPodObject
     queue: Sequence[QueuedJob] | None
     """All of Slurm's jobs; None if Slurm was not asked."""
     slurm_nodes: Sequence[SlurmNodeFacts] | None
-    """All of Slurm's nodes; likewise."""
+    """All of Slurm's nodes; None if Slurm was not asked."""
 
 
-def asked(found: NamespaceObjects, kind: str, name: str) -> AskedObject:
-    """Return the object that is meant; one of which nothing is known if it is not there."""
+def find_object(objects: NamespaceObjects, kind: str, name: str) -> ObjectQuery:
+    """Return the object with this kind and name; if it does not exist, one without conditions."""
     return next(
-        (each for each in _all(found) if (each.kind, each.metadata.name) == (kind, name)),
-        AskedObject(kind=kind, metadata=ObjectMetadata(name=name), conditions=()),
+        (query for query in _queries(objects) if (query.kind, query.metadata.name) == (kind, name)),
+        ObjectQuery(kind=kind, metadata=ObjectMetadata(name=name), conditions=()),
     )
 
 
-def _all(found: NamespaceObjects) -> Iterator[AskedObject]:
-    for cluster in found.clusters:
-        yield AskedObject(
+def _queries(objects: NamespaceObjects) -> Iterator[ObjectQuery]:
+    for cluster in objects.clusters:
+        yield ObjectQuery(
             kind="SlurmCluster",
             metadata=cluster.metadata,
             conditions=cluster.status.conditions,
             fault=cluster.fault,
             controller=cluster.metadata.name,
         )
-    for node_set in found.node_sets:
-        spec = node_set.whole.spec if node_set.whole else None
-        yield AskedObject(
+    for node_set in objects.node_sets:
+        spec = node_set.parsed.spec if node_set.parsed else None
+        yield ObjectQuery(
             kind="NodeSet",
             metadata=node_set.metadata,
             conditions=node_set.status.conditions,
             fault=node_set.fault,
             controller=spec.controller_ref.name if spec else "",
         )
-    for part in found.parts:
-        yield AskedObject(
+    for part in objects.parts:
+        yield ObjectQuery(
             kind=part.kind,
             metadata=part.metadata,
             conditions=part.status.conditions,
@@ -104,18 +104,18 @@ def _all(found: NamespaceObjects) -> Iterator[AskedObject]:
         )
 
 
-def of_object(asked: AskedObject, slurm: SlurmInPods | None) -> Diagnosis:
-    """Explain how an object stands.
+def explain_object(query: ObjectQuery, slurm: SlurmInPods | None) -> Diagnosis:
+    """Explain the state of an object.
 
     slurm: the Slurm it belongs to; None if that is not known.
     """
-    meta = asked.metadata
-    state, why = parts.standing(meta, asked.conditions, asked.fault)
-    kind = asked.kind.lower()
+    meta = query.metadata
+    state, why = parts.summarize(meta, query.conditions, query.fault)
+    kind = query.kind.lower()
     step = _NEXT.get(state, "").format(namespace=meta.namespace, kind=kind, name=meta.name)
-    all_of_it = list(parts.troubles(meta, asked.conditions, asked.fault))
-    details = [("besides", each) for each in all_of_it[1:]]
-    details += _of_slurm(asked, slurm) if slurm else []
+    problems = list(parts.problems(meta, query.conditions, query.fault))
+    details = [("also", problem) for problem in problems[1:]]
+    details += _slurm_details(query, slurm) if slurm else []
     if state == "Ready":
         return Diagnosis(stage=Stage.RUNS, state="is ready", details=tuple(details))
     return Diagnosis(
@@ -127,126 +127,119 @@ def of_object(asked: AskedObject, slurm: SlurmInPods | None) -> Diagnosis:
     )
 
 
-def _of_slurm(asked: AskedObject, slurm: SlurmInPods) -> list[tuple[str, str]]:
-    """Return what else of its Slurm explains an object."""
-    found = [("Slurm", f"{slurm.namespace}/{slurm.name}")]
+def _slurm_details(query: ObjectQuery, slurm: SlurmInPods) -> list[tuple[str, str]]:
+    """Return what else in its Slurm explains an object."""
+    details = [("Slurm", f"{slurm.namespace}/{slurm.name}")]
     lines = parts.lines(slurm)
-    if asked.kind == "SlurmCluster":
-        found += [
+    if query.kind == "SlurmCluster":
+        details += [
             (line.part, line.state + (f": {line.why}" if line.why else ""))
             for line in lines
             if not line.part.startswith("SlurmCluster/")
         ]
-    name = asked.metadata.name
-    of = [
-        line
-        for line in workers.lines(slurm)
-        if asked.kind == "SlurmCluster" or (asked.kind == "NodeSet" and line.node_set == name)
+    name = query.metadata.name
+    own_workers = [
+        worker
+        for worker in workers.lines(slurm)
+        if query.kind == "SlurmCluster" or (query.kind == "NodeSet" and worker.node_set == name)
     ]
-    found += [("workers", workers.counted(of))] if of else []
-    found += [
-        (f"worker {each.worker}", f"{each.pod}, {each.state}, {each.why}")
-        for each in of
-        if each.why
+    details += [("workers", workers.count_states(own_workers))] if own_workers else []
+    details += [
+        (f"worker {worker.worker}", f"{worker.pod}, {worker.state}, {worker.why}")
+        for worker in own_workers
+        if worker.why
     ]
-    return found
+    return details
 
 
-def of_worker(asked: AskedWorker) -> Diagnosis:
-    """Explain how a worker stands: its pod first, then its node in Slurm."""
-    pod = asked.pod
-    known = workers.in_slurm(pod, asked.slurm_nodes)
-    found = _of_pod(pod) or _in_slurm(pod, known)
-    return replace(found, details=tuple(_details(asked, known)))
+def explain_worker(query: WorkerQuery) -> Diagnosis:
+    """Explain the state of a worker: its pod first, then its node in Slurm."""
+    pod = query.pod
+    slurm_node = workers.slurm_view(pod, query.slurm_nodes)
+    diagnosis = _diagnose_pod(pod) or _diagnose_slurm_node(pod, slurm_node)
+    return replace(diagnosis, details=tuple(_worker_details(query, slurm_node)))
 
 
-def _of_pod(pod: WorkerPodObject) -> Diagnosis | None:
-    """Return how it stands because of its pod; None if its pod is ready."""
-    described = f"kubectl -n {pod.metadata.namespace} describe pod {pod.metadata.name}"
+def _diagnose_pod(pod: WorkerPodObject) -> Diagnosis | None:
+    """Explain a worker by its pod; None if the pod is ready."""
+    describe = f"kubectl -n {pod.metadata.namespace} describe pod {pod.metadata.name}"
     match pod.facts.stage:
         case PodStage.READY:
             return None
         case PodStage.TERMINATING:
-            return _said(
+            return _diagnosis(
                 Stage.ENDS,
                 "is being deleted",
-                "it takes no more jobs, and its container ends when those it has have ended",
+                "it accepts no more jobs, and its container ends when its jobs have ended",
                 _WAIT.format(node=pod.slurm_node),
             )
         case PodStage.OVER:
-            return _said(Stage.ENDED, "has ended", f"its pod is {pod.status.phase}", described)
+            return _diagnosis(Stage.ENDED, "has ended", f"its pod is {pod.status.phase}", describe)
         case _:
             why = "; ".join(why_not_ready(pod.status))
-            return _said(
+            return _diagnosis(
                 Stage.STARTS,
                 "is not ready",
                 why or "its slurmd has not answered its probes yet",
-                described if why else f"if that lasts: {described}",
+                describe if why else f"if this persists: {describe}",
             )
 
 
-def _in_slurm(pod: WorkerPodObject, known: InSlurm) -> Diagnosis:
-    """Return how a ready worker stands in Slurm."""
-    word, node = known.word, pod.slurm_node
-    resume = f"when that is mended: scontrol update nodename={node} state=resume"
-    if word == UNKNOWN:
-        return _said(
+def _diagnose_slurm_node(pod: WorkerPodObject, slurm_node: SlurmNodeView) -> Diagnosis:
+    """Explain a ready worker by its node in Slurm."""
+    state, name = slurm_node.state, pod.slurm_node
+    resume = f"when that is fixed: scontrol update nodename={name} state=resume"
+    if state == UNKNOWN:
+        return _diagnosis(
             Stage.RUNS,
             "runs",
-            "nobody has told how it stands in Slurm",
+            "its state in Slurm has not been reported",
             "give --slurm-url and a token, or: kubectl slurm doctor",
         )
-    if word == MISSING:
-        return _said(
+    if state == MISSING:
+        return _diagnosis(
             Stage.WAITS,
-            "runs, and Slurm does not have it",
-            "slurmctld does not know its slurmd: it has lost its state, or the node's record was deleted",
-            "wait 30 s: slurmd asks slurmctld and registers again; if that lasts:"
+            "runs, but Slurm does not know it",
+            "slurmctld has lost its state, or the node's record was deleted",
+            "wait 30 s: slurmd asks slurmctld and registers again; if it does not:"
             f" kubectl -n {pod.metadata.namespace} exec {pod.metadata.name} -c slurmd -- pkill -HUP -x slurmd",
         )
-    if word in ("draining", "drained"):
-        is_ours = known.reason.startswith(REASON_PREFIX)
-        step = _after_drain(pod, known) if is_ours else resume
-        return _said(Stage.WAITS, f"is {word}", known.whose, step)
-    if known.whose:
-        return _said(Stage.WAITS, f"is {word} in Slurm", known.whose, resume)
-    return _said(Stage.RUNS, "is idle" if word == "idle" else f"runs jobs ({word})", "", "")
+    if state in ("draining", "drained"):
+        is_ours = slurm_node.reason.startswith(REASON_PREFIX)
+        step = _end_of_drain(pod, slurm_node) if is_ours else resume
+        return _diagnosis(Stage.WAITS, f"is {state}", slurm_node.cause, step)
+    if slurm_node.cause:
+        return _diagnosis(Stage.WAITS, f"is {state} in Slurm", slurm_node.cause, resume)
+    return _diagnosis(Stage.RUNS, "is idle" if state == "idle" else f"runs jobs ({state})", "", "")
 
 
-def _after_drain(pod: WorkerPodObject, known: InSlurm) -> str:
+def _end_of_drain(pod: WorkerPodObject, slurm_node: SlurmNodeView) -> str:
     """Return what ends a drain of ours."""
-    why = known.reason.removeprefix(REASON_PREFIX)
+    why = slurm_node.reason.removeprefix(REASON_PREFIX)
     if pod.metadata.annotations.get(names.POD_CORDON_ANNOTATION) == "true":
-        taken_off = f"{names.POD_CORDON_ANNOTATION}-"
-        return f"kubectl -n {pod.metadata.namespace} annotate pod {pod.metadata.name} {taken_off}"
+        removal = f"{names.POD_CORDON_ANNOTATION}-"
+        return f"kubectl -n {pod.metadata.namespace} annotate pod {pod.metadata.name} {removal}"
     if why in (SCALED_IN, REPLACED):
         return _WAIT.format(node=pod.slurm_node)
     return f"if its Kubernetes node is cordoned: kubectl uncordon {pod.kube_node}"
 
 
-def _details(asked: AskedWorker, known: InSlurm) -> Iterator[tuple[str, str]]:
-    pod = asked.pod
-    owner = next(
-        (
-            owner_reference
-            for owner_reference in pod.metadata.owner_references
-            if owner_reference.controller
-        ),
-        None,
-    )
+def _worker_details(query: WorkerQuery, slurm_node: SlurmNodeView) -> Iterator[tuple[str, str]]:
+    pod = query.pod
+    owner = next((ref for ref in pod.metadata.owner_references if ref.controller), None)
     yield "NodeSet", owner.name if owner else "none"
     yield "Slurm", pod.metadata.labels.get(CLUSTER_LABEL, "")
-    states = "+".join(sorted(known.states or ())) or known.word
+    states = "+".join(sorted(slurm_node.states or ())) or slurm_node.state
     yield "Slurm node", f"{pod.slurm_node} {states}"
     yield "node", pod.kube_node
-    if asked.queue is not None:
-        jobs = workers.jobs_on(pod.slurm_node, asked.queue)
-        some = ", ".join(f"{job.id} of {job.user}" for job in jobs[:_MOST_JOBS])
+    if query.queue is not None:
+        jobs = workers.jobs_on(pod.slurm_node, query.queue)
+        first = ", ".join(f"{job.id} of {job.user}" for job in jobs[:_MOST_JOBS])
         more = f" and {len(jobs) - _MOST_JOBS} more" if len(jobs) > _MOST_JOBS else ""
-        yield "jobs", f"{some}{more}" if jobs else "none"
-    guarded = pod.metadata.labels.get(PROTECTED_LABEL) == "true"
-    yield "evictions", "are refused" if guarded else "are let through"
+        yield "jobs", f"{first}{more}" if jobs else "none"
+    is_protected = pod.metadata.labels.get(PROTECTED_LABEL) == "true"
+    yield "evictions", "refused" if is_protected else "allowed"
 
 
-def _said(stage: Stage, state: str, why: str, next_step: str) -> Diagnosis:
+def _diagnosis(stage: Stage, state: str, why: str, next_step: str) -> Diagnosis:
     return Diagnosis(stage=stage, state=state, why=why, next_step=next_step)

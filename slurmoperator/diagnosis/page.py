@@ -19,14 +19,14 @@ class SlurmPage:
     name: str
     is_ready: bool
     operator: str
-    """Which slurm-operator sees to it, or why none does; "" if that may not be read."""
+    """Whether slurm-operator runs; "" if that may not be read."""
     parts: Sequence[PartLine]
     workers: Sequence[WorkerLine]
     running: int | None
     """Jobs that have started and not ended; None if Slurm was not asked."""
     pending: int | None
     waits: Sequence[str]
-    """What slurm-operator waits for, or cannot do, each with its object."""
+    """What slurm-operator waits for or cannot do, each with its object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +37,11 @@ class SlurmSummary:
     name: str
     state: str
     workers: int
-    """That are wanted."""
+    """The desired number."""
     ready: int
-    """Of their pods."""
+    """Workers whose pods are ready."""
     idle: int
-    """In Slurm, by what the NodeSets were told last; so are the following."""
+    """In Slurm, as last reported by the NodeSets; so are the following."""
     allocated: int
     drained: int
     down: int
@@ -54,8 +54,8 @@ def page(slurm: SlurmInPods, operator: str) -> SlurmPage:
     operator: as in `SlurmPage`.
     """
     lines = parts.lines(slurm)
-    alive = [each for each in slurm.queue or () if each.phase is not JobPhase.ENDED]
-    pending = [each for each in alive if each.phase is JobPhase.WAITING]
+    alive = [job for job in slurm.queue or () if job.phase is not JobPhase.ENDED]
+    pending = [job for job in alive if job.phase is JobPhase.WAITING]
     return SlurmPage(
         namespace=slurm.namespace,
         name=slurm.name,
@@ -69,42 +69,44 @@ def page(slurm: SlurmInPods, operator: str) -> SlurmPage:
     )
 
 
-def summaries(found: NamespaceObjects) -> list[SlurmSummary]:
+def summaries(objects: NamespaceObjects) -> list[SlurmSummary]:
     """Return a line for each Slurm."""
-    return [_summary(found, controller) for controller in parts.controllers(found)]
+    return [_summary(objects, controller) for controller in parts.controllers(objects)]
 
 
-def _summary(found: NamespaceObjects, controller: ObjectMetadata) -> SlurmSummary:
-    objects = parts.belonging(found, controller.namespace, controller.name)
-    waits = list(_waits(objects))
-    told = [each.status for each in objects.node_sets]
+def _summary(objects: NamespaceObjects, controller: ObjectMetadata) -> SlurmSummary:
+    own = parts.select(objects, controller.namespace, controller.name)
+    waits = list(_waits(own))
+    statuses = [node_set.status for node_set in own.node_sets]
     return SlurmSummary(
         namespace=controller.namespace,
         name=controller.name,
         state="NotReady" if waits else "Ready",
-        workers=sum(each.desired for each in told),
-        ready=sum(each.ready_replicas for each in told),
-        idle=sum(each.slurm_idle for each in told),
-        allocated=sum(each.slurm_allocated for each in told),
-        drained=sum(each.slurm_drain for each in told),
-        down=sum(each.slurm_down for each in told),
+        workers=sum(status.desired for status in statuses),
+        ready=sum(status.ready_replicas for status in statuses),
+        idle=sum(status.slurm_idle for status in statuses),
+        allocated=sum(status.slurm_allocated for status in statuses),
+        drained=sum(status.slurm_drain for status in statuses),
+        down=sum(status.slurm_down for status in statuses),
         why="; ".join(waits),
     )
 
 
 def _waits(objects: NamespaceObjects) -> Iterator[str]:
-    """Yield what is waited for; a SlurmCluster only repeats what its parts say, unless something is wrong with itself."""
+    """Yield what the objects wait for. A SlurmCluster repeats its parts, so only its own faults count."""
     for cluster in objects.clusters:
         own = [condition for condition in cluster.status.conditions if condition.type == "Accepted"]
-        yield from _of("SlurmCluster", cluster.metadata, own, cluster.fault)
+        yield from _object_waits("SlurmCluster", cluster.metadata, own, cluster.fault)
     for part in objects.parts:
-        yield from _of(part.kind, part.metadata, part.status.conditions, part.fault)
+        yield from _object_waits(part.kind, part.metadata, part.status.conditions, part.fault)
     for node_set in objects.node_sets:
-        yield from _of("NodeSet", node_set.metadata, node_set.status.conditions, node_set.fault)
+        yield from _object_waits(
+            "NodeSet", node_set.metadata, node_set.status.conditions, node_set.fault
+        )
 
 
-def _of(
+def _object_waits(
     kind: str, metadata: ObjectMetadata, conditions: Sequence[ObjectCondition], fault: str
 ) -> Iterator[str]:
-    for trouble in parts.troubles(metadata, conditions, fault):
-        yield f"{kind}/{metadata.name}: {trouble}"
+    for problem in parts.problems(metadata, conditions, fault):
+        yield f"{kind}/{metadata.name}: {problem}"

@@ -1,4 +1,4 @@
-"""What belongs to one Slurm in pods, and how each part stands."""
+"""Select what belongs to one Slurm in pods, and describe the state of each part."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,108 +29,109 @@ DAEMONS: Final = {
     "LoginSet": "login",
     "NodeSet": "slurmd",
 }
-"""What runs in the pods of each kind: the value of their label, and their container's name."""
+"""The daemon in the pods of each kind: their label's value and their container's name."""
 
 _ORDER: Final = ("Controller", "Accounting", "RestApi", "LoginSet", "Token")
-_DOCTOR: Final = "if that lasts: kubectl slurm doctor"
-_MATTER: Final = ("Accepted", "Configured", "Ready", "Updated", "SlurmKnown", KEY_CONDITION)
-"""Conditions that say what an object waits for, the cause of the others first."""
+_DOCTOR: Final = "if this persists: kubectl slurm doctor"
+_CONDITIONS: Final = ("Accepted", "Configured", "Ready", "Updated", "SlurmKnown", KEY_CONDITION)
+"""Conditions that say what an object waits for, causes before effects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceObjects:
-    """What there is of Slurms in pods, in one namespace or in all."""
+    """The objects of Slurms in pods, in one namespace or in all."""
 
     clusters: Sequence[WatchedCluster] = ()
     parts: Sequence[WatchedPart] = ()
     node_sets: Sequence[WatchedNodeSet] = ()
     pods: Sequence[WorkerPodObject] = ()
-    """Of all daemons, not only of workers."""
+    """Pods of all daemons, not only of workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmInPods:
-    """One Slurm in pods, as far as it could be read."""
+    """One Slurm in pods, as far as it can be read."""
 
     namespace: str
     name: str
-    """Of its Controller, and of its SlurmCluster if there is one."""
+    """The name of its Controller, and of its SlurmCluster if there is one."""
     objects: NamespaceObjects
     queue: Sequence[QueuedJob] | None = None
     """All of Slurm's jobs; None if Slurm was not asked."""
     slurm_nodes: Sequence[SlurmNodeFacts] | None = None
-    """All of Slurm's nodes; likewise."""
+    """All of Slurm's nodes; None if Slurm was not asked."""
     now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartLine:
-    """How one object stands."""
+    """The state of one object."""
 
     part: str
     """Kind and name."""
     state: str
-    """`Ready`, or the reason of the first condition that does not hold."""
+    """`Ready`, or the reason of the first condition that is not `True`."""
     pods: str
-    """How many are ready of how many, `1/2`; "" if it has none."""
+    """Ready and all pods, `1/2`; "" if it has none."""
     version: str
     """Tags of the images that its daemons run, `26.05`; several during an update."""
     why: str
     """What it waits for; "" if nothing."""
 
 
-def controllers(found: NamespaceObjects) -> list[ObjectMetadata]:
-    """Return the Controllers, one for each Slurm, by namespace and name."""
-    those = (part.metadata for part in found.parts if part.kind == "Controller")
-    return sorted(those, key=lambda meta: (meta.namespace, meta.name))
+def controllers(objects: NamespaceObjects) -> list[ObjectMetadata]:
+    """Return the Controllers, one for each Slurm, sorted by namespace and name."""
+    metadata = (part.metadata for part in objects.parts if part.kind == "Controller")
+    return sorted(metadata, key=lambda meta: (meta.namespace, meta.name))
 
 
-def belonging(found: NamespaceObjects, namespace: str, name: str) -> NamespaceObjects:
-    """Return what belongs to the Slurm of this Controller.
+def select(objects: NamespaceObjects, namespace: str, name: str) -> NamespaceObjects:
+    """Return the objects that belong to the Slurm of this Controller.
 
     An object that cannot be read might belong to any Slurm of its namespace, and is shown with each.
     """
-    here = [part for part in found.parts if part.metadata.namespace == namespace]
+    in_namespace = [part for part in objects.parts if part.metadata.namespace == namespace]
     own = next(
-        (each for each in here if each.kind == "Controller" and each.metadata.name == name), None
+        (part for part in in_namespace if part.kind == "Controller" and part.metadata.name == name),
+        None,
     )
-    controller = own.whole if own and isinstance(own.whole, ControllerObject) else None
+    controller = own.parsed if own and isinstance(own.parsed, ControllerObject) else None
     parts = [
-        each
-        for each in here
-        if each is own or (each.kind != "Controller" and _is_of(each.whole, name, controller))
+        part
+        for part in in_namespace
+        if part is own or (part.kind != "Controller" and _is_of(part.parsed, name, controller))
     ]
     node_sets = [
-        each
-        for each in found.node_sets
-        if each.metadata.namespace == namespace
-        and (each.whole is None or each.whole.spec.controller_ref.name == name)
+        node_set
+        for node_set in objects.node_sets
+        if node_set.metadata.namespace == namespace
+        and (node_set.parsed is None or node_set.parsed.spec.controller_ref.name == name)
     ]
-    kinds = {(DAEMONS.get(part.kind, ""), part.metadata.name) for part in parts}
-    kinds |= {(DAEMONS["NodeSet"], each.metadata.name) for each in node_sets}
+    labels = {(DAEMONS.get(part.kind, ""), part.metadata.name) for part in parts}
+    labels |= {(DAEMONS["NodeSet"], node_set.metadata.name) for node_set in node_sets}
     return NamespaceObjects(
         clusters=[
             cluster
-            for cluster in found.clusters
+            for cluster in objects.clusters
             if (cluster.metadata.namespace, cluster.metadata.name) == (namespace, name)
         ],
         parts=sorted(parts, key=lambda part: (_ORDER.index(part.kind), part.metadata.name)),
-        node_sets=sorted(node_sets, key=lambda each: each.metadata.name),
+        node_sets=sorted(node_sets, key=lambda node_set: node_set.metadata.name),
         pods=[
             pod
-            for pod in found.pods
-            if pod.metadata.namespace == namespace and _labelled(pod) in kinds
+            for pod in objects.pods
+            if pod.metadata.namespace == namespace and _labels_of(pod) in labels
         ],
     )
 
 
 def lines(slurm: SlurmInPods) -> list[PartLine]:
-    """Return how each object stands, those first that others need."""
-    found = slurm.objects
+    """Return the state of each object; objects that others need come first."""
+    objects = slurm.objects
     return [
         *(
             _line("SlurmCluster", cluster.metadata, cluster.status.conditions, cluster.fault, ())
-            for cluster in found.clusters
+            for cluster in objects.clusters
         ),
         *(
             _line(
@@ -138,62 +139,62 @@ def lines(slurm: SlurmInPods) -> list[PartLine]:
                 part.metadata,
                 part.status.conditions,
                 part.fault,
-                pods_of(found, part.kind, part.metadata.name),
+                pods_of(objects, part.kind, part.metadata.name),
             )
-            for part in found.parts
+            for part in objects.parts
         ),
-        *(_node_set_line(each, found) for each in found.node_sets),
+        *(_node_set_line(node_set, objects) for node_set in objects.node_sets),
     ]
 
 
-def pods_of(found: NamespaceObjects, kind: str, name: str) -> list[WorkerPodObject]:
+def pods_of(objects: NamespaceObjects, kind: str, name: str) -> list[WorkerPodObject]:
     """Return the pods of one object."""
-    return [pod for pod in found.pods if _labelled(pod) == (DAEMONS.get(kind), name)]
+    return [pod for pod in objects.pods if _labels_of(pod) == (DAEMONS.get(kind), name)]
 
 
-def standing(
+def summarize(
     metadata: ObjectMetadata, conditions: Iterable[ObjectCondition], fault: str = ""
 ) -> tuple[str, str]:
-    """Return how an object stands, in one word, and what it waits for.
+    """Return the state of an object in one word, and what it waits for.
 
     fault: why it cannot be read; "" if it can.
     """
-    first = next(_not_holding(metadata, conditions, fault), None)
+    first = next(_unmet(metadata, conditions, fault), None)
     return first or ("Ready", "")
 
 
-def troubles(
+def problems(
     metadata: ObjectMetadata, conditions: Iterable[ObjectCondition], fault: str = ""
 ) -> Iterator[str]:
-    """Yield everything that an object waits for, in words; like `standing`."""
-    for reason, message in _not_holding(metadata, conditions, fault):
+    """Yield everything that an object waits for, as text; arguments as of `summarize`."""
+    for reason, message in _unmet(metadata, conditions, fault):
         yield f"{message} ({reason})" if message else reason
 
 
-def _not_holding(
+def _unmet(
     metadata: ObjectMetadata, conditions: Iterable[ObjectCondition], fault: str
 ) -> Iterator[tuple[str, str]]:
-    told = {condition.type: condition for condition in conditions}
+    by_type = {condition.type: condition for condition in conditions}
     if metadata.deletion_timestamp is not None:
-        ready = told.get("Ready")
+        ready = by_type.get("Ready")
         yield "Deleting", ready.message if ready else ""
         return
-    accepted = told.get("Accepted")
+    accepted = by_type.get("Accepted")
     if accepted is None:
-        yield "NotTold", fault or f"slurm-operator has not told yet how it stands; {_DOCTOR}"
-    # Of the others, some keep what they said of an older one.
+        yield "NotTold", fault or f"slurm-operator has not reported its status yet; {_DOCTOR}"
+    # Only Accepted shows this: some of the others keep their message for an older generation.
     elif (accepted.observed_generation or 0) < metadata.generation:
-        yield "Outdated", f"slurm-operator has not taken its change in yet; {_DOCTOR}"
-    for kind in _MATTER:
-        if kind in told and told[kind].status != "True":
-            yield told[kind].reason, told[kind].message
+        yield "Outdated", f"slurm-operator has not processed its last change yet; {_DOCTOR}"
+    for name in _CONDITIONS:
+        if name in by_type and by_type[name].status != "True":
+            yield by_type[name].reason, by_type[name].message
 
 
-def _node_set_line(found: WatchedNodeSet, objects: NamespaceObjects) -> PartLine:
-    pods = pods_of(objects, "NodeSet", found.metadata.name)
-    line = _line("NodeSet", found.metadata, found.status.conditions, found.fault, pods)
-    ready = line.pods.partition("/")[0] or "0"  # of as many as are wanted, not as there are
-    return replace(line, pods=f"{ready}/{found.status.desired}")
+def _node_set_line(node_set: WatchedNodeSet, objects: NamespaceObjects) -> PartLine:
+    pods = pods_of(objects, "NodeSet", node_set.metadata.name)
+    line = _line("NodeSet", node_set.metadata, node_set.status.conditions, node_set.fault, pods)
+    ready = line.pods.partition("/")[0] or "0"  # out of the desired number, not the current one
+    return replace(line, pods=f"{ready}/{node_set.status.desired}")
 
 
 def _line(
@@ -203,9 +204,11 @@ def _line(
     fault: str,
     pods: Sequence[WorkerPodObject],
 ) -> PartLine:
-    state, why = standing(metadata, conditions, fault)
+    state, why = summarize(metadata, conditions, fault)
     ready = [
-        pod for pod in pods if (found := pod.status.condition("Ready")) and found.status == "True"
+        pod
+        for pod in pods
+        if (condition := pod.status.condition("Ready")) and condition.status == "True"
     ]
     return PartLine(
         part=f"{kind}/{metadata.name}",
@@ -217,7 +220,7 @@ def _line(
 
 
 def _waiting(state: str, pods: Sequence[WorkerPodObject]) -> Iterator[str]:
-    """Yield what pods wait for, where nobody has said it."""
+    """Yield what pods wait for, if the object is not ready."""
     if state != "Ready":
         for pod in pods:
             for why in why_not_ready(pod.status):
@@ -262,6 +265,6 @@ def _is_of(part: PartObject | None, name: str, controller: ControllerObject | No
             return False
 
 
-def _labelled(pod: WorkerPodObject) -> tuple[str, str]:
+def _labels_of(pod: WorkerPodObject) -> tuple[str, str]:
     labels = pod.metadata.labels
     return labels.get(APP_LABEL, ""), labels.get(INSTANCE_LABEL, "")

@@ -1,4 +1,4 @@
-"""How a worker stands: its pod, and its node in Slurm."""
+"""Describe the state of a worker: its pod, and its node in Slurm."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ _STAGES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLine:
-    """How one worker stands."""
+    """The state of one worker."""
 
     worker: str
     """Its name in Slurm."""
@@ -37,25 +37,25 @@ class WorkerLine:
     """`pending`, `starting`, `ready`, `over` or `terminating`."""
     state: str
     """In Slurm: `idle`, `mixed`, `allocated`, `draining` (drained, with jobs), `drained`, `down`; `missing` if Slurm does not
-    have it, and `unknown` if nobody has told.
+    have it, and `unknown` if it has not been reported.
     """
     jobs: int | None
-    """How many are there; None if Slurm was not asked."""
+    """The number of its jobs; None if Slurm was not asked."""
     why: str
-    """Why it is drained or down, and who has done it; or why its pod is not ready."""
+    """Why it is drained or down, and whether slurm-operator did that; or why its pod is not ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InSlurm:
+class SlurmNodeView:
     """What is known of a worker's node in Slurm."""
 
     states: frozenset[str] | None
-    """None if nobody has told; empty if Slurm has no such node."""
+    """None if they have not been reported; empty if Slurm has no such node."""
     reason: str = ""
 
     @property
-    def word(self) -> str:
-        """Its state in one word, as in `WorkerLine`."""
+    def state(self) -> str:
+        """The state in one word, as in `WorkerLine`."""
         states = self.states
         if states is None:
             return UNKNOWN
@@ -63,27 +63,27 @@ class InSlurm:
             return MISSING
         if "DRAIN" in states and "UNDRAIN" not in states:
             return "draining" if states & BUSY else "drained"
-        named = ("DOWN", "ERROR", "FAIL", "MIXED", "ALLOCATED", "COMPLETING", "IDLE")
-        return next((each.lower() for each in named if each in states), UNKNOWN)
+        by_weight = ("DOWN", "ERROR", "FAIL", "MIXED", "ALLOCATED", "COMPLETING", "IDLE")
+        return next((state.lower() for state in by_weight if state in states), UNKNOWN)
 
     @property
-    def whose(self) -> str:
-        """Who has drained it or taken it down, and why; "" if it is in service."""
-        if self.word not in ("draining", "drained", "down", "error", "fail"):
+    def cause(self) -> str:
+        """Why it is drained or down, and whether slurm-operator did that; "" if it is in service."""
+        if self.state not in ("draining", "drained", "down", "error", "fail"):
             return ""
         if self.reason.startswith(REASON_PREFIX):
             return f"by slurm-operator: {self.reason.removeprefix(REASON_PREFIX)}"
-        return f"by somebody else: {self.reason}" if self.reason else "nobody gave a reason"
+        return f"not by slurm-operator: {self.reason}" if self.reason else "no reason given"
 
 
 def lines(slurm: SlurmInPods) -> list[WorkerLine]:
-    """Return how each worker stands, by NodeSet and name."""
-    found = [
+    """Return the state of each worker, sorted by NodeSet and name."""
+    workers = [
         line(pod, node_set.metadata.name, slurm.slurm_nodes, slurm.queue)
         for node_set in slurm.objects.node_sets
         for pod in pods_of(slurm.objects, "NodeSet", node_set.metadata.name)
     ]
-    return sorted(found, key=lambda each: (each.node_set, *_by_number(each.worker)))
+    return sorted(workers, key=lambda worker: (worker.node_set, *_by_number(worker.worker)))
 
 
 def line(
@@ -92,40 +92,40 @@ def line(
     slurm_nodes: Sequence[SlurmNodeFacts] | None,
     queue: Sequence[QueuedJob] | None,
 ) -> WorkerLine:
-    """Return how one worker stands."""
-    known = in_slurm(pod, slurm_nodes)
+    """Return the state of one worker."""
+    slurm_node = slurm_view(pod, slurm_nodes)
     waits = "; ".join(why_not_ready(pod.status)) if pod.facts.stage is not PodStage.READY else ""
     return WorkerLine(
         worker=pod.slurm_node,
         node_set=node_set,
         kube_node=pod.kube_node,
         pod=_STAGES[pod.facts.stage],
-        state=known.word,
+        state=slurm_node.state,
         jobs=None if queue is None else len(jobs_on(pod.slurm_node, queue)),
-        why="; ".join(filter(None, (known.whose, waits))),
+        why="; ".join(filter(None, (slurm_node.cause, waits))),
     )
 
 
-def in_slurm(pod: WorkerPodObject, slurm_nodes: Sequence[SlurmNodeFacts] | None) -> InSlurm:
-    """Return what Slurm says of a worker; what its pod was told, if Slurm was not asked."""
+def slurm_view(pod: WorkerPodObject, slurm_nodes: Sequence[SlurmNodeFacts] | None) -> SlurmNodeView:
+    """Return a worker's node as Slurm shows it, or as its pod's conditions do if Slurm was not asked."""
     if slurm_nodes is None:
         states, reason = node_states.states_of(pod.status.conditions or ())
-        return InSlurm(states=states or None, reason=reason)
+        return SlurmNodeView(states=states or None, reason=reason)
     node = next(
         (slurm_node for slurm_node in slurm_nodes if slurm_node.name == pod.slurm_node), None
     )
     if node is None:
-        return InSlurm(states=frozenset())
-    return InSlurm(states=node.states, reason=node.reason)
+        return SlurmNodeView(states=frozenset())
+    return SlurmNodeView(states=node.states, reason=node.reason)
 
 
 def jobs_on(node: str, queue: Iterable[QueuedJob]) -> list[QueuedJob]:
     """Return the jobs that have not ended and are on a node."""
-    return [each for each in queue if each.phase is not JobPhase.ENDED and node in each.nodes]
+    return [job for job in queue if job.phase is not JobPhase.ENDED and node in job.nodes]
 
 
-def counted(workers: Iterable[WorkerLine]) -> str:
-    """Return how many stand how, in words: `2 idle, 1 draining`."""
+def count_states(workers: Iterable[WorkerLine]) -> str:
+    """Return the number of workers in each state: `2 idle, 1 draining`."""
     counts = Counter(worker.state for worker in workers)
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 

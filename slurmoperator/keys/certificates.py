@@ -1,6 +1,6 @@
-"""The certificates that slurmrestd presents: of CAs of ours, replaced before they end, or a user's own, as they are.
+"""The certificates that slurmrestd presents: signed by our CAs and renewed before they expire, or a user's own, unchanged.
 
-`slurmruntime.values.certificates` decides what is due when; nothing is read or written here.
+`slurmruntime.values.certificates` decides what is due when. Nothing is read or written here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,104 +18,106 @@ from slurmruntime.values import certificates
 from slurmruntime.values.faults import Fault
 
 _CERTIFICATE, _KEY = "tls.crt", "tls.key"
-_MOST_SAID = 5
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedCertificate:
-    """What is to be presented."""
+class CertificateRequest:
+    """What a certificate is for."""
 
     authority: str
-    """The name of CAs that are made, for people."""
+    """A name for our CAs, for people."""
     name: str
-    """Of whoever presents it, for people."""
+    """The name of the server, for people."""
     hosts: frozenset[str]
     lifetime: timedelta
     authority_lifetime: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignedCertificate:
-    """A certificate of ours, and all that belongs to it."""
+class CertificateBundle:
+    """A certificate of ours with its key and CAs."""
 
     authorities: Mapping[str, bytes] = field(repr=False)
-    """Contents of the Secret that keeps the CAs."""
+    """Contents of the Secret with the CAs."""
     trusted: bytes
     """The CAs without their keys, PEM."""
     files: Mapping[str, bytes] = field(repr=False)
     """Contents of the Secret that is mounted."""
     why: str
-    """Why it is another one than before; "" if it is not."""
+    """Why the certificate was replaced; "" if it was not."""
 
 
-def kept_or_signed(
-    wanted: WantedCertificate,
-    held: Mapping[str, bytes],
-    shown: Mapping[str, bytes],
+def keep_or_sign(
+    request: CertificateRequest,
+    stored_authorities: Mapping[str, bytes],
+    mounted: Mapping[str, bytes],
     published: bytes,
     *,
     now: datetime,
-) -> SignedCertificate:
-    """Return the certificate that is there as long as it will do, or another one.
+) -> CertificateBundle:
+    """Return the current certificate while it is good enough, otherwise a new one.
 
-    A CA that is to take another one's place is published long before it signs.
+    A CA that will replace another is published long before it signs.
 
     Args:
-        wanted: what it is for.
-        held: contents of the Secret that keeps the CAs; damaged ones count as missing.
-        shown: contents of the Secret that is mounted.
-        published: the CAs that clients have been told to trust, PEM.
+        request: what the certificate is for.
+        stored_authorities: contents of the Secret with the CAs; damaged ones count as missing.
+        mounted: contents of the Secret that is mounted.
+        published: the CAs that clients trust, PEM.
         now: the wall clock.
     """
-    pairs, _damaged = pki.restored(held)
-    pair = Pair(certificate=shown.get(_CERTIFICATE, b""), key=shown.get(_KEY, b""))
+    pairs, _damaged = pki.from_secret(stored_authorities)
+    pair = Pair(certificate=mounted.get(_CERTIFICATE, b""), key=mounted.get(_KEY, b""))
     public = pki.fingerprints(published)
 
-    def plan() -> certificates.RotationPlan:
-        there = pki.read_certificate(pair, tuple(pairs.values()))
-        known = [pki.read_authority(each) for each in pairs.values()]
+    def make_plan() -> certificates.RotationPlan:
+        current = pki.read_certificate(pair, tuple(pairs.values()))
+        known = [pki.read_authority(authority) for authority in pairs.values()]
         return certificates.decide(
-            now, known, {wanted.name: there}, {wanted.name: wanted.hosts}, public
+            now, known, {request.name: current}, {request.name: request.hosts}, public
         )
 
-    due = plan()
-    if due.makes_authority:
-        made = pki.make_authority(wanted.authority, now=now, lifetime=wanted.authority_lifetime)
-        pairs[pki.read_authority(made).id] = made
-        due = plan()
-    pairs = {id_: pairs[id_] for id_ in due.trusted}
-    why = due.renewals.get(wanted.name, "")
+    plan = make_plan()
+    if plan.makes_authority:
+        authority = pki.make_authority(
+            request.authority, now=now, lifetime=request.authority_lifetime
+        )
+        pairs[pki.read_authority(authority).id] = authority
+        plan = make_plan()
+    pairs = {id_: pairs[id_] for id_ in plan.trusted}
+    why = plan.renewals.get(request.name, "")
     if why:
         pair = pki.issue(
-            pairs[due.signer],
-            name=wanted.name,
-            hosts=wanted.hosts,
+            pairs[plan.signer],
+            name=request.name,
+            hosts=request.hosts,
             is_client=False,
             now=now,
-            lifetime=wanted.lifetime,
+            lifetime=request.lifetime,
         )
-    return SignedCertificate(
-        authorities=pki.stored(pairs),
-        trusted=b"".join(each.certificate for each in pairs.values()),
+    return CertificateBundle(
+        authorities=pki.to_secret(pairs),
+        trusted=b"".join(authority.certificate for authority in pairs.values()),
         files={_CERTIFICATE: pair.certificate, _KEY: pair.key},
         why=why,
     )
 
 
-def faults_of_users(
+def user_certificate_faults(
     secret: str, data: Mapping[str, bytes], host: str, *, now: datetime
 ) -> Iterator[Fault]:
-    """Find what keeps clients from knowing a server by a certificate that a user has made.
+    """Find reasons why clients would not accept a server with a certificate that a user made.
 
     Args:
-        secret: its name.
+        secret: the name of the user's Secret.
         data: its contents.
-        host: by which clients call the server.
+        host: the host name that clients use.
         now: the wall clock.
     """
-    missing = [each for each in (_CERTIFICATE, _KEY, TRUSTED) if not data.get(each)]
+    missing = [file for file in (_CERTIFICATE, _KEY, TRUSTED) if not data.get(file)]
     if missing:
-        text = f"it has no {', '.join(missing)}: expected a certificate chain, its key, and the CA that clients are to trust"
+        text = f"it has no {', '.join(missing)}: expected a certificate chain, its key, and the CA for clients to trust"
         yield Fault(f"Secret {secret}", text)
         return
     try:
@@ -130,11 +132,11 @@ def faults_of_users(
     if own.not_valid_after_utc <= now:
         yield Fault(
             f"Secret {secret}",
-            f"its certificate ended at {own.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}",
+            f"its certificate expired at {own.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}",
         )
     names = _names(own)
     if not names & {host, f"*.{host.partition('.')[2]}"}:
-        listed = ", ".join(sorted(names)[:_MOST_SAID]) or "nobody"
+        listed = ", ".join(sorted(names)[:_MOST_NAMES]) or "no host"
         yield Fault(
             f"Secret {secret}", f"its certificate is for {listed}: expected {host} among them"
         )
@@ -142,7 +144,7 @@ def faults_of_users(
 
 def _names(certificate: x509.Certificate) -> frozenset[str]:
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
         return frozenset()
-    return frozenset(found.get_values_for_type(x509.DNSName))
+    return frozenset(names.get_values_for_type(x509.DNSName))

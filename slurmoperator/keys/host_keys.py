@@ -1,4 +1,4 @@
-"""The keys by which users know that they have reached the right login pods: made once for a LoginSet."""
+"""The SSH host keys by which users recognize the login pods: created once for each LoginSet."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,9 +12,9 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.values.faults import Fault
 
 HostKeys = Callable[[], Awaitable[Mapping[str, bytes]]]
-"""Makes new private keys and their public halves, by the names of their files."""
+"""Makes new private keys and their public halves, by file name."""
 HostKeysBody = Callable[[Mapping[str, bytes]], Mapping[str, Any]]
-"""Makes the Secret of them."""
+"""Makes the Secret that holds the keys."""
 
 _RSA_BITS: Final = 3072
 """The default of ssh-keygen(1)."""
@@ -31,40 +31,42 @@ async def ensure(
     make: HostKeys,
     body: HostKeysBody,
 ) -> tuple[Fault, ...]:
-    """Make the Secret if there is none, and return what is wrong with it.
+    """Create the Secret if it does not exist, and return what is wrong with it.
 
     Args:
         kube: the API server.
-        where: its namespace and name.
-        files: that it must have.
-        has_run: whether login pods may have its keys already. With others they would look like
-            an attack, so a lost Secret is told and not replaced.
+        where: the namespace and name of the Secret.
+        files: the files that it must have.
+        has_run: whether login pods may have its keys already. New keys would look like an attack
+            to users, so a lost Secret is reported and not replaced.
         make: makes keys.
         body: makes the Secret.
 
     Raises:
-        KubeError: it was not read or not made, or nobody knows: look again.
+        KubeError: the Secret was not read or not created, or that is unknown: try again.
     """
     namespace, name = where
-    found = await secrets.read(kube, namespace, name)
-    if found is None and has_run:
-        text = "it is gone, and login pods run with its keys: restore it. If it is lost, delete their Deployment; then a new one is made"
+    secret = await secrets.read(kube, namespace, name)
+    if secret is None and has_run:
+        text = "it is missing, and login pods run with its keys: restore it. If it is lost, delete their Deployment; new keys are then made"
         return (Fault(f"Secret {name}", text),)
-    if found is None:
-        found = await secrets.create(kube, body(await make()))
-    missing = [file for file in files if not found.lengths.get(file)]
+    if secret is None:
+        secret = await secrets.create(kube, body(await make()))
+    missing = [file for file in files if not secret.lengths.get(file)]
     if not missing:
         return ()
-    text = f"it has no {', '.join(missing)}: add what ssh-keygen makes, or delete it"
+    text = (
+        f"it has no {', '.join(missing)}: add the files that ssh-keygen makes, or delete the Secret"
+    )
     return (Fault(f"Secret {name}", text),)
 
 
-async def generated() -> Mapping[str, bytes]:
+async def generate() -> Mapping[str, bytes]:
     """Return new keys; this takes a second of CPU, in another thread."""
-    return await asyncio.to_thread(_generated)
+    return await asyncio.to_thread(_generate)
 
 
-def _generated() -> Mapping[str, bytes]:
+def _generate() -> Mapping[str, bytes]:
     keys: Mapping[str, _PrivateKey] = {
         "ssh_host_rsa_key": rsa.generate_private_key(65_537, _RSA_BITS),
         "ssh_host_ecdsa_key": ec.generate_private_key(ec.SECP256R1()),

@@ -1,4 +1,4 @@
-"""Which step of a key a pod has mounted: pure. See `rings`."""
+"""Find which step of a key a pod has mounted: pure. See `rings`."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ class _FromSecret(ObjectStruct, frozen=True):
     secret_name: str = ""
     """In a volume of its own."""
     items: tuple[_Item, ...] | None = None
-    """None for all."""
+    """None for all items."""
 
 
 class _Source(ObjectStruct, frozen=True):
@@ -29,22 +29,22 @@ class _Projected(ObjectStruct, frozen=True):
 
 
 class PodVolume(ObjectStruct, frozen=True):
-    """`core/v1 Volume`, as far as it has Secrets in it."""
+    """`core/v1 Volume`, only its Secrets."""
 
     secret: _FromSecret | None = None
     projected: _Projected | None = None
 
 
 class MountingSpec(ObjectStruct, frozen=True):
-    """`core/v1 PodSpec`, likewise."""
+    """`core/v1 PodSpec`, only its volumes with Secrets."""
 
     volumes: tuple[PodVolume, ...] | None = None
 
 
 def mounted_steps(spec: MountingSpec, key: KeyOfObject) -> frozenset[int]:
-    """Return the steps of a key that a pod has; empty if it has nothing of that key.
+    """Return the steps of a key that a pod has mounted; empty if it does not mount that key.
 
-    A pod with the whole Secret of the steps is not ours, and says nothing about the one that it uses.
+    A pod that mounts the whole Secret of the steps is not ours, and does not show which one it uses.
     """
     return frozenset(_mounted(spec, key))
 
@@ -54,7 +54,7 @@ def _mounted(spec: MountingSpec, key: KeyOfObject) -> Iterator[int]:
     for secret in _secrets(spec):
         name = secret.name or secret.secret_name
         if name == key.name and (
-            secret.items is None or any(i.key == key.key for i in secret.items)
+            secret.items is None or any(item.key == key.key for item in secret.items)
         ):
             yield 0
         if name == ring:

@@ -1,4 +1,4 @@
-"""Which keys an object names, and what is to be done about their Secrets: pure."""
+"""Which keys an object names, and what to do about their Secrets: pure."""
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,17 +21,17 @@ class KeyUse(enum.Enum):
 
 
 MADE_BYTES: Final[Mapping[KeyUse, int]] = {KeyUse.DAEMONS: 1024, KeyUse.TOKENS: 64}
-"""The length of a key that we make. HS256 hashes a longer one than 64 bytes first (RFC 2104)."""
+"""The length of the keys that we make. HS256 first hashes a key longer than 64 bytes (RFC 2104)."""
 LEAST_BYTES: Final[Mapping[KeyUse, int]] = {KeyUse.DAEMONS: 16, KeyUse.TOKENS: 32}
-"""What Slurm's auth/slurm takes (src/plugins/auth/slurm), and RFC 7518 asks for."""
+"""What Slurm's auth/slurm accepts (src/plugins/auth/slurm), and what RFC 7518 requires."""
 
-_STEP_WITHOUT: Final = 2
-"""When this step is in force, no pod has the first key from its own Secret any more."""
+_FIRST_STEP_WITHOUT_SECRET: Final = 2
+"""From this step on, no pod gets the first key from its own Secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedKey:
-    """A key, where it is to stand."""
+class KeyReference:
+    """A reference to a key in a Secret."""
 
     use: KeyUse
     secret: str
@@ -39,27 +39,27 @@ class NamedKey:
     path: str
     """The field that names it."""
     is_external: bool
-    """The daemons run elsewhere and have it already: it cannot be made here."""
+    """The daemons are external and already have the key: it cannot be made here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenSecret:
-    """What is read of a Secret: how long its parts are."""
+class SecretFacts:
+    """What is read of a Secret: the lengths of its values."""
 
     lengths: Mapping[str, int]
     """In bytes, by key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecretToMake:
-    """A Secret that does not exist and is to be made."""
+class MissingSecret:
+    """A Secret to create."""
 
     name: str
     lengths: Mapping[str, int]
     """In bytes, by key."""
 
 
-def named(spec: ControllerSpec | AccountingSpec) -> tuple[NamedKey, ...]:
+def key_references(spec: ControllerSpec | AccountingSpec) -> tuple[KeyReference, ...]:
     """Return the keys that an object names."""
     fields: tuple[tuple[KeyUse, str, KeyOfObject | None], ...] = (
         (KeyUse.DAEMONS, "spec.slurmKeyRef", spec.slurm_key_ref),
@@ -71,79 +71,83 @@ def named(spec: ControllerSpec | AccountingSpec) -> tuple[NamedKey, ...]:
         ),
     )
     return tuple(
-        NamedKey(use=use, secret=ref.name, key=ref.key, path=path, is_external=spec.external)
+        KeyReference(use=use, secret=ref.name, key=ref.key, path=path, is_external=spec.external)
         for use, path, ref in fields
         if ref is not None
     )
 
 
-def still_needed(keys: Iterable[NamedKey], step: int) -> tuple[NamedKey, ...]:
-    """Return the keys that daemons need as their Secrets have them.
+def still_needed(keys: Iterable[KeyReference], step: int) -> tuple[KeyReference, ...]:
+    """Return the keys that daemons still read from the Secrets that the object names.
 
     Args:
         keys: all that one object names.
-        step: of the daemons' key. From the second one on, all have it from elsewhere; see `rings`.
+        step: of the daemons' key. From the second step on, the key comes from the ring; see `rings`.
     """
-    return tuple(key for key in keys if step < _STEP_WITHOUT or key.use is not KeyUse.DAEMONS)
+    return tuple(
+        key for key in keys if step < _FIRST_STEP_WITHOUT_SECRET or key.use is not KeyUse.DAEMONS
+    )
 
 
 def decide(
-    keys: Iterable[NamedKey], seen: Mapping[str, SeenSecret], *, has_run: bool
-) -> tuple[tuple[SecretToMake, ...], tuple[Fault, ...]]:
-    """Return the Secrets to make, and what is wrong with those that are there or must be.
+    keys: Iterable[KeyReference], seen: Mapping[str, SecretFacts], *, has_run: bool
+) -> tuple[tuple[MissingSecret, ...], tuple[Fault, ...]]:
+    """Return the Secrets to create, and what is wrong with those that exist or should exist.
 
     Args:
         keys: All that one object names.
         seen: The Secrets that exist, by name.
-        has_run: Whether daemons may have a key already. A new one would then cut those that start
-            off from those that run, so a lost Secret is told and not replaced.
+        has_run: Whether daemons may have a key already. With a new key, daemons that start could not
+            talk to those that run, so a lost Secret is reported and not replaced.
     """
     missing: dict[str, dict[str, int]] = {}
     faults: list[Fault] = []
     for key in keys:
         secret = seen.get(key.secret)
         if secret is not None:
-            faults += _wrong(key, secret)
+            faults += _secret_faults(key, secret)
         elif key.is_external:
-            text = f"there is no Secret {key.secret}: create it with the key that the daemons elsewhere have"
+            text = (
+                f"there is no Secret {key.secret}: create it with the key of the external daemons"
+            )
             faults.append(Fault(f"{key.path}.name", text))
         elif has_run:
             text = (
-                f"Secret {key.secret} is gone, and daemons run with its key: restore it. If it is lost, delete "
-                "the StatefulSets and pods that had it; then a new one is made"
+                f"Secret {key.secret} is missing, and daemons run with its key: restore it. If it is lost, delete "
+                "the StatefulSets and pods that used it; a new key is then made"
             )
             faults.append(Fault(f"{key.path}.name", text))
         else:
             lengths = missing.setdefault(key.secret, {})
             lengths[key.key] = max(lengths.get(key.key, 0), MADE_BYTES[key.use])
     broken = {fault.path for fault in faults}
-    made = () if broken else tuple(_to_make(missing))
-    return made, tuple(faults)
+    to_create = () if broken else tuple(_missing_secrets(missing))
+    return to_create, tuple(faults)
 
 
-def different(controller: ControllerSpec, accounting: AccountingSpec) -> Iterator[Fault]:
-    """Find the keys that a Controller and its Accounting must share, and do not."""
-    theirs = {each.use: each for each in named(accounting)}
-    for each in named(controller):
-        other = theirs.get(each.use)
-        if other is not None and (each.secret, each.key) != (other.secret, other.key):
+def mismatches(controller: ControllerSpec, accounting: AccountingSpec) -> Iterator[Fault]:
+    """Find keys that a Controller and its Accounting must share but do not."""
+    theirs = {key.use: key for key in key_references(accounting)}
+    for key in key_references(controller):
+        other = theirs.get(key.use)
+        if other is not None and (key.secret, key.key) != (other.secret, other.key):
             text = (
-                f"expected the same as that of the Accounting, {other.secret} with key {other.key}: "
-                "the daemons could not speak to each other"
+                f"expected the key of the Accounting, {other.key} in Secret {other.secret}: "
+                "with different keys the daemons cannot talk to each other"
             )
-            yield Fault(each.path, text)
+            yield Fault(key.path, text)
 
 
-def _to_make(missing: Mapping[str, Mapping[str, int]]) -> Iterator[SecretToMake]:
+def _missing_secrets(missing: Mapping[str, Mapping[str, int]]) -> Iterator[MissingSecret]:
     for name, lengths in sorted(missing.items()):
-        yield SecretToMake(name=name, lengths=lengths)
+        yield MissingSecret(name=name, lengths=lengths)
 
 
-def _wrong(key: NamedKey, secret: SeenSecret) -> Iterator[Fault]:
+def _secret_faults(key: KeyReference, secret: SecretFacts) -> Iterator[Fault]:
     length = secret.lengths.get(key.key)
     if length is None:
-        there = ", ".join(sorted(secret.lengths)) or "nothing"
-        text = f"Secret {key.secret} has no {key.key}: it has {there}"
+        names = ", ".join(sorted(secret.lengths)) or "nothing"
+        text = f"Secret {key.secret} has no {key.key}: it has {names}"
         yield Fault(f"{key.path}.key", text)
     elif length < LEAST_BYTES[key.use]:
         text = (

@@ -1,4 +1,4 @@
-"""Read and create the Secrets with keys; what stands there is never changed."""
+"""Read and create the Secrets with keys; their contents are never changed."""
 
 import base64
 import binascii
@@ -8,14 +8,14 @@ from typing import Any, Final
 import msgspec
 
 from slurmoperator.keys import naming
-from slurmoperator.keys.naming import NamedKey, SecretToMake, SeenSecret
+from slurmoperator.keys.naming import KeyReference, MissingSecret, SecretFacts
 from slurmoperator.objects.parts import KeyOfObject
 from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.values.faults import Fault
 
 RandomBytes = Callable[[int], bytes]
-"""Returns so many bytes that nobody can guess."""
+"""Returns this many unpredictable bytes."""
 
 MANAGED_BY: Final = "slurm-bridge"
 
@@ -30,22 +30,22 @@ _decoder = msgspec.json.Decoder(_Secret)
 async def ensure(
     kube: KubeClient,
     namespace: str,
-    keys: Iterable[NamedKey],
+    keys: Iterable[KeyReference],
     *,
     has_run: bool,
     random_bytes: RandomBytes,
 ) -> tuple[Fault, ...]:
-    """Make the Secrets that are to be made, and return what is wrong with the others.
+    """Create the Secrets that are missing, and return what is wrong with the others.
 
     Args:
         kube: the API server.
-        namespace: of the object that names them.
+        namespace: of the object that names the keys.
         keys: all that one object names.
         has_run: see `naming.decide`.
         random_bytes: the source of keys.
 
     Raises:
-        KubeError: a Secret was not read or not made, or nobody knows: look again.
+        KubeError: a Secret was not read or not created, or that is unknown: try again.
     """
     keys = tuple(keys)
     seen = {
@@ -53,17 +53,17 @@ async def ensure(
         for name in sorted({key.secret for key in keys})
         if (secret := await read(kube, namespace, name)) is not None
     }
-    to_make, faults = naming.decide(keys, seen, has_run=has_run)
-    made: dict[str, SeenSecret] = {}
-    for each in to_make:
-        made[each.name] = await _make(kube, namespace, each, random_bytes)
-    if not made:
+    missing, faults = naming.decide(keys, seen, has_run=has_run)
+    created: dict[str, SecretFacts] = {}
+    for missing_secret in missing:
+        created[missing_secret.name] = await _create(kube, namespace, missing_secret, random_bytes)
+    if not created:
         return faults
-    return naming.decide(keys, {**seen, **made}, has_run=True)[1]
+    return naming.decide(keys, {**seen, **created}, has_run=True)[1]
 
 
-async def read(kube: KubeClient, namespace: str, name: str) -> SeenSecret | None:
-    """Return how long a Secret's parts are; None if there is no such Secret.
+async def read(kube: KubeClient, namespace: str, name: str) -> SecretFacts | None:
+    """Return the lengths of a Secret's values; None if there is no such Secret.
 
     Raises:
         KubeError: it was not read.
@@ -72,27 +72,27 @@ async def read(kube: KubeClient, namespace: str, name: str) -> SeenSecret | None
         answer = await kube.request("GET", _collection(namespace) + paths.of(name))
     except errors.NotFound:
         return None
-    found = resource.decoded(_decoder, f"Secret {namespace}/{name}", answer)
-    return SeenSecret(lengths={key: _length(value) for key, value in found.data.items()})
+    secret = resource.decoded(_decoder, f"Secret {namespace}/{name}", answer)
+    return SecretFacts(lengths={key: _length(value) for key, value in secret.data.items()})
 
 
-async def _make(
-    kube: KubeClient, namespace: str, secret: SecretToMake, random_bytes: RandomBytes
-) -> SeenSecret:
+async def _create(
+    kube: KubeClient, namespace: str, secret: MissingSecret, random_bytes: RandomBytes
+) -> SecretFacts:
     data = {key: random_bytes(length) for key, length in secret.lengths.items()}
-    return await create(kube, secret_body(namespace, secret.name, data, is_whole=True))
+    return await create(kube, secret_body(namespace, secret.name, data, is_immutable=True))
 
 
 def secret_body(
-    namespace: str, name: str, data: Mapping[str, bytes], *, is_whole: bool
+    namespace: str, name: str, data: Mapping[str, bytes], *, is_immutable: bool
 ) -> Mapping[str, Any]:
-    """Return a Secret that nobody owns, so that it outlives those who use it.
+    """Return a Secret without an owner, so that it outlives the objects that use it.
 
     Args:
         namespace: of the Secret.
         name: its name.
         data: its contents.
-        is_whole: nothing will be added to it.
+        is_immutable: whether nothing will be added to it.
     """
     return {
         "apiVersion": "v1",
@@ -103,26 +103,26 @@ def secret_body(
             "labels": {"app.kubernetes.io/managed-by": MANAGED_BY},
         },
         "type": "Opaque",
-        **({"immutable": True} if is_whole else {}),
-        "data": {key: base64.b64encode(each).decode() for key, each in data.items()},
+        **({"immutable": True} if is_immutable else {}),
+        "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
     }
 
 
-async def create(kube: KubeClient, body: Mapping[str, Any]) -> SeenSecret:
-    """Create a Secret; if somebody else has done so meanwhile, theirs counts.
+async def create(kube: KubeClient, body: Mapping[str, Any]) -> SecretFacts:
+    """Create a Secret and return its facts; if it exists by now, those of the existing one.
 
     Raises:
-        KubeError: it was not created, or nobody knows: read again.
+        KubeError: it was not created, or that is unknown: read again.
     """
     namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
     try:
         await kube.request("POST", _collection(namespace), body=body)
     except errors.Conflict:
-        found = await read(kube, namespace, name)
-        if found is None:
+        existing = await read(kube, namespace, name)
+        if existing is None:
             raise
-        return found
-    return SeenSecret(lengths={key: _length(value) for key, value in body["data"].items()})
+        return existing
+    return SecretFacts(lengths={key: _length(value) for key, value in body["data"].items()})
 
 
 def _collection(namespace: str) -> str:
@@ -130,12 +130,12 @@ def _collection(namespace: str) -> str:
 
 
 def _length(encoded: str) -> int:
-    """Return how many bytes there are in base64 with padding."""
+    """Return how many bytes a padded base64 text encodes."""
     return len(encoded) * 3 // 4 - encoded.count("=")
 
 
-def decoded(encoded: str) -> bytes | None:
-    """Return what base64 stands for; None if it is none."""
+def decode(encoded: str) -> bytes | None:
+    """Return the bytes that base64 encodes; None if it is not base64."""
     try:
         return base64.b64decode(encoded, validate=True)
     except binascii.Error:
@@ -143,12 +143,12 @@ def decoded(encoded: str) -> bytes | None:
 
 
 def text(secret: Mapping[str, str], reference: KeyOfObject, at: str) -> str | Fault:
-    """Return the text that stands in a Secret, or what is wrong with it."""
+    """Return a text from a Secret, or what is wrong with it."""
     if reference.key not in secret:
         return Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}")
-    wrong = Fault(f"{at}.key", f"expected text in {reference.key} of Secret {reference.name}")
-    found = decoded(secret[reference.key])
+    fault = Fault(f"{at}.key", f"expected text in {reference.key} of Secret {reference.name}")
+    content = decode(secret[reference.key])
     try:
-        return found.decode() if found is not None else wrong
+        return content.decode() if content is not None else fault
     except UnicodeDecodeError:
-        return wrong
+        return fault

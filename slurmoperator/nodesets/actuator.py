@@ -1,4 +1,4 @@
-"""Carry out what was decided for a NodeSet's workers. Every action is idempotent and may be cut off anywhere."""
+"""Carries out decisions about workers. Every action is idempotent and may be interrupted anywhere."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ import structlog
 from bridge.slurm import nodes
 from slurmoperator.nodesets import worker_pods
 from slurmoperator.nodesets.owned.claims import WorkerClaims
-from slurmoperator.nodesets.planning import PlannedWorker
+from slurmoperator.nodesets.planning import Worker
 from slurmoperator.nodesets.recent_writes import RecentWrites
 from slurmoperator.nodesets.slurm_view import WorkerView
 from slurmoperator.nodesets.views import WorkerViews
@@ -38,22 +38,22 @@ from slurmruntime.values.ids import SlurmNode
 _log = structlog.get_logger(__name__)
 
 _AT_ONCE: Final = 16
-"""Workers that are acted on at the same time."""
+"""Workers that are acted on concurrently."""
 
 Template = Callable[[WorkerKey], Mapping[str, Any] | Refused]
-"""Makes the pod of this worker, or says why there is none."""
-Decided = Sequence[tuple[PlannedWorker, WorkerDecision]]
+"""Renders the pod of a worker, or returns why it cannot."""
+Decisions = Sequence[tuple[Worker, WorkerDecision]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acted:
-    """What became of the actions."""
+class ActionOutcome:
+    """The outcome of the actions."""
 
     failures: tuple[PeerError, ...] = ()
     is_waiting: bool = False
-    """The watch has not shown all of what was written before."""
+    """The watch has not shown all earlier writes yet."""
     refused: Refused | None = None
-    """Why no pod can be made of the NodeSet as it is."""
+    """Why no pod can be made from the NodeSet."""
 
 
 class WorkerActuator:
@@ -74,33 +74,41 @@ class WorkerActuator:
         self._views = views
         self._recent = recent
 
-    async def carry_out(self, node_set: NodeSetObject, decided: Decided, make: Template) -> Acted:
-        """Carry out the actions of all workers; one that fails costs only itself."""
+    async def carry_out(
+        self, node_set: NodeSetObject, decisions: Decisions, render: Template
+    ) -> ActionOutcome:
+        """Carry out the actions of all workers; a failure affects only its own worker."""
         failures: list[PeerError] = []
-        there = [each for each in decided if each[0].pod is not None]
+        existing = [(worker, decision) for worker, decision in decisions if worker.pod is not None]
         view = self._views.of(node_set.controller)
-        for some in _chunks(there, _AT_ONCE):
-            failures += await _together(self._one(*each, view=view) for each in some)
-        missing = [each for each, decision in decided if CreateWorker() in decision.actions]
+        for chunk in _chunks(existing, _AT_ONCE):
+            failures += await _together(
+                self._act_on(worker, decision, view=view) for worker, decision in chunk
+            )
+        missing = [worker for worker, decision in decisions if CreateWorker() in decision.actions]
         bodies: list[tuple[WorkerKey, str, Mapping[str, Any]]] = []
-        for each in missing:
-            made = make(each.key)
-            if isinstance(made, Refused):
-                return Acted(failures=tuple(failures), refused=made)
-            name = f"{node_set.metadata.namespace}/{made['metadata']['name']}"
-            bodies.append((each.key, name, made))
-        new = [body for body in bodies if not self._recent.is_awaited(body[1], "")]
+        for worker in missing:
+            body = render(worker.key)
+            if isinstance(body, Refused):
+                return ActionOutcome(failures=tuple(failures), refused=body)
+            name = f"{node_set.metadata.namespace}/{body['metadata']['name']}"
+            bodies.append((worker.key, name, body))
+        new = [
+            (key, name, body) for key, name, body in bodies if not self._recent.is_awaited(name, "")
+        ]
         failures += await self._create(node_set, new)
-        return Acted(failures=tuple(failures), is_waiting=len(new) < len(bodies))
+        return ActionOutcome(failures=tuple(failures), is_waiting=len(new) < len(bodies))
 
     async def _create(
         self, node_set: NodeSetObject, bodies: list[tuple[WorkerKey, str, Mapping[str, Any]]]
     ) -> list[PeerError]:
-        """Create pods, ever more at a time: what fails for all of them is tried once, not a thousand times."""
+        """Create pods, more at a time with each success: an error common to all is met only once."""
         at_once = 1
         while bodies:
-            some, bodies = bodies[:at_once], bodies[at_once:]
-            failures = await _together(self._create_one(node_set, *each) for each in some)
+            chunk, bodies = bodies[:at_once], bodies[at_once:]
+            failures = await _together(
+                self._create_one(node_set, key, name, body) for key, name, body in chunk
+            )
             if failures:
                 return failures
             at_once = min(at_once * 2, _AT_ONCE)
@@ -109,14 +117,14 @@ class WorkerActuator:
     async def _create_one(
         self, node_set: NodeSetObject, key: WorkerKey, name: str, body: Mapping[str, Any]
     ) -> None:
-        await self._claims.make(node_set, key)
+        await self._claims.create(node_set, key)
         namespace = node_set.metadata.namespace
         await worker_pods.create(self._kube, namespace, body, owner_uid=node_set.metadata.uid)
         self._recent.wrote(name, "")
         _log.info("worker.created", pod=name)
 
-    async def _one(
-        self, worker: PlannedWorker, decision: WorkerDecision, *, view: WorkerView | None
+    async def _act_on(
+        self, worker: Worker, decision: WorkerDecision, *, view: WorkerView | None
     ) -> None:
         """Carry out one worker's actions in order, stopping at the first that fails."""
         pod = worker.pod
@@ -133,14 +141,14 @@ class WorkerActuator:
 
     async def _act(
         self,
-        worker: PlannedWorker,
+        worker: Worker,
         pod: WorkerPodObject,
         action: WorkerAction,
         view: WorkerView | None,
     ) -> None:
         match action:
             case CreateWorker():
-                pass  # `_create` does, for all that are missing
+                pass  # `_create` does this for all missing workers
             case ProtectWorker():
                 after = await worker_pods.protect(self._kube, pod)
                 self._pods.observe(after, base=pod.metadata.resource_version)
@@ -153,16 +161,16 @@ class WorkerActuator:
             case DrainWorker(reason=reason):
                 if view is not None:
                     change = nodes.drain(view.slurm, SlurmNode(worker.node), reason)
-                    await self._tell_slurm(view, worker.node, change)
+                    await self._send(view, worker.node, change)
             case UndrainWorker():
                 if view is not None:
                     change = nodes.undrain(view.slurm, [SlurmNode(worker.node)])
-                    await self._tell_slurm(view, worker.node, change)
+                    await self._send(view, worker.node, change)
             case _:
                 assert_never(action)
 
-    async def _tell_slurm(self, view: WorkerView, node: str, request: Any) -> None:
-        """Send a request; whatever becomes of it, nothing is known of the node until it is read again."""
+    async def _send(self, view: WorkerView, node: str, request: Any) -> None:
+        """Send a request; whatever its outcome, the node is unknown until it is read again."""
         is_lost = True
         try:
             await request
@@ -180,19 +188,19 @@ class WorkerActuator:
 
 
 async def _together(actions: Iterable[Any]) -> list[PeerError]:
-    """Run some actions at the same time and return what failed of them.
+    """Run actions concurrently and return their failures.
 
     Raises:
-        Exception: one failed in a way that no peer's error explains.
+        Exception: one failed with something other than a peer's error.
     """
-    found = await asyncio.gather(*actions, return_exceptions=True)
-    for each in found:
-        if isinstance(each, BaseException) and not isinstance(each, PeerError):
-            raise each
-    return [each for each in found if isinstance(each, PeerError)]
+    results = await asyncio.gather(*actions, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, PeerError):
+            raise result
+    return [result for result in results if isinstance(result, PeerError)]
 
 
-def _chunks(some: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
-    rest = iter(some)
+def _chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
+    rest = iter(items)
     while chunk := list(islice(rest, size)):
         yield chunk

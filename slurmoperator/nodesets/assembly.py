@@ -1,9 +1,9 @@
-"""Put the controller of NodeSets together for one process, and for one term of leadership."""
+"""Wire the controller of NodeSets for one process, and for one term of leadership."""
 
 import asyncio
 from typing import Any, Final
 
-from bridge.reconcile.informers import trying_again, watching
+from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.actuator import WorkerActuator
@@ -13,7 +13,7 @@ from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from slurmoperator.nodesets.owned.belongings import NodeSetBelongings
 from slurmoperator.nodesets.owned.claims import WorkerClaims
 from slurmoperator.nodesets.owned.revisions import NodeSetRevisions
-from slurmoperator.nodesets.owned.tried import TriedConfs
+from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.nodesets.recent_writes import RecentWrites
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
@@ -34,8 +34,8 @@ class NodeSets:
         self._program = program
         self._templates = templates
         self._key_step = key_step
-        self.tried = TriedConfs()
-        """What slurmctld makes of the nodes that workers are to register; for whoever has it tried."""
+        self.tried = ConfTrials()
+        """Whether slurmctld accepts the nodes of workers; filled by the controller of daemons."""
         self._node_sets: Cache[WatchedNodeSet] = Cache(NODE_SETS, program.set_aside)
         self._pods: Cache[WorkerPodObject] = Cache(WORKER_PODS, program.set_aside)
         self._kube_nodes: Cache[KubeNodeFacts] = Cache(NODES, program.set_aside)
@@ -50,14 +50,14 @@ class NodeSets:
         """Return the services of every replica; its readiness depends on the watches."""
         program = self._program
         return (
-            watching(program, "nodesets", self._node_sets),
-            watching(program, "workers", self._pods, label_selector=names.WORKER_SELECTOR),
-            watching(program, "nodes", self._kube_nodes),
-            trying_again("set aside", self._watched),
+            watch_service(program, "nodesets", self._node_sets),
+            watch_service(program, "workers", self._pods, label_selector=names.WORKER_SELECTOR),
+            watch_service(program, "nodes", self._kube_nodes),
+            retry_service("set aside", self._watched),
         )
 
     async def control(self, stop: asyncio.Event) -> None:
-        """See to NodeSets while this process leads."""
+        """Reconcile NodeSets while this process leads."""
         program = self._program
         for cache in self._watched:
             await cache.synced.wait()

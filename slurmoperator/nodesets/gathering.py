@@ -1,4 +1,4 @@
-"""Everything that a decision about one NodeSet depends on, from the caches and from the readings of Slurm."""
+"""Gathers the input of a decision about one NodeSet, from caches and readings of Slurm."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,13 +12,13 @@ from slurmoperator.nodesets.status import Refusal
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.objects.placing import PodPlacing
+from slurmoperator.objects.placing import NodeConstraints
 from slurmoperator.objects.placing import placing as read_placing
 from slurmoperator.objects.workers import OnNode, WorkerKey, age, is_on_nodes, namesakes
 from slurmoperator.rendering.node_sets.worker import worker_tolerations
 from slurmoperator.workers import placing, pruning
 from slurmoperator.workers.placing import NodePlan
-from slurmoperator.workers.situation import SeenWorker
+from slurmoperator.workers.situation import WorkerObservation
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model.affinity import Selector
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -28,11 +28,11 @@ from slurmruntime.values.ids import SlurmNode
 from slurmruntime.values.names import TOPOLOGY_ANNOTATION
 
 WorkerTemplates = Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | Refused]
-"""Makes the pod of one of a NodeSet's workers with a step of the daemons' key, or says why there is none."""
+"""Renders the pod of a worker with a version of the daemons' key, or returns why it cannot."""
 KeySteps = Callable[[NodeSetObject], int]
-"""Says which step of the daemons' key new workers of a NodeSet get: see `slurmoperator.keys.rings`."""
+"""Returns the version of the daemons' key that new workers get: see `slurmoperator.keys.rings`."""
 
-_UNSURE: Final = SeenWorker(is_sure=False)
+_UNSURE: Final = WorkerObservation(is_sure=False)
 
 
 class NodeSetGathering:
@@ -54,10 +54,10 @@ class NodeSetGathering:
         self._clock = clock
         self._by_owner = pods.index(lambda pod: [pod.metadata.controller_uid])
         self._by_mode = node_sets.index(
-            lambda each: [each.whole.spec.scaling_mode] if each.whole else []
+            lambda node_set: [node_set.parsed.spec.scaling_mode] if node_set.parsed else []
         )
         self._by_controller = node_sets.index(
-            lambda each: [each.whole.controller] if each.whole else []
+            lambda node_set: [node_set.parsed.controller] if node_set.parsed else []
         )
         self._by_host = pods.index(lambda pod: [f"{pod.metadata.namespace}/{pod.slurm_node}"])
 
@@ -65,10 +65,10 @@ class NodeSetGathering:
         """Return the pods that a NodeSet owns."""
         return tuple(self._by_owner.get(uid))
 
-    def same_names(self, found: WatchedNodeSet) -> list[str]:
+    def uids_in_same_slurm(self, watched: WatchedNodeSet) -> list[str]:
         """Return the uids of the NodeSets of its Slurm, whose workers may have the same names."""
-        whole = found.whole
-        others = self._by_controller.get(whole.controller) if whole else ()
+        node_set = watched.parsed
+        others = self._by_controller.get(node_set.controller) if node_set else ()
         return [other.metadata.uid for other in others]
 
     def situation(
@@ -80,14 +80,14 @@ class NodeSetGathering:
         key_step: int,
         may_replace: bool,
     ) -> NodeSetSituation:
-        """Gather, and tell the view what matters from now on.
+        """Gather the situation, and register with the view what matters from now on.
 
         Args:
-            node_set: whose workers.
-            pods: all that it owns.
+            node_set: the NodeSet.
+            pods: all pods that it owns.
             revision: the hash of its template.
-            key_step: of the daemons' key, which is part of the revision.
-            may_replace: workers could be made of its template.
+            key_step: the version of the daemons' key, which is part of the revision.
+            may_replace: as far as is known, pods can be made from its template.
         """
         situation = NodeSetSituation(
             node_set=node_set,
@@ -117,70 +117,71 @@ class NodeSetGathering:
         )
 
     def _in_window(self, node_set: NodeSetObject) -> Callable[[str], bool]:
-        """Return what says whether a Slurm node is in the reservation for an update, if it has to be."""
+        """Return a function that checks whether a Slurm node is in the reservation, if it has to be."""
         if planning.strategy(node_set) != "ScheduledUpdate":
             return lambda _: True
         listed, name = self.listed(node_set), names.reservation(node_set.metadata.name)
 
         def is_in(node: str) -> bool:
-            found = listed(node) if listed is not None else None
-            return found is not None and found.reservation == name
+            slurm_node = listed(node) if listed is not None else None
+            return slurm_node is not None and slurm_node.reservation == name
 
         return is_in
 
     def states(self, node_set: NodeSetObject) -> Callable[[str], frozenset[str] | None]:
-        """Return what tells the states of a node of its Slurm by the last reading."""
+        """Return a function that returns a node's states in the last reading."""
         view = self._views.of(node_set.controller)
         return view.states if view is not None else lambda _: None
 
     def listed(self, node_set: NodeSetObject) -> Callable[[str], SlurmNodeFacts | None] | None:
-        """Return what gives a node of its Slurm by the last reading; None while nothing is known of that Slurm."""
+        """Return a lookup into the last reading of its Slurm; None while its state is unknown."""
         view = self._views.of(node_set.controller)
         return view.listed if view is not None and view.trouble == "" else None
 
-    def forgotten(self, node_set: NodeSetObject) -> tuple[SlurmNode, ...]:
-        """Return the nodes that its Slurm is to forget, if it wants that; none while it is in doubt what Kubernetes has."""
+    def nodes_to_delete(self, node_set: NodeSetObject) -> tuple[SlurmNode, ...]:
+        """Return the Slurm nodes to delete: none unless pruning is on and the cache is complete."""
         view = self._views.of(node_set.controller)
-        wants = node_set.spec.prune_slurm_node_records != "Never" and is_on_nodes(node_set)
-        if not wants or view is None or view.trouble != "" or self._kube_nodes.unreadable:
+        prunes = node_set.spec.prune_slurm_node_records != "Never" and is_on_nodes(node_set)
+        if not prunes or view is None or view.trouble != "" or self._kube_nodes.unreadable:
             return ()
         hosts = {placing.host_of(kube_node) for kube_node in self._kube_nodes.values()}
         namespace = node_set.metadata.namespace
-        return pruning.forgotten(
+        return pruning.nodes_to_delete(
             view.nodes,
             feature=node_set.slurm_name,
             is_needed=lambda host: host in hosts or bool(self._by_host.get(f"{namespace}/{host}")),
         )
 
     def topology(self, kube_node: str) -> str:
-        """Return where a Kubernetes node is in Slurm's topology, as it says; "" if it does not."""
-        found = self._kube_nodes.get(kube_node)
-        return found.annotations.get(TOPOLOGY_ANNOTATION, "") if found is not None else ""
+        """Return a Kubernetes node's place in Slurm's topology by its annotation; "" without one."""
+        node = self._kube_nodes.get(kube_node)
+        return node.annotations.get(TOPOLOGY_ANNOTATION, "") if node is not None else ""
 
     def trouble(self, node_set: NodeSetObject) -> str | None:
-        """Return why Slurm is not known of this NodeSet; "" if it is, None if nobody has tried yet."""
+        """Return why its Slurm's state is unknown; "" if it is known, None before the first try."""
         return self._views.trouble(node_set.controller)
 
     def refusal(self, node_set: NodeSetObject) -> Refusal | None:
-        """Return why a NodeSet gets no workers."""
-        if is_on_nodes(node_set) and isinstance(read := _placing(node_set), Refused):
-            return Refusal(reason="BadInput", text=read.text)
+        """Return why a NodeSet gets no workers; None if it does."""
+        if is_on_nodes(node_set) and isinstance(constraints := _constraints(node_set), Refused):
+            return Refusal(reason="BadInput", text=constraints.text)
         if other := self._namesake(node_set):
             text = (
-                f"its Slurm nodes would have the names of those of NodeSet {other}: give one of "
-                "them another spec.template.spec.hostname"
+                f"its Slurm node names clash with those of NodeSet {other}: set another "
+                "spec.template.spec.hostname in one of them"
             )
             return Refusal(reason="BadInput", text=text)
         return None
 
     def _namesake(self, node_set: NodeSetObject) -> str:
         """Return the NodeSet of the same cluster that had the same names first, or ""."""
-        found = (each.whole for each in self._by_controller.get(node_set.controller))
-        return namesakes(filter(None, found)).get(node_set.metadata.uid, "")
+        watched = self._by_controller.get(node_set.controller)
+        node_sets = filter(None, (other.parsed for other in watched))
+        return namesakes(node_sets).get(node_set.metadata.uid, "")
 
     def on_nodes(self) -> list[str]:
-        """Return the uids of all NodeSets that have one worker on each Kubernetes node that fits."""
-        return [each.metadata.uid for each in self._by_mode.get("DaemonSet")]
+        """Return the uids of all NodeSets that have one worker on each fitting Kubernetes node."""
+        return [node_set.metadata.uid for node_set in self._by_mode.get("DaemonSet")]
 
     def _plan_nodes(
         self, node_set: NodeSetObject, pods: tuple[WorkerPodObject, ...]
@@ -188,64 +189,66 @@ class NodeSetGathering:
         if not is_on_nodes(node_set):
             return None
         keys = (planning.worker_key(node_set, pod) for pod in pods)
-        there = {key.kube_node: key.host for key in keys if isinstance(key, OnNode)}
-        found = _placing(node_set)
-        if isinstance(found, Refused):  # those that are there stay where they are
-            return NodePlan(hosts=there, leaving={})
+        current = {key.kube_node: key.host for key in keys if isinstance(key, OnNode)}
+        constraints = _constraints(node_set)
+        if isinstance(constraints, Refused):  # existing workers stay where they are
+            return NodePlan(hosts=current, leaving={})
         return placing.plan(
             self._kube_nodes.values(),
-            there,
-            selector=Selector(found.node_terms, found.node_selector),
-            tolerations=found.tolerations,
-            taken=self._taken(node_set),
+            current,
+            selector=Selector(constraints.node_terms, constraints.node_selector),
+            tolerations=constraints.tolerations,
+            host_owner=self._host_owner(node_set),
             unreadable=frozenset(self._kube_nodes.unreadable.values()),
         )
 
-    def _taken(self, node_set: NodeSetObject) -> Callable[[str], str]:
-        """Return what says whose a name in Slurm is, or "".
+    def _host_owner(self, node_set: NodeSetObject) -> Callable[[str], str]:
+        """Return a function that names the owner of a host name, or returns "".
 
-        A pod has its own. Beyond that the NodeSets decide, as others' pods may not be in the cache yet: a name that ends in a
-        number may be that of a worker to come, and one that several NodeSets want for a Kubernetes node is the oldest one's.
+        A pod owns its name. Beyond that the NodeSets decide, as other NodeSets' pods may not be in
+        the cache yet: a name that ends in a number may be that of a future worker, and one that
+        several NodeSets want for a Kubernetes node belongs to the oldest of them.
         """
-        mine = node_set.metadata
+        meta = node_set.metadata
         others = [
             other for other in self._others(node_set) if other.metadata.deletion_timestamp is None
         ]
-        wanted = [
+        older = [
             (other.metadata.name, self._fitting_hosts(other))
             for other in others
-            if is_on_nodes(other) and age(other.metadata) < age(mine)
+            if is_on_nodes(other) and age(other.metadata) < age(meta)
         ]
         numbered = [other for other in others if not is_on_nodes(other)]
 
-        def taken(host: str) -> str:
-            for name, hosts in wanted:
+        def host_owner(host: str) -> str:
+            for name, hosts in older:
                 if host in hosts:
-                    return f"that of the older NodeSet {name} (let only one of them select a node)"
-            for pod in self._by_host.get(f"{mine.namespace}/{host}"):
-                if pod.metadata.controller_uid != mine.uid:
+                    return f"the older NodeSet {name} (let only one of them select a node)"
+            for pod in self._by_host.get(f"{meta.namespace}/{host}"):
+                if pod.metadata.controller_uid != meta.uid:
                     return f"pod {pod.metadata.name}"
-            for each in numbered:
-                number = host.removeprefix(each.node_prefix)
+            for other in numbered:
+                number = host.removeprefix(other.node_prefix)
                 if number != host and number.isdecimal():
-                    return f"one with a number of NodeSet {each.metadata.name}"
+                    return f"the numbered workers of NodeSet {other.metadata.name}"
             return ""
 
-        return taken
+        return host_owner
 
     def _others(self, node_set: NodeSetObject) -> list[NodeSetObject]:
         """Return the other NodeSets of its Slurm."""
-        found = (each.whole for each in self._by_controller.get(node_set.controller))
-        return [each for each in found if each and each.metadata.uid != node_set.metadata.uid]
+        watched = self._by_controller.get(node_set.controller)
+        others = (other.parsed for other in watched)
+        return [other for other in others if other and other.metadata.uid != node_set.metadata.uid]
 
     def _fitting_hosts(self, node_set: NodeSetObject) -> frozenset[str]:
-        found = _placing(node_set)
-        if isinstance(found, Refused):
+        constraints = _constraints(node_set)
+        if isinstance(constraints, Refused):
             return frozenset()
         return placing.fitting_hosts(
             self._kube_nodes.values(),
-            selector=Selector(found.node_terms, found.node_selector),
-            tolerations=found.tolerations,
+            selector=Selector(constraints.node_terms, constraints.node_selector),
+            tolerations=constraints.tolerations,
         )
 
     def _has_node(self, name: str) -> bool:
@@ -254,19 +257,19 @@ class NodeSetGathering:
         )
 
     def _cordon(self, kube_node: str) -> str:
-        found = self._kube_nodes.get(kube_node) if kube_node else None
-        if found is None or not found.is_unschedulable:
+        node = self._kube_nodes.get(kube_node) if kube_node else None
+        if node is None or not node.is_unschedulable:
             return ""
-        said = found.annotations.get(names.CORDON_REASON_ANNOTATION, "")
-        return said or f"Kubernetes has node {found.name} cordoned"
+        reason = node.annotations.get(names.CORDON_REASON_ANNOTATION, "")
+        return reason or f"Kubernetes has node {node.name} cordoned"
 
 
-def _placing(node_set: NodeSetObject) -> PodPlacing | Refused:
-    """Return where its workers may go, or why that cannot be read."""
+def _constraints(node_set: NodeSetObject) -> NodeConstraints | Refused:
+    """Return where its workers may run, or why that cannot be read."""
     template = node_set.spec.template
-    given = (template.spec or {}) if template else {}
-    found = read_placing(given)
+    spec = (template.spec or {}) if template else {}
+    constraints = read_placing(spec)
     ours = read_placing({"tolerations": worker_tolerations(node_set)})
-    if isinstance(found, Refused) or isinstance(ours, Refused):
-        return found
-    return replace(found, tolerations=(*ours.tolerations, *found.tolerations))
+    if isinstance(constraints, Refused) or isinstance(ours, Refused):
+        return constraints
+    return replace(constraints, tolerations=(*ours.tolerations, *constraints.tolerations))

@@ -1,4 +1,4 @@
-"""The reconcile loop over NodeSets: gather, decide, act, tell."""
+"""The reconcile loop of NodeSets: gather, decide, act, report."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -10,17 +10,17 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from slurmoperator.nodesets import names, planning, status, troubles
-from slurmoperator.nodesets.actuator import Acted, Decided, WorkerActuator
+from slurmoperator.nodesets.actuator import ActionOutcome, Decisions, WorkerActuator
 from slurmoperator.nodesets.gathering import KeySteps, NodeSetGathering, WorkerTemplates
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
-from slurmoperator.nodesets.owned.aftercare import Aftercare
-from slurmoperator.nodesets.owned.belongings import LOOK_AGAIN_S, KeptBelongings, NodeSetBelongings
+from slurmoperator.nodesets.owned.aftercare import Housekeeping
+from slurmoperator.nodesets.owned.belongings import RECHECK_S, BelongingsResult, NodeSetBelongings
 from slurmoperator.nodesets.owned.claims import WorkerClaims
-from slurmoperator.nodesets.owned.deleted_claims import DeletedClaims
-from slurmoperator.nodesets.owned.revisions import KeptRevisions, NodeSetRevisions
-from slurmoperator.nodesets.owned.told_states import ToldStates
+from slurmoperator.nodesets.owned.deleted_claims import ClaimDeletions
+from slurmoperator.nodesets.owned.revisions import CurrentRevision, NodeSetRevisions
+from slurmoperator.nodesets.owned.told_states import PodConditions
 from slurmoperator.nodesets.owned.topology import WorkerTopology
-from slurmoperator.nodesets.owned.tried import TriedConfs, in_force
+from slurmoperator.nodesets.owned.tried import ConfTrials, in_force
 from slurmoperator.nodesets.owned.windows import UpdateWindows
 from slurmoperator.nodesets.planning import NodeSetSituation
 from slurmoperator.nodesets.recent_writes import PATIENCE_S
@@ -29,7 +29,7 @@ from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
 from slurmoperator.objects.workers import WorkerKey
-from slurmoperator.rendering.node_sets.worker import returning
+from slurmoperator.rendering.node_sets.worker import return_to_node
 from slurmoperator.rendering.site import ELSEWHERE, ServedNamespaces
 from slurmoperator.workers import table
 from slurmoperator.workers.placing import HOST_ANNOTATION
@@ -37,7 +37,7 @@ from slurmoperator.workers.situation import WorkerPolicy
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.leading import worker
+from slurmruntime.leading import worker as queue_worker
 from slurmruntime.leading.worker import Aside
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.model.nodes import KubeNodeFacts
@@ -68,33 +68,33 @@ class NodeSetLoop:
         revisions: NodeSetRevisions,
         templates: WorkerTemplates,
         key_step: KeySteps,
-        tried: TriedConfs,
+        tried: ConfTrials,
         served: ServedNamespaces,
         queue: WorkQueue[str],
         clock: Clock,
         metrics: Metrics,
         set_aside: Oddities,
     ) -> None:
-        """Prepare the loop.
+        """Create the loop.
 
         Args:
-            kube: the API server.
-            node_sets: all of them, by uid.
-            pods: those of workers, by uid.
-            kube_nodes: all of them, by name.
-            views: readings of all Slurms.
+            kube: client of the API server.
+            node_sets: all NodeSets, by uid.
+            pods: all workers' pods, by uid.
+            kube_nodes: all Kubernetes nodes, by name.
+            views: readings of all Slurm clusters.
             actuator: carries decisions out.
-            belongings: keeps what a NodeSet has besides its workers.
-            claims: makes and deletes the claims of workers' volumes.
-            revisions: keeps the templates that a NodeSet has had.
-            templates: makes pods.
-            key_step: which step of the daemons' key they get.
-            tried: what slurmctld makes of the nodes that they are to register.
-            served: whose NodeSets are seen to; of others it is only told that they are not.
-            queue: of NodeSets' uids.
+            belongings: maintains the objects that a NodeSet owns besides its workers.
+            claims: creates and deletes the PVCs of workers.
+            revisions: maintains the templates that a NodeSet has had.
+            templates: renders pods.
+            key_step: the version of the daemons' key that new pods get.
+            tried: whether slurmctld accepts the nodes that workers would register.
+            served: the namespaces we serve; NodeSets elsewhere only get a condition that says so.
+            queue: uids of NodeSets.
             clock: of the process.
-            metrics: counts.
-            set_aside: told of crashes.
+            metrics: of the process.
+            set_aside: records crashes.
         """
         self._kube = kube
         self._node_sets = node_sets
@@ -113,12 +113,12 @@ class NodeSetLoop:
         self._actuator = actuator
         self._belongings = belongings
         self._claims = claims
-        self._aftercare = Aftercare(
+        self._housekeeping = Housekeeping(
             gathering=self._gathering,
             views=views,
             claims=claims,
-            deleted_claims=DeletedClaims(kube),
-            told_states=ToldStates(kube, pods, clock.monotonic),
+            deleted_claims=ClaimDeletions(kube),
+            pod_conditions=PodConditions(kube, pods, clock.monotonic),
             topology=WorkerTopology(clock.monotonic),
             windows=UpdateWindows(clock.monotonic),
         )
@@ -135,12 +135,12 @@ class NodeSetLoop:
         queue.serve_by(self._namespace)
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
-        """Reconcile NodeSets until told to stop."""
-        self._node_sets.subscribe(self._changed)
+        """Reconcile NodeSets until `stop` is set."""
+        self._node_sets.subscribe(self._node_set_changed)
         self._pods.subscribe(self._pod_changed)
         self._kube_nodes.subscribe(self._node_changed)
         self._tried.follow(self._queue.add)
-        await worker.run(
+        await queue_worker.run(
             self._queue,
             self.reconcile,
             name="nodesets",
@@ -151,159 +151,160 @@ class NodeSetLoop:
         )
 
     async def reconcile(self, key: str) -> timedelta | None:
-        """Look at one NodeSet and do what is needed.
+        """Reconcile one NodeSet.
 
-        Return the delay until the next look if no event comes first.
+        Return the delay until the next time, unless an event comes first.
 
         Raises:
             PeerError: try again after a back-off.
         """
-        found = self._node_sets.get(key)
-        if found is None:
+        watched = self._node_sets.get(key)
+        if watched is None:
             self._views.forget(key)
             self._belongings.forget(key)
-            self._aftercare.forget(key)
+            self._housekeeping.forget(key)
             self._revisions.forget(key)
             self._tried.forget(key)
             return None
-        bind_contextvars(node_set=found.metadata.full_name)
+        bind_contextvars(node_set=watched.metadata.full_name)
         try:
-            if elsewhere := self._served.fault(found.metadata.namespace):
-                await self._tell_fault(found, Refusal(reason=ELSEWHERE, text=elsewhere))
+            if elsewhere := self._served.fault(watched.metadata.namespace):
+                await self._refuse(watched, Refusal(reason=ELSEWHERE, text=elsewhere))
                 return None
-            if found.whole is None:
-                await self._tell_fault(found, Refusal(reason="BadInput", text=found.fault))
+            if watched.parsed is None:
+                await self._refuse(watched, Refusal(reason="BadInput", text=watched.fault))
                 return None
-            return await self._see_to(found, found.whole)
+            return await self._reconcile(watched, watched.parsed)
         except kube_errors.NotFound:
             _log.debug("nodeset.gone_already")
             return None
 
-    async def _tell_fault(self, found: WatchedNodeSet, refusal: Refusal) -> None:
-        """Tell of one that cannot be read, or is not ours to serve; let one go that is deleted and has no workers."""
-        is_leaving = found.metadata.deletion_timestamp is not None
-        if is_leaving and NODE_SET.holds(found) and not self._gathering.pods(found.metadata.uid):
-            await NODE_SET.let_go(self._kube, found)
+    async def _refuse(self, watched: WatchedNodeSet, refusal: Refusal) -> None:
+        """Report a NodeSet that is invalid or not ours; release it if it is deleted and empty."""
+        meta, pods = watched.metadata, self._gathering.pods(watched.metadata.uid)
+        if meta.deletion_timestamp is not None and NODE_SET.has_finalizer(watched) and not pods:
+            await NODE_SET.remove_finalizer(self._kube, watched)
             return
-        await self._tell(found, self._refused(found, refusal))
+        await self._write_status(watched, self._refused(watched, refusal))
 
-    async def _see_to(self, found: WatchedNodeSet, asked: NodeSetObject) -> timedelta | None:
-        conf = in_force(asked, self._tried.of(asked))
+    async def _reconcile(self, watched: WatchedNodeSet, parsed: NodeSetObject) -> timedelta | None:
+        conf = in_force(parsed, self._tried.of(parsed))
         node_set = conf.node_set
         is_leaving = node_set.metadata.deletion_timestamp is not None
         pods = self._gathering.pods(node_set.metadata.uid)
-        if is_leaving and (found.is_orphaning or not NODE_SET.holds(found)):
+        if is_leaving and (watched.is_orphaning or not NODE_SET.has_finalizer(watched)):
             return None
         if is_leaving and not pods:
-            await self._aftercare.leave(node_set)
+            await self._housekeeping.clean_up(node_set)
             await self._claims.delete_all(node_set)
-            await NODE_SET.let_go(self._kube, found)
+            await NODE_SET.remove_finalizer(self._kube, watched)
             return None
         refusal = None if is_leaving else self._gathering.refusal(node_set)
         if refusal is not None and not pods:
-            await self._tell(found, self._refused(found, refusal))
+            await self._write_status(watched, self._refused(watched, refusal))
             return None
         if not is_leaving:
-            found = await NODE_SET.hold(self._kube, self._node_sets, found)
-        kept = KeptBelongings() if is_leaving else await self._belongings.keep(node_set)
-        refusal = refusal or kept.refusal
+            watched = await NODE_SET.add_finalizer(self._kube, self._node_sets, watched)
+        belongings = BelongingsResult() if is_leaving else await self._belongings.keep(node_set)
+        refusal = refusal or belongings.refusal
         if conf.refused and not is_leaving:
             refusal = refusal or Refusal(reason="BadInput", text=conf.refused)
-        key_step = self._key_step(node_set)  # once: a revision and its pods have the same
-        kept_revisions = await self._revisions_of(node_set, pods, key_step)
+        key_step = self._key_step(node_set)  # once: a revision and its pods share it
+        revision = await self._revision_of(node_set, pods, key_step)
         situation = self._gathering.situation(
             node_set,
             pods,
-            revision=kept_revisions.hash,
+            revision=revision.hash,
             key_step=key_step,
-            may_replace=refusal is None and kept_revisions.failure is None,
+            may_replace=refusal is None and revision.failure is None,
         )
-        decided: Decided = [
-            (each, table.decide(each.facts, self._policy)) for each in planning.workers(situation)
+        workers = planning.workers(situation)
+        decisions: Decisions = [
+            (worker, table.decide(worker.facts, self._policy)) for worker in workers
         ]
-        acted = await self._act(situation, decided, refusal)
-        planned = [each for each, _ in decided]
-        care = await self._aftercare.see_to(situation, planned, is_sure=refusal is None)
-        failed = () if kept_revisions.failure is None else (kept_revisions.failure,)
-        failures = (*kept.failures, *failed, *acted.failures, *care.failures)
-        acted = replace(acted, failures=failures)
-        if acted.refused is not None:
-            refusal = Refusal(reason="BadInput", text=acted.refused.text)
-        facts = self._facts(found, situation, decided, refusal, acted)
+        outcome = await self._act(situation, decisions, refusal)
+        housekeeping = await self._housekeeping.run(situation, workers, is_sure=refusal is None)
+        failed = () if revision.failure is None else (revision.failure,)
+        failures = (*belongings.failures, *failed, *outcome.failures, *housekeeping.failures)
+        outcome = replace(outcome, failures=failures)
+        if outcome.refused is not None:
+            refusal = Refusal(reason="BadInput", text=outcome.refused.text)
+        facts = self._facts(watched, situation, decisions, refusal, outcome)
         facts = replace(
             facts,
             conf=conf,
-            collisions=kept_revisions.collisions,
-            unserved=(*planning.unserved(node_set), *care.notes),
-            deleted_claims=care.deleted_claims,
-            reservation=care.reservation,
-            is_reservation_known=care.is_reservation_known,
+            collisions=revision.collisions,
+            unserved=(*planning.unserved(node_set), *housekeeping.notes),
+            deleted_claims=housekeeping.deleted_claims,
+            reservation=housekeeping.reservation,
+            is_reservation_known=housekeeping.is_reservation_known,
         )
-        await self._tell(found, status.told(facts))
-        _raise_first(acted)
-        looks = [each.retry_after for _, each in decided if each.retry_after is not None]
-        looks += [timedelta(seconds=LOOK_AGAIN_S), *care.looks]
-        if acted.is_waiting:
-            looks.append(timedelta(seconds=PATIENCE_S))
+        await self._write_status(watched, status.compute(facts))
+        _raise_first(outcome)
+        retries = (decision.retry_after for _, decision in decisions)
+        delays = [delay for delay in retries if delay is not None]
+        delays += [timedelta(seconds=RECHECK_S), *housekeeping.delays]
+        if outcome.is_waiting:
+            delays.append(timedelta(seconds=PATIENCE_S))
         if (due := status.due(facts)) is not None:
-            looks.append(due)
-        return min(looks)
+            delays.append(due)
+        return min(delays)
 
-    async def _revisions_of(
+    async def _revision_of(
         self, node_set: NodeSetObject, pods: tuple[WorkerPodObject, ...], key_step: int
-    ) -> KeptRevisions:
+    ) -> CurrentRevision:
         in_use = {pod.metadata.labels.get(names.DIGEST_LABEL, "") for pod in pods}
         if node_set.metadata.deletion_timestamp is None:
             return await self._revisions.keep(node_set, in_use, key_step)
-        status = node_set.status  # Kubernetes deletes them after it
-        return KeptRevisions(hash=status.node_set_hash, collisions=status.collision_count)
+        before = node_set.status  # Kubernetes deletes the revisions after the NodeSet
+        return CurrentRevision(hash=before.node_set_hash, collisions=before.collision_count)
 
-    # -- act and tell -----------------------------------------------------------------------------
+    # -- act and report ---------------------------------------------------------------------------
 
     async def _act(
-        self, situation: NodeSetSituation, decided: Decided, refusal: Refusal | None
-    ) -> Acted:
+        self, situation: NodeSetSituation, decisions: Decisions, refusal: Refusal | None
+    ) -> ActionOutcome:
         node_set = situation.node_set
-        pins = planning.pins(situation, [each for each, _ in decided]) or {}
+        pins = planning.pins(situation, [worker for worker, _ in decisions]) or {}
         listed = self._gathering.listed(node_set)
 
-        def make(key: WorkerKey) -> Mapping[str, Any] | Refused:
+        def render(key: WorkerKey) -> Mapping[str, Any] | Refused:
             if refusal is not None:
                 return Refused((Fault("spec", refusal.text),))
             body = self._templates(node_set, key, situation.key_step)
             if isinstance(body, Refused):
                 return body
             if kube_node := pins.get(str(key), ""):
-                body = returning(body, kube_node)
+                body = return_to_node(body, kube_node)
             lost = planning.may_have_lost_jobs(node_set, key, listed)
-            return planning.stamped(node_set, key, body, digest=situation.revision, lost_jobs=lost)
+            return planning.pod_body(node_set, key, body, digest=situation.revision, lost_jobs=lost)
 
-        acted = await self._actuator.carry_out(node_set, decided, make)
-        return replace(acted, refused=None) if refusal is not None else acted
+        outcome = await self._actuator.carry_out(node_set, decisions, render)
+        return replace(outcome, refused=None) if refusal is not None else outcome
 
     def _facts(
         self,
-        found: WatchedNodeSet,
+        watched: WatchedNodeSet,
         situation: NodeSetSituation,
-        decided: Decided,
+        decisions: Decisions,
         refusal: Refusal | None,
-        acted: Acted,
+        outcome: ActionOutcome,
     ) -> StatusFacts:
         node_set = situation.node_set
         return StatusFacts(
-            before=found.status,
+            before=watched.status,
             generation=node_set.metadata.generation,
-            desired=situation.wanted,
-            workers=decided,
+            desired=situation.desired,
+            workers=decisions,
             states=self._gathering.states(node_set),
             promised=troubles.promised_devices(node_set.spec.extra_conf),
             registered=self._registered(node_set),
             invalid=self._invalid(node_set),
             trouble=self._gathering.trouble(node_set),
             refusal=refusal,
-            failures=tuple(_to_be_told(situation, acted)),
+            failures=tuple(_failure_texts(situation, outcome)),
             digest=situation.revision,
-            pins=planning.pins(situation, [each for each, _ in decided]),
+            pins=planning.pins(situation, [worker for worker, _ in decisions]),
             may_replace=situation.may_replace,
             strategy=planning.strategy(node_set),
             selector=names.selector(node_set.metadata.name),
@@ -312,89 +313,88 @@ class NodeSetLoop:
         )
 
     def _registered(self, node_set: NodeSetObject) -> Callable[[str], str]:
-        """Return what tells the devices that a node has in its Slurm by the last reading."""
+        """Return a function that returns a node's devices in the last reading of its Slurm."""
         listed = self._gathering.listed(node_set)
 
-        def registered(node: str) -> str:
-            found = listed(node) if listed is not None else None
-            return found.gres if found is not None else ""
+        def registered(name: str) -> str:
+            node = listed(name) if listed is not None else None
+            return node.gres if node is not None else ""
 
         return registered
 
     def _invalid(self, node_set: NodeSetObject) -> Callable[[str], str]:
-        """Return what tells why a node has registered with less than it should; "" if it has not."""
+        """Return a function that returns why a node's registration is invalid, or ""."""
         listed = self._gathering.listed(node_set)
 
-        def invalid(node: str) -> str:
-            found = listed(node) if listed is not None else None
-            if found is None or "INVALID_REG" not in found.states:
+        def invalid(name: str) -> str:
+            node = listed(name) if listed is not None else None
+            if node is None or "INVALID_REG" not in node.states:
                 return ""
-            return found.reason or "it has registered with less than its worker says of it"
+            return node.reason or "its slurmd registered fewer resources than configured"
 
         return invalid
 
-    def _refused(self, found: WatchedNodeSet, refusal: Refusal) -> NodeSetStatus:
-        generation = found.metadata.generation
-        return status.refused(found.status, refusal, generation=generation, now=self._clock.now())
+    def _refused(self, watched: WatchedNodeSet, refusal: Refusal) -> NodeSetStatus:
+        generation, now = watched.metadata.generation, self._clock.now()
+        return status.with_refusal(watched.status, refusal, generation=generation, now=now)
 
-    async def _tell(self, found: WatchedNodeSet, after: NodeSetStatus) -> None:
-        await NODE_SET.tell(self._kube, self._node_sets, found, after)
+    async def _write_status(self, watched: WatchedNodeSet, after: NodeSetStatus) -> None:
+        await NODE_SET.write_status(self._kube, self._node_sets, watched, after)
 
     # -- events -----------------------------------------------------------------------------------
 
-    def _changed(self, old: WatchedNodeSet | None, new: WatchedNodeSet | None) -> None:
-        for each in (old, new):
-            if each is not None:
-                self._queue.add(each.metadata.uid)
+    def _node_set_changed(self, old: WatchedNodeSet | None, new: WatchedNodeSet | None) -> None:
+        versions = [version for version in (old, new) if version is not None]
+        for version in versions:
+            self._queue.add(version.metadata.uid)
         if old is None or new is None or old.metadata.generation != new.metadata.generation:
-            for each in (old, new):  # those that waited for its names
-                for other in self._gathering.same_names(each) if each else ():
-                    self._queue.add(other)
-            for other in self._gathering.on_nodes():
-                self._queue.add(other)
-
-    def _pod_changed(self, old: WorkerPodObject | None, new: WorkerPodObject | None) -> None:
-        for each in (old, new):
-            if each is not None and each.metadata.controller_uid:
-                self._queue.add(each.metadata.controller_uid)
-
-    def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
-        if old is None or new is None or _placing_of(old) != _placing_of(new):
+            for version in versions:  # NodeSets that waited for its names
+                for uid in self._gathering.uids_in_same_slurm(version):
+                    self._queue.add(uid)
             for uid in self._gathering.on_nodes():
                 self._queue.add(uid)
-        if old and new and _concerns_workers(old) == _concerns_workers(new):
+
+    def _pod_changed(self, old: WorkerPodObject | None, new: WorkerPodObject | None) -> None:
+        for version in (old, new):
+            if version is not None and version.metadata.controller_uid:
+                self._queue.add(version.metadata.controller_uid)
+
+    def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
+        if old is None or new is None or _placement_facts(old) != _placement_facts(new):
+            for uid in self._gathering.on_nodes():
+                self._queue.add(uid)
+        if old and new and _worker_facts(old) == _worker_facts(new):
             return
-        for each in {node.name for node in (old, new) if node is not None}:
-            for pod in self._by_kube_node.get(each):
+        for name in {node.name for node in (old, new) if node is not None}:
+            for pod in self._by_kube_node.get(name):
                 self._queue.add(pod.metadata.controller_uid)
 
     def _namespace(self, key: str) -> str:
-        found = self._node_sets.get(key)
-        return found.metadata.namespace if found else ""
+        watched = self._node_sets.get(key)
+        return watched.metadata.namespace if watched else ""
 
 
-def _concerns_workers(node: KubeNodeFacts) -> tuple[object, ...]:
-    """Return what matters to the workers that are there."""
+def _worker_facts(node: KubeNodeFacts) -> tuple[object, ...]:
     cordoned = node.annotations.get(names.CORDON_REASON_ANNOTATION)
     return node.is_unschedulable, cordoned, node.annotations.get(TOPOLOGY_ANNOTATION)
 
 
-def _placing_of(node: KubeNodeFacts) -> tuple[object, ...]:
-    """Return what says whether it gets a worker."""
+def _placement_facts(node: KubeNodeFacts) -> tuple[object, ...]:
+    """Return what decides whether a node gets a worker."""
     host = node.annotations.get(HOST_ANNOTATION)
     return node.labels, node.taints, node.is_unschedulable, node.is_deleting, host
 
 
-def _to_be_told(situation: NodeSetSituation, acted: Acted) -> Iterator[str]:
-    """Yield what a person has to see to; what passes by itself is tried again and logged."""
-    yield from dict.fromkeys(str(failure) for failure in acted.failures if not failure.transient)
-    for name in planning.strays(situation):
-        yield f"pod {name} is owned by it and has no number: delete it"
+def _failure_texts(situation: NodeSetSituation, outcome: ActionOutcome) -> Iterator[str]:
+    """Yield failures that need a human. Transient ones are retried and logged."""
+    yield from dict.fromkeys(str(failure) for failure in outcome.failures if not failure.transient)
+    for name in planning.unmanaged_pods(situation):
+        yield f"pod {name} belongs to this NodeSet but its name has no ordinal; delete it"
     yield from situation.on_nodes.faults if situation.on_nodes else ()
 
 
-def _raise_first(acted: Acted) -> None:
-    """Raise what failed, so that it is tried again; what a person has to see to comes last."""
-    failures: list[PeerError] = sorted(acted.failures, key=lambda failure: not failure.transient)
+def _raise_first(outcome: ActionOutcome) -> None:
+    """Raise one failure, so that it is retried; those that need a human come last."""
+    failures: list[PeerError] = sorted(outcome.failures, key=lambda failure: not failure.transient)
     if failures:
         raise failures[0]

@@ -1,37 +1,39 @@
-"""Labels and annotations of workers; those of SchedMD's slurm-operator have its names."""
+"""Labels and annotations of workers; those shared with SchedMD's slurm-operator keep its names."""
 
 from typing import Final
 
 from slurmoperator.objects.labels import WORKER_APP, selecting
 
 DIGEST_LABEL: Final = "controller-revision-hash"
-"""On a worker's pod: which template it was made from."""
+"""On a worker's pod: the hash of the template it was made from."""
 POD_NAME_LABEL: Final = "nodeset.slinky.slurm.net/pod-name"
 POD_INDEX_LABEL: Final = "nodeset.slinky.slurm.net/pod-index"
 POD_HOST_LABEL: Final = "nodeset.slinky.slurm.net/pod-hostname"
 MODE_LABEL: Final = "nodeset.slinky.slurm.net/scaling-mode"
-"""On a worker's pod, for others: its name, its number as it stands in names, its name in Slurm, its NodeSet's scalingMode."""
+"""On a worker's pod, for others: its name, its ordinal as written in names, its name in Slurm, and its
+NodeSet's scalingMode.
+"""
 DELETION_COST_ANNOTATION: Final = "nodeset.slinky.slurm.net/pod-deletion-cost"
 POD_CORDON_ANNOTATION: Final = "nodeset.slinky.slurm.net/pod-cordon"
-"""On a worker's pod, with the value "true": it is to take no jobs."""
+"""On a worker's pod, with the value "true": it should take no jobs."""
 CORDON_REASON_ANNOTATION: Final = "nodeset.slinky.slurm.net/node-cordon-reason"
 """On a Kubernetes node: why it is cordoned."""
 KUBE_NODE_ANNOTATION: Final = "slurm-bridge.dev/kube-node"
-"""On a worker's pod, if there is one on each node: for which Kubernetes node it was made."""
+"""On a worker's pod, with one worker on each node: the Kubernetes node it was made for."""
 WORKERS_FINALIZER: Final = "slurm-bridge.dev/workers"
-"""On a NodeSet: it stays until its workers are drained and gone."""
+"""On a NodeSet: keeps it until its workers are drained and gone."""
 WORKER_SELECTOR: Final = "app.kubernetes.io/name=slurmd"
 """Selects the pods of all workers."""
 
 RESERVED: Final = "ReservationCreated"
-"""The condition of a NodeSet that has a reservation in Slurm, or may have one: it is told before that is made."""
+"""The condition of a NodeSet that has or may have a reservation: set before that is made."""
 
 
 def reservation(node_set: str) -> str:
-    """Return the name of the reservation in which a NodeSet's workers are replaced, if that is scheduled."""
+    """Return the name of the reservation for a NodeSet's scheduled updates."""
     return f"SlurmOperatorMaint-{node_set}"
 
 
 def selector(node_set: str) -> str:
-    """Return what selects the pods of one NodeSet in its namespace, as its scale sub-resource shows it."""
+    """Return the label selector of a NodeSet's pods, as its scale sub-resource shows it."""
     return ",".join(f"{key}={value}" for key, value in selecting(WORKER_APP, node_set).items())

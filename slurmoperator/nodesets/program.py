@@ -13,12 +13,12 @@ from slurmruntime.process import lifetime
 async def run(
     configured: Settings, templates: WorkerTemplates, key_step: KeySteps, stop: asyncio.Event
 ) -> None:
-    """See to NodeSets while this process leads, until told to stop.
+    """Reconcile NodeSets while this process leads, until `stop` is set.
 
     Args:
         configured: all settings.
         templates: makes workers' pods.
-        key_step: which step of the daemons' key they get.
+        key_step: the version of the daemons' key that new workers get.
         stop: ends it in order.
     """
     async with opened("operator", configured) as program:

@@ -1,7 +1,7 @@
-"""What Slurm says of the workers: read every few seconds while there are NodeSets, and judged by `WorkerReadings`.
+"""Polls one Slurm for the state of workers every few seconds; `WorkerReadings` judges the readings.
 
-Jobs are read only while it matters who has some: a list of all jobs is long. A new leader begins as if a request of the
-old one might still be under way.
+Jobs are read only while it matters which nodes have some: a list of all jobs is long. A new leader
+starts as if a request of the old one might still be under way.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import structlog
 from bridge.slurm import nodes, queue
 from bridge.slurm.nodes import NodeListing
 from slurmoperator.workers.readings import WorkerReading, WorkerReadings
-from slurmoperator.workers.situation import SeenWorker
+from slurmoperator.workers.situation import WorkerObservation
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
@@ -28,25 +28,25 @@ from slurmruntime.values.oddities import Oddities
 _log = structlog.get_logger(__name__)
 
 READ_EVERY_S: Final = 2.0
-"""Longer than the second that Slurm's counters may be old: two readings in a row must not see the same old one."""
+"""Longer than the second that Slurm's counters may lag, or two readings could see the same old one."""
 LOST_REPLY_S: Final = 10.0
 """How long a request whose reply was lost may still take effect: slurmctld's MessageTimeout."""
 _LONGEST_REASON: Final = 200
-_UNSURE: Final = SeenWorker(is_sure=False)
+_UNSURE: Final = WorkerObservation(is_sure=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """What one NodeSet wants to know."""
+    """What one NodeSet needs to know."""
 
     nodes: frozenset[str]
-    """It is woken when one of them changes."""
+    """Wake it when one of them changes."""
     jobs: bool
-    """It matters which of them have jobs; it is woken by every reading that says so."""
+    """It matters which of them have jobs: wake it at every reading that shows that."""
 
 
 class WorkerView:
-    """Readings of one Slurm, during one term of leadership."""
+    """Polls one Slurm, during one term of leadership."""
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class WorkerView:
         wake: Callable[[str], None],
         set_aside: Oddities,
     ) -> None:
-        """Prepare it; nothing is read.
+        """Create it without reading anything.
 
         Args:
             slurm: the client.
-            name: of the Slurm, for people.
+            name: of the Slurm, for messages.
             clock: of the process.
-            wake: called with the key of a NodeSet that has news.
-            set_aside: told of crashes.
+            wake: called with the key of a NodeSet when something that concerns it has changed.
+            set_aside: records crashes.
         """
         self.slurm = slurm
         self._name = name
@@ -79,10 +79,10 @@ class WorkerView:
         self._has_jobs = False
         self._free_at: Mapping[SlurmNode, datetime | None] = {}
         self.trouble: str | None = None
-        """Why nothing is known of Slurm; "" if something is, None before the first reading."""
+        """Why the state of Slurm is unknown; "" if it is known, None before the first reading."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Read until told to stop."""
+        """Poll until `stop` is set."""
         with liveness.loop("readings of workers"):
             while not stop.is_set():
                 if self._interests:
@@ -90,22 +90,22 @@ class WorkerView:
                 liveness.turned(READ_EVERY_S)
                 await pause(READ_EVERY_S, stop)
 
-    # -- what is wanted ---------------------------------------------------------------------------
+    # -- interests --------------------------------------------------------------------------------
 
     def follow(self, key: str, interest: Interest) -> None:
-        """Remember what a NodeSet wants to know from now on."""
+        """Register what a NodeSet needs to know from now on."""
         self._interests[key] = interest
 
     def forget(self, key: str) -> None:
-        """Forget a NodeSet."""
+        """Drop a NodeSet."""
         self._interests.pop(key, None)
 
-    # -- what is known ----------------------------------------------------------------------------
+    # -- results ----------------------------------------------------------------------------------
 
-    def seen(self, node: str, *, jobs: bool) -> SeenWorker:
-        """Return what is surely known of a node now.
+    def seen(self, node: str, *, jobs: bool) -> WorkerObservation:
+        """Return what is reliably known of a node now.
 
-        jobs: it matters whether it has jobs: without a list of jobs nothing is known.
+        jobs: it matters whether it has jobs: nothing is known then without a list of jobs.
         """
         last = self._last
         if last is None or last.began_s < self._sure_from_s or (jobs and not self._has_jobs):
@@ -113,37 +113,37 @@ class WorkerView:
         return self._readings.seen(node)
 
     def states(self, node: str) -> frozenset[str] | None:
-        """Return a node's states by the last reading, for counts; None if it has no such node."""
-        found = self.listed(node)
-        return found.states if found else None
+        """Return a node's states in the last reading; None if Slurm has no such node."""
+        slurm_node = self.listed(node)
+        return slurm_node.states if slurm_node else None
 
     def listed(self, node: str) -> SlurmNodeFacts | None:
-        """Return a node as the last reading shows it, to be told; None if there is no such node."""
+        """Return a node as in the last reading, for reports; None if Slurm has no such node."""
         return self._last.nodes.get(node) if self._last else None
 
     @property
     def nodes(self) -> tuple[SlurmNodeFacts, ...]:
-        """All nodes as the last reading shows them; none before the first one."""
+        """All nodes in the last reading; none before the first one."""
         return tuple(self._last.nodes.values()) if self._last else ()
 
     def free_at(self, node: str) -> datetime | None:
-        """Return when the last of its jobs reaches its time limit, if that is known."""
+        """Return when the last job of a node reaches its time limit; None if that is unknown."""
         return self._free_at.get(SlurmNode(node))
 
     def wrote(self, node: str, *, is_lost: bool) -> None:
-        """Remember a write to a node: its reply came, or was lost, just now."""
+        """Record a write to a node whose reply came, or was lost, just now."""
         self._readings.wrote(node, self._clock.monotonic(), is_lost=is_lost)
 
     # -- reading ----------------------------------------------------------------------------------
 
     async def read(self) -> None:
-        """Read once, and wake those whom it concerns."""
+        """Read once, and wake the NodeSets that are concerned."""
         began_s = self._clock.monotonic()
         jobs = any(interest.jobs for interest in self._interests.values())
         try:
-            # Counters may change without a change of the list: a proof takes a list that is new.
-            listing = await nodes.renewed_in_slices(self.slurm, None if jobs else self._listing)
-            occupancy = await queue.occupied(self.slurm) if jobs else None
+            # Counters may change although the list is unchanged: proof takes a new list.
+            listing = await nodes.refresh_in_slices(self.slurm, None if jobs else self._listing)
+            occupancy = await queue.read_occupancy(self.slurm) if jobs else None
         except SlurmError as error:
             _log.warning("workers.not_read", error=str(error))
             self._failed(str(error))
@@ -151,7 +151,7 @@ class WorkerView:
         except Exception as error:  # noqa: BLE001  # an odd Slurm costs only its own NodeSets
             self._set_aside.crashed("object", self._name, error)
             why = faults.shortened(f"{type(error).__name__}: {error}", _LONGEST_REASON)
-            self._failed(f"it cannot be read: {why}")
+            self._failed(f"Slurm cannot be read: {why}")
             return
         self._set_aside.settled("object", self._name)
         by_name: Mapping[str, SlurmNodeFacts] = {node.name: node for node in listing.nodes}
@@ -160,7 +160,7 @@ class WorkerView:
         trouble = occupancy.unreadable if occupancy else ""
         reading = WorkerReading(
             began_s=began_s,
-            is_whole=not trouble,
+            is_complete=not trouble,
             nodes=by_name,
             with_jobs=occupancy.by_node if occupancy else by_name,
         )

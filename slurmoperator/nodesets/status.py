@@ -1,4 +1,4 @@
-"""What a NodeSet is told in its status: pure, and the same for the same facts."""
+"""Computes the status of a NodeSet: pure, and the same for the same facts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ import msgspec
 
 from slurmoperator.nodesets import names, troubles
 from slurmoperator.nodesets.owned.tried import ConfInForce
-from slurmoperator.nodesets.planning import PlannedWorker, is_current
+from slurmoperator.nodesets.planning import Worker, is_current
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.workers.actions import WorkerDecision
@@ -22,7 +22,7 @@ from slurmruntime.values import faults
 Truth = Literal["True", "False", "Unknown"]
 
 _MOST_NAMED: Final = 3
-"""So many workers are named in a message."""
+"""The most workers named in one message."""
 _LONGEST_MESSAGE: Final = 1024
 
 
@@ -36,10 +36,10 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldReservation:
-    """What is to be said of the reservation in which workers are replaced."""
+class ReservationStatus:
+    """Content of the condition about the reservation in which workers are replaced."""
 
-    is_there: bool
+    is_reserved: bool
     reason: str
     """CamelCase."""
     text: str
@@ -52,65 +52,68 @@ class StatusFacts:
     before: NodeSetStatus
     generation: int
     desired: int
-    workers: Sequence[tuple[PlannedWorker, WorkerDecision]]
+    workers: Sequence[tuple[Worker, WorkerDecision]]
     states: Callable[[str], frozenset[str] | None]
-    """A node's states in Slurm; None if it has no such node."""
+    """A node's states in Slurm; None if Slurm has no such node."""
     promised: dict[str, int] = field(default_factory=dict)
-    """How many devices of each kind a worker is to have."""
+    """How many devices of each kind a worker should have."""
     registered: Callable[[str], str] = lambda _: ""
-    """The devices that a node has in Slurm."""
+    """A node's devices in Slurm."""
     invalid: Callable[[str], str] = lambda _: ""
-    """Why Slurm gives a node no jobs that has registered with less than its worker says of it."""
+    """Why Slurm starts no jobs on a node that registered too few resources; "" otherwise."""
     trouble: str | None
-    """Why Slurm is not known; "" if it is, None if nobody has tried yet: then the old word holds."""
+    """Why the state of Slurm is unknown; "" if it is known.
+
+    None before the first try: the last condition stays.
+    """
     refusal: Refusal | None
     failures: tuple[str, ...]
-    """What could not be done just now."""
+    """What has just failed."""
     digest: str
     """The hash of its template."""
     pins: dict[str, str] | None = None
-    """To which Kubernetes node each worker returns."""
+    """The Kubernetes node that each worker returns to."""
     deleted_claims: tuple[str, ...] = ()
-    """Which claims of workers are being deleted, in words."""
+    """Texts about workers' PVCs that are being deleted."""
     unserved: tuple[str, ...] = ()
-    """Fields that are accepted and not acted on."""
-    reservation: ToldReservation | None = None
-    """None if there is none, and none is to be."""
+    """Texts about fields that are accepted but have no effect."""
+    reservation: ReservationStatus | None = None
+    """None if there is no reservation and none is needed."""
     is_reservation_known: bool = True
-    """Otherwise the old word holds."""
+    """If not, the last condition stays."""
     strategy: str
     may_replace: bool
     """See `NodeSetSituation`."""
     collisions: int = 0
     conf: ConfInForce | None = None
-    """What workers are to register; None if that is not looked at."""
+    """The `extraConf` that workers get; None if that is not checked."""
     selector: str
     min_ready: timedelta
     now: datetime
 
 
-def told(facts: StatusFacts) -> NodeSetStatus:
-    """Return the status; equal to the one before if nothing has changed."""
-    pods = [each.pod for each, _ in facts.workers if each.pod is not None]
-    there = [pod for pod in pods if pod.facts.stage not in (PodStage.OVER, PodStage.TERMINATING)]
-    ready = [pod for pod in there if pod.facts.stage is PodStage.READY]
+def compute(facts: StatusFacts) -> NodeSetStatus:
+    """Return the status; equal to the previous one if nothing has changed."""
+    pods = _pods(facts)
+    running = [pod for pod in pods if pod.facts.stage not in (PodStage.OVER, PodStage.TERMINATING)]
+    ready = [pod for pod in running if pod.facts.stage is PodStage.READY]
     available = [pod for pod in ready if _wait(pod, facts) <= timedelta(0)]
     before, now = facts.before, facts.now.replace(microsecond=0)
     counts = _in_slurm(facts)
     return NodeSetStatus(
         conditions=tuple(
-            _kept_time(before.conditions, each, now)
-            for each in (
+            _keep_time(before.conditions, condition, now)
+            for condition in (
                 _accepted(facts),
                 *_configured(facts),
-                _ready(facts, len(there), len(ready)),
+                _ready(facts, len(running), len(ready)),
                 _updated(facts),
                 _known(facts),
                 *_reserved(facts),
             )
         ),
-        replicas=len(there),
-        updated_replicas=sum(is_current(pod, facts.digest) for pod in there),
+        replicas=len(running),
+        updated_replicas=sum(is_current(pod, facts.digest) for pod in running),
         ready_replicas=len(ready),
         available_replicas=len(available),
         unavailable_replicas=max(facts.desired - len(available), 0),
@@ -128,24 +131,28 @@ def told(facts: StatusFacts) -> NodeSetStatus:
     )
 
 
-def refused(
+def with_refusal(
     before: NodeSetStatus, refusal: Refusal, *, generation: int, now: datetime
 ) -> NodeSetStatus:
-    """Return the status of a NodeSet that is left alone; its numbers stay."""
+    """Return the status of a NodeSet that is left alone; its counts stay."""
     accepted = _condition("Accepted", "False", refusal.reason, refusal.text, generation)
-    kept = tuple(condition for condition in before.conditions if condition.type != "Accepted")
-    told_now = _kept_time(before.conditions, accepted, now.replace(microsecond=0))
+    others = tuple(condition for condition in before.conditions if condition.type != "Accepted")
+    accepted = _keep_time(before.conditions, accepted, now.replace(microsecond=0))
     return msgspec.structs.replace(
-        before, conditions=(told_now, *kept), observed_generation=generation
+        before, conditions=(accepted, *others), observed_generation=generation
     )
 
 
 def due(facts: StatusFacts) -> timedelta | None:
-    """Return when the status changes although nothing happens: a worker becomes available then."""
-    pods = [each.pod for each, _ in facts.workers if each.pod is not None]
+    """Return when the status changes without an event, as a worker becomes available then."""
+    pods = _pods(facts)
     waits = [_wait(pod, facts) for pod in pods if pod.facts.stage is PodStage.READY]
     waits += [due for pod in pods if (due := troubles.due(pod, facts.now)) is not None]
     return min((wait for wait in waits if wait > timedelta(0)), default=None)
+
+
+def _pods(facts: StatusFacts) -> list[WorkerPodObject]:
+    return [worker.pod for worker, _ in facts.workers if worker.pod is not None]
 
 
 def _wait(pod: WorkerPodObject, facts: StatusFacts) -> timedelta:
@@ -157,9 +164,9 @@ def _in_slurm(facts: StatusFacts) -> Counter[str] | None:
     if facts.trouble != "":
         return None
     counts: Counter[str] = Counter()
-    for each, _ in facts.workers:
-        states = facts.states(each.node)
-        if states is None or each.pod is None:
+    for worker, _ in facts.workers:
+        states = facts.states(worker.node)
+        if states is None or worker.pod is None:
             continue
         counts["drain"] += "DRAIN" in states
         counts["down"] += "DOWN" in states
@@ -185,44 +192,45 @@ def _configured(facts: StatusFacts) -> Iterable[ObjectCondition]:
         yield _condition("Configured", conf.truth, conf.reason, conf.text, facts.generation)
 
 
-def _ready(facts: StatusFacts, there: int, ready: int) -> ObjectCondition:
-    message = _counted(facts.desired, there, ready)
+def _ready(facts: StatusFacts, running: int, ready: int) -> ObjectCondition:
+    message = _count_text(facts.desired, running, ready)
     if facts.failures:
         return _about(facts, "Ready", "False", "Failing", (message, *facts.failures))
-    going = [d for each, d in facts.workers if each.pod and each.facts.goes not in ("", REPLACED)]
-    if going and there:
-        return _about(facts, "Ready", "False", "ScalingIn", (message, *(d.reason for d in going)))
+    leaving = [
+        decision.reason
+        for worker, decision in facts.workers
+        if worker.pod and worker.facts.goes not in ("", REPLACED)
+    ]
+    if leaving and running:
+        return _about(facts, "Ready", "False", "ScalingIn", (message, *leaving))
     missing = _missing(facts)
-    if ready == facts.desired == there:
+    if ready == facts.desired == running:
         if missing:
             return _about(facts, "Ready", "False", "NotRegistered", (message, *missing))
         if without := _without_devices(facts):
-            hint = "slurmd finds devices by gres.conf or AutoDetect: its log says what it found"
+            hint = "slurmd finds devices through gres.conf or AutoDetect; its log lists them"
             return _about(facts, "Ready", "False", "DevicesMissing", (message, *without, hint))
         if invalid := _invalid(facts):
             return _about(facts, "Ready", "False", "InvalidRegistration", (message, *invalid))
         if facts.deleted_claims:
-            said = (message, *facts.deleted_claims)
-            return _about(facts, "Ready", "False", "VolumeDeleted", said)
+            lines = (message, *facts.deleted_claims)
+            return _about(facts, "Ready", "False", "VolumeDeleted", lines)
         return _about(facts, "Ready", "True", "AllReady", (message,))
-    pods = [each.pod for each, _ in facts.workers if each.pod is not None]
-    waits = (why for pod in pods if (why := troubles.not_ready(pod, facts.now)))
+    waits = (why for pod in _pods(facts) if (why := troubles.not_ready(pod, facts.now)))
     return _about(
         facts, "Ready", "False", "NotReady", (message, *waits, *missing, *facts.deleted_claims)
     )
 
 
-def _counted(wanted: int, there: int, ready: int) -> str:
-    """Say how many of the wanted workers are ready; while there are more than that, how many there are."""
-    if there <= wanted:
-        return f"{ready} of {wanted} workers are ready"
-    are_there = "1 worker is there" if there == 1 else f"{there} workers are there"
-    are_wanted = {0: "none is wanted", 1: "1 is wanted"}.get(wanted, f"{wanted} are wanted")
-    return f"{are_there}, {are_wanted}"
+def _count_text(desired: int, running: int, ready: int) -> str:
+    """Return how many desired workers are ready or, if there are too many, how many there are."""
+    if running <= desired:
+        return f"{ready} of {desired} workers are ready"
+    return f"{running} {'worker' if running == 1 else 'workers'} running, {desired} desired"
 
 
 def _updated(facts: StatusFacts) -> ObjectCondition:
-    pods = [each.pod for each, _ in facts.workers if each.pod is not None]
+    pods = _pods(facts)
     old = [pod for pod in pods if not is_current(pod, facts.digest)]
     if not old:
         return _about(facts, "Updated", "True", "AllUpdated", ())
@@ -233,26 +241,28 @@ def _updated(facts: StatusFacts) -> ObjectCondition:
     if facts.trouble != "" or not facts.may_replace:
         why = "SlurmKnown" if facts.may_replace else "Accepted or Ready"
         return _about(
-            facts, "Updated", "False", "Waiting", (message, f"none is replaced; see {why}")
+            facts, "Updated", "False", "Waiting", (message, f"no worker is replaced; see {why}")
         )
     if stuck := list(_stuck(facts)):
         hint = "correct the template, or change it back"
         return _about(facts, "Updated", "False", "Stuck", (message, *stuck[:_MOST_NAMED], hint))
-    going = [d.reason for each, d in facts.workers if each.facts.goes == REPLACED]
-    if facts.strategy == "ScheduledUpdate" and not going:
-        hint = f"each is replaced while it is in its reservation; see {names.RESERVED}"
+    replacing = [
+        decision.reason for worker, decision in facts.workers if worker.facts.goes == REPLACED
+    ]
+    if facts.strategy == "ScheduledUpdate" and not replacing:
+        hint = f"workers are replaced during their reservation; see {names.RESERVED}"
         return _about(facts, "Updated", "False", "Scheduled", (message, hint))
-    return _about(facts, "Updated", "False", "Updating", (message, *going))
+    return _about(facts, "Updated", "False", "Updating", (message, *replacing))
 
 
 def _stuck(facts: StatusFacts) -> Iterable[str]:
-    """Yield which new workers do not begin to serve, for which the others wait, and why."""
-    for each, _ in facts.workers:
-        pod = each.pod
-        if pod is None or not is_current(pod, facts.digest) or each.facts.cordoned:
+    """Yield why new workers do not start to serve; the others wait for them."""
+    for worker, _ in facts.workers:
+        pod = worker.pod
+        if pod is None or not is_current(pod, facts.digest) or worker.facts.cordoned:
             continue
         if why := troubles.not_ready(pod, facts.now) or troubles.not_serving(
-            pod, each.facts.seen, facts.now
+            pod, worker.facts.seen, facts.now
         ):
             yield why
 
@@ -263,8 +273,8 @@ def _known(facts: StatusFacts) -> ObjectCondition:
             (condition for condition in facts.before.conditions if condition.type == "SlurmKnown"),
             None,
         )
-        said = ("Slurm has not been read yet",)
-        return old or _about(facts, "SlurmKnown", "Unknown", "NotRead", said)
+        lines = ("Slurm has not been read yet",)
+        return old or _about(facts, "SlurmKnown", "Unknown", "NotRead", lines)
     if facts.trouble:
         return _about(facts, "SlurmKnown", "Unknown", "NotRead", (facts.trouble,))
     if missing := _missing(facts):
@@ -273,27 +283,27 @@ def _known(facts: StatusFacts) -> ObjectCondition:
 
 
 def _late(facts: StatusFacts) -> Iterator[tuple[str, WorkerPodObject]]:
-    """Yield the ready workers that Slurm should know by now, with their nodes; none while it cannot be asked."""
+    """Yield node and pod of ready workers that Slurm should know by now, if its state is known."""
     if facts.trouble != "":
         return
-    for each, _ in facts.workers:
-        if each.pod is not None and troubles.is_late(each.pod, facts.now):
-            yield each.node, each.pod
+    for worker, _ in facts.workers:
+        if worker.pod is not None and troubles.is_late(worker.pod, facts.now):
+            yield worker.node, worker.pod
 
 
 def _missing(facts: StatusFacts) -> list[str]:
-    """Return which ready workers Slurm surely does not have."""
+    """Return texts about ready workers that Slurm certainly does not have."""
     return [
-        f"{node} is ready, and Slurm does not have it"
+        f"{node} is ready but not registered in Slurm"
         for node, _ in _late(facts)
         if facts.states(node) is None
     ]
 
 
 def _without_devices(facts: StatusFacts) -> list[str]:
-    """Return which ready workers have fewer devices in Slurm than their NodeSet promises."""
+    """Return texts about ready workers with fewer devices in Slurm than their NodeSet promises."""
     return [
-        f"{node} has registered {', '.join(few)}"
+        f"{node} registered {', '.join(few)}"
         for node, pod in _late(facts)
         if facts.promised
         and is_current(pod, facts.digest)
@@ -303,9 +313,9 @@ def _without_devices(facts: StatusFacts) -> list[str]:
 
 
 def _invalid(facts: StatusFacts) -> list[str]:
-    """Return which ready workers have registered with less than they say of themselves."""
+    """Return texts about ready workers that registered fewer resources than configured."""
     return [
-        f"Slurm gives {node} no jobs: {why}"
+        f"Slurm starts no jobs on {node}: {why}"
         for node, pod in _late(facts)
         if is_current(pod, facts.digest) and (why := facts.invalid(node))
     ]
@@ -316,21 +326,22 @@ def _reserved(facts: StatusFacts) -> tuple[ObjectCondition, ...]:
         return tuple(
             condition for condition in facts.before.conditions if condition.type == names.RESERVED
         )
-    told = facts.reservation
-    if told is None:
+    reservation = facts.reservation
+    if reservation is None:
         return ()
-    truth: Truth = "True" if told.is_there else "False"
-    return (_condition(names.RESERVED, truth, told.reason, told.text, facts.generation),)
+    truth: Truth = "True" if reservation.is_reserved else "False"
+    reason, text = reservation.reason, reservation.text
+    return (_condition(names.RESERVED, truth, reason, text, facts.generation),)
 
 
 def _about(
-    facts: StatusFacts, kind: str, truth: Truth, reason: str, said: Iterable[str]
+    facts: StatusFacts, kind: str, truth: Truth, reason: str, lines: Iterable[str]
 ) -> ObjectCondition:
-    lines = list(said)
-    more = len(lines) - _MOST_NAMED - 1
+    parts = list(lines)
+    more = len(parts) - _MOST_NAMED - 1
     if more > 0:
-        lines = [*lines[: _MOST_NAMED + 1], f"and {more} more"]
-    return _condition(kind, truth, reason, "; ".join(lines), facts.generation)
+        parts = [*parts[: _MOST_NAMED + 1], f"and {more} more"]
+    return _condition(kind, truth, reason, "; ".join(parts), facts.generation)
 
 
 def _condition(
@@ -342,15 +353,15 @@ def _condition(
         reason=reason,
         message=faults.shortened(message, _LONGEST_MESSAGE),
         observed_generation=generation,
-        last_transition_time=datetime.min,  # noqa: DTZ901  # replaced in `_kept_time`
+        last_transition_time=datetime.min,  # noqa: DTZ901  # replaced in `_keep_time`
     )
 
 
-def _kept_time(
+def _keep_time(
     before: Sequence[ObjectCondition], after: ObjectCondition, now: datetime
 ) -> ObjectCondition:
     """Return the condition with the time since which it has held."""
-    old = next((each for each in before if each.type == after.type), None)
+    old = next((condition for condition in before if condition.type == after.type), None)
     since = old.last_transition_time if old and old.status == after.status else now
     return ObjectCondition(
         type=after.type,

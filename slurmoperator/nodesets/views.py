@@ -1,4 +1,4 @@
-"""The view of each Controller's Slurm, while NodeSets want to know something of it: one that is away costs only its own."""
+"""The views of all Slurm clusters in use; an unreachable one affects only its own NodeSets."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,18 +17,18 @@ from slurmruntime.values.oddities import Oddities
 _log = structlog.get_logger(__name__)
 
 MOST_SLURMS: Final = 256
-"""Slurms that are read at the same time; of further ones nothing is known."""
-_TOO_MANY: Final = f"more than {MOST_SLURMS} Slurms are there, and this one is not read: run another slurm-operator for some of their namespaces"
+"""Slurm clusters that are polled at the same time; further ones are not."""
+_TOO_MANY: Final = f"more than {MOST_SLURMS} Slurm clusters are in use and this one is not polled: run another slurm-operator for some of the namespaces"
 _LONGEST_REASON: Final = 200
 _AGAIN_S: Final = 30.0
-"""After a Slurm that could not even be opened."""
+"""Pause before a Slurm that could not be opened is tried again."""
 
 OpensSlurm = Callable[[str], AbstractAsyncContextManager[SlurmClient]]
-"""Opens the client of a Controller's Slurm, by `namespace/name`; nothing is sent yet."""
+"""Opens the client of a Controller's Slurm, by `namespace/name`; sends nothing yet."""
 
 
 class WorkerViews:
-    """Readings of all Slurms, during one term of leadership."""
+    """Polls all Slurm clusters in use, during one term of leadership."""
 
     def __init__(
         self,
@@ -38,58 +38,58 @@ class WorkerViews:
         wake: Callable[[str], None],
         set_aside: Oddities,
     ) -> None:
-        """Prepare it; nothing is read.
+        """Create it without reading anything.
 
         Args:
             opens: opens a client.
             clock: of the process.
-            wake: called with the key of a NodeSet that has news.
-            set_aside: told of crashes.
+            wake: called with the key of a NodeSet when something that concerns it has changed.
+            set_aside: records crashes.
         """
         self._opens = opens
         self._set_aside = set_aside
         self._clock = clock
         self._wake = wake
         self._controllers: dict[str, str] = {}
-        """By the keys of the NodeSets that want to know something."""
+        """By the keys of the NodeSets that use them."""
         self._views: dict[str, WorkerView] = {}
         self._troubles: dict[str, str] = {}
         """Why a Controller's Slurm has no view."""
         self._has_news = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Read until told to stop; each Slurm by itself."""
+        """Poll each Slurm by itself until `stop` is set."""
         ends: dict[str, asyncio.Event] = {}
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._ring_at(stop))
+            group.create_task(self._wake_at(stop))
             while not stop.is_set():
                 self._has_news.clear()
-                wanted = dict.fromkeys(self._controllers.values())
-                for controller in ends.keys() - wanted.keys():
+                in_use = dict.fromkeys(self._controllers.values())
+                for controller in ends.keys() - in_use.keys():
                     ends[controller].set()
-                for controller in self._troubles.keys() - wanted.keys():
+                for controller in self._troubles.keys() - in_use.keys():
                     del self._troubles[controller]
-                for controller in [each for each in wanted if each not in ends]:
+                for controller in [name for name in in_use if name not in ends]:
                     if len(ends) < MOST_SLURMS:
                         ends[controller] = asyncio.Event()
                         group.create_task(self._read(controller, ends))
                     else:
-                        self._tell(controller, _TOO_MANY)
+                        self._report(controller, _TOO_MANY)
                 await self._has_news.wait()
             for end in ends.values():
                 end.set()
 
     def of(self, controller: str) -> WorkerView | None:
-        """Return what is known of a Controller's Slurm; None while it is not read."""
+        """Return the view of a Controller's Slurm; None while it is not polled."""
         return self._views.get(controller)
 
     def trouble(self, controller: str) -> str | None:
-        """Return why a Controller's Slurm is not known; "" if it is, None if nobody has tried yet."""
+        """Return why the state of a Slurm is unknown; "" if it is known, None before the first try."""
         view = self._views.get(controller)
         return view.trouble if view is not None else self._troubles.get(controller)
 
     def follow(self, controller: str, key: str, interest: Interest) -> None:
-        """Remember what a NodeSet wants to know of its Controller's Slurm from now on."""
+        """Register what a NodeSet needs to know of its Controller's Slurm from now on."""
         if self._controllers.get(key) != controller:
             self._controllers[key] = controller
             self._has_news.set()
@@ -97,7 +97,7 @@ class WorkerViews:
             view.follow(key, interest)
 
     def forget(self, key: str) -> None:
-        """Forget a NodeSet; a Slurm of which nobody wants to know anything any more is left."""
+        """Drop a NodeSet, and stop polling its Slurm if it was the last."""
         controller = self._controllers.pop(key, "")
         if (view := self._views.get(controller)) is not None:
             view.forget(key)
@@ -117,14 +117,14 @@ class WorkerViews:
                 self._views[controller] = view
                 self._troubles.pop(controller, None)
                 _log.info("slurm.followed", controller=controller)
-                self._wake_all(controller)  # to say what they want to know
+                self._wake_all(controller)  # so that they register their interest
                 await view.run(ends[controller])
         except Exception as error:  # noqa: BLE001  # an odd Slurm costs only its own NodeSets
             self._views.pop(controller, None)
             if not isinstance(error, PeerError):
                 self._set_aside.crashed("object", name, error)
             why = faults.shortened(f"{type(error).__name__}: {error}", _LONGEST_REASON)
-            self._tell(controller, f"it cannot be reached: {why}")
+            self._report(controller, f"Slurm cannot be reached: {why}")
             await pause(_AGAIN_S, ends[controller])
         finally:
             self._views.pop(controller, None)
@@ -132,16 +132,16 @@ class WorkerViews:
             self._has_news.set()
             _log.info("slurm.left", controller=controller)
 
-    def _tell(self, controller: str, trouble: str) -> None:
+    def _report(self, controller: str, trouble: str) -> None:
         if self._troubles.get(controller) != trouble:
             self._troubles[controller] = trouble
             self._wake_all(controller)
 
     def _wake_all(self, controller: str) -> None:
-        for key, of in self._controllers.items():
-            if of == controller:
+        for key, used in self._controllers.items():
+            if used == controller:
                 self._wake(key)
 
-    async def _ring_at(self, stop: asyncio.Event) -> None:
+    async def _wake_at(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._has_news.set()

@@ -1,4 +1,4 @@
-"""Workers' pods in the API server: what is read of them, and how they are written, each write guarded."""
+"""Workers' pods in the API server: the fields that are read, and guarded writes."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -20,7 +20,7 @@ _OVER: Final = ("Succeeded", "Failed")
 _CANNOT_START: Final = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 )
-"""Why a container waits that has no image to start from."""
+"""Reasons of a container that waits because it has no image."""
 _WAITS_FOR_INIT_CONTAINERS: Final = "PodInitializing"
 
 
@@ -39,7 +39,7 @@ class _PodSpec(ObjectStruct, frozen=True):
 
 
 class WorkerPodObject(ObjectStruct, frozen=True):
-    """What is read of a worker's pod."""
+    """The fields of a worker's pod that are read."""
 
     metadata: ObjectMetadata
     spec: _PodSpec = _PodSpec()
@@ -47,7 +47,7 @@ class WorkerPodObject(ObjectStruct, frozen=True):
 
     @property
     def slurm_node(self) -> str:
-        """The name by which its slurmd registers, also with the network of its machine."""
+        """The name under which its slurmd registers, also on the host network."""
         return self.spec.hostname or self.metadata.name
 
     @property
@@ -57,19 +57,19 @@ class WorkerPodObject(ObjectStruct, frozen=True):
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """The names of the claims that it uses."""
-        found = (volume.persistent_volume_claim for volume in self.spec.volumes or ())
-        return tuple(each.claim_name for each in found if each is not None)
+        """The names of the PVCs that it uses."""
+        claims = (volume.persistent_volume_claim for volume in self.spec.volumes or ())
+        return tuple(claim.claim_name for claim in claims if claim is not None)
 
     @property
     def ready_since(self) -> Moment | None:
-        """Since when it is ready; None if it is not, or if nobody says since when."""
+        """Since when it has been ready; None if it is not ready or the time is unknown."""
         ready = self.status.condition("Ready")
         return ready.last_transition_time if ready and ready.status == "True" else None
 
     @property
     def facts(self) -> WorkerPod:
-        """What decisions depend on."""
+        """The facts that decisions depend on."""
         return WorkerPod(
             uid=self.metadata.uid,
             resource_version=self.metadata.resource_version,
@@ -90,23 +90,23 @@ class WorkerPodObject(ObjectStruct, frozen=True):
 
     @property
     def _has_surely_never_started(self) -> bool:
-        """Check whether its kubelet says that none of its containers has an image to start from.
+        """Whether its kubelet reports that none of its containers has an image to start from.
 
-        It may have started it and not be able to say so: nothing else counts. Behind an init
-        container without an image, the others wait for that.
+        Nothing else counts: a kubelet may have started a container and be unable to report it.
+        Behind an init container without an image, the others wait for that one.
         """
         if not self.spec.node_name:
             return True
-        first = self.status.init_container_statuses or ()
-        found = self.status.containers
-        is_held_up = any(each.waits_for in _CANNOT_START for each in first)
-        return bool(found) and all(
-            each.restart_count == 0
+        init_containers = self.status.init_container_statuses or ()
+        containers = self.status.containers
+        is_held_up = any(container.waiting_reason in _CANNOT_START for container in init_containers)
+        return bool(containers) and all(
+            container.restart_count == 0
             and (
-                each.waits_for in _CANNOT_START
-                or (is_held_up and each.waits_for == _WAITS_FOR_INIT_CONTAINERS)
+                container.waiting_reason in _CANNOT_START
+                or (is_held_up and container.waiting_reason == _WAITS_FOR_INIT_CONTAINERS)
             )
-            for each in found
+            for container in containers
         )
 
 
@@ -118,7 +118,7 @@ def read(body: Json) -> WorkerPodObject:
     """Decode a worker's pod.
 
     Raises:
-        Malformed: it is none.
+        Malformed: the body is not a pod.
     """
     try:
         return _decoder.decode(body)
@@ -129,11 +129,11 @@ def read(body: Json) -> WorkerPodObject:
 WORKER_PODS: Final = ResourceKind(
     path="/api/v1/pods",
     read=read,
-    key=lambda found: found.metadata.uid,
-    version=lambda found: found.metadata.resource_version,
+    key=lambda pod: pod.metadata.uid,
+    version=lambda pod: pod.metadata.resource_version,
     called="other_pod",
     api_kind="Pod",
-    name=lambda found: found.metadata.full_name,
+    name=lambda pod: pod.metadata.full_name,
 )
 """Workers' pods, by uid."""
 
@@ -141,48 +141,48 @@ WORKER_PODS: Final = ResourceKind(
 async def create(
     client: KubeClient, namespace: str, body: Mapping[str, Any], *, owner_uid: str
 ) -> None:
-    """Create a pod; succeed if it is there already: then a reply was lost, or our view is old.
+    """Create a pod; succeed if it exists already: then a reply was lost, or our cache is old.
 
     Raises:
         Rejected: somebody else has a pod of that name.
-        KubeError: it was not created, or nobody knows.
+        KubeError: it was not created, or the outcome is unknown.
     """
     path = paths.of("api", "v1", "namespaces", namespace, "pods")
     try:
         await client.request("POST", path, body=body)
     except errors.Conflict as conflict:
         name = str(body["metadata"]["name"])
-        found = read(await client.request("GET", paths.pod(namespace, name)))
-        if found.metadata.controller_uid == owner_uid:
+        existing = read(await client.request("GET", paths.pod(namespace, name)))
+        if existing.metadata.controller_uid == owner_uid:
             return
         raise errors.Rejected(
             "POST",
             path,
             status=conflict.status,
             reason=conflict.reason,
-            message=f"pod {namespace}/{name} is there and not of this NodeSet: delete it, or "
-            "give the NodeSet another name",
+            message=f"pod {namespace}/{name} already exists and does not belong to this NodeSet: "
+            "delete it, or rename the NodeSet",
         ) from conflict
 
 
 async def protect(client: KubeClient, pod: WorkerPodObject) -> WorkerPodObject:
-    """Put the label on it by which evictions are refused.
+    """Add the label that makes its evictions be refused.
 
     Raises:
         Conflict: another pod has its name.
         NotFound: it is gone.
     """
     add: dict[str, object] = {"op": "add", "path": _PROTECTED, "value": "true"}
-    return await _patch(client, pod, [_this(pod.metadata.uid), add])
+    return await _patch(client, pod, [_test_uid(pod.metadata.uid), add])
 
 
 async def release(
     client: KubeClient, pod: WorkerPodObject, *, uid: str, version: str
 ) -> WorkerPodObject:
-    """Take that label off this very pod, in this very version.
+    """Remove that label from exactly this pod and version.
 
     Raises:
-        Conflict: it has changed since.
+        Conflict: it has changed since it was read.
         NotFound: it is gone.
     """
     same: dict[str, object] = {
@@ -190,13 +190,13 @@ async def release(
         "path": "/metadata/resourceVersion",
         "value": version,
     }
-    return await _patch(client, pod, [_this(uid), same, {"op": "remove", "path": _PROTECTED}])
+    return await _patch(client, pod, [_test_uid(uid), same, {"op": "remove", "path": _PROTECTED}])
 
 
-async def tell(
+async def patch_status(
     client: KubeClient, pod: WorkerPodObject, patch: Mapping[str, Any]
 ) -> WorkerPodObject:
-    """Patch its status; conditions are told apart by their types.
+    """Patch its status and metadata; conditions are merged by their types.
 
     Raises:
         Conflict: another pod has its name.
@@ -206,7 +206,7 @@ async def tell(
     return read(await client.request("PATCH", path, body=patch, content_type=STRATEGIC_MERGE_PATCH))
 
 
-def _this(uid: str) -> dict[str, object]:
+def _test_uid(uid: str) -> dict[str, object]:
     return {"op": "test", "path": "/metadata/uid", "value": uid}
 
 
@@ -218,10 +218,10 @@ async def _patch(
 
 
 async def delete(client: KubeClient, pod: WorkerPodObject, *, uid: str, version: str) -> None:
-    """Delete this very pod, in this very version; succeed if it is gone.
+    """Delete exactly this pod and version; succeed if it is gone.
 
     Raises:
-        Conflict: it has changed since.
+        Conflict: it has changed since it was read.
     """
     await writes.delete_pod(
         client,

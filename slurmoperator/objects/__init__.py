@@ -1,7 +1,7 @@
 """The six kinds that describe a Slurm cluster, with the fields and defaults of SchedMD's slurm-operator.
 
-One module for each kind has its fields and its rules in CEL; `parts` has what several of them share. `kinds` lists
-them, and `definitions` writes their CustomResourceDefinitions.
+Each kind has a module with its fields and its CEL rules; `parts` holds what several kinds share. `kinds` lists them,
+and `definitions` generates their CustomResourceDefinitions.
 
 Source of fields, names and defaults: slurm-operator 1.3.0-rc1.
 """

@@ -21,11 +21,11 @@ from slurmruntime.crd.metadata import ObjectMetadata
 
 
 class DatabaseAccess(ObjectStruct, frozen=True):
-    """The database in which slurmdbd keeps its records."""
+    """The database that slurmdbd writes to."""
 
-    host: Annotated[Host, Meta(description="Its name or address.")]
+    host: Annotated[Host, Meta(description="Host name or address of the database.")]
     password_key_ref: Annotated[KeyOfObject, Meta(description="Secret with the password.")]
-    port: Annotated[Port, Meta(description="Its port.")] = 3306
+    port: Annotated[Port, Meta(description="Port of the database.")] = 3306
     database: Annotated[
         str,
         Meta(
@@ -35,11 +35,11 @@ class DatabaseAccess(ObjectStruct, frozen=True):
             description="Name of the database.",
         ),
     ] = "slurm_acct_db"
-    username: Annotated[str, text(128, "Who logs in there.", pattern=r"^\S*$")] = ""
+    username: Annotated[str, text(128, "Database user.", pattern=r"^\S*$")] = ""
 
 
 class AccountingSpec(ObjectStruct, frozen=True):
-    """The slurmdbd of one or several Slurm clusters."""
+    """The slurmdbd of one or more Slurm clusters."""
 
     slurm_key_ref: Annotated[
         KeyOfObject | None, Meta(description="Secret with the key that Slurm's daemons share.")
@@ -48,20 +48,26 @@ class AccountingSpec(ObjectStruct, frozen=True):
         KeyOfObject | None, Meta(description="Secret with the key that signs tokens.")
     ] = None
     jwt_hs256_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="The same as jwtKeyRef, by its older name.")
+        KeyOfObject | None, Meta(description="Older name of jwtKeyRef.")
     ] = msgspec.field(default=None, name="jwtHs256KeyRef")
     jwks_key_ref: Annotated[
         KeyOfObject | None, Meta(description="ConfigMap with the public keys of other issuers.")
     ] = None
-    external: Annotated[bool, Meta(description="Whether slurmdbd runs elsewhere.")] = False
+    external: Annotated[
+        bool, Meta(description="Whether slurmdbd runs outside Kubernetes or is managed elsewhere.")
+    ] = False
     external_config: Annotated[
-        ExternalAddress | None, Meta(description="Where, if it runs elsewhere.")
+        ExternalAddress | None, Meta(description="Address of an external slurmdbd.")
     ] = None
-    slurmdbd: Annotated[Free | None, Meta(description="The container.")] = None
-    template: Annotated[PodTemplatePart | None, Meta(description="Of the pod.")] = None
-    storage_config: Annotated[DatabaseAccess | None, Meta(description="The database.")] = None
-    extra_conf: Annotated[str, parts.conf("Lines of slurmdbd.conf.")] = ""
-    service: Annotated[ServicePart | None, Meta(description="Of the pod.")] = None
+    slurmdbd: Annotated[Free | None, Meta(description="Overrides for the slurmdbd container.")] = (
+        None
+    )
+    template: Annotated[PodTemplatePart | None, Meta(description="Overrides for the pod.")] = None
+    storage_config: Annotated[DatabaseAccess | None, Meta(description="Database of slurmdbd.")] = (
+        None
+    )
+    extra_conf: Annotated[str, parts.conf("Extra lines for slurmdbd.conf.")] = ""
+    service: Annotated[ServicePart | None, Meta(description="Overrides for the Service.")] = None
 
 
 ACCOUNTING_RULES: Final = (
@@ -79,7 +85,7 @@ ACCOUNTING_RULES: Final = (
 
 
 class AccountingObject(ObjectStruct, frozen=True):
-    """The slurmdbd of one or several Slurm clusters."""
+    """The slurmdbd of one or more Slurm clusters."""
 
     metadata: ObjectMetadata
     spec: AccountingSpec

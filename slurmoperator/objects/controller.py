@@ -12,7 +12,7 @@ from slurmoperator.objects.parts import (
     ExternalAddress,
     Free,
     KeyOfObject,
-    NamedObject,
+    ObjectReference,
     PodTemplatePart,
     References,
     ServicePart,
@@ -28,21 +28,23 @@ _PERIOD = (
     r"^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$"
 )
 Period = Annotated[str, Meta(max_length=64, pattern=_PERIOD)]
-"""As Prometheus writes it, such as 30s."""
+"""A Prometheus duration, such as 30s."""
 
 
 class HighAvailability(ObjectStruct, frozen=True):
-    """Standby slurmctlds, which share the state."""
+    """Standby slurmctlds, which share the state directory."""
 
-    enabled: Annotated[bool, Meta(description="Whether there are any.")]
-    backups: Annotated[Annotated[int, Meta(ge=1, le=9)], Meta(description="How many stand by.")] = 1
+    enabled: Annotated[bool, Meta(description="Whether to run standby slurmctlds.")]
+    backups: Annotated[
+        Annotated[int, Meta(ge=1, le=9)], Meta(description="Number of standbys.")
+    ] = 1
 
 
 class StatePersistence(ObjectStruct, frozen=True):
-    """Where slurmctld keeps its state: the specification of a PersistentVolumeClaim, or the name of one."""
+    """Where slurmctld keeps its state: the specification of a PersistentVolumeClaim, or the name of an existing one."""
 
-    enabled: Annotated[bool, Meta(description="If false, a lost pod loses all jobs.")] = True
-    existing_claim: Annotated[str, text(253, "Name of a claim that is there already.")] = ""
+    enabled: Annotated[bool, Meta(description="If false, all jobs are lost with the pod.")] = True
+    existing_claim: Annotated[str, text(253, "Name of an existing claim.")] = ""
     access_modes: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
     resources: Free | None = None
     selector: Free | None = None
@@ -54,7 +56,7 @@ class StatePersistence(ObjectStruct, frozen=True):
     volume_name: str | None = None
 
 
-class ScrapedPath(ObjectStruct, frozen=True):
+class MetricsPage(ObjectStruct, frozen=True):
     """One of slurmctld's pages of metrics."""
 
     path: Annotated[str, Meta(min_length=1, max_length=256, pattern="^/")]
@@ -63,7 +65,7 @@ class ScrapedPath(ObjectStruct, frozen=True):
 
 
 class ScrapeMonitor(ObjectStruct, frozen=True):
-    """A ServiceMonitor for Prometheus' operator."""
+    """A ServiceMonitor for the Prometheus operator."""
 
     enabled: bool = False
     annotations: Annotated[Texts | None, Meta(extra_json_schema=NULLABLE)] = None
@@ -71,13 +73,13 @@ class ScrapeMonitor(ObjectStruct, frozen=True):
     interval: Period | None = None
     scrape_timeout: Period | None = None
     endpoints: Annotated[
-        Annotated[tuple[ScrapedPath, ...], Meta(max_length=16)] | None,
+        Annotated[tuple[MetricsPage, ...], Meta(max_length=16)] | None,
         Meta(extra_json_schema=NULLABLE),
     ] = None
 
 
 class ControllerMetrics(ObjectStruct, frozen=True):
-    """Whether slurmctld serves metrics, and who reads them."""
+    """Whether slurmctld serves metrics, and how Prometheus scrapes them."""
 
     enabled: bool = False
     service_monitor: Annotated[ScrapeMonitor | None, Meta(extra_json_schema=NULLABLE)] = None
@@ -96,7 +98,7 @@ class ControllerSpec(ObjectStruct, frozen=True):
             ),
         ]
         | None,
-        Meta(description="Slurm's ClusterName; by default namespace and name, joined by _."),
+        Meta(description="Slurm's ClusterName; defaults to <namespace>_<name>."),
     ] = None
     slurm_key_ref: Annotated[
         KeyOfObject | None, Meta(description="Secret with the key that Slurm's daemons share.")
@@ -106,43 +108,57 @@ class ControllerSpec(ObjectStruct, frozen=True):
     ] = None
     jwt_hs256_key_ref: Annotated[
         KeyOfObject | None,
-        Meta(description="The same as jwtKeyRef, by its older name."),
+        Meta(description="Older name of jwtKeyRef."),
     ] = msgspec.field(default=None, name="jwtHs256KeyRef")
     jwks_key_ref: Annotated[
         KeyOfObject | None, Meta(description="ConfigMap with the public keys of other issuers.")
     ] = None
     accounting_ref: Annotated[
-        NamedObject | None, Meta(description="The Accounting that records its jobs.")
+        ObjectReference | None, Meta(description="The Accounting that records this cluster's jobs.")
     ] = None
-    external: Annotated[bool, Meta(description="Whether slurmctld runs elsewhere.")] = False
+    external: Annotated[
+        bool, Meta(description="Whether slurmctld runs outside Kubernetes or is managed elsewhere.")
+    ] = False
     external_config: Annotated[
-        ExternalAddress | None, Meta(description="Where, if it runs elsewhere.")
+        ExternalAddress | None, Meta(description="Address of an external slurmctld.")
     ] = None
     ha: Annotated[HighAvailability | None, Meta(description="Standby slurmctlds.")] = None
-    slurmctld: Annotated[Free | None, Meta(description="The container.")] = None
-    reconfigure: Annotated[Free | None, Meta(description="The container that reconfigures.")] = None
-    logfile: Annotated[Free | None, Meta(description="The container that prints the log.")] = None
+    slurmctld: Annotated[
+        Free | None, Meta(description="Overrides for the slurmctld container.")
+    ] = None
+    reconfigure: Annotated[
+        Free | None, Meta(description="Overrides for the container that reconfigures slurmctld.")
+    ] = None
+    logfile: Annotated[
+        Free | None, Meta(description="Overrides for the container that prints the log.")
+    ] = None
     inplace_reconfigure: Annotated[
         bool, Meta(description="Whether a change reconfigures slurmctld instead of restarting it.")
     ] = False
-    template: Annotated[PodTemplatePart | None, Meta(description="Of slurmctld's pods.")] = None
-    extra_conf: Annotated[str, parts.conf("Lines of slurm.conf.")] = ""
-    config_file_refs: Annotated[
-        References, Meta(description="Other files of Slurm's configuration.")
+    template: Annotated[
+        PodTemplatePart | None, Meta(description="Overrides for slurmctld's pods.")
     ] = None
-    prolog_script_refs: Annotated[References, Meta(description="Prologs on the workers.")] = None
-    epilog_script_refs: Annotated[References, Meta(description="Epilogs on the workers.")] = None
+    extra_conf: Annotated[str, parts.conf("Extra lines for slurm.conf.")] = ""
+    config_file_refs: Annotated[
+        References, Meta(description="Other configuration files of Slurm.")
+    ] = None
+    prolog_script_refs: Annotated[
+        References, Meta(description="Prolog scripts that run on the workers.")
+    ] = None
+    epilog_script_refs: Annotated[
+        References, Meta(description="Epilog scripts that run on the workers.")
+    ] = None
     prolog_slurmctld_script_refs: Annotated[
-        References, Meta(description="Prologs beside slurmctld.")
+        References, Meta(description="Prolog scripts that slurmctld runs.")
     ] = None
     epilog_slurmctld_script_refs: Annotated[
-        References, Meta(description="Epilogs beside slurmctld.")
+        References, Meta(description="Epilog scripts that slurmctld runs.")
     ] = None
     persistence: Annotated[
-        StatePersistence | None, Meta(description="Where its state is kept.")
+        StatePersistence | None, Meta(description="Where slurmctld keeps its state.")
     ] = None
-    service: Annotated[ServicePart | None, Meta(description="Of slurmctld.")] = None
-    metrics: Annotated[ControllerMetrics | None, Meta(description="Its metrics.")] = None
+    service: Annotated[ServicePart | None, Meta(description="Overrides for the Service.")] = None
+    metrics: Annotated[ControllerMetrics | None, Meta(description="Metrics of slurmctld.")] = None
 
 
 _SHARED_STATE = (
@@ -151,7 +167,9 @@ _SHARED_STATE = (
 )
 _ENABLED = "(!has({0}.persistence) || {0}.persistence.enabled)"
 _CLAIM = "(has({0}.persistence) && has({0}.persistence.existingClaim) ? {0}.persistence.existingClaim : '')"
-_STATE_STAYS = "slurmctld would start without its state, and all running jobs would be lost"
+_STATE_STAYS = (
+    "cannot be changed: slurmctld would start without its state and lose all running jobs"
+)
 
 CONTROLLER_RULES: Final = (
     parts.HAS_ADDRESS,
@@ -159,13 +177,13 @@ CONTROLLER_RULES: Final = (
     parts.HAS_JWT_KEY,
     rule(
         _SHARED_STATE,
-        "expected the name of a claim that is ReadWriteMany, because standby slurmctlds share its state",
+        "expected the name of a ReadWriteMany claim, because standby slurmctlds share the state",
         path=".persistence",
         reason="FieldValueRequired",
     ),
     rule(
         unchanged("clusterName"),
-        "slurmctld does not start with the state of a cluster of another name",
+        "cannot be changed: slurmctld does not start with the state of a cluster of another name",
         path=".clusterName",
     ),
     rule(unchanged("slurmKeyRef"), parts.SLURM_KEY_STAYS, path=".slurmKeyRef"),
@@ -182,13 +200,11 @@ CONTROLLER_RULES: Final = (
 
 
 class ControllerStatus(ConditionsOnly, frozen=True):
-    """How slurmctld stands; written by slurm-operator only."""
+    """Status of slurmctld; only slurm-operator writes it."""
 
     slurm_key_step: Annotated[
         Number,
-        Meta(
-            description="The step on the way from key to key that new daemons get; 0 is slurmKeyRef's own."
-        ),
+        Meta(description="Key rotation step for new daemons; 0 means the key of slurmKeyRef."),
     ] = 0
 
 
@@ -206,5 +222,5 @@ class ControllerObject(ObjectStruct, frozen=True):
 
     @property
     def replicas(self) -> int:
-        """How many slurmctlds there are, those that stand by included."""
+        """The number of slurmctlds, standbys included."""
         return 1 + (self.spec.ha.backups if self.spec.ha and self.spec.ha.enabled else 0)

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of the six kinds and of SlurmCluster, made from their types."""
+"""Generates the CustomResourceDefinitions of the six kinds and of SlurmCluster from their types."""
 
 from typing import Any
 
@@ -44,8 +44,13 @@ def definition(kind: ClusterKind) -> dict[str, Any]:
                     "storage": True,
                     "subresources": subresources,
                     "additionalPrinterColumns": [
-                        {"name": name, "type": type_, "jsonPath": path, "priority": priority}
-                        for name, type_, path, priority in kind.columns
+                        {
+                            "name": name,
+                            "type": column_type,
+                            "jsonPath": path,
+                            "priority": priority,
+                        }
+                        for name, column_type, path, priority in kind.columns
                     ],
                     "schema": {"openAPIV3Schema": _schema(kind)},
                 }

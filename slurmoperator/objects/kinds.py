@@ -1,4 +1,4 @@
-"""The six kinds and SlurmCluster: what they are called, and which types their objects have."""
+"""The six kinds and SlurmCluster: their names, types, rules and columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -157,4 +157,4 @@ SLURM_CLUSTER: Final = ClusterKind(
     group=slurm_cluster.GROUP,
     version=slurm_cluster.VERSION,
 )
-"""Our own kind, from which objects of the six are made."""
+"""Our own kind; slurm-operator creates objects of the other six from it."""

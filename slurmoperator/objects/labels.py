@@ -1,24 +1,24 @@
-"""Labels and names that tell the parts of a cluster from each other: those of SchedMD's slurm-operator."""
+"""Labels and annotations of the objects of a cluster; SchedMD's slurm-operator uses the same labels."""
 
 from typing import Final
 
 APP_LABEL: Final = "app.kubernetes.io/name"
 INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
 CLUSTER_LABEL: Final = "slinky.slurm.net/cluster"
-"""On a worker: which Controller it belongs to."""
+"""On a worker: its Controller."""
 PROTECTED_LABEL: Final = "nodeset.slinky.slurm.net/pod-protect"
-"""On a worker's pod, with the value "true": evictions are refused."""
+"""On a worker's pod, with the value "true": the pod must not be evicted."""
 
 MADE_BY_US: Final = "app.kubernetes.io/managed-by=slurm-bridge"
-"""Selects what we have made."""
+"""Label selector for the objects that we created."""
 MANAGER: Final = "slurm-bridge-operator"
 """Our field manager."""
 TAKE_OVER_ANNOTATION: Final = "slurm-bridge.dev/take-over"
-"""On an object, with the value "true": what another program has made for it becomes ours."""
+"""On an object, with the value "true": take over what another program created for it."""
 KEY_NUMBER_ANNOTATION: Final = "slurm-bridge.dev/slurm-key-number"
-"""On a Controller: the number of the key that its daemons are to share. That of `slurmKeyRef` is 1."""
+"""On a Controller: the number of the key that its daemons should share. The key of `slurmKeyRef` is 1."""
 LOST_JOBS_ANNOTATION: Final = "slurm-bridge.dev/may-have-lost-jobs"
-"""On a worker's pod: why its slurmd starts only when slurmctld misses what has ended with the pod before it."""
+"""On a worker's pod: why its slurmd waits until slurmctld has noticed that the previous pod's jobs are gone."""
 
 WORKER_APP: Final = "slurmd"
 
@@ -33,17 +33,17 @@ _COMPONENTS: Final = {
 
 
 def selecting(app: str, instance: str) -> dict[str, str]:
-    """Return the labels by which the pods of one object are selected; they never change.
+    """Return the labels that select the pods of one object; they never change.
 
     Args:
-        app: what runs there, such as slurmctld.
+        app: the daemon, such as slurmctld.
         instance: the name of the object.
     """
     return {INSTANCE_LABEL: instance, APP_LABEL: app}
 
 
 def standard(app: str, instance: str) -> dict[str, str]:
-    """Return all labels of what belongs to one object."""
+    """Return all standard labels for what belongs to one object."""
     return {
         **selecting(app, instance),
         "app.kubernetes.io/component": _COMPONENTS[app],

@@ -1,4 +1,4 @@
-"""LoginSet: pods to which users log in."""
+"""LoginSet: pods that users log in to."""
 
 from typing import Annotated, Final
 
@@ -9,7 +9,7 @@ from slurmoperator.objects.parts import (
     ConditionsOnly,
     Free,
     KeyOfObject,
-    NamedObject,
+    ObjectReference,
     PodTemplatePart,
     Replicas,
     ServicePart,
@@ -20,34 +20,36 @@ from slurmruntime.crd.metadata import ObjectMetadata
 
 
 class LoginSetSpec(ObjectStruct, frozen=True):
-    """Pods with Slurm's commands, to which users log in."""
+    """Pods with Slurm's commands that users log in to."""
 
-    controller_ref: Annotated[NamedObject, Meta(description="The Controller they belong to.")]
+    controller_ref: Annotated[ObjectReference, Meta(description="The Controller of these pods.")]
     sssd_conf_ref: Annotated[
-        KeyOfObject, Meta(description="Secret with sssd.conf, which knows the users.")
+        KeyOfObject, Meta(description="Secret with sssd.conf, which defines the users.")
     ]
-    replicas: Annotated[Replicas, Meta(description="How many there are.")] = 1
-    login: Annotated[Free | None, Meta(description="The container.")] = None
-    initconf: Annotated[Free | None, Meta(description="The container that prepares files.")] = None
-    template: Annotated[PodTemplatePart | None, Meta(description="Of the pods.")] = None
-    root_ssh_authorized_keys: Annotated[str, parts.conf("Who may log in as root.")] = ""
-    extra_sshd_config: Annotated[str, parts.conf("Lines of sshd_config.")] = ""
-    strategy: Annotated[Free | None, Meta(description="How a Deployment is updated.")] = None
-    service: Annotated[ServicePart | None, Meta(description="Of the pods.")] = None
+    replicas: Annotated[Replicas, Meta(description="Number of pods.")] = 1
+    login: Annotated[Free | None, Meta(description="Overrides for the login container.")] = None
+    initconf: Annotated[
+        Free | None, Meta(description="Overrides for the container that prepares files.")
+    ] = None
+    template: Annotated[PodTemplatePart | None, Meta(description="Overrides for the pods.")] = None
+    root_ssh_authorized_keys: Annotated[str, parts.conf("Lines of root's authorized_keys.")] = ""
+    extra_sshd_config: Annotated[str, parts.conf("Extra lines for sshd_config.")] = ""
+    strategy: Annotated[Free | None, Meta(description="Update strategy of the Deployment.")] = None
+    service: Annotated[ServicePart | None, Meta(description="Overrides for the Service.")] = None
 
 
 LOGIN_SET_RULES: Final = (parts.CONTROLLER_STAYS,)
 
 
 class LoginSetStatus(ConditionsOnly, frozen=True):
-    """How the pods stand; written by slurm-operator only."""
+    """Status of the pods; only slurm-operator writes it."""
 
     replicas: Number = 0
     selector: str = ""
 
 
 class LoginSetObject(ObjectStruct, frozen=True):
-    """Pods with Slurm's commands, to which users log in."""
+    """Pods with Slurm's commands that users log in to."""
 
     metadata: ObjectMetadata
     spec: LoginSetSpec

@@ -1,4 +1,4 @@
-"""Names that an object must not have, because what is made for it could not have its name."""
+"""Rules for names of objects: what is created for an object is named after it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,18 +10,21 @@ from slurmruntime.crd.fields import rule
 from slurmruntime.values.faults import Fault
 
 _DNS: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
-"""Of a Service; names of objects may have dots and begin with a digit."""
+"""Pattern for names of Services; names of other objects may have dots and begin with a digit."""
 LONGEST: Final[Mapping[str, int]] = {
     "Controller": 52 - len("-controller"),
     "Accounting": 52 - len("-accounting"),
     "RestApi": 63 - len("-restapi"),
     "LoginSet": 63,
 }
-"""Characters of a name, by kind. A StatefulSet puts its name and 11 characters more into a label, which has 63; a Service has 63."""
+"""Maximum length of a name, by kind.
+
+A StatefulSet puts its name and 11 more characters into a label, which is limited to 63; so are names of Services.
+"""
 LONGEST_HOST: Final = 63
-"""Characters of a worker's host name, which begins with its NodeSet's name and a hyphen, or with the prefix that its template names."""
+"""Maximum length of a worker's host name, which begins with its NodeSet's name and a hyphen, or with its template's prefix."""
 NUMBER_DIGITS: Final = len(str(MOST_REPLICAS - 1))
-"""Of the last worker that a NodeSet can be scaled to."""
+"""Digits in the ordinal of the last worker that a NodeSet can scale to."""
 
 _PREFIX: Final = (
     "(has(self.spec.template) && has(self.spec.template.spec) && has(self.spec.template.spec.hostname)"
@@ -36,14 +39,14 @@ _WORKER_RULES: Final = (
     rule(
         f"{_PREFIX}.size() + (has(self.spec.ordinalPadding) && self.spec.ordinalPadding > {NUMBER_DIGITS}"
         f" ? self.spec.ordinalPadding : {NUMBER_DIGITS}) <= {LONGEST_HOST}",
-        f"expected a shorter name, template.spec.hostname or ordinalPadding: with a number of {NUMBER_DIGITS} digits or"
-        f" of ordinalPadding, a worker's host name has at most {LONGEST_HOST} characters",
+        f"expected a shorter name, template.spec.hostname or ordinalPadding: with an ordinal of {NUMBER_DIGITS} digits or"
+        f" of ordinalPadding digits, a worker's host name may have at most {LONGEST_HOST} characters",
     ),
 )
 
 
 def name_rules(kind: str) -> tuple[Mapping[str, str], ...]:
-    """Return what an API server checks of an object's name; nothing for other kinds."""
+    """Return the CEL rules for an object's name; none for kinds without restrictions."""
     if kind == "NodeSet":
         return _WORKER_RULES
     if kind == slurm_cluster.KIND:
@@ -60,7 +63,7 @@ def name_rules(kind: str) -> tuple[Mapping[str, str], ...]:
 
 
 def faults(kind: str, name: str) -> Iterator[Fault]:
-    """Find what is wrong with a name."""
+    """Yield what is wrong with a name."""
     longest = LONGEST[kind]
     if len(name) > longest or not re.fullmatch(_DNS.strip("^$"), name):
         yield Fault("metadata.name", f"{_expected(longest)}; found {name}")
@@ -68,6 +71,6 @@ def faults(kind: str, name: str) -> Iterator[Fault]:
 
 def _expected(longest: int) -> str:
     return (
-        f"expected a name of at most {longest} small letters, digits and hyphens, a letter first: Services and pods"
+        f"expected a name of at most {longest} lowercase letters, digits and hyphens, starting with a letter: Services and pods"
         " are named after it"
     )

@@ -1,4 +1,4 @@
-"""NodeSet: workers that are alike."""
+"""NodeSet: a set of identical workers."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -7,11 +7,11 @@ from msgspec import Meta
 from slurmoperator.objects import parts
 from slurmoperator.objects.parts import (
     NULLABLE,
-    AddedMetadata,
     ConditionsOnly,
+    ExtraMetadata,
     Free,
     KeyOfObject,
-    NamedObject,
+    ObjectReference,
     Replicas,
 )
 from slurmruntime.crd.conditions import Number
@@ -21,64 +21,64 @@ from slurmruntime.crd.schema import FREE, INT_OR_STRING
 
 ScalingMode = Literal["StatefulSet", "DaemonSet"]
 UpdateKind = Literal["RollingUpdate", "OnDelete", "ScheduledUpdate"]
-ClaimFate = Literal["Retain", "Delete"]
+ClaimPolicy = Literal["Retain", "Delete"]
 
 _MAX_UNAVAILABLE = rule(
     r"type(self) == int ? int(self) >= 1 : string(self).matches('^0*[1-9][0-9]*%$')",
-    "expected a number from 1 or a percentage from 1%: with none, an update would never begin",
+    "expected a number or a percentage above 0: with 0, an update would never begin",
 )
 
 HOSTNAME: Final = {
     "type": "string",
     "maxLength": 58,
     "pattern": "^[a-z0-9][-a-z0-9]*$",
-    "description": "What the names of its Slurm nodes begin with; by default its own name and a hyphen.",
+    "description": "Prefix of the Slurm node names; defaults to the NodeSet's name and a hyphen.",
 }
 
 
 class WorkerSsh(ObjectStruct, frozen=True):
-    """Whether users with a job on a worker may log in there."""
+    """SSH access to workers, for users with a job there."""
 
     enabled: bool
     sssd_conf_ref: Annotated[
-        KeyOfObject | None, Meta(description="Secret with sssd.conf, which knows the users.")
+        KeyOfObject | None, Meta(description="Secret with sssd.conf, which defines the users.")
     ] = None
-    extra_sshd_config: Annotated[str, parts.conf("Lines of sshd_config.")] = ""
+    extra_sshd_config: Annotated[str, parts.conf("Extra lines for sshd_config.")] = ""
 
 
 class OwnPartition(ObjectStruct, frozen=True):
-    """A partition of these workers alone."""
+    """A partition that contains only these workers."""
 
     enabled: bool
     config: Annotated[
         Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"^[^\n]+$")] | None,
-        Meta(description="What stands on its line in slurm.conf, such as MaxTime=1-0."),
+        Meta(description="Options of its line in slurm.conf, such as MaxTime=1-0."),
     ] = None
 
 
-class RollingSteps(ObjectStruct, frozen=True):
-    """How a rolling update goes."""
+class RollingUpdate(ObjectStruct, frozen=True):
+    """Limits of a rolling update."""
 
     max_unavailable: Annotated[
         int | str,
         Meta(
-            description="How many workers may be away at once.",
+            description="How many workers may be unavailable at once.",
             extra_json_schema={INT_OR_STRING: True, "maxLength": 16, RULES: [_MAX_UNAVAILABLE]},
         ),
     ] = "25%"
 
 
 class UpdateWindow(ObjectStruct, frozen=True):
-    """A reservation in which an update takes place."""
+    """A Slurm reservation during which the update takes place."""
 
-    start_time: Annotated[Moment | None, Meta(description="When it begins.")] = None
+    start_time: Annotated[Moment | None, Meta(description="Start of the reservation.")] = None
     duration: Annotated[
         Annotated[str, Meta(max_length=64, pattern=parts.GO_DURATION)],
-        Meta(description="How long it lasts, such as 30m."),
+        Meta(description="Length of the reservation, such as 30m."),
     ] = "30m"
     flags: Annotated[
         Annotated[
-            tuple[Annotated[str, text(64, "A flag of Slurm's reservations.")], ...],
+            tuple[Annotated[str, text(64, "A flag of Slurm reservations.")], ...],
             Meta(max_length=32),
         ]
         | None,
@@ -87,109 +87,117 @@ class UpdateWindow(ObjectStruct, frozen=True):
 
 
 class UpdateStrategy(ObjectStruct, frozen=True):
-    """How workers come to a new template."""
+    """How workers are updated to a new template."""
 
     type: UpdateKind = "RollingUpdate"
-    rolling_update: RollingSteps | None = None
+    rolling_update: RollingUpdate | None = None
     scheduled_update: UpdateWindow | None = None
 
 
 UPDATE_RULES: Final = (
     rule(
         "self.type != 'ScheduledUpdate' || (has(self.scheduledUpdate) && has(self.scheduledUpdate.startTime))",
-        "expected the time at which the update begins",
+        "expected the start time of the update",
         path=".scheduledUpdate",
         reason="FieldValueRequired",
     ),
     rule(
         "self.type != 'ScheduledUpdate' || !has(self.scheduledUpdate) || !has(self.scheduledUpdate.duration)"
         " || duration(self.scheduledUpdate.duration) >= duration('1m')",
-        "expected a minute or longer, as Slurm's reservations have it",
+        "expected 1m or longer, the minimum of Slurm reservations",
         path=".scheduledUpdate.duration",
     ),
 )
 
 
 class ClaimRetention(ObjectStruct, frozen=True):
-    """What becomes of the workers' volumes."""
+    """What happens to the workers' volumes."""
 
-    when_deleted: ClaimFate = "Retain"
-    when_scaled: ClaimFate = "Retain"
+    when_deleted: ClaimPolicy = "Retain"
+    when_scaled: ClaimPolicy = "Retain"
 
 
 class WorkerTemplate(ObjectStruct, frozen=True):
-    """What is laid over the workers' pods."""
+    """Overrides for the workers' pods."""
 
-    metadata: Annotated[AddedMetadata | None, Meta(description="Of the pods.")] = None
+    metadata: Annotated[
+        ExtraMetadata | None, Meta(description="Labels and annotations for the pods.")
+    ] = None
     spec: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="Laid over the pods' own specification.",
+            description="Merged into the pods' specification.",
             extra_json_schema={FREE: True, "properties": {"hostname": HOSTNAME}},
         ),
     ] = None
 
 
 class NodeSetSpec(ObjectStruct, frozen=True):
-    """Workers that are alike, each with a slurmd."""
+    """Identical workers, each with a slurmd."""
 
-    controller_ref: Annotated[NamedObject, Meta(description="The Controller they belong to.")]
+    controller_ref: Annotated[ObjectReference, Meta(description="The Controller of these workers.")]
     replicas: Annotated[
-        Replicas, Meta(description="How many there are, unless scalingMode is DaemonSet.")
+        Replicas, Meta(description="Number of workers; ignored if scalingMode is DaemonSet.")
     ] = 1
     scaling_mode: Annotated[
         ScalingMode,
-        Meta(description="A number of workers, or one on each Kubernetes node that fits."),
+        Meta(description="A fixed number of workers, or one on each matching Kubernetes node."),
     ] = "StatefulSet"
-    slurmd: Annotated[Free | None, Meta(description="The container.")] = None
-    logfile: Annotated[Free | None, Meta(description="The container that prints the log.")] = None
-    ssh: Annotated[WorkerSsh | None, Meta(description="Whether users may log in.")] = None
-    template: Annotated[WorkerTemplate | None, Meta(description="Of the workers.")] = None
+    slurmd: Annotated[Free | None, Meta(description="Overrides for the slurmd container.")] = None
+    logfile: Annotated[
+        Free | None, Meta(description="Overrides for the container that prints the log.")
+    ] = None
+    ssh: Annotated[WorkerSsh | None, Meta(description="SSH access for users with a job.")] = None
+    template: Annotated[
+        WorkerTemplate | None, Meta(description="Overrides for the workers' pods.")
+    ] = None
     extra_conf: Annotated[
         str,
         Meta(
             max_length=4096,
             pattern=r"^\s*([A-Za-z0-9_]+=\S+(\s+|$))*$",
-            description="What slurmd says of its node, such as Gres=gpu:4 Weight=10.",
+            description="Node options that slurmd registers with, such as Gres=gpu:4 Weight=10.",
         ),
     ] = ""
-    partition: Annotated[OwnPartition | None, Meta(description="A partition of its own.")] = None
+    partition: Annotated[
+        OwnPartition | None, Meta(description="A partition for this NodeSet alone.")
+    ] = None
     volume_claim_templates: Annotated[
         Annotated[tuple[Free, ...], Meta(max_length=16)] | None,
         Meta(
-            description="A volume of its own for each worker.",
+            description="Volumes that each worker gets for itself.",
             extra_json_schema=NULLABLE,
         ),
     ] = None
     update_strategy: Annotated[
         UpdateStrategy | None,
         Meta(
-            description="How workers come to a new template.",
+            description="How workers are updated to a new template.",
             extra_json_schema={RULES: list(UPDATE_RULES)},
         ),
     ] = None
     revision_history_limit: Annotated[
-        Annotated[int, Meta(ge=0, le=1000)], Meta(description="How many old templates are kept.")
+        Annotated[int, Meta(ge=0, le=1000)], Meta(description="How many old templates to keep.")
     ] = 0
     persistent_volume_claim_retention_policy: Annotated[
-        ClaimRetention | None, Meta(description="What becomes of the workers' volumes.")
+        ClaimRetention | None, Meta(description="What happens to the workers' volumes.")
     ] = None
     min_ready_seconds: Annotated[
         Annotated[int, Meta(ge=0, le=2**31 - 1)],
         Meta(description="How long a worker must be ready to count as available."),
     ] = 0
     ordinal_padding: Annotated[
-        Annotated[int, Meta(ge=0, le=10)], Meta(description="Digits of a worker's number.")
+        Annotated[int, Meta(ge=0, le=10)], Meta(description="Minimum digits of a worker's ordinal.")
     ] = 0
     pin_to_node: Annotated[
-        bool, Meta(description="Whether a worker returns to its Kubernetes node.")
+        bool, Meta(description="Whether a recreated worker returns to its Kubernetes node.")
     ] = False
     workload_disruption_protection: Annotated[
-        bool, Meta(description="Whether evictions wait for jobs.")
+        bool, Meta(description="Whether workers with jobs are protected from eviction.")
     ] = True
     prune_slurm_node_records: Annotated[
         Literal["Never", "NodeNotFound"],
-        Meta(description="Whether Slurm forgets workers whose Kubernetes node is gone."),
+        Meta(description="Whether to delete Slurm nodes whose Kubernetes node is gone."),
     ] = "Never"
     oversubscribe_node: Annotated[
         bool, Meta(description="Whether several workers may share a Kubernetes node.")
@@ -200,7 +208,7 @@ NODE_SET_RULES: Final = (
     parts.CONTROLLER_STAYS,
     rule(
         unchanged("volumeClaimTemplates"),
-        "volumes that are there keep their shape: create another NodeSet",
+        "cannot be changed, because existing volumes keep their specification: create another NodeSet",
         path=".volumeClaimTemplates",
     ),
     rule(
@@ -213,7 +221,7 @@ NODE_SET_RULES: Final = (
 
 
 class NodeSetStatus(ConditionsOnly, frozen=True):
-    """How the workers stand; written by slurm-operator only."""
+    """Status of the workers; only slurm-operator writes it."""
 
     replicas: Number = 0
     updated_replicas: Number = 0
@@ -236,13 +244,13 @@ class NodeSetStatus(ConditionsOnly, frozen=True):
     accepted_conf: Annotated[
         Annotated[str, Meta(max_length=4096)] | None,
         Meta(
-            description="The extraConf that slurmctld would take, as it was seen last: what new workers get.",
+            description="The last extraConf that slurmctld accepted; new workers get it.",
         ),
     ] = None
 
 
 class NodeSetObject(ObjectStruct, frozen=True):
-    """Workers that are alike, each with a slurmd."""
+    """Identical workers, each with a slurmd."""
 
     metadata: ObjectMetadata
     spec: NodeSetSpec
@@ -255,24 +263,26 @@ class NodeSetObject(ObjectStruct, frozen=True):
 
     @property
     def slurm_name(self) -> str:
-        """What the NodeSet, its feature and its partition are called in Slurm."""
+        """The name of the NodeSet, its feature and its partition in Slurm."""
         return self._hostname.rstrip("-") or self.metadata.name
 
     @property
     def node_prefix(self) -> str:
-        """What the names of its Slurm nodes begin with, if they have numbers."""
+        """The prefix of its Slurm node names, if they are numbered."""
         return self._hostname or f"{self.metadata.name}-"
 
     @property
     def node_conf(self) -> str:
-        """What slurmd says of its node, on one line; the feature puts it into the NodeSet's partitions."""
-        said = self.spec.extra_conf.split()
-        own = [each for each in said if not each.lower().startswith(("feature=", "features="))]
-        features = [each.partition("=")[2] for each in said if each not in own]
+        """The node options for slurmd, on one line; the feature puts the node into the NodeSet's partitions."""
+        options = self.spec.extra_conf.split()
+        own = [
+            option for option in options if not option.lower().startswith(("feature=", "features="))
+        ]
+        features = [option.partition("=")[2] for option in options if option not in own]
         return " ".join([f"Features={','.join([self.slurm_name, *features])}", *own])
 
     def numbered(self, number: int) -> str:
-        """Return a worker's number as it stands in names."""
+        """Return a worker's ordinal as it appears in names."""
         return str(number).zfill(self.spec.ordinal_padding)
 
     @property

@@ -1,4 +1,4 @@
-"""What the objects of several kinds have in common."""
+"""Types and rules that several kinds share."""
 
 import re
 from fractions import Fraction
@@ -16,10 +16,10 @@ VERSION: Final = "v1beta1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 LONGEST_CONF: Final = 65_536
-"""Characters of configuration in one field."""
+"""Maximum length of one field with configuration."""
 MOST_REFERENCES: Final = 64
 MOST_REPLICAS: Final = 65_533
-"""The largest MaxNodeCount that Slurm takes."""
+"""The largest MaxNodeCount that Slurm accepts."""
 
 GO_DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
 """Such as 1h30m."""
@@ -34,10 +34,10 @@ _SECONDS: Final = {
 }
 
 NULLABLE: Final = {"nullable": True}
-"""The API server keeps a null that a chart has written."""
+"""Lets the API server accept a null that a chart writes."""
 
 Free = Annotated[dict[str, Any], Meta(extra_json_schema={FREE: True})]
-"""A container or pod specification: the API server judges it where it is used."""
+"""A container or pod specification; the API server validates it where it is used."""
 
 Port = Annotated[int, Meta(ge=1, le=65_535)]
 Replicas = Annotated[int, Meta(ge=0, le=MOST_REPLICAS)]
@@ -54,7 +54,7 @@ DataKey = Annotated[
         min_length=1,
         max_length=253,
         pattern=r"^[-._a-zA-Z0-9]+$",
-        description="A key of its data.",
+        description="A key in the object's data.",
     ),
 ]
 
@@ -64,62 +64,66 @@ class KeyOfObject(ObjectStruct, frozen=True):
 
     name: ObjectName
     key: DataKey
-    optional: Annotated[
-        bool | None, Meta(description="Not used: whatever is named must exist.")
-    ] = None
+    optional: Annotated[bool | None, Meta(description="Ignored: the object must exist.")] = None
 
 
-class NamedObject(ObjectStruct, frozen=True):
+class ObjectReference(ObjectStruct, frozen=True):
     """An object in the same namespace."""
 
     name: ObjectName
 
 
 References = Annotated[
-    Annotated[tuple[NamedObject, ...], Meta(max_length=MOST_REFERENCES)] | None,
+    Annotated[tuple[ObjectReference, ...], Meta(max_length=MOST_REFERENCES)] | None,
     Meta(extra_json_schema=NULLABLE),
 ]
-"""ConfigMaps; null means the same as none."""
+"""ConfigMaps; null means none."""
 
 
 class ExternalAddress(ObjectStruct, frozen=True):
-    """Where a daemon listens that is not ours."""
+    """Address of a daemon that we do not run."""
 
-    host: Annotated[Host, Meta(description="Its name or address.")]
-    port: Annotated[Port, Meta(description="Its port.")]
+    host: Annotated[Host, Meta(description="Host name or address.")]
+    port: Annotated[Port, Meta(description="Port.")]
 
 
-class AddedMetadata(ObjectStruct, frozen=True):
-    """Labels and annotations of the objects that are made."""
+class ExtraMetadata(ObjectStruct, frozen=True):
+    """Labels and annotations to add to the objects that we create."""
 
     annotations: Annotated[Texts | None, Meta(extra_json_schema=NULLABLE)] = None
     labels: Annotated[Texts | None, Meta(extra_json_schema=NULLABLE)] = None
 
 
 class PodTemplatePart(ObjectStruct, frozen=True):
-    """What is laid over the pods that are made."""
+    """Overrides for the pods that we create."""
 
-    metadata: Annotated[AddedMetadata | None, Meta(description="Of the pods.")] = None
-    spec: Annotated[Free | None, Meta(description="Laid over the pods' own specification.")] = None
+    metadata: Annotated[
+        ExtraMetadata | None, Meta(description="Labels and annotations for the pods.")
+    ] = None
+    spec: Annotated[Free | None, Meta(description="Merged into the pods' specification.")] = None
 
 
 class ServicePart(ObjectStruct, frozen=True):
-    """What is laid over the Service that is made."""
+    """Overrides for the Service that we create."""
 
-    metadata: Annotated[AddedMetadata | None, Meta(description="Of the Service.")] = None
-    spec: Annotated[Free | None, Meta(description="Laid over the Service's own.")] = None
+    metadata: Annotated[
+        ExtraMetadata | None, Meta(description="Labels and annotations for the Service.")
+    ] = None
+    spec: Annotated[Free | None, Meta(description="Merged into the Service's specification.")] = (
+        None
+    )
     port: Annotated[Port | None, Meta(description="Port of the Service.")] = None
     node_port: Annotated[Port | None, Meta(description="Port on every node.")] = None
 
 
 class ConditionsOnly(ObjectStruct, frozen=True):
-    """A status; written by slurm-operator only."""
+    """A status; only slurm-operator writes it."""
 
     conditions: Annotated[
         tuple[ObjectCondition, ...],
         Meta(
             max_length=MOST_CONDITIONS,
-            description="What holds of it, and why.",
+            description="Conditions of the object.",
             extra_json_schema={
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["type"],
@@ -129,41 +133,47 @@ class ConditionsOnly(ObjectStruct, frozen=True):
 
 
 def conf(description: str) -> Meta:
-    """Return the bounds of lines of configuration."""
+    """Return the bounds for a field with lines of configuration."""
     return text(LONGEST_CONF, description)
 
 
 HAS_ADDRESS: Final = rule(
     "!(has(self.external) && self.external) || has(self.externalConfig)",
-    "expected host and port of the daemon, because external is true",
+    "expected the host and port of the daemon, because external is true",
     path=".externalConfig",
     reason="FieldValueRequired",
 )
 HAS_SLURM_KEY: Final = rule(
     "(has(self.external) && self.external) || has(self.slurmKeyRef)",
-    "expected the Secret with Slurm's own key, unless external is true",
+    "expected the Secret with Slurm's key, unless external is true",
     path=".slurmKeyRef",
     reason="FieldValueRequired",
 )
 HAS_JWT_KEY: Final = rule(
     "(has(self.external) && self.external) || has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)",
-    "expected the Secret with the key of tokens, unless external is true",
+    "expected the Secret with the key that signs tokens, unless external is true",
     path=".jwtKeyRef",
     reason="FieldValueRequired",
 )
 
-KEYS_STAY: Final = "the daemons would have different keys: create a Secret of this name with the new key, and restart all of them"
-SLURM_KEY_STAYS: Final = f"the daemons would have different keys: annotation {KEY_NUMBER_ANNOTATION} of a Controller replaces theirs"
+KEYS_STAY: Final = (
+    "cannot be changed, because the daemons would have different keys: replace the key in the Secret of this"
+    " name, and restart all daemons"
+)
+SLURM_KEY_STAYS: Final = (
+    "cannot be changed, because the daemons would have different keys: to replace the key, set annotation"
+    f" {KEY_NUMBER_ANNOTATION} of the Controller"
+)
 
 
 def seconds_of(duration: str) -> Fraction:
-    """Return the seconds of a duration that Go would read."""
-    found = (Fraction(number) * _SECONDS[unit] for number, unit in _PART.findall(duration))
-    return sum(found, Fraction())
+    """Return the seconds of a duration in Go's notation."""
+    seconds = (Fraction(number) * _SECONDS[unit] for number, unit in _PART.findall(duration))
+    return sum(seconds, Fraction())
 
 
 def jwt_key(of: str) -> str:
-    """Return the expression of the key of tokens, by either of its names; null without one."""
+    """Return a CEL expression for the key that signs tokens, under either field name; '' without one."""
     return (
         f"(has({of}.jwtKeyRef) ? {of}.jwtKeyRef.name + '/' + {of}.jwtKeyRef.key : "
         f"has({of}.jwtHs256KeyRef) ? {of}.jwtHs256KeyRef.name + '/' + {of}.jwtHs256KeyRef.key : '')"
@@ -175,6 +185,6 @@ JWT_KEY_STAYS: Final = rule(
 )
 CONTROLLER_STAYS: Final = rule(
     "self.controllerRef.name == oldSelf.controllerRef.name",
-    "it belongs to that Controller for good: create another object for another one",
+    "cannot be changed: create another object for another Controller",
     path=".controllerRef.name",
 )

@@ -1,4 +1,4 @@
-"""Where the pods of a template may go, as its user says: read here, because no API server has judged a template."""
+"""Reads which nodes a pod template allows. It is validated here, because the API server does not validate a template."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class _Requirement(ObjectStruct, frozen=True):
     values: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what the API server refuses in a pod: taken as it stands, it would select no node."""
+        """Reject what the API server rejects in a pod, where it would otherwise select no node."""
         values = self.values or ()
         if self.operator in _LISTING and not values:
             raise ValueError(f"operator {self.operator}: expected values")
@@ -33,7 +33,7 @@ class _Term(ObjectStruct, frozen=True):
     match_fields: tuple[_Requirement, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse fields by which Kubernetes selects no node."""
+        """Reject fields that Kubernetes cannot select nodes by."""
         for match_field in self.match_fields or ():
             if match_field.key != "metadata.name":
                 raise ValueError(
@@ -67,24 +67,24 @@ class _Spec(ObjectStruct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodPlacing:
-    """The part of a pod's specification that limits its nodes."""
+class NodeConstraints:
+    """The part of a pod's specification that restricts its nodes."""
 
     node_selector: Mapping[str, str]
     node_terms: tuple[NodeTerm, ...]
     tolerations: tuple[Toleration, ...]
 
 
-def placing(spec: Mapping[str, Any]) -> PodPlacing | Refused:
-    """Read it from a pod's specification, or say which field is none that Kubernetes takes or that we understand."""
+def placing(spec: Mapping[str, Any]) -> NodeConstraints | Refused:
+    """Read the constraints from a pod's specification, or return which field Kubernetes or we do not accept."""
     try:
-        found = msgspec.convert(spec, _Spec)
+        constraints = msgspec.convert(spec, _Spec)
     except msgspec.ValidationError as error:
         return Refused((Fault("spec.template.spec", str(error)),))
-    affinity = found.affinity.node_affinity if found.affinity else None
+    affinity = constraints.affinity.node_affinity if constraints.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return PodPlacing(
-        node_selector=found.node_selector or {},
+    return NodeConstraints(
+        node_selector=constraints.node_selector or {},
         node_terms=tuple(
             NodeTerm(
                 match_labels=_requirements(node_selector_term.match_expressions or ()),
@@ -99,7 +99,7 @@ def placing(spec: Mapping[str, Any]) -> PodPlacing | Refused:
                 value=toleration.value or "",
                 effect=toleration.effect or "",
             )
-            for toleration in found.tolerations or ()
+            for toleration in constraints.tolerations or ()
         ),
     )
 
@@ -108,8 +108,10 @@ def _is_one_integer(values: tuple[str, ...]) -> bool:
     return len(values) == 1 and INTEGER.fullmatch(values[0]) is not None
 
 
-def _requirements(given: Iterable[_Requirement]) -> tuple[Requirement, ...]:
+def _requirements(requirements: Iterable[_Requirement]) -> tuple[Requirement, ...]:
     return tuple(
-        Requirement(key=each.key, operator=each.operator, values=each.values or ())
-        for each in given
+        Requirement(
+            key=requirement.key, operator=requirement.operator, values=requirement.values or ()
+        )
+        for requirement in requirements
     )

@@ -1,4 +1,4 @@
-"""What the kubelet and the scheduler say of a pod, and why it is not ready, in words."""
+"""The status of a pod as kubelet and scheduler report it, and why the pod is not ready."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,14 +9,14 @@ _EXPECTED: Final = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 class PodReason(ObjectStruct, frozen=True):
-    """Why a container waits, or how it has ended."""
+    """Why a container is waiting, or how it ended."""
 
     reason: str = ""
     message: str = ""
 
 
-class ToldContainerState(ObjectStruct, frozen=True):
-    """One of them at most."""
+class ContainerState(ObjectStruct, frozen=True):
+    """The state of a container; at most one field is set."""
 
     running: dict[str, str] | None = None
     waiting: PodReason | None = None
@@ -24,30 +24,30 @@ class ToldContainerState(ObjectStruct, frozen=True):
 
 
 class ContainerStatus(ObjectStruct, frozen=True):
-    """A container."""
+    """The status of one container."""
 
     name: str = ""
     image: str = ""
-    """That it was started from, by the name that its pod gave."""
-    state: ToldContainerState = ToldContainerState()
-    last_state: ToldContainerState = ToldContainerState()
+    """The image it was started from, by the name in its pod."""
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
     restart_count: int = 0
     ready: bool = False
 
     @property
-    def last_words(self) -> str:
-        """Return what it said when it ended last."""
+    def termination_message(self) -> str:
+        """The message of its last termination; "" if it has not ended."""
         ended = self.state.terminated or self.last_state.terminated
         return ended.message if ended else ""
 
     @property
-    def runs(self) -> bool:
-        """Whether it does; while nothing is known of it, it does not."""
+    def is_running(self) -> bool:
+        """Whether the container is running; False while its state is unknown."""
         return self.state.running is not None
 
     @property
-    def waits_for(self) -> str:
-        """Return why it waits; "" if it does not."""
+    def waiting_reason(self) -> str:
+        """Why the container is waiting; "" if it is not."""
         return self.state.waiting.reason if self.state.waiting else ""
 
 
@@ -71,18 +71,19 @@ class PodStatus(ObjectStruct, frozen=True):
 
     @property
     def containers(self) -> tuple[ContainerStatus, ...]:
-        """Return all containers, those first that start first."""
+        """All containers, in the order in which they start."""
         return (*(self.init_container_statuses or ()), *(self.container_statuses or ()))
 
-    def condition(self, kind: str) -> PodCondition | None:
-        """Return the condition of that type."""
+    def condition(self, condition_type: str) -> PodCondition | None:
+        """Return the condition of that type, if there is one."""
         return next(
-            (condition for condition in self.conditions or () if condition.type == kind), None
+            (condition for condition in self.conditions or () if condition.type == condition_type),
+            None,
         )
 
 
 def why_not_ready(status: PodStatus) -> Iterator[str]:
-    """Yield what a pod waits for: a node, a volume, an image, or a daemon that ends."""
+    """Yield what the pod is waiting for: a node, a volume, an image, or a daemon that keeps ending."""
     scheduled = status.condition("PodScheduled")
     if scheduled is not None and scheduled.status == "False":
         yield f"{scheduled.reason}: {scheduled.message}"
@@ -92,5 +93,5 @@ def why_not_ready(status: PodStatus) -> Iterator[str]:
         if waiting is None or not waiting.reason or waiting.reason in _EXPECTED:
             continue
         ended = container.last_state.terminated
-        more = f", it ended with {ended.reason} {ended.message}".rstrip() if ended else ""
+        more = f" (last ended with {ended.reason} {ended.message}".rstrip() + ")" if ended else ""
         yield f"container {container.name}: {waiting.reason}: {waiting.message or 'no details'}{more}"

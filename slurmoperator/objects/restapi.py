@@ -8,7 +8,7 @@ from slurmoperator.objects import parts
 from slurmoperator.objects.parts import (
     ConditionsOnly,
     Free,
-    NamedObject,
+    ObjectReference,
     PodTemplatePart,
     Replicas,
     ServicePart,
@@ -20,11 +20,15 @@ from slurmruntime.crd.metadata import ObjectMetadata
 class RestApiSpec(ObjectStruct, frozen=True):
     """A Slurm cluster's slurmrestd."""
 
-    controller_ref: Annotated[NamedObject, Meta(description="The Controller it belongs to.")]
-    replicas: Annotated[Replicas, Meta(description="How many there are.")] = 1
-    slurmrestd: Annotated[Free | None, Meta(description="The container.")] = None
-    template: Annotated[PodTemplatePart | None, Meta(description="Of the pods.")] = None
-    service: Annotated[ServicePart | None, Meta(description="Of the pods.")] = None
+    controller_ref: Annotated[
+        ObjectReference, Meta(description="The Controller of this slurmrestd.")
+    ]
+    replicas: Annotated[Replicas, Meta(description="Number of slurmrestd pods.")] = 1
+    slurmrestd: Annotated[
+        Free | None, Meta(description="Overrides for the slurmrestd container.")
+    ] = None
+    template: Annotated[PodTemplatePart | None, Meta(description="Overrides for the pods.")] = None
+    service: Annotated[ServicePart | None, Meta(description="Overrides for the Service.")] = None
 
 
 REST_API_RULES: Final = (parts.CONTROLLER_STAYS,)

@@ -20,22 +20,27 @@ class TokenSpec(ObjectStruct, frozen=True):
             min_length=1,
             max_length=256,
             pattern=r"^[A-Za-z0-9_][-A-Za-z0-9_.@]*[$]?$",
-            description="The Slurm user it is for.",
+            description="The Slurm user.",
         ),
     ]
     jwt_key_ref: Annotated[
         KeyOfObject | None, Meta(description="Secret with the key that signs it.")
     ] = None
     jwt_hs256_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="The same as jwtKeyRef, by its older name.")
+        KeyOfObject | None, Meta(description="Older name of jwtKeyRef.")
     ] = msgspec.field(default=None, name="jwtHs256KeyRef")
     lifetime: Annotated[
         Annotated[str, Meta(max_length=64, pattern=parts.GO_DURATION)] | None,
-        Meta(description="How long it is good for, such as 1h; by default 15m."),
+        Meta(description="How long the token is valid, such as 1h; defaults to 15m."),
     ] = None
-    refresh: Annotated[bool, Meta(description="Whether it is replaced in time.")] = True
+    refresh: Annotated[
+        bool, Meta(description="Whether to replace the token before it expires.")
+    ] = True
     secret_ref: Annotated[
-        KeyOfObject | None, Meta(description="The Secret that gets it; by default one is named.")
+        KeyOfObject | None,
+        Meta(
+            description="The Secret to write the token to; by default one named after the Token and its user."
+        ),
     ] = None
 
 
@@ -56,9 +61,9 @@ TOKEN_RULES: Final = (
 
 
 class TokenStatus(ConditionsOnly, frozen=True):
-    """Of the token; written by slurm-operator only."""
+    """Status of the token; only slurm-operator writes it."""
 
-    issued_at: Annotated[Moment | None, Meta(description="When it was signed last.")] = None
+    issued_at: Annotated[Moment | None, Meta(description="When the token was last signed.")] = None
 
 
 class TokenObject(ObjectStruct, frozen=True):

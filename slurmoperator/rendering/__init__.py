@@ -1,7 +1,7 @@
-"""Turn the objects of a cluster into what Kubernetes is to have: bodies for server-side apply, and workers' pods.
+"""Renders the objects of a cluster: bodies for server-side apply, and workers' pods.
 
-`controller`, `accounting`, `restapi`, `loginset`, `token` and `node_sets` make all that belongs to one object. `body` is what they return,
-`site` what they need to know besides the objects. `pods`, `access` and `ssh` are what several of them share or could,
-`overlay` lays what a user wrote over what we make, `leftovers` says what is to be gone, and `differences` lists where that is not what
-SchedMD's slurm-operator makes. Pure: the same objects give the same bytes.
+`controller`, `accounting`, `restapi`, `loginset`, `token` and `node_sets` each render all that belongs to one object. They return `body`
+values, and `site` holds what they need besides the objects. `pods`, `access` and `ssh` are shared. `overlay` merges the user's overrides
+into our specifications, `leftovers` lists what must be deleted, and `differences` lists where we differ from SchedMD's slurm-operator.
+Pure: the same objects give the same bytes.
 """

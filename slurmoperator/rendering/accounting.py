@@ -1,4 +1,4 @@
-"""What an Accounting has in the API server: slurmdbd, its configuration, and its Service."""
+"""Renders an Accounting: slurmdbd, its configuration and its Service."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -18,9 +18,9 @@ from slurmoperator.rendering.body import (
     Body,
     BodyOwner,
     digest,
-    made,
+    owned_body,
 )
-from slurmoperator.rendering.overlay import laid_over
+from slurmoperator.rendering.overlay import merge
 from slurmoperator.rendering.site import (
     SLURM_USER_ID,
     ControlSite,
@@ -30,17 +30,17 @@ from slurmoperator.rendering.site import (
 from slurmruntime.values.faults import Fault, Refused, bounded
 
 SLURMDBD: Final = "slurmdbd"
-"""The container of the daemon."""
+"""Name of the daemon's container."""
 CONFIGURATION: Final = "configuration"
-"""The one that tries its file before, and puts it in force."""
+"""Name of the init container that tries slurmdbd.conf and installs it."""
 _MODE: Final = 0o600
-"""The group of the pod makes it a 0640 that slurmdbd can read; it refuses anything wider."""
+"""With the pod's fsGroup it becomes 0640, which slurmdbd can read; slurmdbd refuses anything wider."""
 _WANTED_VOLUME: Final = "slurm-wanted"
 _PROVEN_VOLUME: Final = "slurm-proven"
 _KEYS_VOLUME: Final = "slurm-keys"
 _KEYS_MOUNT: Final = {"name": _KEYS_VOLUME, "mountPath": trying.KEYS, "readOnly": True}
 _RUN_MOUNT: Final = {"name": "run", "mountPath": "/run"}
-_AS_THE_DAEMON: Final = (
+_SHARED_FIELDS: Final = (
     "image",
     "imagePullPolicy",
     "env",
@@ -48,7 +48,7 @@ _AS_THE_DAEMON: Final = (
     "resources",
     "securityContext",
 )
-"""What the two containers have in common: then slurmdbd finds at its trial what it finds later."""
+"""Fields that both containers share, so that slurmdbd runs under the same conditions in its trial as later."""
 
 
 def accounting_bodies(
@@ -61,21 +61,21 @@ def accounting_bodies(
     secrets: str = "",
     key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
-    """Return all that belongs to an Accounting, or all that is wrong with it; nothing if slurmdbd runs elsewhere.
+    """Return all bodies of an Accounting, or everything that is wrong with it; none if slurmdbd is external.
 
     Args:
-        accounting: with what its users want.
-        password: of its database, from the Secret that it names. It stands in Secrets among the bodies.
-        site: what holds for all clusters.
-        in_force: slurmdbd's file that is; None for the one that is wanted.
-        is_proven: whether a slurmdbd was seen to serve with `in_force`.
-        secrets: a digest of its keys; another one restarts slurmdbd.
-        key_step: of the daemons' key; see `slurmoperator.keys.rings`.
+        accounting: the object.
+        password: of its database, from the Secret that it names. Only Secrets among the bodies contain it.
+        site: settings of all clusters.
+        in_force: the configuration that slurmdbd uses now; None if it is the desired one.
+        is_proven: whether a slurmdbd has served with `in_force`.
+        secrets: digest of its keys; a change restarts slurmdbd.
+        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
     """
     if accounting.spec.external:
         return ()
-    if found := bounded(_faults(accounting, password)):
-        return Refused(found)
+    if faults := bounded(_faults(accounting, password)):
+        return Refused(faults)
     owner = BodyOwner(kind="Accounting", metadata=accounting.metadata, app=SLURMDBD)
     name = f"{accounting.metadata.name}-accounting"
     wanted = slurmdbd_conf.file(accounting, password)
@@ -100,7 +100,7 @@ def accounting_bodies(
             owner, name, SLURMDBD_PORT, accounting.spec.service, also=SLURMDBD_PORT
         ),
         *network.network_policy(owner, name, site.network),
-        made(owner, "StatefulSet", name, api_version="apps/v1", parts={"spec": spec}),
+        owned_body(owner, "StatefulSet", name, api_version="apps/v1", parts={"spec": spec}),
     )
 
 
@@ -110,9 +110,11 @@ def _secret(
     annotations = {CONFIGURATION_ANNOTATION: files.digest}
     if is_proven:
         annotations[PROVEN_ANNOTATION] = files.digest
-    data = {file: base64.b64encode(each.encode()).decode() for file, each in files.files.items()}
+    data = {
+        file: base64.b64encode(content.encode()).decode() for file, content in files.files.items()
+    }
     parts = {"type": "Opaque", "data": data}
-    return made(owner, "Secret", name, annotations=annotations, parts=parts)
+    return owned_body(owner, "Secret", name, annotations=annotations, parts=parts)
 
 
 def _faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
@@ -120,7 +122,9 @@ def _faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
     yield from services.faults(accounting.spec.service)
     yield from slurmdbd_conf.faults(accounting, password)
     if accounting.spec.slurm_key_ref is None:
-        yield Fault("spec.slurmKeyRef", "expected the Secret with the key that its daemons share")
+        yield Fault(
+            "spec.slurmKeyRef", "expected the Secret with the key that Slurm's daemons share"
+        )
     if _jwt_key(accounting) is None:
         yield Fault("spec.jwtKeyRef", "expected the Secret with the key that signs tokens")
     if accounting.spec.storage_config is None:
@@ -132,7 +136,7 @@ def _jwt_key(accounting: AccountingObject) -> KeyOfObject | None:
 
 
 def _specification(
-    accounting: AccountingObject, site: ControlSite, digest_wanted: str, *, key_step: int
+    accounting: AccountingObject, site: ControlSite, wanted_digest: str, *, key_step: int
 ) -> dict[str, Any]:
     spec, name = accounting.spec, accounting.metadata.name
     keys: list[dict[str, Any]] = []
@@ -153,7 +157,7 @@ def _specification(
     return {
         **pods.NO_TOKEN,
         "securityContext": {**pods.AS_SLURM, "fsGroup": SLURM_USER_ID},
-        "initContainers": [_trial(accounting, daemon, digest_wanted)],
+        "initContainers": [_trial(accounting, daemon, wanted_digest)],
         "containers": [daemon],
         "volumes": [
             {"name": pods.ETC_VOLUME, **pods.MEMORY},
@@ -170,11 +174,11 @@ def _file(volume: str, secret: str) -> dict[str, Any]:
 
 
 def _trial(
-    accounting: AccountingObject, daemon: Mapping[str, Any], digest_wanted: str
+    accounting: AccountingObject, daemon: Mapping[str, Any], wanted_digest: str
 ) -> dict[str, Any]:
     template = accounting.spec.template
-    pod = laid_over({"containers": [daemon]}, (template.spec if template else None) or {})
-    found = next(
+    pod = merge({"containers": [daemon]}, (template.spec if template else None) or {})
+    slurmdbd = next(
         (container for container in pod["containers"] if container.get("name") == SLURMDBD), daemon
     )
     mounts: list[dict[str, Any]] = [
@@ -185,16 +189,12 @@ def _trial(
         dict(_RUN_MOUNT),
     ]
     paths = {mount["mountPath"] for mount in mounts}
-    theirs = (
-        volume_mount
-        for volume_mount in found["volumeMounts"]
-        if volume_mount.get("mountPath") not in paths
-    )
-    environment = {**trying.ENVIRONMENT, **trying.LAST_WORDS, "DIGEST": digest_wanted}
+    theirs = (mount for mount in slurmdbd["volumeMounts"] if mount.get("mountPath") not in paths)
+    environment = {**trying.ENVIRONMENT, **trying.LAST_WORDS, "DIGEST": wanted_digest}
     ours = {
         "command": ["bash", "-c", trying.SLURMDBD_SCRIPT],
         "env": [{"name": key, "value": value} for key, value in environment.items()],
         "volumeMounts": [*mounts, *theirs],
     }
-    shared = {key: found[key] for key in _AS_THE_DAEMON if key in found}
+    shared = {key: slurmdbd[key] for key in _SHARED_FIELDS if key in slurmdbd}
     return pods.container(CONFIGURATION, shared, ours)

@@ -1,4 +1,4 @@
-"""What Kubernetes is to have, as bodies for server-side apply."""
+"""Bodies for server-side apply: one for each object that Kubernetes should have."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -8,42 +8,42 @@ from typing import Any, Final
 import msgspec
 
 from slurmoperator.objects import labels
-from slurmoperator.objects.parts import API_VERSION, AddedMetadata
+from slurmoperator.objects.parts import API_VERSION, ExtraMetadata
 from slurmruntime.crd.metadata import ObjectMetadata
 
 RESTART_ANNOTATION: Final = "slurm-bridge.dev/restarted-for"
-"""On a pod template: a digest of what its daemon reads only at its start."""
+"""On a pod template: digest of what the daemon reads only at startup."""
 CONFIGURATION_ANNOTATION: Final = "slurm-bridge.dev/configuration"
-"""On a ConfigMap with Slurm's files: the digest of the set. On a pod of slurmctld: of the set that its kubelet is to bring at once."""
+"""On a ConfigMap with Slurm's files: their digest. On a pod of slurmctld: digest of the files that its kubelet should deliver at once."""
 PROVEN_ANNOTATION: Final = "slurm-bridge.dev/seen-in-force"
-"""On the ConfigMap with Slurm's files: the digest of the set that slurmctld was seen to serve with."""
+"""On the ConfigMap with Slurm's files: digest of the files that slurmctld has served with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """One object, as server-side apply takes it."""
+    """One object for server-side apply."""
 
     api_version: str
     kind: str
     name: str
     namespace: str
     body: Mapping[str, Any]
-    """The whole of it, `apiVersion`, `kind` and `metadata` included; without nulls of ours."""
+    """The complete object, `apiVersion`, `kind` and `metadata` included; we add no nulls."""
 
     @property
     def digest(self) -> str:
-        """Return what only this body has: 64 hexadecimal digits."""
+        """The SHA-256 of the body: 64 hexadecimal digits."""
         return digest([self.body])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyOwner:
-    """The object that others are made for."""
+    """The object that bodies are rendered for; it owns them."""
 
     kind: str
     metadata: ObjectMetadata
     app: str
-    """What runs for it, such as slurmctld."""
+    """The daemon, such as slurmctld."""
 
     @property
     def name(self) -> str:
@@ -57,14 +57,14 @@ class BodyOwner:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels of all that is made for it."""
+        """The labels of everything it owns."""
         return labels.standard(self.app, self.name)
 
 
-def owned_by(owner: BodyOwner) -> dict[str, Any]:
-    """Return the reference by which Kubernetes deletes what is made for an object after it.
+def owner_reference(owner: BodyOwner) -> dict[str, Any]:
+    """Return the owner reference, by which Kubernetes deletes what belongs to an object after it.
 
-    It does not block the owner's deletion in the foreground: an object that is held would have what is made for it deleted again and again.
+    It does not block the owner's deletion in the foreground: while a finalizer holds the owner, its objects would be deleted again and again.
     """
     return {
         "apiVersion": API_VERSION,
@@ -76,32 +76,32 @@ def owned_by(owner: BodyOwner) -> dict[str, Any]:
     }
 
 
-def made(
+def owned_body(
     owner: BodyOwner,
     kind: str,
     name: str,
     *,
     api_version: str = "v1",
-    added: AddedMetadata | None = None,
+    added: ExtraMetadata | None = None,
     annotations: Mapping[str, str] | None = None,
     parts: Mapping[str, Any],
 ) -> Body:
-    """Return an object that belongs to another one.
+    """Return the body of an object with an owner.
 
     Args:
-        owner: the other one.
-        kind: its kind.
-        name: its name.
-        api_version: of its kind.
-        added: labels and annotations that the user wants on it.
-        annotations: ours; they win.
+        owner: the owner.
+        kind: kind of the object.
+        name: name of the object.
+        api_version: API version of the kind.
+        added: the user's labels and annotations.
+        annotations: our annotations; they win.
         parts: `spec`, `data` and so on.
     """
     metadata = {
         "name": name,
         "namespace": owner.metadata.namespace,
-        **marked(added, labels=owner.labels, annotations=annotations or {}),
-        "ownerReferences": [owned_by(owner)],
+        **merge_metadata(added, labels=owner.labels, annotations=annotations or {}),
+        "ownerReferences": [owner_reference(owner)],
     }
     return Body(
         api_version=api_version,
@@ -112,18 +112,18 @@ def made(
     )
 
 
-def marked(
-    added: AddedMetadata | None, *, labels: Mapping[str, str], annotations: Mapping[str, str]
+def merge_metadata(
+    added: ExtraMetadata | None, *, labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return labels and annotations: ours over the user's."""
-    theirs = added or AddedMetadata()
-    found = {
+    """Return labels and annotations; ours override the user's."""
+    theirs = added or ExtraMetadata()
+    metadata = {
         "labels": {**(theirs.labels or {}), **labels},
         "annotations": {**(theirs.annotations or {}), **annotations},
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in metadata.items() if value}
 
 
 def digest(parts: Iterable[object]) -> str:
-    """Return a digest of values that does not depend on the order of their keys: 64 hexadecimal digits."""
+    """Return the SHA-256 of values, regardless of the order of keys: 64 hexadecimal digits."""
     return hashlib.sha256(msgspec.json.encode(list(parts), order="deterministic")).hexdigest()

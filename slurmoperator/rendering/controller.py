@@ -1,4 +1,4 @@
-"""What a Controller has in the API server: Slurm's files, slurmctld, and the Services by which it and its workers are found."""
+"""Renders a Controller: Slurm's files, slurmctld, and the Services for it and its workers."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -18,7 +18,7 @@ from slurmoperator.rendering.body import (
     Body,
     BodyOwner,
     digest,
-    made,
+    owned_body,
 )
 from slurmoperator.rendering.site import (
     SLURM_USER_ID,
@@ -34,14 +34,14 @@ _STATE_VOLUME: Final = "statesave"
 _SOCKET_MOUNT: Final = {"name": "slurm-authsocket", "mountPath": "/run/slurmctld"}
 _RUN_MOUNT: Final = {"name": "run", "mountPath": "/run"}
 RECONFIGURE: Final = "reconfigure"
-"""The container that tries new files and puts them in force."""
+"""Name of the container that tries new files and installs them."""
 _KEYS_VOLUME: Final = "slurm-keys"
 _KEYS_MOUNT: Final = {"name": _KEYS_VOLUME, "mountPath": trying.KEYS, "readOnly": True}
 _MODE: Final = 0o610
 _WANTED_VOLUME: Final = "slurm-wanted"
 _PROVEN_VOLUME: Final = "slurm-proven"
 _LONGEST_TRIALS_S: Final = 3600
-"""Until files that slurmctld takes were put in force: a new cluster waits for somebody to mend those that it refuses."""
+"""How long a new cluster waits for files that slurmctld accepts; until then, someone has to fix those that it refuses."""
 _WAITS_FOR_SLURMDBD: Final = f"""\
 trap 'exit 1' TERM
 said() {{ sed -n "s/^$1=//p" {ETC}/slurm.conf; }}
@@ -54,8 +54,8 @@ while [ ! -e "$STATE/last_tres" ]; do
   sleep 2 & wait $!
 done
 """
-"""Without slurmdbd, slurmctld gives up unless it finds in its state what slurmdbd last told it: `last_tres`
-(src/slurmctld/controller.c). Later it does without slurmdbd, and must not wait."""
+"""Without slurmdbd, slurmctld gives up unless its state has slurmdbd's last answer: `last_tres`
+(src/slurmctld/controller.c). Once it has, slurmctld runs without slurmdbd and must not wait."""
 
 
 def controller_bodies(
@@ -68,19 +68,19 @@ def controller_bodies(
     secrets: str = "",
     key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
-    """Return all that belongs to a Controller, or all that is wrong with it.
+    """Return all bodies of a Controller, or everything that is wrong with it.
 
     Args:
-        controller: with what its users want.
-        files: Slurm's configuration that is in force.
-        site: what holds for all clusters.
-        wanted: the configuration that is to be in force, checked; None for the same.
-        is_proven: whether a slurmctld was seen to serve with `files`.
-        secrets: a digest of its keys; another one restarts slurmctld.
-        key_step: of the daemons' key; see `slurmoperator.keys.rings`.
+        controller: the object.
+        files: the Slurm configuration that is in force.
+        site: settings of all clusters.
+        wanted: the desired configuration, checked; None if it is `files`.
+        is_proven: whether a slurmctld has served with `files`.
+        secrets: digest of its keys; a change restarts slurmctld.
+        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
     """
-    if found := bounded(_faults(controller)):
-        return Refused(found)
+    if faults := bounded(_faults(controller)):
+        return Refused(faults)
     owner = BodyOwner(kind="Controller", metadata=controller.metadata, app=_APP)
     name = controller.metadata.name
     workers = {APP_LABEL: "slurmd", CLUSTER_LABEL: name}
@@ -126,7 +126,7 @@ def _configuration(
     if is_proven:
         annotations[PROVEN_ANNOTATION] = files.digest
     parts = {"data": dict(sorted(files.files.items()))}
-    return made(owner, "ConfigMap", name, annotations=annotations, parts=parts)
+    return owned_body(owner, "ConfigMap", name, annotations=annotations, parts=parts)
 
 
 def _faults(controller: ControllerObject) -> Iterator[Fault]:
@@ -135,7 +135,9 @@ def _faults(controller: ControllerObject) -> Iterator[Fault]:
         return
     yield from services.faults(controller.spec.service)
     if controller.spec.slurm_key_ref is None:
-        yield Fault("spec.slurmKeyRef", "expected the Secret with the key that its daemons share")
+        yield Fault(
+            "spec.slurmKeyRef", "expected the Secret with the key that Slurm's daemons share"
+        )
     if _jwt_key(controller) is None:
         yield Fault("spec.jwtKeyRef", "expected the Secret with the key that signs tokens")
 
@@ -171,7 +173,7 @@ def _stateful_set(
     }
     if state.enabled and not state.existing_claim:
         spec["volumeClaimTemplates"] = [_claim(state)]
-    return made(owner, "StatefulSet", pod, api_version="apps/v1", parts={"spec": spec})
+    return owned_body(owner, "StatefulSet", pod, api_version="apps/v1", parts={"spec": spec})
 
 
 def _specification(
@@ -230,12 +232,12 @@ def _keys(controller: ControllerObject, key_step: int) -> dict[str, Any]:
 
 
 def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
-    # A standby is never ready by /readyz, and a StatefulSet goes on only when its pods are ready.
+    # A standby never becomes ready by /readyz, and a StatefulSet proceeds only when its pods are ready.
     ready = "/readyz" if controller.replicas == 1 else "/livez"
     ours = {
         "image": image,
         "ports": [{"name": _APP, "containerPort": SLURMCTLD_PORT, "protocol": "TCP"}],
-        "startupProbe": pods.starting(pods.http_probe("/livez", _APP)),
+        "startupProbe": pods.startup_probe(pods.http_probe("/livez", _APP)),
         "livenessProbe": pods.http_probe("/livez", _APP, failures=6),
         "readinessProbe": pods.http_probe(ready, _APP),
         "securityContext": dict(pods.AS_SLURM),
@@ -274,7 +276,7 @@ def _reconfigure(controller: ControllerObject, image: str) -> dict[str, Any]:
         "command": ["bash", "-c", trying.SCRIPT],
         "env": [{"name": name, "value": value} for name, value in environment],
         "restartPolicy": "Always",
-        # slurmctld starts when there are files that it takes.
+        # slurmctld starts once there are files that it accepts.
         "startupProbe": {**is_put, "failureThreshold": _LONGEST_TRIALS_S, "periodSeconds": 1},
         "volumeMounts": [
             {"name": pods.ETC_VOLUME, "mountPath": ETC},

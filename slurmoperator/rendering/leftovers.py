@@ -1,7 +1,7 @@
-"""What we may have made for an object and do not want any more: by name, so that nobody's other objects are looked at.
+"""Lists what we may have created for an object and no longer want, by name, so that other objects are never touched.
 
-Names that a version of ours has once given stay in this table. A Secret with keys of Slurm and a claim never stand here: they
-outlive what they were made for.
+Names that any released version has used stay in this table. A Secret with Slurm's keys and a claim are never listed: they outlive
+the object that they were created for.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,27 +26,27 @@ _POLICY: Final = ("networking.k8s.io/v1", "NetworkPolicy")
 def leftovers(
     kind: str, metadata: ObjectMetadata, bodies: Iterable[Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
-    """Return apiVersion, kind, name and namespace of all that is to be gone.
+    """Return apiVersion, kind, name and namespace of everything to delete.
 
     Args:
-        kind: of the object that they were made for.
-        metadata: of that object.
-        bodies: all that it is to have.
+        kind: kind of the owner.
+        metadata: metadata of the owner.
+        bodies: everything that the owner should have.
     """
     wanted = {(body["apiVersion"], body["kind"], body["metadata"]["name"]) for body in bodies}
     return tuple(
         {
             "apiVersion": api_version,
-            "kind": made,
+            "kind": body_kind,
             "metadata": {"name": name, "namespace": metadata.namespace},
         }
-        for api_version, made, name in ever_made(kind, metadata.name)
-        if (api_version, made, name) not in wanted
+        for api_version, body_kind, name in possible_objects(kind, metadata.name)
+        if (api_version, body_kind, name) not in wanted
     )
 
 
-def ever_made(kind: str, name: str) -> Iterator[tuple[str, str, str]]:
-    """Yield apiVersion, kind and name of all that may be made for an object, those who use it first."""
+def possible_objects(kind: str, name: str) -> Iterator[tuple[str, str, str]]:
+    """Yield apiVersion, kind and name of everything that we may create for an object, users before what they use."""
     match kind:
         case "Controller":
             yield *SERVICE_MONITOR, f"{name}-controller"

@@ -1,4 +1,4 @@
-"""What a LoginSet has in the API server: pods with sackd, sshd and sssd, and their Service."""
+"""Renders a LoginSet: pods with sackd, sshd and sssd, and their Service."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.rendering import pods, ssh
 from slurmoperator.rendering.access import network, services
-from slurmoperator.rendering.body import Body, BodyOwner, digest, made
+from slurmoperator.rendering.body import Body, BodyOwner, digest, owned_body
 from slurmoperator.rendering.site import (
     SLURM_USER_ID,
     ControlSite,
@@ -21,9 +21,9 @@ from slurmruntime.values.faults import Fault, Refused, bounded
 
 LOGIN_APP: Final = "login"
 _SACKD: Final = {"name": "sackd-dir", "mountPath": "/run/slurm"}
-_GIVEN: Final = {"name": "slurm-config", "mountPath": "/mnt/slurm", "readOnly": True}
-_TAKEN: Final = {"name": pods.ETC_VOLUME, "mountPath": "/mnt/etc/slurm"}
-_PREPARES: Final = f"""\
+_SOURCE_MOUNT: Final = {"name": "slurm-config", "mountPath": "/mnt/slurm", "readOnly": True}
+_TARGET_MOUNT: Final = {"name": pods.ETC_VOLUME, "mountPath": "/mnt/etc/slurm"}
+_PREPARE_SCRIPT: Final = f"""\
 set -e
 cp -L /mnt/slurm/* /mnt/etc/slurm/
 chown {SLURM_USER_ID}:{SLURM_USER_ID} /mnt/etc/slurm/*
@@ -37,14 +37,14 @@ def host_keys_secret(login_set: str) -> str:
 
 
 def host_keys_body(login_set: LoginSetObject, keys: Mapping[str, bytes]) -> Body:
-    """Return the Secret with host keys, which is made once: pods with other keys would look like an attack.
+    """Return the Secret with host keys. It is created once: pods with other keys would look like an attack.
 
     Args:
-        login_set: whose they are.
+        login_set: the owner.
         keys: contents of `ssh.HOST_KEYS` and of their public halves.
     """
     data = {file: base64.b64encode(key).decode() for file, key in sorted(keys.items())}
-    return made(
+    return owned_body(
         _owner(login_set),
         "Secret",
         host_keys_secret(login_set.metadata.name),
@@ -60,18 +60,18 @@ def login_set_bodies(
     secrets: str = "",
     key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
-    """Return all that belongs to a LoginSet but its host keys, or all that is wrong with it.
+    """Return all bodies of a LoginSet except its host keys, or everything that is wrong with it.
 
     Args:
-        login_set: with what its users want.
-        controller: the one that it names; None if there is none.
-        site: what holds for all clusters.
-        secrets: a digest of sssd.conf; another one restarts the pods, and ends who is logged in.
-        key_step: of the daemons' key; see `slurmoperator.keys.rings`. Another one does the same.
+        login_set: the object.
+        controller: the Controller that it names; None if it does not exist.
+        site: settings of all clusters.
+        secrets: digest of sssd.conf; a change restarts the pods, which ends all sessions.
+        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`. A change restarts the pods, too.
     """
-    found = bounded(_faults(login_set, controller))
-    if found or controller is None or (key := controller.spec.slurm_key_ref) is None:
-        return Refused(found)
+    faults = bounded(_faults(login_set, controller))
+    if faults or controller is None or (key := controller.spec.slurm_key_ref) is None:
+        return Refused(faults)
     owner = _owner(login_set)
     name = login_set.metadata.name
     data = {
@@ -92,10 +92,10 @@ def login_set_bodies(
         ),
     }
     return (
-        made(owner, "ConfigMap", _config_map(name), parts={"data": data}),
+        owned_body(owner, "ConfigMap", _config_map(name), parts={"data": data}),
         services.for_clients(owner, name, ssh.SSH_PORT, login_set.spec.service),
         *network.network_policy(owner, name, site.network),
-        made(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
+        owned_body(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
     )
 
 
@@ -124,8 +124,8 @@ def _specification(
     image = str((spec.login or {}).get("image") or site.images.login)
     prepares = {
         "image": image,
-        "command": ["sh", "-c", _PREPARES],
-        "volumeMounts": [dict(_TAKEN), dict(_GIVEN)],
+        "command": ["sh", "-c", _PREPARE_SCRIPT],
+        "volumeMounts": [dict(_TARGET_MOUNT), dict(_SOURCE_MOUNT)],
     }
     return {
         **pods.NO_TOKEN,
@@ -135,7 +135,7 @@ def _specification(
         "volumes": [
             {"name": pods.ETC_VOLUME, **pods.MEMORY},
             {"name": _SACKD["name"], **pods.MEMORY},
-            pods.projected(str(_GIVEN["name"]), 0o600, [slurm_key]),
+            pods.projected(str(_SOURCE_MOUNT["name"]), 0o600, [slurm_key]),
             ssh.host_keys_volume(host_keys_secret(name)),
             ssh.config_volume(_config_map(name), (ssh.SSHD_FILE, ssh.KEYS_FILE)),
             ssh.sssd_volume(spec.sssd_conf_ref),

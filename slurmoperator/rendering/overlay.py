@@ -1,7 +1,7 @@
-"""Lay a user's part of a specification over ours, as `kubectl patch` does by default (strategic merge).
+"""Merges a user's overrides into our specification, as `kubectl patch` does by default (strategic merge).
 
 <https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/>. The rules are those of pods and
-Services. Unlike the library that SchedMD's operator uses, false, 0 and "" are values: they win.
+Services. Unlike in the library that SchedMD's operator uses, false, 0 and "" are values: they override ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "schedulingGates": ("name",),
     }
 )
-"""Lists whose elements have an identity, and the fields that make it up."""
+"""Lists whose elements have an identity, and the fields that form it."""
 _APPENDED: Final = frozenset({"args", "tolerations", "searches"})
-"""Lists to which the user adds: without our part of them a daemon would not start, or not where it should. All others are replaced."""
+"""Lists that the user's elements are appended to: without ours, a daemon would not start, or not in the right place. Others are replaced."""
 _DEFAULTS: Final[Mapping[str, str]] = MappingProxyType({"protocol": "TCP"})
 _DIRECTIVE: Final = "$patch"
 _HANDLERS: Final = frozenset({"exec", "grpc", "httpGet", "sleep", "tcpSocket"})
@@ -41,14 +41,14 @@ _ALTERNATIVES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "preStop": _HANDLERS,
     }
 )
-"""Fields of which an object has one: the user's displaces ours."""
+"""Mutually exclusive fields of an object: the user's replaces ours."""
 
 
-def laid_over(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return our specification with theirs over it.
+def merge(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return our specification with the user's merged into it.
 
-    A null takes a field away. `$patch: delete` in an element takes that element away, `$patch: replace` in an object replaces it as
-    a whole; other directives are ignored.
+    A null removes a field. `$patch: delete` in an element removes that element, `$patch: replace` in an object replaces the
+    whole object; other directives are ignored.
     """
     return _over("", ours, theirs)
 
@@ -77,7 +77,7 @@ def _over(at: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[s
 def _without_alternatives(
     at: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return ours without what the user has another kind of: two sources of a volume, say, are refused."""
+    """Return ours without alternatives to what the user sets: two sources of a volume, for example, are invalid."""
     group = {*ours, *theirs} - {"name"} if at == "volumes" else _ALTERNATIVES.get(at, frozenset())
     if not any(theirs.get(key) is not None for key in group):
         return dict(ours)
@@ -87,24 +87,24 @@ def _without_alternatives(
 def _appended(
     of: str, ours: Sequence[Any], theirs: Sequence[Any], *, own_command: bool
 ) -> list[Any]:
-    if of == "args":  # of our program, unless they run another one
+    if of == "args":  # for our program, unless the user runs another one
         return [*theirs] if own_command else [*ours, *theirs]
-    return [*ours, *(their for their in theirs if their not in ours)]
+    return [*ours, *(element for element in theirs if element not in ours)]
 
 
 def _merged(of: str, ours: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
-    """Merge by identity: ours keep their places, theirs come after."""
-    found: dict[tuple[object, ...], Any] = {_identity(of, our): our for our in ours}
-    for their in theirs:
-        identity = _identity(of, their)
-        if not isinstance(their, Mapping):
-            found[identity] = their
-        elif their.get(_DIRECTIVE) == "delete":
-            found.pop(identity, None)
+    """Merge by identity: our elements keep their positions, new ones follow."""
+    merged: dict[tuple[object, ...], Any] = {_identity(of, element): element for element in ours}
+    for element in theirs:
+        identity = _identity(of, element)
+        if not isinstance(element, Mapping):
+            merged[identity] = element
+        elif element.get(_DIRECTIVE) == "delete":
+            merged.pop(identity, None)
         else:
-            below = found.get(identity)
-            found[identity] = _over(of, below if isinstance(below, Mapping) else {}, their)
-    return list(found.values())
+            below = merged.get(identity)
+            merged[identity] = _over(of, below if isinstance(below, Mapping) else {}, element)
+    return list(merged.values())
 
 
 def _identity(of: str, element: Any) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""What the pods of several kinds have in common."""
+"""Renders what the pods of several kinds have in common."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -7,15 +7,16 @@ from slurmoperator.configuration.slurm_conf import ETC, LOGS
 from slurmoperator.keys import rings
 from slurmoperator.objects.nodeset import WorkerTemplate
 from slurmoperator.objects.parts import KeyOfObject, PodTemplatePart
-from slurmoperator.rendering.body import RESTART_ANNOTATION, BodyOwner, marked
-from slurmoperator.rendering.overlay import laid_over
+from slurmoperator.rendering.body import RESTART_ANNOTATION, BodyOwner, merge_metadata
+from slurmoperator.rendering.overlay import merge
 from slurmoperator.rendering.site import SLURM_USER_ID
 
 ETC_VOLUME: Final = "slurm-etc"
 LOG_VOLUME: Final = "slurm-logfile"
-_READS_LOG: Final = '[ -p "$SOCKET" ] || { rm -f "$SOCKET" && mkfifo -m 600 "$SOCKET"; } && exec 3<>"$SOCKET" && trap "exit 0" TERM && { cat <&3 & wait; }'
-"""Opened for both directions: then its reader sees no end when the daemon is restarted. One that is there already is kept, as the
-daemon has it open. The first process of a container ignores SIGTERM unless it says otherwise, and a worker's grace is a day."""
+_LOG_READER_SCRIPT: Final = '[ -p "$SOCKET" ] || { rm -f "$SOCKET" && mkfifo -m 600 "$SOCKET"; } && exec 3<>"$SOCKET" && trap "exit 0" TERM && { cat <&3 & wait; }'
+"""Reads a FIFO. It is opened for both directions, so that the reader sees no end of file when the daemon restarts. An existing FIFO is
+kept, because the daemon has it open. The trap is needed because the first process of a container ignores SIGTERM by default, and a
+worker's grace period is a day."""
 NO_TOKEN: Final[Mapping[str, Any]] = {
     "automountServiceAccountToken": False,
     "enableServiceLinks": False,
@@ -24,18 +25,18 @@ MEMORY: Final[Mapping[str, Any]] = {"emptyDir": {"medium": "Memory"}}
 ETC_MOUNT: Final[Mapping[str, Any]] = {"name": ETC_VOLUME, "mountPath": ETC, "readOnly": True}
 LOG_MOUNT: Final[Mapping[str, Any]] = {"name": LOG_VOLUME, "mountPath": LOGS}
 LOG: Final[Mapping[str, Any]] = {"name": LOG_VOLUME, **MEMORY}
-_OF_DAEMONS: Final[Mapping[str, Mapping[str, str]]] = {
+_DAEMON_REQUESTS: Final[Mapping[str, Mapping[str, str]]] = {
     "slurmctld": {"cpu": "100m", "memory": "256Mi"},
     "slurmdbd": {"cpu": "50m", "memory": "128Mi"},
     "slurmrestd": {"cpu": "50m", "memory": "128Mi"},
     "slurmd": {"cpu": "100m", "memory": "256Mi"},
     "login": {"cpu": "50m", "memory": "128Mi"},
 }
-_OF_OTHERS: Final[Mapping[str, str]] = {"cpu": "10m", "memory": "16Mi"}
-"""Requests of our containers, if nobody says anything: a pod without any is evicted first and killed first, and with it the jobs."""
+_OTHER_REQUESTS: Final[Mapping[str, str]] = {"cpu": "10m", "memory": "16Mi"}
+"""Default requests of our containers. A pod without requests is evicted and OOM-killed first, and its jobs with it."""
 MARK: Final[Mapping[str, Any]] = {"name": "slurm-started", "emptyDir": {}}
 MARK_MOUNT: Final[Mapping[str, Any]] = {"name": MARK["name"], "mountPath": "/var/lib/slurm"}
-"""Where slurmd's entry point notes that it was here: not in memory, as a restart of the machine must not take it away."""
+"""Where slurmd's entry point records that it has run. Not in memory, because it must survive a reboot of the machine."""
 AS_SLURM: Final[Mapping[str, Any]] = {
     "runAsNonRoot": True,
     "runAsUser": SLURM_USER_ID,
@@ -46,70 +47,75 @@ AS_SLURM: Final[Mapping[str, Any]] = {
 def template(
     owner: BodyOwner,
     spec: Mapping[str, Any],
-    given: PodTemplatePart | WorkerTemplate | None,
+    overrides: PodTemplatePart | WorkerTemplate | None,
     *,
     restarted_for: str = "",
     labels: Mapping[str, str] | None = None,
     priority_class: str = "",
 ) -> dict[str, Any]:
-    """Return a pod template: the user's specification over ours, our labels over theirs.
+    """Return a pod template: the user's specification overrides ours, our labels override theirs.
 
     Args:
-        owner: whose pods they are.
-        spec: ours.
-        given: what the user lays over it.
-        restarted_for: digest of what the daemon reads only at its start.
-        labels: more of ours.
-        priority_class: of pods that name none; "" for the cluster's default.
+        owner: owner of the pods.
+        spec: our specification.
+        overrides: the user's part.
+        restarted_for: digest of what the daemon reads only at startup.
+        labels: additional labels of ours.
+        priority_class: for pods that name none; "" for the cluster's default.
     """
     annotations = {"kubectl.kubernetes.io/default-container": owner.app}
     if restarted_for:
         annotations[RESTART_ANNOTATION] = restarted_for
     return {
-        "metadata": marked(
-            given.metadata if given else None,
+        "metadata": merge_metadata(
+            overrides.metadata if overrides else None,
             labels={**owner.labels, **(labels or {})},
             annotations=annotations,
         ),
-        "spec": cared_for(
-            spec, laid_over(spec, (given.spec if given else None) or {}), priority_class
+        "spec": protect_from_eviction(
+            spec, merge(spec, (overrides.spec if overrides else None) or {}), priority_class
         ),
     }
 
 
-def cared_for(
+def protect_from_eviction(
     ours: Mapping[str, Any], spec: Mapping[str, Any], priority_class: str
 ) -> dict[str, Any]:
-    """Return a specification whose pods are not the first to be evicted; what their user says of resources or priority wins.
+    """Add requests and a priority class, so that the pods are not evicted first; the user's resources and priority win.
 
     Args:
-        ours: says which containers are ours.
-        spec: with the user's part laid over it.
-        priority_class: of pods that name none; "" for the cluster's default.
+        ours: our specification, which defines the containers that are ours.
+        spec: with the user's overrides merged in.
+        priority_class: for pods that name none; "" for the cluster's default.
     """
-    found = dict(spec)
-    if priority_class and not found.get("priorityClassName"):
-        found["priorityClassName"] = priority_class
-    if found.get("resources"):  # of the whole pod: more for its containers might not fit
-        return found
+    protected = dict(spec)
+    if priority_class and not protected.get("priorityClassName"):
+        protected["priorityClassName"] = priority_class
+    if protected.get(
+        "resources"
+    ):  # pod-level resources: requests of its containers might exceed them
+        return protected
     for field in ("initContainers", "containers"):
-        names = {each["name"] for each in ours.get(field) or ()}
-        if field in found:
-            found[field] = [
-                _asking(each) if each.get("name") in names else each for each in found[field]
+        names = {container["name"] for container in ours.get(field) or ()}
+        if field in protected:
+            protected[field] = [
+                _with_requests(container) if container.get("name") in names else container
+                for container in protected[field]
             ]
-    return found
+    return protected
 
 
-def _asking(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a container with our requests for what its user says nothing about: a limit is a request, too."""
-    given = container.get("resources") or {}
-    limits, requests = given.get("limits") or {}, given.get("requests") or {}
-    wanted = _OF_DAEMONS.get(container["name"], _OF_OTHERS)
-    more = {key: each for key, each in wanted.items() if key not in {*limits, *requests}}
+def _with_requests(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a container with our requests where the user sets neither a request nor a limit, which implies one."""
+    resources = container.get("resources") or {}
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    defaults = _DAEMON_REQUESTS.get(container["name"], _OTHER_REQUESTS)
+    missing = {
+        key: quantity for key, quantity in defaults.items() if key not in {*limits, *requests}
+    }
     return (
-        {**container, "resources": {**given, "requests": {**more, **requests}}}
-        if more
+        {**container, "resources": {**resources, "requests": {**missing, **requests}}}
+        if missing
         else container
     )
 
@@ -117,21 +123,21 @@ def _asking(container: Mapping[str, Any]) -> Mapping[str, Any]:
 def container(
     name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return a container: the user's over ours, under its own name."""
-    return laid_over({"name": name, **ours}, {**(theirs or {}), "name": name})
+    """Return a container with the user's overrides merged in; it keeps its name."""
+    return merge({"name": name, **ours}, {**(theirs or {}), "name": name})
 
 
 def log_reader(image: str, file: str, theirs: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the side-car that prints a daemon's log.
 
     Args:
-        image: for want of another.
-        file: the log.
-        theirs: what the user lays over it.
+        image: default image.
+        file: file name of the log.
+        theirs: the user's overrides.
     """
     ours = {
         "image": image,
-        "command": ["sh", "-c", _READS_LOG],
+        "command": ["sh", "-c", _LOG_READER_SCRIPT],
         "env": [{"name": "SOCKET", "value": f"{LOGS}/{file}"}],
         "restartPolicy": "Always",
         "volumeMounts": [dict(LOG_MOUNT)],
@@ -142,7 +148,7 @@ def log_reader(image: str, file: str, theirs: Mapping[str, Any] | None) -> dict[
 def http_probe(
     path: str, port: str | int, *, failures: int = 3, period_s: int = 10
 ) -> dict[str, Any]:
-    """Return a probe that asks by HTTP on a port of the pod; a name is that of one of the container's own."""
+    """Return an HTTP probe on a port of the pod, by number or by its name in the container."""
     return {
         "httpGet": {"path": path, "port": port},
         "failureThreshold": failures,
@@ -151,7 +157,7 @@ def http_probe(
 
 
 def tcp_probe(port: str, *, failures: int = 3, period_s: int = 10) -> dict[str, Any]:
-    """Return a probe that only connects."""
+    """Return a probe that only opens a TCP connection."""
     return {
         "tcpSocket": {"port": port},
         "failureThreshold": failures,
@@ -159,16 +165,16 @@ def tcp_probe(port: str, *, failures: int = 3, period_s: int = 10) -> dict[str, 
     }
 
 
-def starting(probe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a probe for a start: as patient as theirs, a minute, but it looks every second.
+def startup_probe(probe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a startup probe: a minute in total, as with SchedMD's operator, but every second.
 
-    A daemon that is not there at the first look would wait ten seconds for the next one, and so would all who need it.
+    A daemon that misses the first probe would otherwise be unready for ten more seconds, and so would everything that needs it.
     """
     return {**probe, "failureThreshold": 60, "periodSeconds": 1}
 
 
 def projected(name: str, mode: int, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a volume of files from several objects."""
+    """Return a projected volume with files from several objects."""
     return {
         "name": name,
         "projected": {"defaultMode": mode, "sources": [dict(source) for source in sources]},
@@ -184,8 +190,8 @@ def slurm_key(key: KeyOfObject, step: int) -> dict[str, Any]:
     """Return the key of Slurm's daemons as a file of a projected volume.
 
     Args:
-        key: the one that the Controller names.
-        step: on the way to another one; 0 for that one itself.
+        key: the key that the Controller names.
+        step: rotation step towards another key; 0 for the named key itself.
     """
     if not step:
         return secret_file(key, "slurm.key")

@@ -1,4 +1,4 @@
-"""What a RestApi has in the API server: slurmrestd, a side-car that speaks TLS before it, and their Service."""
+"""Renders a RestApi: slurmrestd, a side-car that terminates TLS, and their Service."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -12,7 +12,7 @@ from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering import pods
 from slurmoperator.rendering.access import network, services, tls
 from slurmoperator.rendering.access.tls import RestTls
-from slurmoperator.rendering.body import Body, BodyOwner, digest, made
+from slurmoperator.rendering.body import Body, BodyOwner, digest, owned_body
 from slurmoperator.rendering.site import ControlSite, configuration_name, controller_faults
 from slurmruntime.crd import restapis
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
@@ -33,23 +33,23 @@ def restapi_bodies(
     secrets: str = "",
     key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
-    """Return all that belongs to a RestApi, or all that is wrong with it.
+    """Return all bodies of a RestApi, or everything that is wrong with it.
 
     Args:
-        rest_api: with what its users want.
-        controller: the one that it names; None if there is none.
-        files: the configuration of that one.
-        site: what holds for all clusters.
-        presented: with what it speaks TLS; None if it is to speak plain HTTP.
-        secrets: a digest of the Controller's keys; another one restarts slurmrestd.
-        key_step: of the daemons' key; see `slurmoperator.keys.rings`.
+        rest_api: the object.
+        controller: the Controller that it names; None if it does not exist.
+        files: the Controller's configuration.
+        site: settings of all clusters.
+        presented: certificate and CA for TLS; None for plain HTTP.
+        secrets: digest of the Controller's keys; a change restarts slurmrestd.
+        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
     """
-    found = bounded(_faults(rest_api, controller))
-    if found or controller is None or (key := controller.spec.slurm_key_ref) is None:
-        return Refused(found)
+    faults = bounded(_faults(rest_api, controller))
+    if faults or controller is None or (key := controller.spec.slurm_key_ref) is None:
+        return Refused(faults)
     owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app=_APP)
     name = restapis.service_name(rest_api.metadata.name)
-    # It reads the file only at its start, and needs of it only what slurmctld cannot change either while it runs.
+    # slurmrestd reads the file only at startup, and depends only on what slurmctld cannot reconfigure either.
     restarted_for = digest([changes.restart_digest(files.files), secrets])
     spec: dict[str, Any] = {
         "replicas": rest_api.spec.replicas,
@@ -67,7 +67,7 @@ def restapi_bodies(
         *(tls.tls_bodies(owner, presented) if presented else ()),
         services.for_clients(owner, name, SLURMRESTD_PORT, rest_api.spec.service),
         *network.network_policy(owner, name, site.network),
-        made(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
+        owned_body(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
     )
 
 
@@ -75,11 +75,11 @@ def _faults(rest_api: RestApiObject, controller: ControllerObject | None) -> Ite
     yield from names.faults("RestApi", rest_api.metadata.name)
     yield from services.faults(rest_api.spec.service)
     yield from controller_faults(rest_api.spec.controller_ref.name, controller)
-    wish = rest_api.metadata.annotations.get(restapis.TLS_ANNOTATION, restapis.TLS_OFF)
-    if wish != restapis.TLS_OFF:
+    mode = rest_api.metadata.annotations.get(restapis.TLS_ANNOTATION, restapis.TLS_OFF)
+    if mode != restapis.TLS_OFF:
         yield Fault(
             f"metadata.annotations[{restapis.TLS_ANNOTATION}]",
-            f"expected {restapis.TLS_OFF}, or no such annotation, found {wish}",
+            f"expected {restapis.TLS_OFF} or no annotation, found {mode}",
         )
 
 
@@ -132,16 +132,16 @@ def _slurmrestd(
         "securityContext": dict(_NOBODY),
         "volumeMounts": [dict(pods.ETC_MOUNT)],
     }
-    found = pods.container(_APP, ours, theirs)
-    if not theirs.get("command") and isinstance(args := found.get("args"), list):
+    container = pods.container(_APP, ours, theirs)
+    if not theirs.get("command") and isinstance(args := container.get("args"), list):
         address = tls.LISTENS if presented else f"0.0.0.0:{SLURMRESTD_PORT}"
-        found["args"] = [*args, address]  # addresses stand after all options
-    return found
+        container["args"] = [*args, address]  # addresses come after all options
+    return container
 
 
 def _probes() -> dict[str, Any]:
     return {
-        "startupProbe": pods.starting(pods.tcp_probe(_APP)),
+        "startupProbe": pods.startup_probe(pods.tcp_probe(_APP)),
         "livenessProbe": pods.tcp_probe(_APP, failures=6),
         "readinessProbe": pods.tcp_probe(_APP),
     }

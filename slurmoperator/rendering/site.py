@@ -1,4 +1,4 @@
-"""What rendering needs to know besides the objects, in which namespaces they are served, and how the parts of a cluster find each other."""
+"""Settings for rendering: images, namespaces and networks; and the names under which the parts of a cluster find each other."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -11,33 +11,33 @@ from slurmoperator.objects.controller import ControllerObject
 from slurmruntime.values.faults import Fault
 
 SLURM_USER_ID: Final = 401
-"""User and group `slurm` of the images."""
+"""Uid and gid of `slurm` in the images."""
 
 
 ELSEWHERE: Final = "NotServed"
-"""Reason of the condition of an object in a namespace that is not served."""
+"""Condition reason of an object in a namespace that we do not serve."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedNamespaces:
-    """The namespaces that one operator serves: where it has no rights, it tries nothing."""
+    """The namespaces that this operator serves; elsewhere it has no rights and does nothing."""
 
     names: AbstractSet[str] = frozenset()
-    """Empty: all."""
+    """Empty for all."""
 
     def fault(self, namespace: str) -> str:
-        """Return why an object of this namespace is left alone; "" if it is not."""
+        """Return why objects in this namespace are ignored; "" if they are not."""
         if not self.names or namespace in self.names:
             return ""
         return (
-            f"namespace {namespace} is none of those that slurm-operator serves"
-            f" ({', '.join(sorted(self.names))}): have it added to value namespaces of its chart"
+            f"slurm-operator does not serve namespace {namespace}, only"
+            f" {', '.join(sorted(self.names))}: add it to the value namespaces of its chart"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmImages:
-    """The images of containers whose objects name none."""
+    """Default images of the containers."""
 
     slurmctld: str
     slurmd: str
@@ -48,66 +48,66 @@ class SlurmImages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSite:
-    """What holds for the policies of all clusters."""
+    """Settings of the NetworkPolicies of all clusters."""
 
     operator_namespace: str
-    """Where slurm-operator runs, and slurm-bridge by default."""
+    """Namespace of slurm-operator, and by default of slurm-bridge."""
     others: tuple[Mapping[str, Any], ...] = ()
-    """NetworkPolicyPeers that are as trusted as the parts of a cluster."""
+    """NetworkPolicyPeers that are trusted like the parts of a cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSite:
-    """What holds for all clusters that one operator runs."""
+    """Settings of all clusters of this operator."""
 
     images: SlurmImages
     domain: str = "cluster.local"
     """The Kubernetes cluster's DNS domain."""
     network: NetworkSite | None = None
-    """Of NetworkPolicies; None for none."""
+    """None for no NetworkPolicies."""
     priority_class: str = ""
-    """Of pods that name none; "" for the cluster's default."""
+    """Priority class for pods that name none; "" for the cluster's default."""
     tls_image: str = ""
-    """Has haproxy; "" if that of slurmrestd does."""
+    """Image with haproxy; "" if the image of slurmrestd has it."""
     certificate_lifetime: timedelta = timedelta(days=90)
-    """Of a certificate that slurmrestd presents."""
+    """Lifetime of slurmrestd's certificates."""
     authority_lifetime: timedelta = timedelta(days=3650)
-    """Of a CA that signs them."""
+    """Lifetime of the CAs that sign them."""
 
 
 def configuration_name(controller: str) -> str:
-    """Return the name of the ConfigMap with Slurm's files that are in force."""
+    """Return the name of the ConfigMap with the files of Slurm that are in force."""
     return f"{controller}-config"
 
 
 def wanted_configuration_name(controller: str) -> str:
-    """Return the name of the ConfigMap with those that slurmctld is to try."""
+    """Return the name of the ConfigMap with the files that slurmctld should try."""
     return f"{controller}-config-wanted"
 
 
 def slurmdbd_conf_name(accounting: str) -> str:
-    """Return the name of the Secret with slurmdbd's file that is in force."""
+    """Return the name of the Secret with the slurmdbd.conf that is in force."""
     return f"{accounting}-accounting"
 
 
 def wanted_slurmdbd_conf_name(accounting: str) -> str:
-    """Return the name of the Secret with the one that slurmdbd is to try."""
+    """Return the name of the Secret with the slurmdbd.conf that slurmdbd should try."""
     return f"{accounting}-accounting-wanted"
 
 
 def workers_service(controller: str) -> str:
-    """Return the name of the headless Service under which a Controller's workers have names."""
+    """Return the name of the headless Service that gives a Controller's workers DNS names."""
     return f"slurm-workers-{controller}"
 
 
 def workers_domain(controller: ControllerObject, site: ControlSite) -> str:
-    """Return the domain in which workers are found by their short names."""
+    """Return the DNS domain of a Controller's workers."""
     meta = controller.metadata
     return f"{workers_service(meta.name)}.{meta.namespace}.svc.{site.domain}"
 
 
 def configuration_servers(controller: ControllerObject) -> str:
-    """Return from where daemons without files get theirs: each slurmctld, with its port."""
+    """Return the value of `--conf-server`: each slurmctld with its port."""
     if (address := controller.spec.external_config) and controller.spec.external:
         return f"{address.host}:{address.port}"
     name, namespace = controller.metadata.name, controller.metadata.namespace
@@ -119,17 +119,17 @@ def configuration_servers(controller: ControllerObject) -> str:
 
 
 def controller_faults(name: str, controller: ControllerObject | None) -> Iterator[Fault]:
-    """Find what keeps an object from belonging to its Controller.
+    """Yield what is wrong with an object's Controller.
 
     Args:
-        name: which Controller it wants.
-        controller: that one; None if there is none.
+        name: name of the Controller.
+        controller: the Controller; None if it does not exist.
     """
     if controller is None:
         yield Fault("spec.controllerRef.name", f"there is no Controller {name} in this namespace")
     elif controller.spec.slurm_key_ref is None:
         yield Fault(
             "spec.controllerRef.name",
-            f"Controller {name} has no spec.slurmKeyRef: expected the Secret with the key of its"
-            " daemons, without which nobody can talk to them",
+            f"Controller {name} has no spec.slurmKeyRef: expected the Secret with the key that its"
+            " daemons share",
         )

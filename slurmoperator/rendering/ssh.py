@@ -1,4 +1,4 @@
-"""sshd and sssd of login pods and workers: their configuration and their files."""
+"""Renders sshd and sssd of login pods and workers: configuration and files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -12,7 +12,7 @@ KEYS_FILE: Final = "authorized_keys"
 HOST_KEYS: Final = ("ssh_host_rsa_key", "ssh_host_ed25519_key", "ssh_host_ecdsa_key")
 """Files of the Secret with a LoginSet's host keys; the public ones end in .pub."""
 HOST_KEY_FILES: Final = tuple(f"{file}{end}" for file in HOST_KEYS for end in ("", ".pub"))
-"""All of them."""
+"""All files of host keys, private and public."""
 _CONFIG_VOLUME: Final = "ssh-config"
 _HOST_KEYS_VOLUME: Final = "ssh-host-keys"
 _SSSD_VOLUME: Final = "sssd-conf"
@@ -28,26 +28,28 @@ _OURS: Final = (
 
 
 def sshd_config(extra: str, *, host_keys: Sequence[str] = ()) -> str:
-    """Return sshd_config; what the user says displaces ours.
+    """Return sshd_config; the user's lines override ours.
 
-    sshd takes the first of two values, under whichever of a keyword's names: the user's lines stand first, but for their Match
-    blocks. These stand last, as such a block has no end, and what it says goes before what holds for all.
+    sshd uses the first of two values, under any name of the keyword, so the user's lines come first. Their Match blocks come last,
+    because such a block ends only with the next one or the file, and its values take precedence over global ones.
 
     Args:
         extra: the user's lines.
-        host_keys: files in /etc/ssh; without any, sshd looks for those that it knows.
+        host_keys: files in /etc/ssh; if empty, sshd uses its defaults.
     """
     lines = extra.strip().split("\n")
     at = next((i for i, line in enumerate(lines) if _words(line)[:1] == ["match"]), len(lines))
     theirs, blocks = lines[:at], lines[at:]
-    said = {key for line in theirs for key in _collected(line)}
-    ours = [f"{key} {value}" for key, value in _OURS if not _collected(f"{key} {value}") & said]
-    keys = [f"HostKey /etc/ssh/{file}" for file in host_keys if "hostkey" not in said]
+    keywords = {key for line in theirs for key in _list_entries(line)}
+    ours = [
+        f"{key} {value}" for key, value in _OURS if not _list_entries(f"{key} {value}") & keywords
+    ]
+    keys = [f"HostKey /etc/ssh/{file}" for file in host_keys if "hostkey" not in keywords]
     return "".join(f"{line}\n" for line in (*theirs, *ours, *keys, *blocks) if line)
 
 
-def _collected(line: str) -> set[str]:
-    """Return what a line adds to a list of which sshd does not take the first: host keys, and a subsystem of a name."""
+def _list_entries(line: str) -> set[str]:
+    """Return the keys of a line that adds to a list, where the first value does not win: host keys, and named subsystems."""
     match _words(line):
         case ["hostkey" | "hostdsakey", *_]:
             return {"hostkey"}
@@ -58,19 +60,19 @@ def _collected(line: str) -> set[str]:
 
 
 def _words(line: str) -> list[str]:
-    """Return keyword and words of a line; sshd reads the keyword in any case, and takes = for a blank after it."""
+    """Split a line into keyword and words; sshd ignores the keyword's case and accepts = after it."""
     words = line.replace("=", " ", 1).replace('"', " ").split()
     return [words[0].lower(), *words[1:]] if words else []
 
 
 def config_volume(config_map: str, files: Sequence[str]) -> dict[str, Any]:
-    """Return the volume with sshd_config and what else is named."""
+    """Return the volume with the named files of a ConfigMap."""
     sources = [pods.config_file(KeyOfObject(name=config_map, key=file), file) for file in files]
     return pods.projected(_CONFIG_VOLUME, 0o600, sources)
 
 
 def host_keys_volume(secret: str) -> dict[str, Any]:
-    """Return the volume with host keys."""
+    """Return the volume with the host keys."""
     items = [
         {"key": f"{file}{end}", "path": f"{file}{end}", "mode": mode}
         for file in HOST_KEYS
@@ -80,25 +82,28 @@ def host_keys_volume(secret: str) -> dict[str, Any]:
 
 
 def sssd_volume(key: KeyOfObject) -> dict[str, Any]:
-    """Return the volume with sssd.conf, which sssd wants for itself alone."""
+    """Return the volume with sssd.conf, which only its owner may read: sssd insists."""
     return pods.projected(_SSSD_VOLUME, 0o600, [pods.secret_file(key, "sssd.conf")])
 
 
 def mounts(*, of_login: bool) -> list[Mapping[str, Any]]:
-    """Return where the files go: one by one, as the folders have others of the image.
+    """Return the mounts of the files, one by one, because the image has other files in the same folders.
 
     Args:
-        of_login: whether host keys and root's authorized keys are among them.
+        of_login: whether to include host keys and root's authorized keys.
     """
-    found = [(_CONFIG_VOLUME, SSHD_FILE, "/etc/ssh"), (_SSSD_VOLUME, "sssd.conf", "/etc/sssd")]
+    mounted_files = [
+        (_CONFIG_VOLUME, SSHD_FILE, "/etc/ssh"),
+        (_SSSD_VOLUME, "sssd.conf", "/etc/sssd"),
+    ]
     if of_login:
-        found.append((_CONFIG_VOLUME, KEYS_FILE, "/root/.ssh"))
-        found += [
+        mounted_files.append((_CONFIG_VOLUME, KEYS_FILE, "/root/.ssh"))
+        mounted_files += [
             (_HOST_KEYS_VOLUME, f"{file}{end}", "/etc/ssh")
             for file in HOST_KEYS
             for end in ("", ".pub")
         ]
     return [
         {"name": volume, "mountPath": f"{folder}/{file}", "subPath": file, "readOnly": True}
-        for volume, file, folder in found
+        for volume, file, folder in mounted_files
     ]

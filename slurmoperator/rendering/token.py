@@ -1,4 +1,4 @@
-"""What a Token has in the API server: a Secret with it."""
+"""Renders a Token: the Secret that holds it."""
 
 import base64
 import re
@@ -7,7 +7,7 @@ from typing import Final
 
 from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.objects.token import TokenObject
-from slurmoperator.rendering.body import Body, BodyOwner, made
+from slurmoperator.rendering.body import Body, BodyOwner, owned_body
 from slurmruntime.values.faults import Fault
 
 _KEY: Final = "SLURM_JWT"
@@ -15,8 +15,8 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 _LONGEST_NAME: Final = 253
 
 
-def token_place(token: TokenObject) -> KeyOfObject:
-    """Return the Secret that gets it, and its key there."""
+def token_secret(token: TokenObject) -> KeyOfObject:
+    """Return the Secret that the token is written to, and its key there."""
     name = f"{token.metadata.name}-jwt-{token.spec.username}"
     return token.spec.secret_ref or KeyOfObject(name=name, key=_KEY)
 
@@ -25,23 +25,25 @@ def token_body(token: TokenObject, signed: str) -> Body:
     """Return the Secret.
 
     Args:
-        token: with what its users want.
-        signed: the token itself.
+        token: the object.
+        signed: the signed token.
     """
-    place = token_place(token)
+    secret = token_secret(token)
     owner = BodyOwner(kind="Token", metadata=token.metadata, app="token")
-    data = {place.key: base64.b64encode(signed.encode()).decode()}
-    return made(owner, "Secret", place.name, parts={"type": "Opaque", "data": data})
+    data = {secret.key: base64.b64encode(signed.encode()).decode()}
+    return owned_body(owner, "Secret", secret.name, parts={"type": "Opaque", "data": data})
 
 
 def token_faults(token: TokenObject) -> Iterator[Fault]:
-    """Find what keeps it from standing anywhere."""
-    place = token_place(token)
+    """Yield what keeps the token from being signed and written."""
+    secret = token_secret(token)
     key = token.spec.jwt_key_ref or token.spec.jwt_hs256_key_ref
-    if not _NAME.fullmatch(place.name) or len(place.name) > _LONGEST_NAME:
-        text = f"expected the name of a Secret for it, because none can have the name {place.name}"
+    if not _NAME.fullmatch(secret.name) or len(secret.name) > _LONGEST_NAME:
+        text = (
+            f"expected the name of a Secret, because the default {secret.name} is not a valid name"
+        )
         yield Fault("spec.secretRef", text)
     if key is None:
         yield Fault("spec.jwtKeyRef", "expected the Secret with the key that signs the token")
-    elif key.name == place.name:
-        yield Fault("spec.secretRef.name", "expected another Secret than that with the key")
+    elif key.name == secret.name:
+        yield Fault("spec.secretRef.name", "expected a different Secret than the one with the key")

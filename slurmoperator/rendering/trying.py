@@ -1,29 +1,29 @@
-"""The scripts that try Slurm's files with the image's own daemon, put them in force, and tell what became of them."""
+"""The scripts that try Slurm's files with the image's own daemon, install them, and report the result."""
 
 from typing import Final
 
 from slurmoperator.configuration.slurm_conf import ETC
 
 WANTED: Final = "/etc/slurm-wanted"
-"""Where the files are that are to come into force."""
+"""Mount path of the desired files."""
 PROVEN: Final = "/etc/slurm-proven"
-"""Where those are that the daemon was last seen to serve with."""
+"""Mount path of the files that the daemon last served with."""
 KEYS: Final = "/etc/slurm-keys"
 TRIAL_S: Final = 80
-"""Longer than the minute for which Slurm waits for a file that is not there."""
+"""Longer than the minute for which Slurm waits for a missing file."""
 BROUGHT_S: Final = 150
-"""How long a kubelet may take to bring files: it looks every minute or so, and keeps what it has read for as long."""
+"""How long a kubelet may take to deliver files: it syncs about once a minute and caches for as long."""
 STARTS_S: Final = 60
-"""How long slurmctld may take to serve; as long as its startup probe waits."""
+"""How long slurmctld may take until it serves; the same as its startup probe."""
 MOST_NODES: Final = 1000
-"""Lines of nodes that are tried; a set of files has 1 MB at most."""
+"""Maximum number of node lines to try; the files together have at most 1 MB."""
 MOST_UNFIT: Final = 20
-"""Lines of nodes that are told to be refused; those after them count as good until these are mended."""
+"""Maximum number of refused node lines to report; later ones count as good until these are fixed."""
 ANSWERS_S: Final = 300
-"""How long a command may wait for slurmctld's answer: for each standby whose name is not known it takes half a minute, and there are nine at
-most."""
+"""How long a command may wait for slurmctld's answer: each standby whose name does not resolve takes half a minute, and there are up to
+nine."""
 AGAIN_S: Final = 60
-"""Between two tries of files that were refused: some refusals end by themselves, such as that of a slurmdbd that is not there yet."""
+"""Retry interval for refused files: some refusals resolve themselves, such as while slurmdbd is not up yet."""
 
 ENVIRONMENT: Final = {
     "ETC": ETC,
@@ -32,12 +32,13 @@ ENVIRONMENT: Final = {
     "KEYS": KEYS,
     "RUN": "/run/configuration",
 }
-"""Where all is; `ETC` is what the daemon and the commands beside it read."""
+"""The paths; `ETC` is what the daemon and the commands beside it read."""
 LAST_WORDS: Final = {"LAST_WORDS": "/dev/termination-log"}
-"""Where a container leaves them; Kubernetes keeps 4 KiB."""
-TELLS: Final = "configuration"
-"""How a line of its log begins: this; `taken` or `refused`, the files' digest, Slurm's words; or of the nodes that workers are to register,
-for each that slurmctld refuses `unfit`, the digest of its line, Slurm's words, and at last `judged` and the files' digest."""
+"""The termination message; Kubernetes keeps 4 KiB."""
+LOG_PREFIX: Final = "configuration"
+"""First word of each log line. It is followed by `taken` or `refused`, the files' digest and Slurm's message; or, about the nodes that
+workers will register, by `unfit`, the digest of the line and Slurm's message for each that slurmctld refuses, and finally by `judged`
+and the files' digest."""
 
 _COMMON: Final = rf"""
 set -u
@@ -53,7 +54,7 @@ noted() {{ cat "$RUN/$1" 2> /dev/null; }}
 note() {{ printf '%s' "$2" > "$RUN/$1"; }}
 now() {{ printf '%(%s)T' -1; }}
 link_keys() {{ local each; for each in "$KEYS"/[!.]*; do ln -sf "$each" "$1/"; done; }}
-tell() {{ printf '{TELLS} %s %s %s\n' "$1" "$2" "${{3:-}}"; }}
+tell() {{ printf '{LOG_PREFIX} %s %s %s\n' "$1" "$2" "${{3:-}}"; }}
 
 # said FILE KEY: the value of a parameter.
 said() {{ sed -nE "s/^(.*[[:space:]])?$2=(\"([^\"]*)\"|([^[:space:]]*)).*/\3\4/Ip" "$1" | tail -n 1; }}
@@ -287,8 +288,8 @@ while :; do
   sleep 1 & wait $!
 done
 """
-"""Only the pod sees when its kubelet has brought new files, and only its image has the slurmctld that is to take them.
-What was put and seen outlives this container, not the pod."""
+"""Runs in the pod, because only the pod sees when its kubelet has delivered new files, and only its image has the slurmctld that has to
+accept them. Its records survive a restart of this container, but not of the pod."""
 
 SLURMDBD_SCRIPT: Final = rf"""{_COMMON}
 DAEMON=slurmdbd FILE=slurmdbd.conf MODE=600
@@ -327,5 +328,5 @@ fi
 tell refused "$wanted" "$words" | tee "$LAST_WORDS"
 has_proven && put "$PROVEN"
 """
-"""slurmdbd reads its file at its start only, so that is when it is tried: before its own container starts. `DIGEST` is that of the
-file that is to be tried."""
+"""Tries the file before slurmdbd's own container starts, because slurmdbd reads it only at startup. `DIGEST` is the digest of the file to
+try."""

@@ -1,6 +1,8 @@
-"""What happens to the workers of a NodeSet: one pure table, and what it is fed with.
+"""The life of a NodeSet's workers: one pure decision table, and the modules that prepare its input.
 
-`situation` is what one decision depends on, `actions` what it may ask for, `rules` are the cells of `table`. `readings`
-remembers how often Slurm has surely shown a node without jobs, `choosing` says which workers go when there are too
-many, `placing` which Kubernetes nodes have one if there is one on each, `pinning` to which one a worker returns, and `node_states` how Slurm's states are told on pods. docs/nodeset-lifecycle.md is generated from the table.
+`situation` holds the input of one decision, `actions` the possible results, and `rules` the cells
+of `table`. `readings` counts how often Slurm has reliably shown a node without jobs, `choosing`
+picks the workers to remove when there are too many, `placing` the Kubernetes nodes that get a
+worker when each fitting node has one, `pinning` the node that a worker returns to. `node_states`
+shows Slurm's states as conditions of pods. docs/nodeset-lifecycle.md is generated from the table.
 """

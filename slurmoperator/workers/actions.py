@@ -1,4 +1,4 @@
-"""What a decision may ask for about a worker."""
+"""The actions that a decision about a worker may ask for."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,12 +11,12 @@ class CreateWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectWorker:
-    """Put the label on its pod by which evictions are refused."""
+    """Add the label to its pod that makes evictions be refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseWorker:
-    """Take that label off this very pod, in the version that was decided on: whoever drains its Kubernetes node may evict it."""
+    """Remove that label from exactly this pod and version, so that `kubectl drain` may evict it."""
 
     uid: str
     resource_version: str
@@ -24,7 +24,7 @@ class ReleaseWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteWorker:
-    """Delete this very pod, in the version that was decided on; it is protected from evictions until then."""
+    """Delete exactly this pod and version; until then it is protected from evictions."""
 
     uid: str
     resource_version: str
@@ -32,7 +32,7 @@ class DeleteWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainWorker:
-    """Let its jobs go on and start no others, with our mark in the reason."""
+    """Let running jobs finish and start no others, with our mark in the reason."""
 
     reason: str
 
@@ -49,11 +49,11 @@ WorkerAction = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDecision:
-    """What to do, in order; nothing means to wait."""
+    """The actions to take, in order; none means to wait."""
 
     actions: tuple[WorkerAction, ...] = ()
     reason: str
     """Why, in one sentence: for the log, the Event and the condition."""
     doubt: bool = False
-    """It waits because something is not known: the NodeSet's condition says so."""
+    """It waits because something is unknown, which the NodeSet's condition reports."""
     retry_after: timedelta | None = None

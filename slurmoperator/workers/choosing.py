@@ -1,4 +1,4 @@
-"""Which workers go when there are more than are wanted."""
+"""Chooses the workers to remove when there are more than desired, and the ordinals to create."""
 
 import itertools
 from collections.abc import Iterable
@@ -6,29 +6,30 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from slurmoperator.workers.situation import REASON_PREFIX, PodStage, SeenWorker, WorkerPod
+from slurmoperator.workers.situation import REASON_PREFIX, PodStage, WorkerObservation, WorkerPod
 
+# Reasons of drains in Slurm: a later version has to recognize them there.
 SCALED_IN = "scaled in"
 REPLACED = "to be replaced: its NodeSet has another template"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeavingWorker:
-    """A worker that may have to go."""
+class RemovalCandidate:
+    """A worker that may have to be removed."""
 
     name: str
     ordinal: int
     pod: WorkerPod
-    seen: SeenWorker
+    seen: WorkerObservation
     deletion_cost: int = 0
-    """As for ReplicaSets: the cheaper one goes first."""
+    """As for ReplicaSets: the cheaper one is removed first."""
     free_at: datetime | None = None
-    """When the last of its jobs reaches its time limit; None if it has none, or no limit is known."""
+    """When its last job reaches its time limit; None without jobs or a known limit."""
     is_cordoned: bool = False
 
     @property
     def was_chosen(self) -> bool:
-        """Check whether it was chosen before: it stays so, or drains would wander without an end."""
+        """Whether it was chosen before: it stays chosen, or drains would wander endlessly."""
         return self.is_drained_as(SCALED_IN)
 
     def is_drained_as(self, why: str) -> bool:
@@ -37,19 +38,21 @@ class LeavingWorker:
         return node is not None and node.reason == REASON_PREFIX + why
 
 
-def to_go(candidates: Iterable[LeavingWorker], wanted: int) -> frozenset[str]:
-    """Return the names of those that are too many.
+def workers_to_remove(candidates: Iterable[RemovalCandidate], desired: int) -> frozenset[str]:
+    """Return the names of the surplus workers.
 
-    Idle ones go before busy ones, and those that are free soon before the others. Pods that go anyway count first. One of which
-    nothing is known, as we have just written to it, keeps its place until the next reading: it may be drained already, and another
-    one that is chosen instead would be drained for a moment, too.
+    Idle workers go before busy ones, and of these the ones that are free soonest. Pods that are
+    ending anyway count first. A worker that nothing is known about, because we have just written to
+    its node, keeps its place until the next reading: it may be drained already, and another one
+    chosen in its place would be drained for a moment, too.
     """
     ordered = sorted(candidates, key=order)
-    return frozenset(each.name for each in ordered[: max(len(ordered) - wanted, 0)])
+    surplus = ordered[: max(len(ordered) - desired, 0)]
+    return frozenset(candidate.name for candidate in surplus)
 
 
-def order(candidate: LeavingWorker) -> tuple[object, ...]:
-    """Return what workers are sorted by: the least goes first."""
+def order(candidate: RemovalCandidate) -> tuple[object, ...]:
+    """Return the sort key of a worker: the lowest is removed first."""
     pod, seen = candidate.pod, candidate.seen
     is_gone = pod.stage in (PodStage.TERMINATING, PodStage.OVER)
     free_at = candidate.free_at
@@ -69,8 +72,8 @@ def order(candidate: LeavingWorker) -> tuple[object, ...]:
     )
 
 
-def to_come(taken: Iterable[int], wanted: int) -> tuple[int, ...]:
-    """Return the numbers of the workers that are missing: the lowest that are free."""
-    there = set(taken)
-    count = max(wanted - len(there), 0)
-    return tuple(islice((number for number in itertools.count() if number not in there), count))
+def ordinals_to_create(taken: Iterable[int], desired: int) -> tuple[int, ...]:
+    """Return the ordinals of the missing workers: the lowest free ones."""
+    used = set(taken)
+    count = max(desired - len(used), 0)
+    return tuple(islice((ordinal for ordinal in itertools.count() if ordinal not in used), count))

@@ -1,7 +1,8 @@
-"""How the state of a worker's Slurm node is told on its pod: a condition for each state, as SchedMD's slurm-operator writes them.
+"""Conditions and annotations that show the state of a worker's Slurm node on its pod.
 
-Dashboards and health checkers of others read these. A condition that holds has the status "True" and Slurm's reason as its
-message; one that does not hold is not there. Annotations tell autoscalers whether the worker has jobs.
+The conditions are those of SchedMD's slurm-operator. Other people's dashboards and health checkers
+read these. A condition that holds has the status "True" and Slurm's reason as its message; one that
+does not hold is absent. Annotations tell autoscalers whether the worker has jobs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,19 +29,22 @@ STATES: Final[Mapping[str, str]] = {
     "NOT_RESPONDING": "NotResponding",
     "UNDRAIN": "Undrain",
 }
-"""Slurm's states and flags that have a condition, and how its type ends. Slurm's other flags are told to nobody."""
+"""Slurm's states and flags that have a condition, and the suffix of its type."""
 
 KEPT_ANNOTATION: Final = "slurm-bridge.dev/kept-from-autoscalers"
-"""On a worker's pod: which annotations for autoscalers are ours, with commas between them; nobody takes away what is not."""
+"""On a worker's pod: our annotations for autoscalers, comma-separated; only those are removed."""
 
 
-def wanted(states: Iterable[str], reason: str) -> dict[str, str]:
-    """Return the types and messages of the conditions that a pod is to have."""
+def desired_conditions(states: Iterable[str], reason: str) -> dict[str, str]:
+    """Return the types and messages of the conditions that a pod should have."""
     return {f"{STATE_PREFIX}{STATES[state]}": reason for state in states if state in STATES}
 
 
-def told(conditions: Iterable[PodCondition]) -> dict[str, str | None]:
-    """Return the types and messages of those that it has; None for one that does not hold, and is not to be there."""
+def current_conditions(conditions: Iterable[PodCondition]) -> dict[str, str | None]:
+    """Return the types and messages of the conditions that a pod has.
+
+    The message is None for a condition that does not hold and so should be absent.
+    """
     return {
         condition.type: condition.message if condition.status == "True" else None
         for condition in conditions
@@ -49,25 +53,27 @@ def told(conditions: Iterable[PodCondition]) -> dict[str, str | None]:
 
 
 def states_of(conditions: Iterable[PodCondition]) -> tuple[frozenset[str], str]:
-    """Return the states that a pod's conditions tell, and Slurm's reason; no states if nobody has told any."""
+    """Return the Slurm states that a pod's conditions show, if any, and Slurm's reason."""
     by_type = {f"{STATE_PREFIX}{name}": state for state, name in STATES.items()}
     holding = [
         condition
         for condition in conditions
         if condition.status == "True" and condition.type in by_type
     ]
-    reason = next((each.message for each in holding if each.message), "")
-    return frozenset(by_type[each.type] for each in holding), reason
+    reason = next((condition.message for condition in holding if condition.message), "")
+    return frozenset(by_type[condition.type] for condition in holding), reason
 
 
-def annotated(annotations: Mapping[str, str], *, has_jobs: bool | None) -> dict[str, str | None]:
-    """Return how a pod's annotations change, so that autoscalers spare it while it has jobs; None takes one away.
+def annotation_changes(
+    annotations: Mapping[str, str], *, has_jobs: bool | None
+) -> dict[str, str | None]:
+    """Return the changes of annotations by which autoscalers spare a pod while it has jobs.
 
-    What somebody else has written there stays as it is.
+    None removes one. Annotations that somebody else has written stay as they are.
 
     Args:
-        annotations: that it has.
-        has_jobs: None if nobody knows: then nothing changes.
+        annotations: the pod's current ones.
+        has_jobs: None if unknown: then nothing changes.
     """
     ours = {*annotations.get(KEPT_ANNOTATION, "").split(",")} & AUTOSCALERS.keys()
     missing = {key: text for key, text in AUTOSCALERS.items() if key not in annotations}

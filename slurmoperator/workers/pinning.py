@@ -1,4 +1,4 @@
-"""To which Kubernetes node a worker with a number returns, if its NodeSet wants that (`pinToNode`)."""
+"""The Kubernetes node that a numbered worker returns to, if its NodeSet pins (`pinToNode`)."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -7,28 +7,29 @@ def pins(
     before: Mapping[str, str],
     bound: Mapping[int, str],
     *,
-    wanted: Collection[int],
+    desired: Collection[int],
     has_node: Callable[[str], bool],
     shares: bool,
 ) -> dict[str, str]:
-    """Return which worker belongs to which Kubernetes node from now on, by number: as `status.ordinalToNode` has it.
+    """Return the Kubernetes node of each worker by ordinal, as `status.ordinalToNode` has it.
 
-    Its first node stays its own while Kubernetes has it. A worker that is scaled in loses its node, and so does one without a pod
-    whose node another worker has taken meanwhile: it would wait for that for ever.
+    A worker's first node stays its own while Kubernetes has that node. A worker that is scaled in
+    loses its node. So does one without a pod whose node another worker has taken: it would wait for
+    ever.
 
     Args:
-        before: what was in force until now.
-        bound: the nodes of the pods that are there, by number.
-        wanted: the numbers that there are to be.
-        has_node: says whether Kubernetes has a node.
+        before: the pins until now.
+        bound: the nodes of existing pods, by ordinal.
+        desired: the ordinals that should exist.
+        has_node: whether Kubernetes has a node of this name.
         shares: several workers may be on one node.
     """
-    holders = {} if shares else {node: number for number, node in bound.items()}
-    found = {}
-    for number in sorted(wanted):
-        node = before.get(str(number), "")
-        if not node or not has_node(node) or holders.get(node, number) != number:
-            node = bound.get(number, "")
+    holders = {} if shares else {node: ordinal for ordinal, node in bound.items()}
+    by_ordinal = {}
+    for ordinal in sorted(desired):
+        node = before.get(str(ordinal), "")
+        if not node or not has_node(node) or holders.get(node, ordinal) != ordinal:
+            node = bound.get(ordinal, "")
         if node:
-            found[str(number)] = node
-    return found
+            by_ordinal[str(ordinal)] = node
+    return by_ordinal

@@ -1,7 +1,8 @@
-"""On which Kubernetes nodes there is to be a worker, if there is one on each that fits: as for a DaemonSet, with two differences.
+"""The Kubernetes nodes that should have a worker when each fitting node gets one.
 
-A cordoned node gets no new worker, or `kubectl drain` would never come to its end. And whoever is to go is drained first, and
-waits for its jobs: that is the table's.
+As for a DaemonSet, with two differences. A cordoned node gets no new worker, or `kubectl drain`
+would never finish. And a worker that has to leave is drained first and waits for its jobs, which is
+up to `table`.
 """
 
 import re
@@ -13,69 +14,67 @@ from slurmruntime.model.affinity import Selector, Toleration, hard_taints, untol
 from slurmruntime.model.nodes import KubeNodeFacts
 
 HOST_ANNOTATION: Final = "nodeset.slinky.slurm.net/hostname-override"
-"""On a Kubernetes node: what its worker is called in Slurm, instead of the first part of the node's name."""
+"""On a Kubernetes node: its worker's name in Slurm, instead of the first label of its own."""
 _HOST: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePlan:
-    """Where there are to be workers."""
+    """Where workers should be."""
 
     hosts: Mapping[str, str]
-    """Kubernetes nodes that are to have one, and what it is called."""
+    """The Kubernetes nodes that should have a worker, and its host name."""
     leaving: Mapping[str, str]
-    """Kubernetes nodes whose worker is to go, and why."""
+    """The Kubernetes nodes whose worker has to leave, and why."""
     faults: tuple[str, ...] = ()
-    """Kubernetes nodes that fit and get none, and why."""
+    """Why fitting Kubernetes nodes get no worker."""
 
 
 def plan(
     kube_nodes: Iterable[KubeNodeFacts],
-    there: Mapping[str, str],
+    current: Mapping[str, str],
     *,
     selector: Selector,
     tolerations: Iterable[Toleration],
-    taken: Callable[[str], str],
+    host_owner: Callable[[str], str],
     unreadable: Collection[str] = (),
 ) -> NodePlan:
-    """Return where there are to be workers.
+    """Return where workers should be.
 
     Args:
-        kube_nodes: all of them that can be read.
-        there: the nodes that have a worker, or are to get the one that was made for them, and what it is called.
+        kube_nodes: all readable nodes.
+        current: the nodes with a worker, or for which a pod was made already, and its host name.
         selector: of the workers.
         tolerations: of the workers.
-        taken: says whose a name is already, such as `pod gpu-0`, or "".
-        unreadable: the nodes that Kubernetes has and that cannot be read; what is missing here and there is gone.
+        host_owner: names what has a host name already, such as `pod gpu-0`; "" if it is free.
+        unreadable: nodes that Kubernetes has but that cannot be read. A node in neither is gone.
     """
-    tolerated, by_name = (
-        tuple(tolerations),
-        {str(kube_node.name): kube_node for kube_node in kube_nodes},
-    )
+    tolerated = tuple(tolerations)
+    by_name = {str(kube_node.name): kube_node for kube_node in kube_nodes}
     leaving = {
         name: why
-        for name in there
+        for name in current
         if (name in by_name or name not in unreadable)
-        and (why := _why_not_there(name, by_name.get(name), selector, tolerated))
+        and (why := _why_leaving(name, by_name.get(name), selector, tolerated))
     }
-    hosts = {name: host for name, host in there.items() if name not in leaving}
+    hosts = {name: host for name, host in current.items() if name not in leaving}
     faults: list[str] = []
-    held = {host: name for name, host in there.items()}
+    node_of_host = {host: name for name, host in current.items()}
     for name, node in sorted(by_name.items()):
-        if name in there or not _fits(node, selector, tolerated):
+        if name in current or not _fits(node, selector, tolerated):
             continue
         host = host_of(node)
-        if fault := _fault(name, host, held, taken):
+        if fault := _host_fault(name, host, node_of_host, host_owner):
             faults.append(fault)
             continue
-        hosts[name], held[host] = host, name
+        hosts[name], node_of_host[host] = host, name
     return NodePlan(hosts=hosts, leaving=leaving, faults=tuple(faults))
 
 
 def fitting_hosts(
     kube_nodes: Iterable[KubeNodeFacts], *, selector: Selector, tolerations: Iterable[Toleration]
 ) -> frozenset[str]:
-    """Return what the workers would be called on all nodes that fit."""
+    """Return the host names that workers on all fitting nodes would have."""
     tolerated = tuple(tolerations)
     return frozenset(
         host_of(kube_node) for kube_node in kube_nodes if _fits(kube_node, selector, tolerated)
@@ -88,33 +87,35 @@ def _fits(node: KubeNodeFacts, selector: Selector, tolerated: tuple[Toleration, 
 
 
 def host_of(node: KubeNodeFacts) -> str:
-    """Return what a node's worker would be called."""
+    """Return the host name of a node's worker."""
     return node.annotations.get(HOST_ANNOTATION) or str(node.name).partition(".")[0]
 
 
-def _why_not_there(
+def _why_leaving(
     name: str,
     node: KubeNodeFacts | None,
     selector: Selector,
     tolerations: tuple[Toleration, ...],
 ) -> str:
-    """Return why the worker of a node is to go; a cordon and a NoSchedule taint leave it where it is."""
+    """Return why a node's worker has to leave, or ""; cordons and NoSchedule taints let it stay."""
     if node is None or node.is_deleting:
         return f"Kubernetes has no node {name} any more"
     if not selector.selects(node):
         return f"node {name} is not selected any more"
-    evicting = [each for each in node.taints if each.effect == "NoExecute"]
+    evicting = [taint for taint in node.taints if taint.effect == "NoExecute"]
     if taint := untolerated(evicting, tolerations):
         return f"node {name} has the taint {taint.key}"
     return ""
 
 
-def _fault(name: str, host: str, held: Mapping[str, str], taken: Callable[[str], str]) -> str:
-    advice = f"give the node another name in its annotation {HOST_ANNOTATION}"
+def _host_fault(
+    name: str, host: str, node_of_host: Mapping[str, str], host_owner: Callable[[str], str]
+) -> str:
+    advice = f"set another name in the node's annotation {HOST_ANNOTATION}"
     if not _HOST.fullmatch(host):
-        return f"node {name}: expected a host name of at most 63 small letters, digits and hyphens, found {host[:80]!r}; {advice}"
-    if other := held.get(host):
-        return f"node {name}: its worker would be called {host}, as that of node {other}; {advice}"
-    if other := taken(host):
-        return f"node {name}: its worker would be called {host}, as {other}; {advice}"
+        return f"node {name}: expected a host name of at most 63 lower-case letters, digits and hyphens, found {host[:80]!r}; {advice}"
+    if other := node_of_host.get(host):
+        return f"node {name}: worker name {host} belongs to the worker of node {other}; {advice}"
+    if owner := host_owner(host):
+        return f"node {name}: worker name {host} belongs to {owner}; {advice}"
     return ""

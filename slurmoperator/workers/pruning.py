@@ -1,7 +1,8 @@
-"""Which nodes Slurm is to forget, because their Kubernetes nodes are gone (`pruneSlurmNodeRecords`).
+"""Nodes to delete from Slurm because their Kubernetes nodes are gone (`pruneSlurmNodeRecords`).
 
-A worker that ends leaves its node in Slurm, which misses it from then on. One whose number or Kubernetes node comes back takes
-that up again; one whose Kubernetes node is gone for good stays in `sinfo` for ever.
+A worker that ends leaves its node in Slurm, which then misses it. A worker whose ordinal or
+Kubernetes node comes back takes the record over; that of a Kubernetes node which is gone for good
+would stay in `sinfo` for ever.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,26 +12,27 @@ from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.values.ids import SlurmNode
 
 _DYNAMIC: Final = "DYNAMIC_NORM"
-"""Of a node whose slurmd has made it: no slurm.conf has it."""
+"""State of a node that its slurmd created: no slurm.conf lists it."""
 _SILENT: Final = "NOT_RESPONDING"
 
 
-def forgotten(
-    listed: Iterable[SlurmNodeFacts], *, feature: str, is_needed: Callable[[str], bool]
+def nodes_to_delete(
+    nodes: Iterable[SlurmNodeFacts], *, feature: str, is_needed: Callable[[str], bool]
 ) -> tuple[SlurmNode, ...]:
-    """Return those to be deleted, in order.
+    """Return the names of the nodes to delete, in order.
 
-    A slurmd outside Kubernetes may have the same feature: as long as it answers, or has jobs, its node stays.
+    A slurmd outside Kubernetes may have the same feature: its node stays while it answers or has
+    jobs.
 
     Args:
-        listed: all nodes of that Slurm.
-        feature: which all workers of the NodeSet have.
-        is_needed: says whether there is a pod of that name, or a Kubernetes node whose worker would have it.
+        nodes: all nodes of that Slurm.
+        feature: the one that all workers of the NodeSet have.
+        is_needed: whether a pod has that name, or the worker of a Kubernetes node would.
     """
     return tuple(
         sorted(
             node.name
-            for node in listed
+            for node in nodes
             if feature in node.features
             and {_DYNAMIC, _SILENT} <= node.states
             and not node.is_external

@@ -1,13 +1,13 @@
-"""Remember what readings of Slurm prove about workers: in memory only, a new leader begins anew.
+"""What readings of Slurm prove about workers: in memory only, a new leader starts from nothing.
 
-A reading proves something only if it is whole and began after our own last write about the node had taken effect. A write
-whose reply was lost may still take effect for a while.
+A reading proves something only if it is complete and began after our own last write about the node
+had taken effect. A write whose reply was lost may still take effect for a while.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from slurmoperator.workers.situation import SeenWorker
+from slurmoperator.workers.situation import WorkerObservation
 from slurmruntime.model.nodes import SlurmNodeFacts
 
 _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
@@ -15,37 +15,37 @@ _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReading:
-    """Slurm's nodes and jobs, as one reading shows them."""
+    """Slurm's nodes and jobs in one reading."""
 
     began_s: float
     """On the monotonic clock, before the first request was sent."""
-    is_whole: bool
+    is_complete: bool
     nodes: Mapping[str, SlurmNodeFacts]
     with_jobs: Collection[str]
-    """The nodes that jobs name that have not ended."""
+    """The nodes named by jobs that have not ended."""
 
 
 @dataclass(slots=True)
 class WorkerReadings:
-    """What has been read and written, by node."""
+    """Results of reads and writes, by node."""
 
     lost_reply_s: float
-    """How long a request whose reply was lost may still take effect, in seconds."""
+    """How long a request whose reply was lost may still take effect."""
     _last: WorkerReading | None = None
     _sure_from_s: dict[str, float] = field(default_factory=dict)
     _quiet: dict[str, int] = field(default_factory=dict)
 
     def wrote(self, node: str, at_s: float, *, is_lost: bool = False) -> None:
-        """Remember a write: its reply came, or was lost, at that moment."""
+        """Record a write whose reply came, or was lost, at that moment."""
         self._sure_from_s[node] = at_s + (self.lost_reply_s if is_lost else 0.0)
         self._quiet.pop(node, None)
 
     def read(self, reading: WorkerReading) -> None:
-        """Take a reading; one that failed is none."""
+        """Record a successful reading; `failed` records the others."""
         if self._last is not None and reading.began_s <= self._last.began_s:
             return
         self._last = reading
-        if not reading.is_whole:
+        if not reading.is_complete:
             self._quiet.clear()
             return
         for name in {*self._quiet, *reading.nodes}:
@@ -55,16 +55,16 @@ class WorkerReadings:
                 self._quiet.pop(name, None)
 
     def failed(self) -> None:
-        """Forget what is known: Slurm could not be read."""
+        """Forget everything: Slurm could not be read."""
         self._last = None
         self._quiet.clear()
 
-    def seen(self, node: str) -> SeenWorker:
+    def seen(self, node: str) -> WorkerObservation:
         """Return what is known of a node now."""
         last = self._last
-        if last is None or not last.is_whole or not self._is_after(node, last):
-            return SeenWorker(is_sure=False)
-        return SeenWorker(
+        if last is None or not last.is_complete or not self._is_after(node, last):
+            return WorkerObservation(is_sure=False)
+        return WorkerObservation(
             is_sure=True,
             node=last.nodes.get(node),
             has_jobs=node in last.with_jobs,

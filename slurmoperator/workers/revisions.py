@@ -1,4 +1,4 @@
-"""The templates that a NodeSet has had: which one is in force, and which are kept."""
+"""The templates that a NodeSet has had: which one is in force, and which are retained."""
 
 import hashlib
 from collections.abc import Collection, Sequence
@@ -10,33 +10,33 @@ _HASH_LENGTH: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """A template that is kept."""
+    """A retained template."""
 
     name: str
     hash: str
-    """On the pods that were made from it."""
+    """As the pods made from it carry it."""
     number: int
     """The highest is in force."""
     content: bytes
-    """Canonical: the same template has the same."""
+    """Canonical: equal templates have equal bytes."""
     uid: str
     resource_version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionPlan:
-    """What to do so that the template in force is kept, and no more old ones than wanted."""
+    """Changes that retain the template in force, and no more old ones than the limit."""
 
     hash: str
     number: int
     collisions: int
-    """How often a hash was taken by another template."""
+    """How often another template already had the hash."""
     is_new: bool = False
     """It has to be created."""
     raised: Revision | None = None
-    """One that is there and comes into force again: it gets `number`."""
+    """An existing revision that comes into force again: it gets `number`."""
     dropped: tuple[Revision, ...] = ()
-    """Those to be deleted."""
+    """Revisions to delete."""
 
 
 def hash_of(content: bytes, collisions: int) -> str:
@@ -44,7 +44,7 @@ def hash_of(content: bytes, collisions: int) -> str:
 
     Args:
         content: the template, canonical.
-        collisions: how often a hash of this NodeSet was taken; another number gives another hash.
+        collisions: how often a hash of this NodeSet was taken; another count gives another hash.
     """
     salt = str(collisions).encode() if collisions else b""
     return hashlib.sha256(content + salt).hexdigest()[:_HASH_LENGTH]
@@ -52,25 +52,25 @@ def hash_of(content: bytes, collisions: int) -> str:
 
 def plan(
     content: bytes,
-    kept: Sequence[Revision],
+    existing: Sequence[Revision],
     *,
     in_use: Collection[str],
     limit: int,
     collisions: int,
 ) -> RevisionPlan:
-    """Return what to do.
+    """Return the changes to make.
 
     Args:
         content: the template in force, canonical.
-        kept: all that are kept now.
-        in_use: hashes of templates that pods were made from; these stay.
+        existing: all revisions there are now.
+        in_use: hashes of the templates that pods were made from; these stay.
         limit: how many others stay.
-        collisions: how often a hash was taken until now.
+        collisions: how often a hash was taken already, until now.
     """
-    newest = max((each.number for each in kept), default=0)
+    newest = max((revision.number for revision in existing), default=0)
     same = max(
-        (each for each in kept if each.content == content),
-        key=lambda each: each.number,
+        (revision for revision in existing if revision.content == content),
+        key=lambda revision: revision.number,
         default=None,
     )
     if same is not None:
@@ -80,21 +80,24 @@ def plan(
             number=newest if is_in_force else newest + 1,
             collisions=collisions,
             raised=None if is_in_force else same,
-            dropped=_dropped(kept, {same.hash, *in_use}, limit),
+            dropped=_dropped(existing, {same.hash, *in_use}, limit),
         )
-    taken = {each.hash for each in kept}
-    while (found := hash_of(content, collisions)) in taken:
+    taken = {revision.hash for revision in existing}
+    while (new_hash := hash_of(content, collisions)) in taken:
         collisions += 1
     return RevisionPlan(
-        hash=found,
+        hash=new_hash,
         number=newest + 1,
         collisions=collisions,
         is_new=True,
-        dropped=_dropped(kept, in_use, limit),
+        dropped=_dropped(existing, in_use, limit),
     )
 
 
-def _dropped(kept: Sequence[Revision], in_use: Collection[str], limit: int) -> tuple[Revision, ...]:
-    """Return the oldest of those that nobody needs."""
-    old = sorted((each for each in kept if each.hash not in in_use), key=lambda each: each.number)
+def _dropped(
+    existing: Sequence[Revision], in_use: Collection[str], limit: int
+) -> tuple[Revision, ...]:
+    """Return the oldest unused revisions, beyond the limit."""
+    unused = (revision for revision in existing if revision.hash not in in_use)
+    old = sorted(unused, key=lambda revision: revision.number)
     return tuple(old[: max(len(old) - limit, 0)])

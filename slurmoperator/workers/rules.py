@@ -1,4 +1,4 @@
-"""The cells of the table; the first line of each docstring is the cell's text in docs/nodeset-lifecycle.md."""
+"""The cells of the table; a docstring's first line is the cell's text in docs/nodeset-lifecycle.md."""
 
 from dataclasses import dataclass
 
@@ -31,8 +31,8 @@ class WorkerCase:
 
 
 def rest(case: WorkerCase) -> WorkerDecision:
-    """Nothing."""
-    return WorkerDecision(reason=f"{case.facts.name} is as it should be")
+    """Do nothing."""
+    return WorkerDecision(reason=f"{case.facts.name} needs no change")
 
 
 def create(case: WorkerCase) -> WorkerDecision:
@@ -42,57 +42,62 @@ def create(case: WorkerCase) -> WorkerDecision:
 
 def begin(case: WorkerCase) -> WorkerDecision:
     """Protect it; wait for its slurmd."""
-    return _kept(case, "its slurmd is to register")
+    return _keep(case, "waiting for its slurmd to register")
 
 
 def register(case: WorkerCase) -> WorkerDecision:
     """Protect it; wait: it may have jobs that Slurm does not know now. Never delete it."""
-    said = _kept(case, "it is ready, and Slurm does not have it: its slurmd is to register")
+    keep = _keep(case, "ready but not registered in Slurm; waiting for its slurmd")
     return WorkerDecision(
-        actions=said.actions, reason=said.reason, doubt=True, retry_after=case.policy.look_again
+        actions=keep.actions,
+        reason=keep.reason,
+        doubt=True,
+        retry_after=case.policy.requeue_after,
     )
 
 
 def serve(case: WorkerCase) -> WorkerDecision:
-    """Protect it; drain it while Kubernetes has its node cordoned."""
+    """Protect it; drain it while its Kubernetes node is cordoned."""
     if case.facts.cordoned:
         return _do(case.facts.cordoned, *_protection(case), _drain(case))
-    return _kept(case, "in service")
+    return _keep(case, "in service")
 
 
 def keep_drained(case: WorkerCase) -> WorkerDecision:
-    """Lift our drain once nothing speaks for it; leave anybody else's alone."""
-    node, wanted = case.facts.seen.node, case.facts.drain_reason
-    # One that was released stays so until it is surely busy: who has jobs is read only until it is released.
+    """Lift our drain once its reason is gone; leave others alone."""
+    node, drain_reason = case.facts.seen.node, case.facts.drain_reason
+    # A released worker stays so until it is surely busy: jobs are read only until the release.
     stays = bool(case.facts.cordoned) and node is not None and not node.states & BUSY
     protection = () if stays else _protection(case)
     if node is None or not node.reason.startswith(REASON_PREFIX):
         return WorkerDecision(
-            actions=protection, reason=f"{case.facts.name} is drained, and not by us"
+            actions=protection, reason=f"{case.facts.name} was drained by somebody else"
         )
-    if not wanted:
-        return _do("nothing speaks for our drain any more", *protection, UndrainWorker())
-    if node.reason != wanted:
-        return _do(wanted, *protection, _drain(case))
-    return WorkerDecision(actions=protection, reason=f"{case.facts.name} is drained: {wanted}")
+    if not drain_reason:
+        return _do("the reason for our drain is gone", *protection, UndrainWorker())
+    if node.reason != drain_reason:
+        return _do(drain_reason, *protection, _drain(case))
+    return WorkerDecision(
+        actions=protection, reason=f"{case.facts.name} is drained: {drain_reason}"
+    )
 
 
 def come_back(case: WorkerCase) -> WorkerDecision:
-    """Lift our drain once it is ready; leave anybody else's alone."""
+    """Lift our drain once it is ready; leave others alone."""
     node = case.facts.seen.node
     is_ours = node is not None and node.reason.startswith(REASON_PREFIX)
     if case.facts.drain_reason or not is_ours:
         return keep_drained(case)
-    return _kept(case, "it stays drained until it is ready")
+    return _keep(case, "it stays drained until it is ready")
 
 
 def come_back_or_release(case: WorkerCase) -> WorkerDecision:
-    """While Kubernetes has its node cordoned, let evictions have it. Else lift our drain once it is ready."""
+    """Allow evictions while its node is cordoned; otherwise lift our drain once it is ready."""
     return release(case) if case.facts.cordoned else come_back(case)
 
 
 def release(case: WorkerCase) -> WorkerDecision:
-    """While Kubernetes has its node cordoned, let evictions have it. Else lift our drain; leave anybody else's alone."""
+    """Allow evictions while its node is cordoned; otherwise lift our drain, and no others."""
     pod, node = case.facts.pod, case.facts.seen.node
     if not case.facts.cordoned or pod is None or node is None:
         return keep_drained(case)
@@ -106,11 +111,11 @@ def release(case: WorkerCase) -> WorkerDecision:
 
 
 def doubt(case: WorkerCase) -> WorkerDecision:
-    """Wait: nothing is concluded from what is not known."""
+    """Wait: draw no conclusion from what is unknown."""
     return WorkerDecision(
-        reason=f"it is not known how {case.facts.name} stands in Slurm",
+        reason=f"the state of {case.facts.name} in Slurm is unknown",
         doubt=True,
-        retry_after=case.policy.look_again,
+        retry_after=case.policy.requeue_after,
     )
 
 
@@ -122,16 +127,16 @@ def drain(case: WorkerCase) -> WorkerDecision:
 def wait_for_jobs(case: WorkerCase) -> WorkerDecision:
     """Wait for its jobs."""
     return WorkerDecision(
-        reason=f"{case.facts.name} goes ({case.facts.goes}) when its jobs have ended",
-        retry_after=case.policy.look_again,
+        reason=f"{case.facts.name} is removed ({case.facts.goes}) when its jobs have ended",
+        retry_after=case.policy.requeue_after,
     )
 
 
-def look_again(case: WorkerCase) -> WorkerDecision:
-    """Look once more: one reading does not prove that it has no jobs."""
+def recheck(case: WorkerCase) -> WorkerDecision:
+    """Check again: one reading does not prove that it has no jobs."""
     return WorkerDecision(
-        reason=f"{case.facts.name} is drained and seems to have no jobs",
-        retry_after=case.policy.look_again,
+        reason=f"{case.facts.name} is drained and seems to have no jobs; checking once more",
+        retry_after=case.policy.requeue_after,
     )
 
 
@@ -140,16 +145,16 @@ def delete(case: WorkerCase) -> WorkerDecision:
     pod = case.facts.pod
     if pod is None:
         return rest(case)
-    why = case.facts.goes or "its containers are gone for good"
+    why = case.facts.goes or "its containers have ended for good"
     return _do(f"{case.facts.name}: {why}", _delete(pod))
 
 
 def wait_for_end(case: WorkerCase) -> WorkerDecision:
-    """Wait for its end."""
+    """Wait until it has ended."""
     return WorkerDecision(reason=f"the pod of {case.facts.name} is being deleted")
 
 
-def _kept(case: WorkerCase, reason: str) -> WorkerDecision:
+def _keep(case: WorkerCase, reason: str) -> WorkerDecision:
     return WorkerDecision(actions=_protection(case), reason=f"{case.facts.name}: {reason}")
 
 

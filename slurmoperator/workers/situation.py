@@ -1,4 +1,4 @@
-"""What one decision about a worker depends on."""
+"""The input of one decision about a worker."""
 
 import enum
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from typing import Final
 from slurmruntime.model.nodes import SlurmNodeFacts
 
 REASON_PREFIX: Final = "slurm-operator: "
-"""The beginning of a drain's reason if the drain is ours; SchedMD's operator has the same."""
+"""Prefix of the reason of our own drains; SchedMD's operator uses the same."""
 
 BUSY: Final = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
-"""States of a node that has jobs; it may have some without them, as they may be a second old."""
+"""States of a node with jobs. As states may be a second old, a node without them may have some."""
 
 
 class PodStage(enum.Enum):
-    """How far a worker's pod is."""
+    """Progress of a worker's pod."""
 
     UNSTARTED = "unstarted"
-    """None of its containers has ever started: no slurmd of it can have a job."""
+    """None of its containers has ever started, so its slurmd cannot have a job."""
     STARTING = "starting"
     READY = "ready"
     OVER = "over"
@@ -37,17 +37,17 @@ class WorkerPod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenWorker:
+class WorkerObservation:
     """What is known of a worker's Slurm node."""
 
     is_sure: bool
-    """Slurm was read, its list is whole, and the reading began after our own last write took effect."""
+    """Slurm's list is complete, and its reading began after our own last write took effect."""
     node: SlurmNodeFacts | None = None
-    """None if Slurm has no such node; says nothing unless `is_sure`."""
+    """None if Slurm has no such node; meaningless unless `is_sure`."""
     has_jobs: bool = True
     """A job that has not ended names the node."""
     quiet_readings: int = 0
-    """How many sure readings in a row, this one included, show it drained and without jobs."""
+    """Consecutive sure readings, this one included, that show it drained and without jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,19 +55,19 @@ class WorkerFacts:
     """Everything that one decision depends on."""
 
     name: str
-    """Of pod and Slurm node."""
+    """Of its pod and of its Slurm node."""
     pod: WorkerPod | None
-    seen: SeenWorker
+    seen: WorkerObservation
     goes: str = ""
-    """Why there is to be no such worker, such as `scaled in`; "" if there is to be one."""
+    """Why the worker should be removed, such as `scaled in`; "" if it should stay."""
     cordoned: str = ""
-    """Why Kubernetes wants no jobs there; "" if it does not mind."""
+    """Why Kubernetes keeps jobs off it; "" if it does not."""
     is_guarded: bool = True
-    """Evictions are to be refused while it may have jobs."""
+    """Refuse evictions while it may have jobs."""
 
     @property
     def drain_reason(self) -> str:
-        """Our reason for a drain; "" if nothing speaks for one."""
+        """Our reason to drain it; "" without one."""
         why = self.goes or self.cordoned
         return f"{REASON_PREFIX}{why}" if why else ""
 
@@ -76,6 +76,6 @@ class WorkerFacts:
 class WorkerPolicy:
     """The settings that decisions depend on."""
 
-    look_again: timedelta = timedelta(seconds=5)
+    requeue_after: timedelta = timedelta(seconds=5)
     quiet_readings: int = 2
-    """How many readings in a row have to show a node without jobs before its pod is deleted."""
+    """Consecutive readings that must show a node without jobs before its pod is deleted."""

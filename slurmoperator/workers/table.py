@@ -1,7 +1,8 @@
-"""THE machine for a worker: decides from its pod, from what is wished, and from what Slurm surely says of its node.
+"""THE machine for a worker: decides from its pod, the NodeSet, and what Slurm reliably says.
 
-Pure and level-triggered, as `bridge.domain.lifecycle.table` is for pods. Rows are the pod's situation, columns the Slurm
-node's; the cells are the functions of `rules` (docs/nodeset-lifecycle.md is generated from here).
+Pure and level-triggered, as `bridge.domain.lifecycle.table` is for pods. Rows are the situations of
+the pod, columns those of the Slurm node; the cells are functions of `rules`.
+docs/nodeset-lifecycle.md is generated from here.
 """
 
 import enum
@@ -31,7 +32,7 @@ class WorkerRow(enum.Enum):
 
 
 class WorkerColumn(enum.Enum):
-    """What Slurm surely says of its node."""
+    """What Slurm reliably says of its node."""
 
     MISSING = "surely missing"
     FREE = "free"
@@ -53,7 +54,7 @@ def _cells(
     down: WorkerRule,
     unknown: WorkerRule,
 ) -> Mapping[WorkerColumn, WorkerRule]:
-    """Key a row by column; a parameter for each, so that none can be left out."""
+    """Return a row's rules by column; each column is a parameter, so that none can be left out."""
     return MappingProxyType(
         {
             WorkerColumn.MISSING: missing,
@@ -99,7 +100,7 @@ TABLE: Mapping[WorkerRow, Mapping[WorkerColumn, WorkerRule]] = MappingProxyType(
             missing=rules.doubt,
             in_service=rules.drain,
             draining=rules.wait_for_jobs,
-            settling=rules.look_again,
+            settling=rules.recheck,
             drained=rules.delete,
             down=rules.drain,
             unknown=rules.doubt,
@@ -135,7 +136,7 @@ def row_of(facts: WorkerFacts) -> WorkerRow:
 
 
 def column_of(facts: WorkerFacts, policy: WorkerPolicy) -> WorkerColumn:
-    """Derive what Slurm surely says."""
+    """Derive what Slurm reliably says."""
     seen = facts.seen
     if not seen.is_sure:
         return WorkerColumn.UNKNOWN

@@ -1,11 +1,11 @@
-"""Which workers are replaced because their NodeSet has another template, and when."""
+"""Chooses the workers to replace now because their NodeSet has another template."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from slurmoperator.workers import choosing
-from slurmoperator.workers.choosing import REPLACED, LeavingWorker
+from slurmoperator.workers.choosing import REPLACED, RemovalCandidate
 from slurmoperator.workers.situation import PodStage
 from slurmruntime.values import numbers
 
@@ -17,63 +17,66 @@ _MOST: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolledWorker:
-    """A worker of a NodeSet that is updated; it is to stay."""
+class UpdateCandidate:
+    """A worker, not to be removed, of a NodeSet that is being updated."""
 
-    worker: LeavingWorker
+    worker: RemovalCandidate
     is_current: bool
-    """It was made from the template as it is now."""
+    """It was made from the current template."""
     is_available: bool
     """It has been ready for long enough."""
 
     @property
     def is_old(self) -> bool:
-        """Check whether it has another template, and is not going already."""
+        """Whether it has another template and is not ending already."""
         return not self.is_current and self.worker.pod.stage not in _GONE
 
     @property
     def is_away(self) -> bool:
-        """Check whether it takes no jobs, or nobody knows."""
+        """Whether it takes no jobs, or that is unknown."""
         seen = self.worker.seen
         if not (self.is_available and seen.is_sure) or seen.node is None:
             return True
         return bool(seen.node.states & _AWAY)
 
 
-def allowed_away(max_unavailable: int | str, wanted: int) -> int:
-    """Return how many workers may be away at once: at least one, and a percentage is rounded up.
+def allowed_away(max_unavailable: int | str, desired: int) -> int:
+    """Return how many workers may be away at once: at least one; percentages are rounded up.
 
     Args:
         max_unavailable: a number, or a percentage such as `25%`.
-        wanted: how many workers there are to be.
+        desired: how many workers there should be.
     """
     if isinstance(max_unavailable, int):
         return max(max_unavailable, 1)
     text = max_unavailable.removesuffix("%")
-    percent = numbers.whole(text, most=_MOST) if text != max_unavailable else None
-    # What the definition would not have let in is taken for the least.
-    return max(-(-wanted * (percent or 0) // _ALL), 1)
+    percent = numbers.integer(text, most=_MOST) if text != max_unavailable else None
+    # A text that the CRD would have refused counts as the minimum.
+    return max(-(-desired * (percent or 0) // _ALL), 1)
 
 
-def to_replace(rolled: Iterable[RolledWorker], *, missing: int, most_away: int) -> frozenset[str]:
-    """Return the names of the workers that are replaced now.
+def to_replace(
+    candidates: Iterable[UpdateCandidate], *, missing: int, most_away: int
+) -> frozenset[str]:
+    """Return the names of the workers to replace now.
 
-    Those that never started cost nothing. Of the others, no more are under way than may be away: a worker counts from its drain until
-    its successor takes jobs. So a template that does not work stops there. Those that are away anyway go first, then idle ones.
+    Replacing a worker that never started costs nothing. Of the others, no more are under way than
+    may be away: a worker counts from its drain until its successor takes jobs, so a template that
+    does not work stops there. Workers that are away anyway go first, then idle ones.
 
     Args:
-        rolled: the workers that are to stay, old and new.
-        missing: how many have no pod.
+        candidates: the workers that should stay, with the old or the new template.
+        missing: how many workers have no pod.
         most_away: how many may be away at once.
     """
-    some = list(rolled)
-    old = [each for each in some if each.is_old]
-    renewed = [each for each in some if not each.is_old and each.is_away]
-    unstarted = [each for each in old if each.worker.pod.stage is PodStage.UNSTARTED]
-    started = [each for each in old if each.worker.pod.stage is not PodStage.UNSTARTED]
-    known = [each for each in started if each.worker.seen.is_sure]
-    chosen = [each for each in known if each.worker.is_drained_as(REPLACED)]
-    others = [each for each in known if not each.worker.is_drained_as(REPLACED)]
+    members = list(candidates)
+    old = [member for member in members if member.is_old]
+    renewed = [member for member in members if not member.is_old and member.is_away]
+    unstarted = [member for member in old if member.worker.pod.stage is PodStage.UNSTARTED]
+    started = [member for member in old if member.worker.pod.stage is not PodStage.UNSTARTED]
+    known = [member for member in started if member.worker.seen.is_sure]
+    chosen = [member for member in known if member.worker.is_drained_as(REPLACED)]
+    others = [member for member in known if not member.worker.is_drained_as(REPLACED)]
     broken = sorted((other for other in others if other.is_away), key=_cordoned_last)
     serving = sorted((other for other in others if not other.is_away), key=_idle_first)
     room = most_away - missing - len(renewed) - len(chosen) - (len(started) - len(known))
@@ -83,13 +86,13 @@ def to_replace(rolled: Iterable[RolledWorker], *, missing: int, most_away: int) 
         *broken[: max(room, 0)],
         *serving[: max(room - len(broken), 0)],
     ]
-    return frozenset(each.worker.name for each in going)
+    return frozenset(member.worker.name for member in going)
 
 
-def _idle_first(rolled: RolledWorker) -> tuple[object, ...]:
-    return choosing.order(rolled.worker)
+def _idle_first(candidate: UpdateCandidate) -> tuple[object, ...]:
+    return choosing.order(candidate.worker)
 
 
-def _cordoned_last(rolled: RolledWorker) -> tuple[object, ...]:
-    """Sort as for those that serve; but a successor may find no place while its Kubernetes node is cordoned."""
-    return (rolled.worker.is_cordoned, *choosing.order(rolled.worker))
+def _cordoned_last(candidate: UpdateCandidate) -> tuple[object, ...]:
+    # A successor may find no place while its Kubernetes node is cordoned.
+    return (candidate.worker.is_cordoned, *choosing.order(candidate.worker))

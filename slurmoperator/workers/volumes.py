@@ -1,8 +1,9 @@
-"""Which volumes nobody needs any more, if their NodeSet wants those of workers that were scaled in deleted (`whenScaled`).
+"""The volumes of scaled-in workers to delete, if their NodeSet asks for that (`whenScaled`).
 
-A claim is deleted in two steps, so that no data goes by a stale view or for a moment's change of mind. It is marked when no
-worker of its number is wanted and none is there; and deleted, in the very version that has the mark, when that has held for a
-while. Whoever makes a worker takes the mark off first, so only one of the two succeeds.
+A PVC is deleted in two steps, so that neither a stale cache nor a short change of mind costs data.
+It is marked when the worker of its ordinal is neither desired nor present, and deleted, in exactly
+the version that has the mark, when that has held for a while. Creating a worker removes the mark
+first, so only one of the two succeeds.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,40 +12,40 @@ from datetime import datetime, timedelta
 from typing import Final
 
 PATIENCE: Final = timedelta(minutes=1)
-"""How long a number has to be unwanted before its volume goes."""
+"""How long an ordinal has to be unneeded before its volume is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldClaim:
-    """A claim that was made for a worker with a number."""
+class OrdinalClaim:
+    """A PVC that was made for a numbered worker."""
 
     name: str
     number: int
     unneeded_since: datetime | None
-    """By its mark; None if it has none, or one that cannot be read."""
+    """As its mark says; None without a readable mark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimPlan:
-    """What to do about claims, by their names."""
+    """The names of the PVCs to change."""
 
     marked: frozenset[str] = frozenset()
-    """Nobody needs them from now on."""
+    """Unneeded from now on."""
     unmarked: frozenset[str] = frozenset()
-    """Somebody needs them again."""
+    """Needed again."""
     deleted: frozenset[str] = frozenset()
-    """Nobody has needed them for long enough."""
-    look_again: timedelta | None = None
-    """When there is more to do although nothing happens."""
+    """Unneeded for long enough."""
+    requeue_after: timedelta | None = None
+    """When more is due without an event."""
 
 
-def plan(claims: Iterable[HeldClaim], *, needed: Collection[int], now: datetime) -> ClaimPlan:
-    """Return what to do.
+def plan(claims: Iterable[OrdinalClaim], *, needed: Collection[int], now: datetime) -> ClaimPlan:
+    """Return the changes to make.
 
     Args:
-        claims: those that were made for this very NodeSet and are not being deleted.
-        needed: the numbers of workers that there are to be, and of those that are still there.
-        now: by the wall clock; one that was set back makes everything wait longer.
+        claims: those made for exactly this NodeSet and not being deleted.
+        needed: the ordinals of desired workers and of those that still exist.
+        now: wall-clock time; setting the clock back only makes everything wait longer.
     """
     marked, unmarked, deleted, waits = set(), set(), set(), []
     for claim in claims:
@@ -63,5 +64,5 @@ def plan(claims: Iterable[HeldClaim], *, needed: Collection[int], now: datetime)
         marked=frozenset(marked),
         unmarked=frozenset(unmarked),
         deleted=frozenset(deleted),
-        look_again=min(waits, default=None),
+        requeue_after=min(waits, default=None),
     )

@@ -1,7 +1,7 @@
-"""When the workers of a NodeSet with another template may be replaced, if that is scheduled: in a reservation of Slurm's.
+"""The Slurm reservation in which outdated workers of a NodeSet are replaced, if that is scheduled.
 
-The reservation keeps jobs off their nodes from its beginning, and Slurm starts none before it that might not be over by then.
-Whoever is in it is replaced as in a rolling update: a job that still runs then is waited for.
+It keeps jobs off their nodes from its start, and before that Slurm starts no job that might still
+run then. Workers in it are replaced as in a rolling update: one whose job still runs is waited for.
 """
 
 import enum
@@ -14,7 +14,7 @@ from slurmruntime.model.nodes import NodeReservation
 
 _MINUTE: Final = timedelta(minutes=1)
 _FLAGS: Final = frozenset({"MAINT", "IGNORE_JOBS"})
-"""No job starts there, not even one that the reservation would let in; those that run go on."""
+"""No job starts there, not even one that may use the reservation; running jobs continue."""
 _EVERY: Final[Mapping[str, timedelta]] = {
     "HOURLY": timedelta(hours=1),
     "DAILY": timedelta(days=1),
@@ -22,7 +22,7 @@ _EVERY: Final[Mapping[str, timedelta]] = {
     "WEEKEND": timedelta(days=1),
     "WEEKLY": timedelta(weeks=1),
 }
-"""Flags with which Slurm makes a reservation again, and when."""
+"""Flags with which Slurm repeats a reservation, and how often."""
 _SATURDAY: Final = 5
 _WEEK: Final = 7
 
@@ -34,28 +34,28 @@ class UpdateTimes:
     start: datetime
     duration: timedelta
     flags: frozenset[str] = frozenset()
-    """In capitals."""
+    """In upper case."""
 
     @property
     def minutes(self) -> int:
-        """Its length, in the whole minutes that Slurm counts in."""
+        """Its length in whole minutes, Slurm's unit."""
         return max(-(-self.duration // _MINUTE), 1)
 
 
 class ReservationStep(enum.Enum):
-    """What to do about a reservation."""
+    """The change that a reservation needs."""
 
     NOTHING = "nothing"
     SAVE = "save"
     EXTEND = "extend"
-    """Give it more nodes: those that it has stay reserved meanwhile, and if Slurm refuses."""
+    """Add nodes: those that it has stay reserved meanwhile, and also if Slurm refuses."""
     DELETE = "delete"
 
 
-def opening(times: UpdateTimes, now: datetime) -> tuple[datetime, datetime] | None:
-    """Return begin and end of the window that is open or comes next; None if there is none any more.
+def next_window(times: UpdateTimes, now: datetime) -> tuple[datetime, datetime] | None:
+    """Return begin and end of the current or next window; None if there is no further one.
 
-    Slurm goes by the clock of slurmctld's zone, and so does this in containers, whose zone is UTC.
+    Slurm uses slurmctld's time zone. In containers that is UTC, so this agrees with it.
     """
     length = times.minutes * _MINUTE
     every = next((step for flag, step in _EVERY.items() if flag in times.flags), None)
@@ -69,22 +69,22 @@ def opening(times: UpdateTimes, now: datetime) -> tuple[datetime, datetime] | No
     return None
 
 
-def wanted(
+def desired_reservation(
     times: UpdateTimes | None, *, name: str, nodes: Collection[str], now: datetime
 ) -> NodeReservation | None:
-    """Return the reservation that there is to be; None for none.
+    """Return the reservation that should exist; None for none.
 
     Args:
-        times: when; None if updates are not scheduled.
-        name: the reservation's.
+        times: the schedule; None if updates are not scheduled.
+        name: of the reservation.
         nodes: the Slurm nodes of all workers that wait for it.
-        now: by the wall clock. Slurm refuses a reservation that began ten minutes ago: what is left of it is asked for.
+        now: wall-clock time.
     """
-    found = opening(times, now) if times is not None and nodes else None
-    if times is None or found is None:
+    window = next_window(times, now) if times is not None and nodes else None
+    if times is None or window is None:
         return None
-    begin, end = found
-    if begin < now:
+    begin, end = window
+    if begin < now:  # Slurm refuses one that began ten minutes ago: ask for the rest of it
         begin = end - (-((now - end) // _MINUTE)) * _MINUTE
     return NodeReservation(
         name=name,
@@ -95,18 +95,19 @@ def wanted(
     )
 
 
-def step(found: NodeReservation | None, needed: NodeReservation | None) -> ReservationStep:
-    """Return what brings Slurm's reservation to what is needed; one that has begun cannot be moved, so it is made anew.
+def step(current: NodeReservation | None, desired: NodeReservation | None) -> ReservationStep:
+    """Return what turns the current reservation into the desired one.
 
-    Nodes that need it no more keep it: nobody knows whether they have gone, or are not listed for a moment.
+    One that has begun cannot be moved, so it is deleted and created again. Nodes that no longer
+    need it stay in it: they may be missing from the list for a moment only.
     """
-    if found is None:
-        return ReservationStep.SAVE if needed is not None else ReservationStep.NOTHING
-    if needed is None or found.end != needed.end:
+    if current is None:
+        return ReservationStep.SAVE if desired is not None else ReservationStep.NOTHING
+    if desired is None or current.end != desired.end:
         return ReservationStep.DELETE
-    if (found.flags ^ needed.flags) & _EVERY.keys():
+    if (current.flags ^ desired.flags) & _EVERY.keys():
         return ReservationStep.DELETE
-    return ReservationStep.NOTHING if needed.nodes <= found.nodes else ReservationStep.EXTEND
+    return ReservationStep.NOTHING if desired.nodes <= current.nodes else ReservationStep.EXTEND
 
 
 def _is_day(moment: datetime, flags: frozenset[str]) -> bool:

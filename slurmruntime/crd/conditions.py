@@ -1,4 +1,4 @@
-"""Conditions, which every object of ours may have in its status."""
+"""Conditions, in the status of our objects."""
 
 from typing import Annotated, Final, Literal
 
@@ -10,7 +10,7 @@ MOST_CONDITIONS: Final = 16
 LONGEST_MESSAGE: Final = 4096
 
 Number = Annotated[int, Meta(ge=0, le=2**53 - 1)]
-"""That is not negative, and that JSON holds exactly."""
+"""A non-negative number that JSON represents exactly."""
 
 
 class ObjectCondition(ObjectStruct, frozen=True):

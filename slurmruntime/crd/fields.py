@@ -1,4 +1,4 @@
-"""What the types of all fields stand on, and the bounds that several of them share."""
+"""The base of all types of our objects, and bounds that several fields share."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -7,27 +7,27 @@ import msgspec
 from msgspec import Meta
 
 RULES: Final = "x-kubernetes-validations"
-"""Where a schema has its rules in CEL."""
+"""The key of a schema's rules in CEL."""
 
 LONGEST_NAME: Final = 253
-"""Of a Kubernetes object."""
+"""Longest name of a Kubernetes object."""
 
 
 class ObjectStruct(msgspec.Struct, rename="camel", frozen=True, gc=False, omit_defaults=True):
-    """Base of all parts of an object: camelCase in JSON, and what is absent is not written."""
+    """Base of all parts of an object: camelCase in JSON, and absent fields are not written."""
 
 
 def rule(expression: str, message: str, *, path: str = "", reason: str = "") -> dict[str, str]:
     """Return a rule in CEL.
 
     Args:
-        expression: It must be true.
-        message: For who is refused.
-        path: The field at fault, from where the rule stands, such as `.script`.
-        reason: One of the API's, `FieldValueForbidden` for instance.
+        expression: Must be true.
+        message: Shown to the user whose object is refused.
+        path: The field at fault, relative to the rule, such as `.script`.
+        reason: One of the API's, for instance `FieldValueForbidden`.
     """
-    found = {"rule": expression, "message": message, "fieldPath": path, "reason": reason}
-    return {key: text for key, text in found.items() if text}
+    entries = {"rule": expression, "message": message, "fieldPath": path, "reason": reason}
+    return {key: text for key, text in entries.items() if text}
 
 
 def unchanged(field: str) -> str:
@@ -39,7 +39,7 @@ def unchanged(field: str) -> str:
 
 
 def text(most: int, description: str, **more: Any) -> Meta:
-    """Return the bounds of a text: characters."""
+    """Return the bounds of a text, in characters."""
     return Meta(max_length=most, description=description, **more)
 
 

@@ -16,7 +16,7 @@ class OwnedBy(ObjectStruct, frozen=True):
 
 
 class ObjectMetadata(ObjectStruct, frozen=True):
-    """Of an object that may not have been stored yet: then it has no uid, and perhaps no name."""
+    """Metadata of an object that may not have been stored yet: then it has no uid, and perhaps no name."""
 
     name: str = ""
     generate_name: str = ""

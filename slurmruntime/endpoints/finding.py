@@ -1,4 +1,4 @@
-"""Where the slurmrestd of a Controller is, and which key signs tokens for it: pure."""
+"""Work out where the slurmrestd of a Controller is, and which key signs tokens for it: pure."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.values.faults import Fault, Refused
 
 _MOST_SERVERS: Final = 4
-"""Further RestApis of one Controller are not asked: these serve for fail-over."""
+"""RestApis of one Controller that are used, for fail-over; further ones are ignored."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
@@ -26,10 +26,10 @@ class ControllerName:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `namespace/name`.
+        """Parse `namespace/name`.
 
         Raises:
-            ValueError: it is written otherwise.
+            ValueError: the text has another form.
         """
         namespace, _, name = text.partition("/")
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
@@ -50,7 +50,7 @@ class _Named(ObjectStruct, frozen=True):
     name: str = ""
 
 
-class NamedSecretKey(ObjectStruct, frozen=True):
+class SecretKeyRef(ObjectStruct, frozen=True):
     """A key of a Secret in the Controller's namespace."""
 
     name: str
@@ -58,12 +58,12 @@ class NamedSecretKey(ObjectStruct, frozen=True):
 
 
 class _ControllerSpec(ObjectStruct, frozen=True):
-    jwt_key_ref: NamedSecretKey | None = None
-    jwt_hs256_key_ref: NamedSecretKey | None = None
+    jwt_key_ref: SecretKeyRef | None = None
+    jwt_hs256_key_ref: SecretKeyRef | None = None
 
 
-class FoundController(ObjectStruct, frozen=True):
-    """What is read of a Controller."""
+class ControllerKeys(ObjectStruct, frozen=True):
+    """The part of a Controller that names its keys."""
 
     spec: _ControllerSpec = _ControllerSpec()
 
@@ -78,8 +78,8 @@ class _RestApiSpec(ObjectStruct, frozen=True):
     service: _Service | None = None
 
 
-class FoundRestApi(ObjectStruct, frozen=True):
-    """What is read of a RestApi."""
+class RestApiEndpoint(ObjectStruct, frozen=True):
+    """The part of a RestApi that says where it serves."""
 
     metadata: ObjectMetadata
     spec: _RestApiSpec = _RestApiSpec()
@@ -91,22 +91,22 @@ class RestServer:
 
     url: str
     trust: str
-    """The ConfigMap with the CAs by which it is known; "" if it speaks plain HTTP."""
+    """The ConfigMap with the CAs that sign its certificate; "" if it speaks plain HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
-class KnownServers:
-    """Where requests go, and whom they go to."""
+class ServerList:
+    """The servers that requests may go to, and the CAs to trust."""
 
     urls: tuple[str, ...]
     trusted: str
-    """The CAs by which those are known that speak TLS, PEM; "" if none does."""
+    """The CAs of the servers that speak TLS, PEM; "" if none does."""
 
 
 def servers(
-    of: ControllerName, rest_apis: Iterable[FoundRestApi]
+    of: ControllerName, rest_apis: Iterable[RestApiEndpoint]
 ) -> tuple[RestServer, ...] | Refused:
-    """Return where the Services of a Controller's RestApis are, or why there are none.
+    """Return the Services of a Controller's RestApis, or why there are none.
 
     Args:
         of: the Controller.
@@ -114,29 +114,29 @@ def servers(
     """
     ours = sorted(
         (
-            each
-            for each in rest_apis
-            if each.spec.controller_ref.name == of.name and each.spec.replicas > 0
+            rest_api
+            for rest_api in rest_apis
+            if rest_api.spec.controller_ref.name == of.name and rest_api.spec.replicas > 0
         ),
-        # One that is deleted serves until the last worker is gone.
-        key=lambda each: (each.metadata.deletion_timestamp is not None, each.metadata.name),
+        # A deleted RestApi serves until the last worker is gone.
+        key=lambda api: (api.metadata.deletion_timestamp is not None, api.metadata.name),
     )
     if not ours:
-        text = f"Controller {of} has no RestApi with replicas: create one, so that its Slurm can be asked"
+        text = f"Controller {of} has no RestApi with replicas: create one, or its Slurm cannot be reached"
         return Refused((Fault("RestApi", text),))
-    return tuple(_server(of, our) for our in ours[:_MOST_SERVERS])
+    return tuple(_server(of, rest_api) for rest_api in ours[:_MOST_SERVERS])
 
 
-def signing_key(of: ControllerName, controller: FoundController) -> NamedSecretKey | Refused:
-    """Return which key signs tokens of a Controller's Slurm, or why that is not known."""
-    found = controller.spec.jwt_key_ref or controller.spec.jwt_hs256_key_ref
-    if found is not None:
-        return found
-    text = f"Controller {of} names none, so no token can be signed for its Slurm: expected the Secret with slurmctld's jwt_key"
+def signing_key(of: ControllerName, controller: ControllerKeys) -> SecretKeyRef | Refused:
+    """Return which key signs tokens for a Controller's Slurm, or why that is not known."""
+    key_ref = controller.spec.jwt_key_ref or controller.spec.jwt_hs256_key_ref
+    if key_ref is not None:
+        return key_ref
+    text = f"Controller {of} has none, so no token can be signed for its Slurm: expected the Secret with slurmctld's jwt_key"
     return Refused((Fault("spec.jwtKeyRef", text),))
 
 
-def _server(of: ControllerName, rest_api: FoundRestApi) -> RestServer:
+def _server(of: ControllerName, rest_api: RestApiEndpoint) -> RestServer:
     service, name = rest_api.spec.service, rest_api.metadata.name
     port = (service.port if service else None) or restapis.SLURMRESTD_PORT
     where = f"{restapis.service_name(name)}.{of.namespace}.svc:{port}"

@@ -1,4 +1,4 @@
-"""Read from the API server what it takes to reach a Controller's Slurm."""
+"""Read from the API server how to reach a Controller's Slurm."""
 
 import base64
 import binascii
@@ -10,10 +10,10 @@ from slurmruntime.crd import restapis
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.endpoints import finding
 from slurmruntime.endpoints.finding import (
+    ControllerKeys,
     ControllerName,
-    FoundController,
-    FoundRestApi,
-    KnownServers,
+    RestApiEndpoint,
+    ServerList,
 )
 from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.client import KubeClient
@@ -30,36 +30,36 @@ class _Data(ObjectStruct, frozen=True):
     data: dict[str, str] | None = None
 
 
-_controller = msgspec.json.Decoder(FoundController)
+_controller = msgspec.json.Decoder(ControllerKeys)
 _items = msgspec.json.Decoder(_Items)
-_rest_api = msgspec.json.Decoder(FoundRestApi)
+_rest_api = msgspec.json.Decoder(RestApiEndpoint)
 _data = msgspec.json.Decoder(_Data)
 
 
 class ControllerObjects:
-    """Reads the objects of Controllers, each time anew: they are asked for rarely."""
+    """Reads the objects of Controllers, without a cache, as this is rare."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
 
-    async def servers(self, of: ControllerName) -> KnownServers | Refused:
-        """Return where a Controller's slurmrestd is, or why it is nowhere; a RestApi that cannot be read costs only itself.
+    async def servers(self, of: ControllerName) -> ServerList | Refused:
+        """Return where a Controller's slurmrestd is, or why there is none; an unreadable RestApi does not hide the others.
 
-        One that speaks TLS and has no CAs yet is left out, and never asked in clear.
+        A RestApi that speaks TLS and has no CAs yet is left out; it never gets requests in clear.
 
         Raises:
-            KubeError: it was not read.
+            KubeError: the objects could not be read.
         """
         path = paths.collection(_GROUP, "restapis", of.namespace)
         answer = await self._kube.request("GET", path)
-        found: list[FoundRestApi] = []
+        rest_apis: list[RestApiEndpoint] = []
         odd: list[Fault] = []
         for item in resource.decoded(_items, f"RestApis of {of.namespace}", answer).items:
             try:
-                found.append(resource.decoded(_rest_api, "RestApi", item))
+                rest_apis.append(resource.decoded(_rest_api, "RestApi", item))
             except errors.Malformed as error:
                 odd.append(Fault("RestApi", error.message))
-        servers = finding.servers(of, found)
+        servers = finding.servers(of, rest_apis)
         if isinstance(servers, Refused):
             why = Refused(bounded((*servers.faults, *odd)))
             return await self._missing(of) or why
@@ -70,16 +70,16 @@ class ControllerObjects:
                 urls.append(server.url)
                 trusted.append(bundle)
         if not urls:
-            missing = ", ".join(each.trust for each in servers)
+            missing = ", ".join(server.trust for server in servers)
             text = (
-                f"Controller {of}: there is no {restapis.TRUSTED} in ConfigMap {missing}: see the conditions of its RestApi,"
-                f" and annotate one that speaks plain HTTP with {restapis.TLS_ANNOTATION}={restapis.TLS_OFF}"
+                f"Controller {of}: ConfigMap {missing} has no {restapis.TRUSTED}: see the conditions of its RestApi;"
+                f" if it speaks plain HTTP, annotate it with {restapis.TLS_ANNOTATION}={restapis.TLS_OFF}"
             )
             return await self._missing(of) or Refused((Fault("RestApi", text),))
-        return KnownServers(urls=tuple(urls), trusted="".join(trusted))
+        return ServerList(urls=tuple(urls), trusted="".join(trusted))
 
     async def _trusted(self, of: ControllerName, config_map: str) -> str | None:
-        """Return the CAs that a ConfigMap has; None if it has none."""
+        """Return the CAs in a ConfigMap; None if there are none."""
         where = paths.collection("v1", "configmaps", of.namespace) + paths.of(config_map)
         try:
             answer = await self._kube.request("GET", where)
@@ -89,7 +89,7 @@ class ControllerObjects:
         return data.get(restapis.TRUSTED) or None
 
     async def _missing(self, of: ControllerName) -> Refused | None:
-        """Return that there is no such Controller: then nothing is wrong with its RestApis. None if there is one."""
+        """Return a refusal if the Controller does not exist, which explains its missing RestApis; None if it exists."""
         read = await self._controller(of)
         return read if isinstance(read, Refused) else None
 
@@ -98,13 +98,13 @@ class ControllerObjects:
         try:
             return await self._kube.request("GET", path)
         except errors.NotFound:
-            return Refused((Fault("Controller", f"there is no {of}: create it"),))
+            return Refused((Fault("Controller", f"Controller {of} does not exist: create it"),))
 
     async def signing_key(self, of: ControllerName) -> bytes | Refused:
-        """Return the key that signs tokens of a Controller's Slurm, or why there is none.
+        """Return the key that signs tokens for a Controller's Slurm, or why there is none.
 
         Raises:
-            KubeError: it was not read.
+            KubeError: it could not be read.
         """
         answer = await self._controller(of)
         if isinstance(answer, Refused):
@@ -117,7 +117,9 @@ class ControllerObjects:
         try:
             answer = await self._kube.request("GET", where)
         except errors.NotFound:
-            text = f"Secret {of.namespace}/{named.name} is missing: the Controller's slurmctld has its key"
+            text = (
+                f"Secret {of.namespace}/{named.name} is missing: expected slurmctld's jwt_key in it"
+            )
             return Refused((Fault("spec.jwtKeyRef.name", text),))
         data = resource.decoded(_data, f"Secret {of.namespace}/{named.name}", answer).data or {}
         try:

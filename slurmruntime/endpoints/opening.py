@@ -1,4 +1,4 @@
-"""Open the client of the Slurm of a Controller object."""
+"""Open a client of the Slurm of a Controller object."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,10 +6,10 @@ from functools import partial
 
 from slurmclient import Tls
 from slurmclient.transport.failover import MOST_BYTES, Transport
-from slurmruntime.endpoints.finding import ControllerName, KnownServers
+from slurmruntime.endpoints.finding import ControllerName, ServerList
 from slurmruntime.endpoints.objects import ControllerObjects
-from slurmruntime.endpoints.signing import SignedToken
-from slurmruntime.endpoints.transport import FoundTransport
+from slurmruntime.endpoints.signing import TokenSigner
+from slurmruntime.endpoints.transport import ControllerTransport
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.clock import Clock
 from slurmruntime.slurm.client import OnCall, SlurmClient
@@ -26,21 +26,21 @@ async def of_controller(
     on_call: OnCall,
     most_bytes: int = MOST_BYTES,
 ) -> AsyncIterator[SlurmClient]:
-    """Open a client; nothing is read or sent before the first call, so neither objects nor Slurm need be there.
+    """Open a client; nothing is read or sent before the first call, so neither the objects nor Slurm need exist yet.
 
     Args:
         of: the Controller.
-        kube: has its objects.
-        clock: of the process.
+        kube: the API server with its objects.
+        clock: the process's.
         connections: to each slurmrestd.
         timeout_s: for one request.
         on_call: called after every call.
-        most_bytes: the longest answer to take.
+        most_bytes: the longest answer to accept.
     """
     objects = ControllerObjects(kube)
-    token = SignedToken(partial(objects.signing_key, of), clock)
+    token = TokenSigner(partial(objects.signing_key, of), clock)
 
-    def opens(servers: KnownServers) -> Transport:
+    def opens(servers: ServerList) -> Transport:
         return Transport(
             servers.urls,
             token,
@@ -51,7 +51,7 @@ async def of_controller(
             most_bytes=most_bytes,
         )
 
-    transport = FoundTransport(partial(objects.servers, of), opens, clock)
+    transport = ControllerTransport(partial(objects.servers, of), opens, clock)
     try:
         yield SlurmClient(transport, token=token, connections=connections, on_call=on_call)
     finally:

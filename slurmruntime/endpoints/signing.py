@@ -1,4 +1,4 @@
-"""A source of short tokens, signed with the key of a Controller's Slurm; another key is noticed when a token is refused."""
+"""Sign short-lived tokens with the key of a Controller's Slurm; a new key is noticed when a token is refused."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,25 +15,25 @@ USER: Final = "root"
 """Slurm's uid 0 may do anything in every Slurm, whatever SlurmUser is called there."""
 LIFETIME_S: Final = 600
 _RENEWED_AT: Final = 0.8
-"""The share of its lifetime after which a token is replaced."""
+"""The fraction of its lifetime after which a token is replaced."""
 
 ReadKey = Callable[[], Awaitable[bytes | Refused]]
 
 
-class SignedToken:
-    """Signs a token when one is needed, and keeps it until shortly before it ends."""
+class TokenSigner:
+    """Signs a token when one is needed, and reuses it until shortly before it expires."""
 
     def __init__(self, read_key: ReadKey, clock: Clock) -> None:
-        """read_key: reads the key anew; raises PeerError."""
+        """read_key: reads the key, without a cache; raises PeerError."""
         self._read_key = read_key
         self._clock = clock
         self._text = ""
         self._signing = asyncio.Lock()
         self.expires_at: datetime | None = None
-        """When the token that was signed last ends; None before the first one."""
+        """When the last token expires; None before the first one."""
 
     async def token(self, *, refused: str = "") -> str:
-        """Return a token; another one than was refused, if the key has changed since.
+        """Return a token; after a refusal, a new one if the key has changed.
 
         Raises:
             Unauthorized: there is no key, or it could not be read.
@@ -49,7 +49,7 @@ class SignedToken:
                 if self._text and not is_refused and self._left(now) > 0:
                     return self._text
                 raise Unauthorized(
-                    "token", f"the key that signs it was not read: {error}"
+                    "token", f"cannot read the key that signs it: {error}"
                 ) from error
             if isinstance(key, Refused):
                 raise Unauthorized("token", key.text)

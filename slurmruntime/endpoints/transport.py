@@ -1,4 +1,4 @@
-"""Sending requests to the slurmrestd of a Controller, wherever its objects say that it is at the time."""
+"""Send requests to the slurmrestd of a Controller, at the address that its objects give at the time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,50 +13,50 @@ from slurmclient.errors import Unavailable
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
 from slurmruntime.endpoints import signing
-from slurmruntime.endpoints.finding import KnownServers
+from slurmruntime.endpoints.finding import ServerList
 from slurmruntime.process.clock import Clock
 from slurmruntime.values.errors import PeerError
 from slurmruntime.values.faults import Refused
 
-LOOK_AGAIN_S: Final = 30.0
-"""A RestApi that comes, goes or gets another port or CA is noticed after so long."""
+READ_AGAIN_S: Final = 30.0
+"""How long until a RestApi that appears, vanishes or gets another port or CA is noticed."""
 
-FindServers = Callable[[], Awaitable[KnownServers | Refused]]
-Opens = Callable[[KnownServers], Transport]
+FindServers = Callable[[], Awaitable[ServerList | Refused]]
+OpenTransport = Callable[[ServerList], Transport]
 
 
 @dataclass(slots=True)
-class _Way:
-    """A transport, and how many requests are under way on it."""
+class _Link:
+    """A transport, and the number of requests under way on it."""
 
-    servers: KnownServers
+    servers: ServerList
     transport: Transport
     users: int = 0
 
 
-class FoundTransport:
-    """A transport to servers that may move: opened at the first request, and anew when they have moved."""
+class ControllerTransport:
+    """A transport to servers that may move: opened at the first request, and again when they have moved."""
 
-    def __init__(self, find: FindServers, opens: Opens, clock: Clock) -> None:
+    def __init__(self, find: FindServers, opens: OpenTransport, clock: Clock) -> None:
         """Prepare it; nothing is read.
 
         Args:
             find: reads where the servers are; raises PeerError.
             opens: opens a transport to them; raises UnusableTls.
-            clock: of the process.
+            clock: the process's.
         """
         self._find = find
         self._opens = opens
         self._clock = clock
-        self._way: _Way | None = None
-        self._looks_at_s = float("-inf")
-        self._looking = asyncio.Lock()
+        self._link: _Link | None = None
+        self._read_again_at_s = float("-inf")
+        self._reading = asyncio.Lock()
 
     async def close(self) -> None:
         """Close all connections."""
-        way, self._way = self._way, None
-        if way is not None:
-            await way.transport.close()
+        link, self._link = self._link, None
+        if link is not None:
+            await link.transport.close()
 
     async def user(self) -> str:
         """Return the user of the token: there is one token for all servers."""
@@ -75,52 +75,52 @@ class FoundTransport:
 
     async def rest(self, operation: str, response: aiohttp.ClientResponse) -> bytes:
         """Read all of an opened answer; like `Transport.rest`."""
-        if self._way is None:
+        if self._link is None:
             raise Unavailable(operation, "the connection is closed")
-        return await self._way.transport.rest(operation, response)
+        return await self._link.transport.rest(operation, response)
 
     def avoid(self, server: int) -> None:
         """Send the next requests to another server."""
-        if self._way is not None:
-            self._way.transport.avoid(server)
+        if self._link is not None:
+            self._link.transport.avoid(server)
 
     @asynccontextmanager
     async def _held(self, request: Request) -> AsyncIterator[Transport]:
         """Keep a transport open while a request is under way on it."""
-        way = await self._current(request.operation)
-        way.users += 1
+        link = await self._current(request.operation)
+        link.users += 1
         try:
-            yield way.transport
+            yield link.transport
         except Unavailable:
-            self._looks_at_s = float("-inf")  # it may have moved
+            self._read_again_at_s = float("-inf")  # it may have moved
             raise
         finally:
-            way.users -= 1
-            if way is not self._way and not way.users:
-                await way.transport.close()
+            link.users -= 1
+            if link is not self._link and not link.users:
+                await link.transport.close()
 
-    async def _current(self, operation: str) -> _Way:
-        async with self._looking:
-            way, now_s = self._way, self._clock.monotonic()
-            if way is not None and now_s < self._looks_at_s:
-                return way
+    async def _current(self, operation: str) -> _Link:
+        async with self._reading:
+            link, now_s = self._link, self._clock.monotonic()
+            if link is not None and now_s < self._read_again_at_s:
+                return link
             try:
-                found = await self._find()
+                servers = await self._find()
             except PeerError as error:
-                if way is not None:
-                    return way
+                if link is not None:
+                    return link
                 raise Unavailable(operation, f"cannot look for slurmrestd: {error}") from error
-            if isinstance(found, Refused):
-                raise Unavailable(operation, found.text)
-            self._looks_at_s = now_s + LOOK_AGAIN_S
-            if way is None or way.servers != found:
+            if isinstance(servers, Refused):
+                raise Unavailable(operation, servers.text)
+            self._read_again_at_s = now_s + READ_AGAIN_S
+            if link is None or link.servers != servers:
                 try:
-                    self._way = _Way(found, self._opens(found))
+                    self._link = _Link(servers, self._opens(servers))
                 except UnusableTls as error:
-                    if way is not None:
-                        return way
+                    if link is not None:
+                        return link
                     raise Unavailable(operation, str(error)) from error
-                if way is not None and not way.users:
-                    await way.transport.close()
-            assert self._way is not None  # noqa: S101  # set above, or known
-            return self._way
+                if link is not None and not link.users:
+                    await link.transport.close()
+            assert self._link is not None  # noqa: S101  # set above, or known
+            return self._link

@@ -1,7 +1,7 @@
 """In-memory cache of a watch: objects by key and by secondary index, with change callbacks.
 
-There are two writers: the reflector (or several, each with a `Share`), and `observe`, which lets a caller see its own write before
-the watch delivers it. Everything runs on the event loop without awaiting, so a reader sees one
+There are two writers: the reflector (or several, each with a `Share`), and `observe`, which lets a caller see its own
+write before the watch delivers it. Everything runs on the event loop without awaiting, so a reader sees one
 consistent state between two awaits.
 
 A subscriber that raises affects only the object it raised on. That object is set aside and missing
@@ -29,22 +29,22 @@ class Index(Generic[T]):
 
     def __init__(self, by: Callable[[T], Iterable[str]]) -> None:
         self._by = by
-        self._found: dict[str, dict[str, T]] = {}
+        self._entries: dict[str, dict[str, T]] = {}
 
     def get(self, value: str) -> list[T]:
         """Return every object for which `by` yields this value, in no particular order."""
-        return list(self._found.get(value, {}).values())
+        return list(self._entries.get(value, {}).values())
 
     def _change(self, key: str, old: T | None, new: T | None) -> None:
         if old is not None:
             for value in self._where(old):
-                found = self._found.get(value, {})
-                found.pop(key, None)
-                if not found:
-                    self._found.pop(value, None)
+                entries = self._entries.get(value, {})
+                entries.pop(key, None)
+                if not entries:
+                    self._entries.pop(value, None)
         if new is not None:
             for value in set(self._by(new)):
-                self._found.setdefault(value, {})[key] = new
+                self._entries.setdefault(value, {})[key] = new
 
     def _where(self, old: T) -> set[str]:
         try:
@@ -72,7 +72,7 @@ class Cache(Generic[T]):
         means nothing."""
         self._shares: list[Share[T]] = []
         self.unreadable: dict[str, str] = {}
-        """Uid → full name of objects that the API server has and that cannot be decoded: they may be missing here, and are not gone."""
+        """Uid → full name of objects that cannot be decoded: they may be missing here, but they exist."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -88,24 +88,24 @@ class Cache(Generic[T]):
     def index(self, by: Callable[[T], Iterable[str]]) -> Index[T]:
         """Maintain an index by the strings that `by` yields; `by` must be deterministic."""
         index = Index(by)
-        for key, found in self._objects.items():
-            self._enter(index, key, None, found)
+        for key, cached in self._objects.items():
+            self._enter(index, key, None, cached)
         self._indexes.append(index)
         return index
 
     def subscribe(self, callback: Callback[T]) -> None:
         """Call back for every object already cached, then for every later change."""
         self._callbacks.append(callback)
-        for key, found in list(self._objects.items()):
-            self._tell(len(self._callbacks) - 1, key, None, found)
+        for key, cached in list(self._objects.items()):
+            self._notify(len(self._callbacks) - 1, key, None, cached)
 
     def try_again(self) -> None:
         """Deliver each object again, as newly added, to the subscribers that raised on it."""
         for key, troubled in list(self._troubles.items()):
-            found = self._objects.get(key)
+            cached = self._objects.get(key)
             for number in sorted(troubled - {_INDEXING}):
-                self._tell(number, key, None, found)
-            self._check(key, found)
+                self._notify(number, key, None, cached)
+            self._check(key, cached)
 
     def observe(self, new: T, *, base: str) -> None:
         """Store the object returned by our own write, so that the next decision sees it.
@@ -160,7 +160,7 @@ class Cache(Generic[T]):
         self.synced.set()
 
     def share(self) -> "Share[T]":
-        """Return a part for one of several reflectors; ask for all of them before any is listed."""
+        """Return a part for one of several reflectors; create all of them before any is listed."""
         self._shares.append(Share(self, self._share_listed))
         return self._shares[-1]
 
@@ -181,7 +181,7 @@ class Cache(Generic[T]):
         for index in self._indexes:
             self._enter(index, key, old, new)
         for number in range(len(self._callbacks)):
-            self._tell(number, key, old, new)
+            self._notify(number, key, old, new)
         if new is None and key in self._troubles:
             self._troubles[key].clear()
         self._check(key, new or old)
@@ -192,7 +192,7 @@ class Cache(Generic[T]):
         except Exception as error:  # noqa: BLE001  # only this object is left out of the index
             self._crashed(_INDEXING, key, new or old, error)
 
-    def _tell(self, number: int, key: str, old: T | None, new: T | None) -> None:
+    def _notify(self, number: int, key: str, old: T | None, new: T | None) -> None:
         try:
             self._callbacks[number](old, new)
         except Exception as error:  # noqa: BLE001  # one odd object must not end the process
@@ -201,24 +201,24 @@ class Cache(Generic[T]):
             if key in self._troubles:
                 self._troubles[key].discard(number)
 
-    def _crashed(self, number: int, key: str, found: T | None, error: Exception) -> None:
-        self._set_aside.crashed(self.kind.called, self._name(key, found), error)
+    def _crashed(self, number: int, key: str, cached: T | None, error: Exception) -> None:
+        self._set_aside.crashed(self.kind.called, self._name(key, cached), error)
         self._troubles.setdefault(key, set()).add(number)
 
-    def _check(self, key: str, found: T | None) -> None:
+    def _check(self, key: str, cached: T | None) -> None:
         """Report an object as settled once no subscriber raises on it, or once it is gone."""
         if self._troubles.get(key) == set():
             del self._troubles[key]
-            self._set_aside.settled(self.kind.called, self._name(key, found))
+            self._set_aside.settled(self.kind.called, self._name(key, cached))
 
-    def _name(self, key: str, found: T | None) -> str:
-        return self.kind.name(found) if self.kind.name and found is not None else key
+    def _name(self, key: str, cached: T | None) -> str:
+        return self.kind.name(cached) if self.kind.name and cached is not None else key
 
 
 class Share(Generic[T]):
-    """What one reflector fills of a cache that several fill: each object is in one share only.
+    """The part of a cache that one of several reflectors fills: each object is in one share only.
 
-    What a list lacks is gone from this share; the others' objects stay.
+    An object that a list lacks is removed from this share; the others' objects stay.
     """
 
     def __init__(self, cache: Cache[T], on_listed: Callable[[], None]) -> None:
@@ -229,7 +229,7 @@ class Share(Generic[T]):
         self.kind = cache.kind
         """The kind of the cached objects."""
         self.unreadable = cache.unreadable
-        """As of the cache."""
+        """The cache's."""
         self.synced = asyncio.Event()
         """Set once the first list of this share is complete."""
 

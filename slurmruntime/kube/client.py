@@ -1,8 +1,9 @@
 """Requests to the API server: one session, raw bodies in and out, errors translated.
 
 kubernetes_asyncio reads what a kubeconfig may contain besides certificates and tokens. Its models,
-watch and REST layer are not used (measured: 2 ms per pod, 410 mishandled, bodies in debug logs). Nothing is retried here except a request that got 401 while the token was being renewed; the
-API server certainly did not act on it.
+watch and REST layer are not used (measured: 2 ms per pod, 410 mishandled, bodies in debug logs). Nothing is
+retried here except a request that got 401 while the token was being renewed; the API server certainly did not
+act on it.
 
 `asyncio.timeout` bounds a request, not aiohttp's `total`, which nests two timers that both
 uncancel the task. If it expires in the same loop iteration in which the task is cancelled, the
@@ -72,9 +73,9 @@ class KubeClient:
         self._acts_as = acts_as
 
     def acting_as(self, user: str) -> "KubeClient":
-        """Return a client whose requests are another user's, if RBAC lets us impersonate them.
+        """Return a client whose requests impersonate another user, if RBAC allows that.
 
-        It shares our connections, and lives as long as we do.
+        It shares the connections of this client, and is closed with it.
         """
         return KubeClient(
             self._session,

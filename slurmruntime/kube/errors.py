@@ -177,7 +177,7 @@ def from_answer(
     kind = _BY_STATUS.get(status) or (Rejected if 400 <= status < 500 else Unavailable)  # noqa: PLR2004  # HTTP
     if kind is Rejected and _guard_failed(method, status, answer):
         kind = Conflict
-    seconds = numbers.whole(retry_after) or 0
+    seconds = numbers.integer(retry_after) or 0
     if answer.details is not None:
         seconds = seconds or answer.details.retry_after_seconds
     return kind(

@@ -46,20 +46,20 @@ async def readable(
     namespace: str = "",
     params: Mapping[str, str] = NO_PARAMS,
 ) -> list[T]:
-    """Return all objects of a kind that can be read: an odd one must not hide the others. Like `listing`.
+    """Return all objects of a kind that can be decoded: an odd one must not hide the others. Like `listing`.
 
     Raises:
         KubeError: the list could not be read.
     """
-    found = []
+    objects: list[T] = []
     async for item in _items(client, _path(kind.path, namespace), params):
         with contextlib.suppress(errors.Malformed):
-            found.append(kind.read(item))
-    return found
+            objects.append(kind.read(item))
+    return objects
 
 
 async def pod_uids(client: KubeClient, namespace: str) -> frozenset[PodUid]:
-    """Return the uids of all pods of a namespace as it is now, not from a cache."""
+    """Return the uids of all pods of a namespace, from the API server, not from a cache."""
     path = paths.collection("v1", "pods", namespace)
     items = _items(client, path, NO_PARAMS, accept=METADATA_ONLY_LIST)
     return frozenset([PodUid(resource.identity(item).uid) async for item in items])

@@ -1,7 +1,7 @@
 """Schema of what all objects of the API server have in common: `meta/v1`, lists, and watch events.
 
-Only the fields we use, under the API's names; others are skipped. The garbage collector does not track the structs: they form no
-cycles and are short-lived. Source: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/>.
+Only the fields we use, under the API's names; others are skipped. The garbage collector does not track the
+structs: they form no cycles and are short-lived. Source: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/>.
 """
 
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ class Metadata(Struct):
     finalizers: list[str] = []
 
 
-class Identity(Struct):
+class ObjectIdentity(Struct):
     """The part of `meta/v1 ObjectMeta` that every object has."""
 
     name: str
@@ -50,9 +50,9 @@ class Identity(Struct):
 
 
 class Identified(Struct):
-    """Any object of which nothing but the identity can be decoded."""
+    """Any object, of which only the identity is decoded."""
 
-    metadata: Identity
+    metadata: ObjectIdentity
 
 
 class Condition(Struct):

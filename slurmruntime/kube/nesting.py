@@ -1,7 +1,7 @@
-"""JSON that is nested deeper than anything we read: what lies below is cut off.
+"""Decode JSON that is nested deeper than anything we read, by cutting off the deeper levels.
 
-A decoder gives up on such a text as a whole. One object with parameters of its own, a thousand
-levels deep, would so keep a whole list from being read.
+A decoder rejects such a text as a whole. One object with parameters nested a thousand levels deep would
+keep a whole list from being read.
 """
 
 import re
@@ -13,13 +13,13 @@ from typing_extensions import Buffer
 W = TypeVar("W")
 
 MOST = 100
-"""Levels that are kept. Whatever we read lies less deep."""
+"""Levels that are kept. All fields that we read are less deep."""
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]')
 
 
 def decode(decoder: msgspec.json.Decoder[W], text: Buffer) -> W:
-    """Decode JSON, if need be without what is nested too deep.
+    """Decode JSON, if necessary without what is nested too deep.
 
     Raises:
         DecodeError: it violates the schema.
@@ -32,19 +32,19 @@ def decode(decoder: msgspec.json.Decoder[W], text: Buffer) -> W:
 
 def cut(text: bytes) -> bytes:
     """Return JSON with null in place of what is nested too deep."""
-    kept: list[bytes] = []
+    pieces: list[bytes] = []
     depth = done = 0
     for token in _TOKEN.finditer(text):
         match token[0]:
             case b"[" | b"{":
                 depth += 1
                 if depth == MOST + 1:
-                    kept.append(text[done : token.start()])
+                    pieces.append(text[done : token.start()])
             case b"]" | b"}":
                 depth -= 1
                 if depth == MOST:
-                    kept.append(b"null")
+                    pieces.append(b"null")
                     done = token.end()
             case _:  # a string
                 pass
-    return b"".join([*kept, text[done:]])
+    return b"".join([*pieces, text[done:]])

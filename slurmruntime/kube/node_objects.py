@@ -1,4 +1,4 @@
-"""Kubernetes nodes: their JSON, and what is kept of it."""
+"""Decode Kubernetes nodes."""
 
 import msgspec
 
@@ -92,8 +92,8 @@ def _allocatable(amounts: dict[str, str]) -> nodes.Allocatable:
     nothing = quantities.parse("0")
     return nodes.Allocatable(
         milli_cpu=quantities.milli(exact.pop("cpu", nothing)),
-        memory_bytes=quantities.whole(exact.pop("memory", nothing)),
-        ephemeral_storage_bytes=quantities.whole(exact.pop("ephemeral-storage", nothing)),
-        pods=quantities.whole(exact.pop("pods", nothing)),
-        extended={name: quantities.whole(amount) for name, amount in exact.items()},
+        memory_bytes=quantities.round_up(exact.pop("memory", nothing)),
+        ephemeral_storage_bytes=quantities.round_up(exact.pop("ephemeral-storage", nothing)),
+        pods=quantities.round_up(exact.pop("pods", nothing)),
+        extended={name: quantities.round_up(amount) for name, amount in exact.items()},
     )

@@ -1,4 +1,4 @@
-"""Read one object as it is now: a pod, a namespace, or any by apiVersion, kind and name.
+"""Read one object from the API server: a namespace, or any by apiVersion, kind and name.
 
 These are quorum reads: without a `resourceVersion`, the API server returns the current state, not
 the state of its cache.
@@ -74,7 +74,7 @@ class Objects:
         if known is None:
             body = await self._client.request("GET", root)
             for offered in decoded(_resources, f"resources of {root}", body).resources:
-                if "/" not in offered.name:  # no subresource
+                if "/" not in offered.name:  # not a subresource
                     resource = _Resource(offered.name, offered.namespaced)
                     self._known[api_version, offered.kind] = resource
             known = self._known.get((api_version, kind))

@@ -1,4 +1,4 @@
-"""A kind of object of the API server: how its collection is listed and watched, and its JSON decoded or refused."""
+"""Describe a kind of object of the API server: its collection, and how its JSON is decoded or rejected."""
 
 import enum
 from collections.abc import Callable
@@ -77,13 +77,13 @@ def bookmark(path: str, body: msgspec.Raw) -> str:
     return decoded(_bookmark, f"bookmark of {path}", body).metadata.resource_version
 
 
-def identity(body: Json) -> meta.Identity:
+def identity(body: Json) -> meta.ObjectIdentity:
     """Decode only the identity of an object; for objects that cannot be decoded otherwise."""
     return decoded(_identified, "object", body).metadata
 
 
 def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json, *, cuts: bool = False) -> W:
-    """Decode JSON; cuts: leave out what is nested too deep, rather than give up.
+    """Decode JSON; cuts: leave out what is nested too deep, rather than fail.
 
     Raises:
         Malformed: it violates the schema; the message names the object and the path.
@@ -102,10 +102,10 @@ def malformed(what: str, error: Exception) -> Malformed:
 def name_in(body: Json) -> str:
     """Return the namespace and name in a body, or "" if it has none."""
     try:
-        found = _identified.decode(body).metadata
+        metadata = _identified.decode(body).metadata
     except (msgspec.DecodeError, RecursionError):
         return ""
-    return f"{found.namespace}/{found.name}" if found.namespace else found.name
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
 def kube_object(body: Json, api_version: str = "", kind: str = "") -> KubeObject:

@@ -14,7 +14,7 @@ from slurmruntime.kube.client import MERGE_PATCH, KubeClient
 class _Secret(meta.Struct):
     """`core/v1 Secret`."""
 
-    metadata: meta.Identity
+    metadata: meta.ObjectIdentity
     data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -48,19 +48,19 @@ async def change(
         Conflict: it has been written since.
     """
     gone = dict.fromkeys(secret.data.keys() - data.keys())
-    kept = {key: base64.b64encode(value).decode() for key, value in data.items()}
-    body = {"metadata": {"resourceVersion": secret.version}, "data": {**gone, **kept}}
+    encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+    body = {"metadata": {"resourceVersion": secret.version}, "data": {**gone, **encoded}}
     path = _path(namespace, secret.name)
     return _read(await client.request("PATCH", path, body=body, content_type=MERGE_PATCH))
 
 
 def _read(body: bytes) -> Secret:
-    found = resource.decoded(_secret, "Secret", body)
+    wired = resource.decoded(_secret, "Secret", body)
     try:
-        data = {key: base64.b64decode(value) for key, value in found.data.items()}
+        data = {key: base64.b64decode(value) for key, value in wired.data.items()}
     except binascii.Error as error:
-        raise resource.malformed(f"Secret {found.metadata.name}", error) from error
-    return Secret(name=found.metadata.name, version=found.metadata.resource_version, data=data)
+        raise resource.malformed(f"Secret {wired.metadata.name}", error) from error
+    return Secret(name=wired.metadata.name, version=wired.metadata.resource_version, data=data)
 
 
 def _path(namespace: str, name: str) -> str:

@@ -6,11 +6,11 @@ What can go wrong, and the reaction:
 - The connection breaks or is silent for longer than the interval of bookmarks allows, or the
   response is 5xx or 429: the same after a delay with jitter, which doubles up to a cap and is never
   shorter than Retry-After, of which at most five minutes count.
-- 410 or any other error: our version is unusable; list again. What the list lacks is gone.
+- 410 or any other error: our version is unusable; list again. Objects that the list lacks are gone.
 - After an interruption the API server's version is lower than ours: its etcd was restored from a
   backup. A watch from our version would be silent until that version is reached again and would
   never deliver the changes before it; list again.
-- An object that cannot be decoded is set aside, and the cache keeps what it has: one odd object
+- An object that cannot be decoded is set aside, and the cache keeps its last version: one odd object
   must not stop all others.
 
 Otherwise versions are opaque: they are sent back unchanged and compared for equality only.
@@ -31,7 +31,7 @@ import structlog
 from slurmruntime.kube import errors, resource
 from slurmruntime.kube.cache import Cache, Share
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.meta import Identity
+from slurmruntime.kube.meta import ObjectIdentity
 from slurmruntime.kube.resource import Change
 from slurmruntime.values import backoff, numbers
 from slurmruntime.values.oddities import UNHEARD, About, Oddities
@@ -88,7 +88,7 @@ class Reflector(Generic[T]):
             field_selector: `spec.schedulerName=…`; "" for all.
             label_selector: `app=…`; "" for all.
             timing: page size and timeouts.
-            set_aside: told of objects that cannot be decoded.
+            set_aside: gets the objects that cannot be decoded.
             monotonic: returns seconds since an arbitrary moment.
             jitter: returns a new random number in [0, 1).
             on_turn: called as a sign of life, with the number of seconds the reflector may now be
@@ -161,8 +161,8 @@ class Reflector(Generic[T]):
         params = {**self._selectors, "limit": "1"}
         body = await self._client.request("GET", self._kind.path, params=params)
         now = resource.page(self._kind.path, body).metadata.resource_version
-        there, here = (numbers.whole(v, most=_LARGEST_VERSION) for v in (now, self._version))
-        return there is not None and here is not None and there < here
+        current, ours = (numbers.integer(v, most=_LARGEST_VERSION) for v in (now, self._version))
+        return current is not None and ours is not None and current < ours
 
     async def _pause(self, error: errors.KubeError) -> None:
         self._failures += 1
@@ -191,7 +191,7 @@ class Reflector(Generic[T]):
             params["continue"] = page.metadata.continue_
         self._cache.retain(keys)
         for uid in self._unreadable.keys() - keys:
-            self._is_readable(uid)
+            self._note_readable(uid)
         self._version = page.metadata.resource_version
         self._cache.listed()
         took_s = round(self._monotonic() - began, 3)
@@ -201,12 +201,12 @@ class Reflector(Generic[T]):
         for count, item in enumerate(items):
             if count % _SLICE == 0:
                 await asyncio.sleep(0)
-            found = self._read(item)
-            if isinstance(found, Identity):
-                keys |= {found.uid, found.name}  # whichever of them is the key
-            elif found is not None:
-                keys.add(self._kind.key(found))
-                self._cache.put_listed(found)
+            listed = self._read(item)
+            if isinstance(listed, ObjectIdentity):
+                keys |= {listed.uid, listed.name}  # whichever of them is the key
+            elif listed is not None:
+                keys.add(self._kind.key(listed))
+                self._cache.put_listed(listed)
 
     async def _watch(self) -> None:
         params = {
@@ -240,47 +240,47 @@ class Reflector(Generic[T]):
                 assert_never(change)
 
     def _take_change(self, change: Change, body: msgspec.Raw) -> None:
-        found = self._read(body)
-        if found is None:
+        new = self._read(body)
+        if new is None:
             raise resource.malformed(f"watch event of {self._kind.path}", ValueError("no metadata"))
-        if isinstance(found, Identity):
+        if isinstance(new, ObjectIdentity):
             if change is Change.DELETED:
-                self._is_readable(found.uid)
-                for key in (found.uid, found.name):  # whichever of them is the key
+                self._note_readable(new.uid)
+                for key in (new.uid, new.name):  # whichever of them is the key
                     self._cache.remove(key)
-            self._version = found.resource_version
+            self._version = new.resource_version
             return
         if change is Change.DELETED:
-            self._cache.remove(self._kind.key(found))
+            self._cache.remove(self._kind.key(new))
         else:
-            self._cache.put(found)
-        self._version = self._kind.version(found)
+            self._cache.put(new)
+        self._version = self._kind.version(new)
 
-    def _read(self, body: msgspec.Raw) -> T | Identity | None:
+    def _read(self, body: msgspec.Raw) -> T | ObjectIdentity | None:
         """Decode an object; return the identity of one that is set aside, or None without one."""
         try:
-            found = self._kind.read(body)
+            decoded = self._kind.read(body)
         except errors.Malformed as error:
             unreadable = _identity(body)
             self._log.error("reflector.object_unreadable", error=str(error))
-            self._tell(unreadable, str(error))
+            self._report(unreadable, str(error))
             return unreadable
         except Exception as error:  # noqa: BLE001  # one odd object must not end the process
             unreadable = _identity(body)
             name = _name(unreadable)
             self._set_aside.crashed(self._kind.called, name, error)
             if unreadable is not None:
-                self._is_unreadable(unreadable.uid, name)
+                self._note_unreadable(unreadable.uid, name)
             return unreadable
         if self._unreadable:
-            self._is_readable(resource.identity(body).uid)
-        return found
+            self._note_readable(resource.identity(body).uid)
+        return decoded
 
-    def _tell(self, unreadable: Identity | None, why: str) -> None:
+    def _report(self, unreadable: ObjectIdentity | None, why: str) -> None:
         name = _name(unreadable)
         about = None
         if unreadable is not None:
-            self._is_unreadable(unreadable.uid, name)
+            self._note_unreadable(unreadable.uid, name)
             if self._kind.api_kind:  # it can carry an Event
                 about = About(
                     kind=self._kind.api_kind,
@@ -290,24 +290,24 @@ class Reflector(Generic[T]):
                 )
         self._set_aside.tell(self._kind.called, name, why, about=about)
 
-    def _is_unreadable(self, uid: str, name: str) -> None:
+    def _note_unreadable(self, uid: str, name: str) -> None:
         self._unreadable[uid] = self._cache.unreadable[uid] = name
 
-    def _is_readable(self, uid: str) -> None:
+    def _note_readable(self, uid: str) -> None:
         name = self._unreadable.pop(uid, None)
         self._cache.unreadable.pop(uid, None)
         if name is not None:
             self._set_aside.settled(self._kind.called, name)
 
 
-def _identity(body: msgspec.Raw) -> Identity | None:
+def _identity(body: msgspec.Raw) -> ObjectIdentity | None:
     try:
         return resource.identity(body)
     except errors.Malformed:
         return None
 
 
-def _name(unreadable: Identity | None) -> str:
+def _name(unreadable: ObjectIdentity | None) -> str:
     if unreadable is None:
         return "without a name"
     namespace = f"{unreadable.namespace}/" if unreadable.namespace else ""

@@ -32,7 +32,7 @@ class _Webhook(meta.Struct):
 
 
 class _Configuration(meta.Struct):
-    metadata: meta.Identity
+    metadata: meta.ObjectIdentity
     webhooks: list[_Webhook] = msgspec.field(default_factory=list)
 
 
@@ -57,12 +57,12 @@ async def get(client: KubeClient, kind: WebhookKind, name: str) -> Trust:
         NotFound: there is no configuration of that name.
     """
     body = await client.request("GET", _path(kind, name))
-    found = resource.decoded(_configuration, kind.value, body)
+    configuration = resource.decoded(_configuration, kind.value, body)
     try:
-        bundles = tuple(base64.b64decode(w.client_config.ca_bundle) for w in found.webhooks)
+        bundles = tuple(base64.b64decode(w.client_config.ca_bundle) for w in configuration.webhooks)
     except binascii.Error as error:
         raise resource.malformed(f"{kind.value} {name}", error) from error
-    webhooks = tuple(webhook.name for webhook in found.webhooks)
+    webhooks = tuple(webhook.name for webhook in configuration.webhooks)
     return Trust(kind=kind, name=name, webhooks=webhooks, bundles=bundles)
 
 

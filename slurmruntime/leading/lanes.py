@@ -1,4 +1,4 @@
-"""Lines of keys that are served round robin, so that a long line does not delay the others."""
+"""Queues of keys that are served round robin, so that a long one does not delay the others."""
 
 from collections import OrderedDict, deque
 from collections.abc import Hashable
@@ -12,7 +12,7 @@ class Lanes(Generic[K]):
 
     def __init__(self) -> None:
         self._lanes: OrderedDict[Hashable, deque[K]] = OrderedDict()
-        """The next to be served first; an empty lane is dropped."""
+        """The lane to serve next comes first; an empty lane is dropped."""
 
     def put(self, lane: Hashable, key: K) -> None:
         """Append a key to a lane."""

@@ -155,7 +155,7 @@ async def lead(
         give_up: Called if a cancelled body does not end.
     """
     if not settings.enabled:
-        with told(metrics, name):
+        with recorded_in(metrics, name):
             await on_lead(stop, Accession.SEIZED)
         return True
     contender = _Contender(
@@ -168,7 +168,7 @@ async def lead(
                 return True
             _log.info("lease.acquired", lease=name, identity=identity)
             cut_off = True
-            with told(metrics, name):
+            with recorded_in(metrics, name):
                 cut_off = not await contender.reign(on_lead, stop, give_up)
             if cut_off:
                 _log.warning("lease.lost", lease=name, identity=identity)
@@ -353,7 +353,7 @@ class _Contender:
         return True
 
     async def _write(self, before: LeaseRecord | None) -> LeaseRecord | None:
-        """Write the lease as ours; return it as written, or None if only a read can tell."""
+        """Write the lease as ours; return it as written, or None if that takes a read."""
         ours = held_by(
             self._identity,
             before,
@@ -370,9 +370,9 @@ class _Contender:
 
 
 @contextmanager
-def told(metrics: Metrics | None, *names: str) -> Iterator[None]:
+def recorded_in(metrics: Metrics | None, *names: str) -> Iterator[None]:
     """Record in the metrics that we lead while the block runs."""
-    record = metrics.work.leading if metrics else _nowhere
+    record = metrics.work.leading if metrics else _record_nothing
     for name in names:
         record(name, leads=True)
     try:
@@ -382,7 +382,7 @@ def told(metrics: Metrics | None, *names: str) -> Iterator[None]:
             record(name, leads=False)
 
 
-def _nowhere(_lease: str, *, leads: bool) -> None:
+def _record_nothing(_lease: str, *, leads: bool) -> None:
     """Record nothing: the caller does."""
 
 

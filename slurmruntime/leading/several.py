@@ -5,12 +5,12 @@ older release's, or a replica that is configured differently during an upgrade. 
 
 - takes the leases one after another, always in the same order: two such processes cannot each hold
   what the other waits for;
-- works while it holds all of them, and says so in the metrics only then;
-- stops when it loses any, and gives none of them back: a write of the interrupted work may be in
+- works while it holds all of them, and counts as a leader in the metrics only then;
+- stops when it loses any, and releases none of them: a write of the interrupted work may be in
   flight, and the next leader must know.
 
-Each lease is led as by `lease.lead`, the later ones within the earlier ones, so all that is said
-there of clocks, deadlines and lost replies holds here.
+Each lease is led by `lease.lead`, the later ones within the earlier ones, so everything documented
+there about clocks, deadlines and lost replies applies here.
 """
 
 import asyncio
@@ -48,12 +48,12 @@ async def lead(
     """Wait for the leases, in this order, then run `on_lead` while we hold all of them; lead once.
 
     Return True at `stop`, or after `on_lead` has ended by itself: all leases are then released.
-    Return False after any was lost. The work is told the worst of the accessions.
+    Return False after any was lost. The work gets the worst of the accessions.
 
     Args:
         store: Stores the leases.
-        names: Of the leases; every process that takes more than one needs the same order.
-        identity: As for `lease.lead`, and so are the others.
+        names: The leases; every process that takes more than one needs the same order.
+        identity: As for `lease.lead`; so are the other arguments.
         settings: The intervals.
         clock: Our clock.
         rng: Spreads the attempts.
@@ -63,21 +63,21 @@ async def lead(
         give_up: Called if a cancelled body does not end.
     """
 
-    async def under(left: Sequence[str], so_far: Sequence[Accession]) -> bool:
-        if not left:
-            with lease.told(metrics, *names):
+    async def lead_under(remaining: Sequence[str], so_far: Sequence[Accession]) -> bool:
+        if not remaining:
+            with lease.recorded_in(metrics, *names):
                 await on_lead(stop, worst(so_far))
             return True
         if so_far:
-            _log.info("lease.waits_for_next", lease=left[0], identity=identity)
+            _log.info("lease.waits_for_next", lease=remaining[0], identity=identity)
 
         async def body(_stop: asyncio.Event, accession: Accession) -> None:
-            if not await under(left[1:], (*so_far, accession)):
-                raise _Lost(left[1])
+            if not await lead_under(remaining[1:], (*so_far, accession)):
+                raise _Lost(remaining[1])
 
         return await lease.lead(
             store,
-            name=left[0],
+            name=remaining[0],
             identity=identity,
             settings=settings,
             clock=clock,
@@ -89,12 +89,12 @@ async def lead(
         )
 
     try:
-        return await under(names, ())
+        return await lead_under(names, ())
     except* _Lost:
         pass
     return stop.is_set()
 
 
 def worst(accessions: Sequence[Accession]) -> Accession:
-    """Return what any predecessor may have left in flight."""
+    """Return the accession that assumes the most left in flight."""
     return Accession.SEIZED if Accession.SEIZED in accessions else Accession.ORDERLY

@@ -32,7 +32,7 @@ one."""
 
 @dataclass(frozen=True, slots=True)
 class Aside(Generic[K]):
-    """Where and as what a key is set aside."""
+    """How a key is set aside: by what, and as what kind of object."""
 
     set_aside: Oddities
     kind: Kind
@@ -57,7 +57,7 @@ async def run(
     Args:
         queue: Source of the keys.
         reconcile: Called with each key.
-        name: Of the queue, for logs and metrics.
+        name: The queue's, for logs and metrics.
         count: Number of workers.
         stop: Ends the workers.
         metrics: Counts the results.
@@ -97,7 +97,7 @@ async def _work(
             began = time.perf_counter()
             try:
                 with _in_every_line(queue=name, key=str(key)):
-                    outcome = await _one(queue, reconcile, key, began, aside)
+                    outcome = await _reconcile_one(queue, reconcile, key, began, aside)
             finally:
                 queue.done(key)
             metrics.work.reconciled(name, outcome, time.perf_counter() - began)
@@ -115,17 +115,17 @@ def _in_every_line(**about: str) -> Iterator[None]:
         bind_contextvars(**before)
 
 
-async def _one(
+async def _reconcile_one(
     queue: WorkQueue[K], reconcile: Reconcile[K], key: K, began: float, aside: Aside[K]
 ) -> str:
     """Reconcile one key, log the result in one line and return the outcome for the metrics."""
     try:
-        look_again = await reconcile(key)
+        requeue_after = await reconcile(key)
     except PeerError as error:
         outcome = "transient" if error.transient else "refused"
-        say = _log.warning if error.transient else _log.error
+        log = _log.warning if error.transient else _log.error
         delay_s = queue.retry(key, refused=not error.transient)
-        say("reconcile.failed", outcome=outcome, error=str(error), **_times(began, delay_s))
+        log("reconcile.failed", outcome=outcome, error=str(error), **_times(began, delay_s))
     except Exception as error:  # noqa: BLE001  # one key's failure must not affect the others
         outcome = "crashed"
         delay_s = queue.retry(key, refused=True)
@@ -135,7 +135,7 @@ async def _one(
         outcome = "ok"
         aside.set_aside.settled(aside.kind, str(key))
         queue.succeeded(key)
-        again_s = look_again.total_seconds() if look_again is not None else None
+        again_s = requeue_after.total_seconds() if requeue_after is not None else None
         if again_s is not None:
             queue.add_after(key, again_s)
         _log.debug("reconcile.done", outcome=outcome, **_times(began, again_s))

@@ -2,9 +2,9 @@
 
 The semantics are those of client-go's `util/workqueue`: a key added while it is queued stays one
 key; a key added while it is processed is *dirty* and queued again when that is done. The state per
-key is small, and `forget` drops it. Three things differ: what was refused is not tried again before its
-back-off is over only because of a reading that its own failure caused (`remind`); taking a key cancels its delayed addition, as
-the worker decides again when the key is next due; and keys are served round robin by lane (a
+key is small, and `forget` drops it. Three things differ: a refused key is not retried before its back-off is
+over just because of a reading that its own failure caused (`remind`); taking a key cancels its delayed
+addition, as the worker decides again when the key is next due; and keys are served round robin by lane (a
 tenant's namespace), so that thousands of one tenant's keys delay another's by one turn only.
 """
 
@@ -51,11 +51,11 @@ class WorkQueue(Generic[K]):
         self._later: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
         self._refused: set[K] = set()
-        """Keys whose last failure was a refusal, which passes by no reading."""
+        """Keys whose last failure was a refusal, which no reading will change."""
         self._undecided: set[K] = set()
-        """Keys whose look concludes nothing, so that it ends no series of failures."""
+        """Keys whose reconcile decided nothing, so that it ends no series of failures."""
         self._reminded: set[K] = set()
-        """Keys that were reminded of while being processed."""
+        """Keys for which `remind` was called while they were being processed."""
         self._is_shut_down = False
 
     def __len__(self) -> int:
@@ -75,14 +75,14 @@ class WorkQueue(Generic[K]):
             self._put(key)
 
     def add_afresh(self, key: K) -> None:
-        """Queue a key that there is news of: what failed before no longer delays its retries."""
+        """Queue a key that there is news of: earlier failures no longer delay its retries."""
         self.forget(key)
         self.add(key)
 
     def remind(self, key: K) -> None:
-        """Queue a key that waited for an answer, which is no news of it.
+        """Queue a key that waited for an answer, in which there is no news of it.
 
-        What was refused would be refused again: then its retry is soon enough.
+        A refused key would be refused again: its retry is soon enough.
         """
         if key in self._processing:
             self._reminded.add(key)
@@ -118,11 +118,11 @@ class WorkQueue(Generic[K]):
         return delay_s
 
     def undecided(self, key: K) -> None:
-        """Note that a look, which is under way, has to wait for an answer before anything is tried."""
+        """Note that the reconcile under way has to wait for an answer before it tries anything."""
         self._undecided.add(key)
 
     def succeeded(self, key: K) -> None:
-        """Reset a key's failures, unless its look tried nothing."""
+        """Reset a key's failures, unless its reconcile tried nothing."""
         if key in self._undecided:
             self._undecided.discard(key)
         else:

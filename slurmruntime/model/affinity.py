@@ -144,26 +144,26 @@ class _Requirement:
 
 
 def _requirement_holds(requirement: _Requirement, labels: Mapping[str, str]) -> bool:
-    found = labels.get(requirement.key)
+    value = labels.get(requirement.key)
     match requirement.operator:
         case "In":
-            return found is not None and found in requirement.values
+            return value is not None and value in requirement.values
         case "NotIn":
-            return found is None or found not in requirement.values
+            return value is None or value not in requirement.values
         case "Exists":
-            return found is not None
+            return value is not None
         case "DoesNotExist":
-            return found is None
+            return value is None
         case "Gt" | "Lt":
-            return _compares(found, requirement)
+            return _compares(value, requirement)
         case _:
             # The API server accepts no other operator; a newer one might, and then only
             # kube-scheduler knows.
             return False
 
 
-def _compares(found: str | None, requirement: _Requirement) -> bool:
-    texts = (found or "", *requirement.bounds)
+def _compares(value: str | None, requirement: _Requirement) -> bool:
+    texts = (value or "", *requirement.bounds)
     if len(texts) != 2 or not all(INTEGER.fullmatch(text) for text in texts):  # noqa: PLR2004  # two sides to compare
         return False
     label, bound = map(int, texts)

@@ -99,7 +99,7 @@ class SlurmNodeFacts:
     """slurmctld counts lazily: may be a second old."""
     alloc_memory_mib: int = 0
     reason: str = ""
-    """Why it is drained or down, without Slurm's `[user@time]`; "" if nobody gave a reason."""
+    """Why it is drained or down, without Slurm's `[user@time]`; "" if there is no reason."""
     reason_by: str = ""
     """The Slurm user who set it."""
     reason_at: datetime | None = None
@@ -186,19 +186,19 @@ def is_wanted(kube_node: KubeNodeFacts | None) -> bool:
 def holder(claimants: Iterable[KubeNodeFacts]) -> KubeNodeFacts | None:
     """Return the Kubernetes node behind one Slurm name; None if there is none.
 
-    Every process picks the same one: a wanted node first, then the one that was told that Slurm has
+    Every process picks the same one: a wanted node first, then the one whose condition says that Slurm has
     it, then by name.
     """
     return min(
         claimants,
-        key=lambda node: (not is_wanted(node), not _was_told_so(node), node.name),
+        key=lambda node: (not is_wanted(node), not _is_reported(node), node.name),
         default=None,
     )
 
 
-def _was_told_so(kube_node: KubeNodeFacts) -> bool:
-    said = kube_node.condition(names.SLURM_STATE_CONDITION)
-    return said is not None and said.reason != NAME_TAKEN
+def _is_reported(kube_node: KubeNodeFacts) -> bool:
+    condition = kube_node.condition(names.SLURM_STATE_CONDITION)
+    return condition is not None and condition.reason != NAME_TAKEN
 
 
 def _says_yes(kube_node: KubeNodeFacts, label: str) -> bool:
@@ -225,10 +225,10 @@ def lasting_taints(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
 
 
 def taints_feature(kube_node: KubeNodeFacts) -> str:
-    """Return the feature that tells the node's lasting taints: the same for the same ones, and short."""
+    """Return the feature that stands for the node's lasting taints: a short digest."""
     taints = sorted({f"{t.key}={t.value}:{t.effect}" for t in lasting_taints(kube_node)})
-    told = hashlib.sha256(",".join(taints).encode()).hexdigest()[:12] if taints else "none"
-    return f"{names.TAINTS_FEATURE}={told}"
+    digest = hashlib.sha256(",".join(taints).encode()).hexdigest()[:12] if taints else "none"
+    return f"{names.TAINTS_FEATURE}={digest}"
 
 
 def is_parked(slurm_node: SlurmNodeFacts) -> bool:
@@ -238,7 +238,7 @@ def is_parked(slurm_node: SlurmNodeFacts) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReservation:
-    """A reservation of nodes, as Slurm has it or is to have it."""
+    """A reservation of nodes, existing or desired."""
 
     name: str
     start: datetime

@@ -39,7 +39,7 @@ class KubeObject:
     """As the API server has it; {} if only the metadata was requested."""
     status: Mapping[str, Any] = field(default_factory=dict)
     size_bytes: int = 0
-    """Of its JSON as it was read, for whoever remembers it."""
+    """Size of its JSON as it was read, for caches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ class Reference:
     name: str
 
     @classmethod
-    def to(cls, found: KubeObject) -> "Reference":
+    def to(cls, target: KubeObject) -> "Reference":
         """Refer to an object that was read by its kind."""
         return cls(
-            api_version=found.api_version,
-            kind=found.kind,
-            namespace=found.namespace,
-            name=found.name,
+            api_version=target.api_version,
+            kind=target.kind,
+            namespace=target.namespace,
+            name=target.name,
         )

@@ -1,4 +1,4 @@
 """What every process needs: clock, services and shutdown, TLS serving, health, logs, metrics.
 
-May import `bridge.settings` and `bridge.domain`.
+May import `slurmruntime.settings`, `slurmruntime.model` and `slurmruntime.values`.
 """

@@ -1,4 +1,4 @@
-"""Accept connections: whoever never finishes a TLS handshake keeps nobody out, and costs little."""
+"""Accept connections: a client that never finishes a TLS handshake keeps no other out, and costs little."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 MOST_HANDSHAKES = 256
 HANDSHAKE_S = 5.0
-"""Of handshakes under way there are so many at once, each as long."""
+"""Handshakes under way at once, and the longest time of each."""
 
 _NO_FILES_S = 0.1
 
@@ -34,7 +34,7 @@ class Door:
             while True:
                 try:
                     connection, _ = await loop.sock_accept(self._sock)
-                except OSError:  # no file is left, or the caller has gone
+                except OSError:  # no file descriptor is left, or the caller has gone
                     await asyncio.sleep(_NO_FILES_S)
                     continue
                 if len(self._opening) >= MOST_HANDSHAKES:

@@ -1,6 +1,6 @@
 """Run a service on its own thread and event loop, so that it responds while the main loop is busy.
 
-An event loop runs whatever is ready in turn. If sixteen workers and three watches always have
+An event loop runs everything that is ready in turn. If sixteen workers and three watches always have
 something ready, a caller waits 20 ms for a response that takes 0.2 ms, and kube-scheduler asks
 about one pod after the other. Threads share one interpreter; a waiting thread gets it after the
 switch interval, which is set shorter here than Python's 5 ms.
@@ -26,12 +26,12 @@ async def run(main: Main, stop: asyncio.Event) -> None:
     sys.setswitchinterval(_SWITCH_S)
     loop, its_stop = uvloop.new_event_loop(), asyncio.Event()
 
-    async def there() -> None:
+    async def run_main() -> None:
         await main(its_stop)
 
     def thread() -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            runner.run(there())
+            runner.run(run_main())
 
     def end() -> None:
         with contextlib.suppress(RuntimeError):  # it has ended, and its loop is closed

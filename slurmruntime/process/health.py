@@ -82,7 +82,7 @@ def app(
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Starlette:
     """Build the ASGI application; `stalled` is for `/livez`."""
-    written = Written(metrics.registry.exposition, monotonic)
+    written = MetricsText(metrics.registry.exposition, monotonic)
 
     async def livez(_request: Request) -> Response:
         return _verdict(stalled())
@@ -98,7 +98,7 @@ def app(
     )
 
 
-class Written:
+class MetricsText:
     """The metrics as text, written out at most once per `EXPOSITION_S`."""
 
     def __init__(self, write: Callable[[], bytes], monotonic: Callable[[], float]) -> None:

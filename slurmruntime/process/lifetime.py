@@ -65,7 +65,7 @@ def run(main: Main, *, deadline_s: float = DEADLINE_S) -> int:
 
 
 def end_at_once(why: str) -> NoReturn:
-    """End the process with exit code 1, whatever still runs; use it if cancelling has failed."""
+    """End the process with exit code 1, even if tasks still run; use it if cancelling has failed."""
     _log.critical("process.failed", error=why)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -128,8 +128,10 @@ async def _supervise(main: Main, deadline_s: float) -> int:
     deadline = asyncio.timeout(None)
 
     def on_signal(number: signal.Signals) -> None:
-        for each in _SIGNALS:
-            signal.signal(each, signal.SIG_DFL)  # the next one ends the process, even if it hangs
+        for handled in _SIGNALS:
+            signal.signal(
+                handled, signal.SIG_DFL
+            )  # the next one ends the process, even if it hangs
         if stop.is_set():
             signal.raise_signal(number)  # this one came before that
         _log.info("process.stopping", signal=number.name, deadline_s=deadline_s)

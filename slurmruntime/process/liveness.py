@@ -91,15 +91,15 @@ class Liveness:
         self.bound_s = bound_s
         self._checks: dict[int, tuple[str, Check]] = {}
         self._count = 0
-        self._told: frozenset[str] = frozenset()
+        self._logged: frozenset[str] = frozenset()
 
     def faults(self) -> dict[str, str]:
         """Return what has stalled, and why."""
-        found = {name: fault for name, check in self._checks.values() if (fault := check())}
-        if news := found.keys() - self._told:
-            _log.error("process.stalled", loops={name: found[name] for name in sorted(news)})
-        self._told = frozenset(found)
-        return found
+        faults = {name: fault for name, check in self._checks.values() if (fault := check())}
+        if news := faults.keys() - self._logged:
+            _log.error("process.stalled", loops={name: faults[name] for name in sorted(news)})
+        self._logged = frozenset(faults)
+        return faults
 
     @contextmanager
     def checked(self, name: str, check: Check) -> Iterator[None]:
@@ -167,7 +167,7 @@ async def run(name: str, forever: Coroutine[Any, Any, None], stop: asyncio.Event
     """Run and watch an endless loop until stopped or cancelled.
 
     Raises:
-        LoopEndedEarly: it ended by itself, which nobody else would notice.
+        LoopEndedEarly: it ended by itself, which would otherwise go unnoticed.
     """
     async with asyncio.TaskGroup() as group:
         running = group.create_task(_watched(name, forever))

@@ -3,8 +3,8 @@
 Ours go straight to structlog. Records that libraries send to the standard `logging` pass the same
 processors, but only from level warning: at debug level, kubernetes_asyncio logs whole responses,
 including Secrets. Times are ISO 8601 in UTC. Values under keys that end in token, password, … are
-redacted, as is anything that looks like a JWT. Values are truncated to 4 kB, whatever someone wrote
-into an object; a traceback loses its beginning.
+redacted, as is anything that looks like a JWT. Values are truncated to 4 kB, as objects may
+contain any text; a traceback loses its beginning.
 """
 
 import logging

@@ -103,8 +103,8 @@ def read_certificate(pair: Pair, authorities: tuple[Pair, ...]) -> Certificate |
     return Certificate(issuer=next(signers, ""), term=_term(certificate), hosts=_hosts(certificate))
 
 
-def stored(authorities: Mapping[str, Pair]) -> dict[str, bytes]:
-    """Return the contents of a Secret that keeps CAs, given by id."""
+def to_secret(authorities: Mapping[str, Pair]) -> dict[str, bytes]:
+    """Return the contents of a Secret with these CAs."""
     return {
         f"{id_}.{end}": content
         for id_, pair in authorities.items()
@@ -112,8 +112,8 @@ def stored(authorities: Mapping[str, Pair]) -> dict[str, bytes]:
     }
 
 
-def restored(data: Mapping[str, bytes]) -> tuple[dict[str, Pair], dict[str, str]]:
-    """Return the CAs that a Secret keeps, by id; and what is wrong with those that are damaged, by what they are called there."""
+def from_secret(data: Mapping[str, bytes]) -> tuple[dict[str, Pair], dict[str, str]]:
+    """Return the CAs in a Secret by id, and the faults of damaged ones by their keys' names there."""
     pairs: dict[str, Pair] = {}
     damaged: dict[str, str] = {}
     for name in sorted(data):
@@ -195,7 +195,7 @@ def _builder(
 
 
 def usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    """Return the key usage of a CA, which Python 3.13 and newer want of it, or of a certificate."""
+    """Return the key usage of a CA, which Python 3.13 and newer require, or of another certificate."""
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,

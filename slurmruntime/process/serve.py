@@ -39,7 +39,7 @@ HEADS_LIMIT_BYTES = 8 * 2**20
 """Limit on all heads being received; above it, only small ones go on."""
 
 SMALL_HEAD_BYTES = 8 * 2**10
-"""The API server's have some 500 bytes."""
+"""Heads of the API server have some 500 bytes."""
 
 MOST_CONNECTIONS = 512
 """An API server opens one for each review under way, and keeps few: by default it creates 200 objects at once. One costs
@@ -90,8 +90,8 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set, let requests finish for up to `grace_s` seconds, close `sock`.
 
-    Beyond `most_connections`, one is closed for each new one, the oldest of those that have not asked anything yet
-    before all others, and never one that is being answered: whoever opens many closes their own, and a probe still gets
+    Beyond `most_connections`, a connection is closed for each new one: first the oldest of those that have not sent a
+    request yet, and never one that is being answered. So a client that opens many closes its own, and a probe still gets
     its response.
     """
     config = uvicorn.Config(
@@ -160,14 +160,14 @@ class BodyLimit:
             return
         finally:
             self._received_bytes -= len(body)
-        whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
+        pending: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
 
-        async def receive_whole() -> Message:
-            nonlocal whole
-            message, whole = whole, None
+        async def receive_complete() -> Message:
+            nonlocal pending
+            message, pending = pending, None
             return message or await receive()
 
-        await self._app(scope, receive_whole, send)
+        await self._app(scope, receive_complete, send)
 
     async def _read(self, receive: Receive, body: bytearray) -> bool:
         """Read the body; return False if the client has disconnected.
@@ -307,15 +307,15 @@ class OneWriteProtocol(HttpToolsProtocol):
 
 
 class Entrance:
-    """The open connections of one server, oldest first, and how many there may be."""
+    """The open connections of one server, oldest first, and their limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._silent: dict[OneWriteProtocol, None] = {}
-        """Those that have not asked anything yet."""
+        """Connections that have not sent a request yet."""
         self._known: dict[OneWriteProtocol, None] = {}
         self.heads_bytes = 0
-        """Of all heads that are being received."""
+        """Bytes of all heads that are being received."""
 
     def enter(self, connection: OneWriteProtocol) -> None:
         """Note a new connection; close one if there are too many."""
@@ -339,7 +339,7 @@ class Entrance:
         oldest, *others = itertools.islice(self._silent, 2)  # the newest is among them
         if others:
             return oldest
-        return next((each for each in self._known if not each.is_answering), oldest)
+        return next((known for known in self._known if not known.is_answering), oldest)
 
 
 class _GatheringTransport(asyncio.Transport):

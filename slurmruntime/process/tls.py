@@ -46,7 +46,7 @@ class _Material:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Served:
+class _ServingContext:
     """The TLS context made from one state of the files."""
 
     context: ssl.SSLContext
@@ -131,7 +131,7 @@ class ServerTls:
         except OSError as error:
             raise Unusable(f"{error.filename}: {error.strerror}") from error
 
-    def _load(self, material: _Material) -> _Served:
+    def _load(self, material: _Material) -> _ServingContext:
         context = _new_context(has_client_ca=self._client_ca_file is not None)
         try:
             with _as_file(material.key + b"\n" + material.chain) as path:
@@ -147,7 +147,7 @@ class ServerTls:
                 context.load_verify_locations(cadata=material.client_ca.decode("ascii"))
         except (ssl.SSLError, ValueError) as error:
             raise Unusable(f"{self._client_ca_file} contains no CA certificate: {error}") from error
-        return _Served(context=context, expires_at=expires_at)
+        return _ServingContext(context=context, expires_at=expires_at)
 
 
 def _new_context(*, has_client_ca: bool) -> ssl.SSLContext:

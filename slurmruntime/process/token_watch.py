@@ -28,10 +28,10 @@ class TokenWatch:
         """Prepare the watch.
 
         Args:
-            expires_at: returns when the current token expires; None if it does not say, or there is
-                no token.
+            expires_at: returns when the current token expires; None if it does not say, or if there
+                is no token.
             warning: how long before that to warn.
-            file: of the token, for the log.
+            file: the token's file, for the log.
             clock: our clock.
         """
         self._expires_at = expires_at
@@ -41,15 +41,15 @@ class TokenWatch:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Check hourly until `stop` is set."""
-        await liveness.run("token", self._look_forever(), stop)
+        await liveness.run("token", self._check_forever(), stop)
 
-    async def _look_forever(self) -> None:
+    async def _check_forever(self) -> None:
         while True:
-            self.look()
+            self.check()
             liveness.turned(_EVERY_S)
             await self._clock.sleep(_EVERY_S)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Log if the token has expired or expires soon."""
         ends_at = self._expires_at()
         if ends_at is None:

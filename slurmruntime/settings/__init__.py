@@ -1,1 +1,1 @@
-"""Where settings are read from, their types, and the sections that every program has."""
+"""Sources of settings, their types, and the sections that every program has."""

@@ -25,7 +25,7 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class SettingValue:
     """One value and its location, for messages."""
 
     value: object
@@ -52,7 +52,7 @@ class _StrictLoader(_Loader):  # type: ignore[valid-type,misc]  # chosen at run 
 _StrictLoader.add_constructor("tag:yaml.org,2002:map", _StrictLoader.unique_mapping)
 
 
-def from_yaml(file: Path) -> dict[Name, Given]:
+def from_yaml(file: Path) -> dict[Name, SettingValue]:
     """Return the values in a YAML file, two levels deep; an empty section yields nothing.
 
     Raises:
@@ -69,25 +69,25 @@ def from_yaml(file: Path) -> dict[Name, Given]:
         raise Unreadable(f"{file}: {error}") from error
     if not text.strip():
         raise Unreadable(
-            f"{file}: it is empty, as a file is while somebody writes it anew; for no settings write {{}}"
+            f"{file}: the file is empty, as it is while being rewritten; to configure no settings, write {{}}"
         )
     if not isinstance(content, dict | None):
         raise Unreadable(f"{file}: expected sections with settings, found {_short(content)}")
-    given: dict[Name, Given] = {}
+    values: dict[Name, SettingValue] = {}
     for section, value in (content or {}).items():
         fields = value if isinstance(value, dict) else {}
         for field, inner in fields.items():
-            given[str(section), str(field)] = Given(
+            values[str(section), str(field)] = SettingValue(
                 value=inner, place=f"{section}.{field} in {file}"
             )
         if value is not None and not isinstance(value, dict):
-            given[(str(section),)] = Given(value=value, place=f"{section} in {file}")
-    return given
+            values[(str(section),)] = SettingValue(value=value, place=f"{section} in {file}")
+    return values
 
 
 def from_environment(
     environment: Mapping[str, str], *, prefix: str, top: Iterable[str]
-) -> dict[Name, Given]:
+) -> dict[Name, SettingValue]:
     """Return the values in variables `PREFIX_SECTION__FIELD`, whether such a setting exists or not.
 
     Other variables may share the prefix: the sandbox's, and those the kubelet sets for a Service
@@ -104,7 +104,9 @@ def from_environment(
     )
     ours = tuple(prefix + name.split("_")[0].upper() for name in top)
     return {
-        tuple(variable.removeprefix(prefix).lower().split("__")): Given(value=value, place=variable)
+        tuple(variable.removeprefix(prefix).lower().split("__")): SettingValue(
+            value=value, place=variable
+        )
         for variable, value in environment.items()
         if variable.startswith(prefix)
         and ("__" in variable or variable.startswith(ours))
@@ -112,7 +114,7 @@ def from_environment(
     }
 
 
-def from_directory(directory: Path) -> dict[Name, Given]:
+def from_directory(directory: Path) -> dict[Name, SettingValue]:
     """Return the values in files named `section__field`; skip hidden files, the kubelet's own.
 
     Raises:
@@ -120,7 +122,7 @@ def from_directory(directory: Path) -> dict[Name, Given]:
     """
     try:
         return {
-            tuple(file.name.split("__")): Given(
+            tuple(file.name.split("__")): SettingValue(
                 value=file.read_text(encoding="utf-8").strip(), place=str(file)
             )
             for file in sorted(directory.iterdir())
@@ -159,19 +161,19 @@ def read(
     if secrets_dir:
         sources.append(partial(from_directory, secrets_dir))
     faults: list[str] = []
-    given: dict[Name, Given] = {}
+    merged: dict[Name, SettingValue] = {}
     for source in sources:
         try:
             layer = source()
         except Unreadable as error:
             faults.append(str(error))
         else:
-            faults.extend(_strangers(layer, model))
-            given |= layer
+            faults.extend(_unknown(layer, model))
+            merged |= layer
     try:
-        settings = model.model_validate(_nested(given, model))
+        settings = model.model_validate(_nested(merged, model))
     except ValidationError as error:
-        raise Invalid([*faults, *_in_words(error, given)]) from error
+        raise Invalid([*faults, *_in_words(error, merged)]) from error
     if faults:
         raise Invalid(faults)
     return settings
@@ -186,38 +188,38 @@ def names(model: type[BaseModel], *above: str) -> Iterator[Name]:
             yield (*above, name)
 
 
-def _strangers(given: Mapping[Name, Given], model: type[BaseModel]) -> Iterator[str]:
+def _unknown(merged: Mapping[Name, SettingValue], model: type[BaseModel]) -> Iterator[str]:
     """Yield a fault for each unknown name, suggesting the setting that may have been meant."""
     known = {".".join(name): name for name in names(model)}
-    for name, item in given.items():
+    for name, item in merged.items():
         if name not in known.values():
             close = difflib.get_close_matches(".".join(name), known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             yield f"{item.place}: no such setting{hint}"
 
 
-def _nested(given: Mapping[Name, Given], model: type[BaseModel]) -> dict[str, Any]:
+def _nested(merged: Mapping[Name, SettingValue], model: type[BaseModel]) -> dict[str, Any]:
     """Return the known settings, nested by section as the model expects."""
     values: dict[str, Any] = {}
-    for *section, field in (name for name in names(model) if name in given):
+    for *section, field in (name for name in names(model) if name in merged):
         into = values.setdefault(section[0], {}) if section else values
-        into[field] = given[*section, field].value
+        into[field] = merged[*section, field].value
     return values
 
 
-def _in_words(error: ValidationError, given: Mapping[Name, Given]) -> Iterator[str]:
+def _in_words(error: ValidationError, merged: Mapping[Name, SettingValue]) -> Iterator[str]:
     """Yield a fault for each invalid value, with its location, and for each invalid combination."""
     for fault in error.errors(include_url=False):
         path = fault["loc"]
         name = tuple(str(part) for part in path[:2])
         what = _WORDS.get(fault["type"], fault["msg"].removeprefix("Value error, "))
-        known = next((each for each in (name, name[:1]) if each in given), None)
+        known = next((prefix for prefix in (name, name[:1]) if prefix in merged), None)
         if known is None:
             yield f"{'.'.join(name)}: {what}" if name else what
             continue
-        found = "" if fault["type"] == "missing" else f", found {_short(fault['input'])}"
-        where = _inside(given[known].place, known, path[len(known) :])
-        yield f"{where}: {what[0].lower()}{what[1:]}{found}"
+        shown = "" if fault["type"] == "missing" else f", found {_short(fault['input'])}"
+        where = _inside(merged[known].place, known, path[len(known) :])
+        yield f"{where}: {what[0].lower()}{what[1:]}{shown}"
 
 
 _WORDS = {"extra_forbidden": "no such setting", "missing": "is missing"}

@@ -1,6 +1,6 @@
-"""The client shared by this package: slurm-client with the bridge's labels, errors and token.
+"""The client of slurmrestd: slurm-client with the bridge's labels, errors and token.
 
-Connections, fail-over, API versions and what an answer means are `slurmclient`'s. This module turns
+Connections, fail-over, API versions and the meaning of answers are `slurmclient`'s. This module turns
 its errors into the bridge's, and reports calls under the bridge's names.
 """
 
@@ -38,23 +38,23 @@ A = TypeVar("A", bound=Answer)
 _PIECE: Final = 64 * 2**10
 """Bytes of a list that are read at a time, in some milliseconds."""
 _OBJECTS: Final = 200
-"""Of a list, at a time."""
+"""Objects of a list that are read before other tasks get their turn."""
 _LONGEST_OBJECT: Final = 2**20
 _LISTING_S: Final = 20.0
 
 
 class ExpiringToken(TokenSource, Protocol):
-    """A source of tokens that knows when the current one ends."""
+    """A source of tokens that knows when the current one expires."""
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it ends; None if that is not known, or there is no token."""
+        """When it expires; None if that is not known, or if there is no token."""
         ...
 
 
 LONGEST_ANSWER_BYTES = 64 * 2**20
-"""Of one answer: the states of a million jobs, or 40 000 nodes. Reading it takes several times as much memory, and the
-chart's limit of the leaders is 1 GiB."""
+"""Longest answer: the states of a million jobs, or 40 000 nodes. Reading it takes several times as much memory, and the
+chart limits the leaders to 1 GiB."""
 
 
 class SlurmClient:
@@ -104,7 +104,7 @@ class SlurmClient:
             on_call: Called after every call.
 
         Raises:
-            Unavailable: a URL is none.
+            Unavailable: a URL is invalid.
         """
         token = TokenFile(token_file)
         try:
@@ -146,24 +146,24 @@ class SlurmClient:
             query: The parameters of its query; a list repeats one.
             body: Sent as JSON.
             user: User to impersonate, by name or uid; "": the token's own user.
-            is_repeatable: Send a change again at once if the connection breaks: twice is once.
+            is_repeatable: Send a change again at once if the connection breaks, as it is idempotent.
 
         Raises:
             SlurmError: classified by `slurmruntime.slurm.errors`.
         """
-        found = await self._caller.perform(
+        result = await self._caller.perform(
             operation,
             path,
             query,
             None if body is None else msgspec.json.encode(body),
-            read=lambda received: answers.checked(operation, received, answer),
+            read=lambda received: answers.decode(operation, received, answer),
             user=user,
             label=label,
             is_repeatable=is_repeatable,
         )
-        if found is None:
+        if result is None:
             raise Malformed(label, "the response says only that nothing has changed", status=304)
-        return found
+        return result
 
     async def call_if_changed(
         self, label: str, operation: str, *, since: int, answer: type[A]
@@ -175,7 +175,7 @@ class SlurmClient:
         return await self._caller.perform(
             operation,
             query={"update_time": since},
-            read=lambda received: answers.checked(operation, received, answer),
+            read=lambda received: answers.decode(operation, received, answer),
             label=label,
         )
 
@@ -190,19 +190,19 @@ class SlurmClient:
         most_bytes: int,
         since: int | None = None,
     ) -> A | None:
-        """Read a long list in slices: `take` gets the objects one by one, and others have their turn in between.
+        """Read a long list in slices: `take` gets the objects one by one, and other tasks run in between.
 
         Args:
             label: As in `call`.
             operation: As in `call`.
             key: The list's name in the answer.
             take: Called with each object; raises SlurmError to stop.
-            answer: The type of what surrounds the list.
-            most_bytes: Of the whole answer.
+            answer: The type of the answer around the list.
+            most_bytes: Longest answer to accept.
             since: As in `call_if_changed`; None for the whole list.
 
         Returns:
-            What surrounds the list; None if nothing has changed.
+            The answer around the list; None if nothing has changed.
 
         Raises:
             SlurmError: classified by `slurmruntime.slurm.errors`.
@@ -221,11 +221,11 @@ class SlurmClient:
                     length += len(piece)
                     if length > most_bytes:
                         raise Malformed(label, f"expected at most {most_bytes} bytes, got more")
-                    for number, found in enumerate(splitter.feed(piece)):
+                    for number, body in enumerate(splitter.feed(piece)):
                         if number % _OBJECTS == 0:
                             await asyncio.sleep(0)
-                        take(found)
-                return answers.checked(operation, splitter.around, answer)
+                        take(body)
+                return answers.decode(operation, splitter.around, answer)
         except TimeoutError:
             raise Unavailable(label, f"its list did not end within {_LISTING_S:g} s") from None
 

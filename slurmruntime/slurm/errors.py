@@ -10,9 +10,9 @@ SlurmError
 ├── Malformed            the response violates its own schema
 └── TooOld               the server offers none of the API versions we support
 
-slurm-client says what an answer means (`slurmclient.errors`); this module says what that means to
-the bridge. To the bridge an error is a rejection in more cases: an unknown partition or account, a
-missing permission and a job in the wrong state are what the requester is told, and only a job or
+slurm-client classifies answers (`slurmclient.errors`); this module translates its classes into the
+bridge's. To the bridge an error is a rejection in more cases: an unknown partition or account, a
+missing permission and a job in the wrong state are reported to the requester, and only a job or
 node that does not exist is `NotFound`. Numbers: slurm/slurm_errno.h.
 """
 
@@ -137,7 +137,7 @@ _KINDS: Final = (
 """slurm-client's errors and ours; the first that fits counts."""
 
 _LABELS: Final = {"slurm_get_ping": "ping", "openapi": "openapi", "token": "token.read"}
-"""What goes before a call and may fail in its place."""
+"""Requests that precede a call and may fail in its place."""
 
 
 def classify(status: int | None, error_number: int | None) -> type[SlurmError]:

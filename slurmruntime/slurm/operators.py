@@ -1,4 +1,4 @@
-"""Read who may do everything in Slurm, so that no pod's job becomes theirs."""
+"""Read who may do everything in Slurm, so that no pod's job runs as them."""
 
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
@@ -9,7 +9,7 @@ _NOT_FOUND = 404
 
 
 async def slurm_user(client: SlurmClient) -> frozenset[str]:
-    """Return SlurmUser's name and uid; none if slurmrestd cannot tell (before 26.05).
+    """Return SlurmUser's name and uid; none if slurmrestd does not serve it (before 26.05).
 
     Raises:
         SlurmError: it could not be read.

@@ -1,8 +1,8 @@
 """Read the records of one job: one, each component of a heterogeneous job, or each task of an array.
 
-Here, and nowhere else, a job is verified to be the one that was meant. Its path has its id, as no path
-takes a sluid before Slurm 26.05; ids are reused after a crash of slurmctld, so the sluid that is known
-is compared with that of the record.
+Only here a job is verified to be the intended one. Requests name it by its id, as no path accepts a sluid
+before Slurm 26.05; ids are reused after a crash of slurmctld, so the known sluid is compared with that of the
+record.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from slurmruntime.slurm.errors import Malformed, NotFound
 from slurmruntime.values.ids import JobId, Sluid
 
 _TAKES_SLUIDS: Final = 45
-"""The first API version of which every slurmrestd takes a sluid in a path: v0.0.45."""
+"""The first API version whose slurmrestd always accepts a sluid in a path: v0.0.45."""
 
 _SUMMARY: Final = {"flags": "ALL"}
 """SHOW_ALL omits the detail."""
@@ -45,9 +45,9 @@ async def read(
         client: slurmrestd.
         id_: the job.
         sluid: the sluid it must have; None for any.
-        detail: with what it has of each core, up to 300 kB, which is needed only if tasks share nodes.
-        alone: the sluid of a record of an array: by its id all tasks are returned, by this, where
-            slurmrestd takes it, the record alone.
+        detail: include the state of each core, up to 300 kB; needed only if tasks share nodes.
+        alone: the sluid of a record of an array: the id returns all tasks, the sluid, if slurmrestd accepts
+            it, the record alone.
 
     Raises:
         NotFound: there is no such job (any more), or its id belongs to another one by now.
@@ -63,17 +63,17 @@ async def read(
     )
     raws = [bytes(raw) for raw in answer.jobs or ()]
     _compare(id_, sluid, raws)
-    found: list[JobRecord] = []
+    records: list[JobRecord] = []
     for raw in raws:
         read = reading.lenient(raw, wire.Job, is_null_odd=True)
         if isinstance(read, Unreadable):
             raise Malformed("job.get", f"job {id_}: {read.why}")
-        found.append(JobRecord(raw, read))
-    return found
+        records.append(JobRecord(raw, read))
+    return records
 
 
 async def verify(client: SlurmClient, id_: JobId, sluid: Sluid) -> None:
-    """Make sure that an id is still that job's, even if the rest of its record cannot be decoded.
+    """Verify that an id is still that job's, even if the rest of its record cannot be decoded.
 
     Raises:
         NotFound: there is no such job (any more), or its id belongs to another one by now.

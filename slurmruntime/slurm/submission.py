@@ -1,4 +1,4 @@
-"""Send a job to slurmctld, and tell what its answer means: the same for jobs of both kinds."""
+"""Submit a job, and interpret the answer; the same for jobs of both kinds."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from slurmruntime.values.ids import JobId
 
 _OPERATION = "job.submit"
 _NAMES_GROUPS = 44
-"""The first API version that takes a group by its name: v0.0.44."""
+"""The first API version that accepts a group by its name: v0.0.44."""
 
 
 async def send(client: SlurmClient, body: Mapping[str, object]) -> JobId:
@@ -46,10 +46,10 @@ async def send(client: SlurmClient, body: Mapping[str, object]) -> JobId:
 
 
 def _advice(refusal: Rejected, body: Mapping[str, object], dialect: Dialect) -> str:
-    """Return what to do where an older release cannot do what was asked; "" if it is not that."""
+    """Return what to do if an older release does not support the request; "" if that is not the cause."""
     if refusal.error_number == SCRIPT_MISSING and "jobs" in body:
         return (
-            f"Slurm {dialect.release} takes no heterogeneous job without a script, which a gang with"
+            f"Slurm {dialect.release} accepts no heterogeneous job without a script, which a gang with"
             " pods of several sizes needs: give its pods the same requests, or upgrade Slurm to 26.05"
         )
     groups = [
@@ -57,7 +57,7 @@ def _advice(refusal: Rejected, body: Mapping[str, object], dialect: Dialect) -> 
     ]
     if refusal.error_number == NOT_CONVERTED and dialect.version < _NAMES_GROUPS and groups:
         return (
-            f"Slurm {dialect.release} takes a job's group only as a number: write, in quotes, the gid of group"
+            f"Slurm {dialect.release} accepts a job's group only as a number: write, in quotes, the gid of group"
             f" {groups[0]!r} as slurm.group, or as the group of the policy's rule"
         )
     return ""
@@ -65,8 +65,8 @@ def _advice(refusal: Rejected, body: Mapping[str, object], dialect: Dialect) -> 
 
 def _jobs(body: Mapping[str, object]) -> Sequence[Mapping[str, object]]:
     several, one = body.get("jobs"), body.get("job")
-    found = several if isinstance(several, list) else [one]
-    return [each for each in found if isinstance(each, Mapping)]
+    jobs = several if isinstance(several, list) else [one]
+    return [job for job in jobs if isinstance(job, Mapping)]
 
 
 def _remarks(answer: Answer) -> str:

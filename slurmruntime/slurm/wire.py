@@ -63,7 +63,7 @@ class Memory(Struct, frozen=True):
 
 
 class NodeAllocation(Struct, frozen=True):
-    """What a job has on one node; only in responses with the detail."""
+    """A job's allocation on one node; only in responses with the detail."""
 
     name: str
     cpus: Cpus = Cpus()
@@ -147,20 +147,20 @@ class Job(Struct, frozen=True):
 
 
 class JobName(Struct, frozen=True):
-    """What tells which job a record is of."""
+    """The part of a record that identifies the job."""
 
     job_id: int
     step_id: StepId = StepId()
 
 
 class ArrayRecord(Struct, frozen=True):
-    """Which array a record is of, whoever's it is."""
+    """The part of a record that identifies its array; for any job, ours or not."""
 
     array_job_id: Number = NONE
 
 
 class BatchRecord(Struct, frozen=True):
-    """What is read of a SlurmJob's job in GET /job/{id}.
+    """The fields read of a SlurmJob's job in GET /job/{id}.
 
     A task of an array has a record of its own once it has started.
     """
@@ -277,7 +277,7 @@ class Statistics(Struct, frozen=True):
     schedule_cycle_last: int = 0
     """How long the last run of the main scheduler took, in microseconds."""
     jobs_submitted: int = 0
-    """This and the four below: counted since then."""
+    """This and the four below are counted since then."""
     jobs_started: int = 0
     jobs_completed: int = 0
     jobs_canceled: int = 0
@@ -295,7 +295,7 @@ class Diagnosis(Answer, frozen=True):
 
 
 class Numbers(Struct, frozen=True):
-    """What services read of slurm.conf."""
+    """The fields of slurm.conf that services read."""
 
     last_job_id: int = field(name="MaxJobId", default=0)
     slurm_user: str = field(name="SlurmUser", default="")
@@ -309,7 +309,7 @@ class NumbersMeta(Struct, frozen=True):
 
     next_job_id: Number = field(name="NEXT_JOB_ID", default=NONE)
     booted_at: int = field(name="BOOT_TIME", default=0)
-    """Unix time; 0 if it was not told."""
+    """Unix time; 0 if it is not given."""
 
 
 class Configuration(Answer, frozen=True):
@@ -328,7 +328,7 @@ class AccountedTime(Struct, frozen=True):
 
 
 class AccountedBatchTime(AccountedTime, frozen=True):
-    """The same, and when the job was submitted."""
+    """As `AccountedTime`, with the time of submission."""
 
     submission: int = 0
 
@@ -348,7 +348,7 @@ class AccountedState(Struct, frozen=True):
     current: list[str]
 
 
-class Accounted(Struct, frozen=True):
+class AccountingRecord(Struct, frozen=True):
     """slurmdbd's record of a job; it lacks `admin_comment` until the job ends."""
 
     state: AccountedState
@@ -364,7 +364,7 @@ class BatchComment(Struct, frozen=True):
     administrator: str = ""
 
 
-class BatchAccounted(Struct, frozen=True):
+class BatchAccountingRecord(Struct, frozen=True):
     """slurmdbd's record of a batch job; its mark is only there once the job has ended."""
 
     job_id: int
@@ -390,10 +390,10 @@ class BatchAccounted(Struct, frozen=True):
 class BatchAccountedJobs(Answer, frozen=True):
     """GET /slurmdb/…/jobs and /job/{ref}."""
 
-    jobs: list[BatchAccounted] | None = None
+    jobs: list[BatchAccountingRecord] | None = None
 
 
 class AccountedJobs(Answer, frozen=True):
     """GET /slurmdb/…/job/{ref}: an empty list and a warning if the job is unknown."""
 
-    jobs: list[Accounted] | None = None
+    jobs: list[AccountingRecord] | None = None

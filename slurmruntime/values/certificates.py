@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 SUCCESSOR_AT = 1 / 2
 SIGNS_AT = RENEWED_AT = 2 / 3
-"""Shares of a lifetime."""
+"""Fractions of a lifetime."""
 
 SETTLED_AFTER = timedelta(minutes=10)
 """How long a CA that was created late is published before it signs: kubelets refresh mounted
@@ -23,7 +23,7 @@ Secrets within two minutes."""
 
 
 CLOCK_SKEW = timedelta(minutes=5)
-"""Certificates are good from so much before they are made: the reader's clock may be behind."""
+"""Certificates are valid from this long before they are made: the reader's clock may be behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Validity:
     ends_at: datetime
 
     def holds(self, now: datetime) -> bool:
-        """Check whether the certificate is good now; a clock that was ahead makes one that is not good yet."""
+        """Check whether the certificate is valid now; one made by a clock that was ahead is not valid yet."""
         return self.made_at - CLOCK_SKEW <= now < self.ends_at
 
     def at(self, share: float) -> datetime:
@@ -58,7 +58,7 @@ class Authority:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """What one of our servers or clients presents now."""
+    """The certificate that one of our servers or clients presents now."""
 
     issuer: str
     """`Authority.id`; "" if none of our CAs signed it."""
@@ -93,7 +93,7 @@ def decide(
         authorities: all existing CAs, in any order.
         certificates: each part's current certificate; None if there is none that can be read.
         hosts: the names and addresses that each part's certificate must cover.
-        published: ids of the CAs that the API server was told to trust before now.
+        published: ids of the CAs that were published to the API server before now.
     """
     living = sorted(
         (authority for authority in authorities if authority.term.holds(now)),

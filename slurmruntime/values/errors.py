@@ -1,4 +1,4 @@
-"""What the errors of both peers have in common, so that callers retry without knowing the peer."""
+"""The common base of both peers' errors, so that callers can retry without knowing the peer."""
 
 
 class PeerError(Exception):
@@ -11,5 +11,5 @@ class PeerError(Exception):
     """One word, for metrics."""
 
     transient: bool = False
-    """The failure passes by itself: the peer was away or busy, or the object had changed meanwhile.
-    Retry and log one line; any other failure needs a person to look."""
+    """The failure passes by itself: the peer was away or busy, or the object had changed in between.
+    Retry and log one line; any other failure needs a person."""

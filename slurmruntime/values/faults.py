@@ -21,7 +21,7 @@ class Fault:
     """`spec.containers[0].resources.requests[cpu]`, `metadata.annotations[…]`."""
     message: str
     is_of_nodes: bool = field(default=False, compare=False)
-    """True if other nodes would mend it: it is looked at again when nodes change."""
+    """True if other nodes would fix it: it is checked again when nodes change."""
 
     @property
     def text(self) -> str:
@@ -30,23 +30,23 @@ class Fault:
 
 
 def bounded(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """Keep the first faults, each of them short; a last one says that there are more.
+    """Return the first faults, each shortened; if there are more, the last one says so.
 
     At most `MOST_FAULTS` are taken from the iterable, plus one to see whether there are more.
     """
-    kept: list[Fault] = []
+    first: list[Fault] = []
     room = _ROOM
     for fault in islice(faults, MOST_FAULTS + 1):
         short = Fault(shortened(fault.path, 256), shortened(fault.message, _LONGEST_FAULT))
         room -= len(short.text.encode()) + 2
-        if room < 0 or len(kept) == MOST_FAULTS:
-            kept = kept[: MOST_FAULTS - 1]
-            return (*kept, Fault("and more", "these are only the first faults: put them right"))
-        kept.append(short)
-    return tuple(kept)
+        if room < 0 or len(first) == MOST_FAULTS:
+            first = first[: MOST_FAULTS - 1]
+            return (*first, Fault("and more", "these are only the first faults: fix them first"))
+        first.append(short)
+    return tuple(first)
 
 
-def told(faults: Iterable[Fault]) -> str:
+def one_line(faults: Iterable[Fault]) -> str:
     """Join faults into one line of at most `LONGEST_TEXT` bytes."""
     return "; ".join(fault.text for fault in bounded(faults))
 
@@ -63,16 +63,16 @@ def shortened(text: str, most_bytes: int = LONGEST_TEXT) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request that cannot be met as it is, with everything that is wrong with it; never empty."""
+    """A request that cannot be met, with all its faults; never empty."""
 
     faults: tuple[Fault, ...]
 
     @property
     def text(self) -> str:
         """The faults on one line, short enough to be published anywhere."""
-        return told(self.faults)
+        return one_line(self.faults)
 
     @property
     def is_of_nodes(self) -> bool:
-        """True if other nodes would mend all of it."""
+        """True if other nodes would fix all of it."""
         return all(fault.is_of_nodes for fault in self.faults)

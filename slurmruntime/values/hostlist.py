@@ -3,8 +3,8 @@
 Source: `man slurm.conf`, "NodeName", and `man scontrol`, "show hostnames". Both directions keep the
 order of names, so `expand(compress(names))` gives back exactly `names`.
 
-A short text may stand for gigabytes of names. So `measure` checks and counts without making a name, and `expand`
-begins only once it is known how long the result will be.
+A short text may stand for gigabytes of names. So `measure` checks and counts without building names, and `expand`
+starts only once the length of the result is known.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 _MOST_BRACKETS = 16
-"""In one name; Slurm's own topologies have at most five."""
+"""Brackets in one name; Slurm's own topologies have at most five."""
 
 _MOST_DIGITS = 18
 _PIECE = re.compile(r"([^\[\],\s]*)(?:\[([^\[\]\s]*)\])?")
@@ -28,20 +28,20 @@ _NOT_IN_NAMES = re.compile(r"[\[\],\s]")
 
 
 class HostlistSize(NamedTuple):
-    """How much a hostlist stands for."""
+    """The size of an expanded hostlist."""
 
     names: int
     characters: int
-    """Of all names together."""
+    """Characters of all names together."""
 
 
 MOST = HostlistSize(names=100_000, characters=4 * 2**20)
-"""More than any cluster has, which is at most 65 533 nodes with 64 characters each: anything longer is a mistake, and
+"""More than any cluster has, which is at most 65 533 nodes with 64 characters each: a longer list is a mistake, and
 expanding it would exhaust our memory."""
 
 
 class _Numbers(NamedTuple):
-    """What a bracket stands for."""
+    """The contents of a bracket."""
 
     parts: Sequence[str]
     many: int
@@ -56,7 +56,7 @@ class _Piece(NamedTuple):
 
 
 def measure(text: str, *, most: HostlistSize = MOST) -> HostlistSize:
-    """Check a hostlist and count its names without making them; the work follows the length of the text.
+    """Check a hostlist and count its names without building them, at a cost in proportion to the length of the text.
 
     Raises:
         ValueError: It is not a hostlist, or it stands for more than `most`.
@@ -215,7 +215,7 @@ def _written(parts: Sequence[str]) -> Iterator[str]:
 
 
 def _prefix(name: str) -> str | None:
-    """Return the part before the name's last digits; None for a name that stands alone.
+    """Return the part before the name's last digits; None for a name that cannot be in a range.
 
     Consecutive names with the same prefix share a bracket.
     """

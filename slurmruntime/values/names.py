@@ -42,7 +42,7 @@ GRANT_ANNOTATION = "slurm-bridge.dev/slurm-grant"
 requested again if Slurm loses the placeholder."""
 
 WHEN_LOST_ANNOTATION = "slurm-bridge.dev/when-lost"
-"""Pod annotation: an operator's decision when nobody knows whether a lost placeholder had ended,
+"""Pod annotation: an operator's decision if it is unknown whether a lost placeholder had ended,
 `restore` or `let-go`."""
 
 INVENTORY_ANNOTATION = "slurm-bridge.dev/sylabs-inventory"
@@ -64,15 +64,15 @@ FINALIZER = "slurm-bridge.dev/placeholder"
 """Pod finalizer: a placeholder may exist."""
 
 BRIDGED_LABEL = "slurm-bridge.dev/bridged"
-"""Pod label, "true": handed to Slurm. The API server shows the policy that guards such pods no
-others, except where an older release may have left some."""
+"""Pod label, "true": handed to Slurm. The policy that guards such pods applies to no others, except where
+an older release may have left some."""
 
 SLURM_JOB_FINALIZER = "slurm-bridge.dev/slurm-job"
 """SlurmJob finalizer: a Slurm job of it may exist."""
 
 COMPANION_LABEL = "slurm-bridge.dev/companion"
-"""Pod label: what the companion of a SlurmJob is for, `log`. Nobody else can write it, but nothing goes by it that grants
-anything: who creates a companion is what makes it one."""
+"""Pod label: what the companion of a SlurmJob is for, `log`. Only we can write it, but it grants nothing: a
+companion is recognized by its creator."""
 
 FOLLOWS_ANNOTATION = "slurm-bridge.dev/follows"
 """Annotation of a companion: the Slurm job whose output it prints."""
@@ -81,7 +81,7 @@ ENDED_ANNOTATION = "slurm-bridge.dev/ended"
 """Annotation of a companion: the exit code of its job, once that has ended."""
 
 SCHEDMDS_FINALIZER = "scheduler.slinky.slurm.net/finalizer"
-"""Pod finalizer of SchedMD's slurm-bridge; ours takes its place when a pod is taken over."""
+"""Pod finalizer of SchedMD's slurm-bridge; ours replaces it when a pod is taken over."""
 
 ALLOCATED_CONDITION = "slurm-bridge.dev/Allocated"
 """Pod condition. False: the reason is Slurm's, in CamelCase. True: the message names job and
@@ -116,8 +116,8 @@ FROZEN_PREFIXES = (
 """Prefixes of the pod labels and annotations that only we may change after CREATE: an admission
 policy of the chart.
 
-All our own keys, and those by which workload controllers mark a group: what went into a placeholder
-stays what it was."""
+All our own keys, and those by which workload controllers mark a group: a placeholder's input must not
+change."""
 
 REQUESTER_ANNOTATION = "slurm-bridge.dev/requester"
 """Pod annotation: the authenticated user that created it. The webhook writes it at CREATE and
@@ -164,8 +164,8 @@ THREADS_ANNOTATION = "slurm-bridge.dev/threads-per-core"
 absent."""
 
 CORDON_ANNOTATION = "slurm-bridge.dev/cordoned"
-"""Node annotation: the cordon is ours, and why. A cordon without it is somebody else's, and we
-never lift that."""
+"""Node annotation: the cordon is ours, and why. A cordon without it is not ours, and we
+never lift it."""
 
 SLURM_STATE_CONDITION = "slurm-bridge.dev/SlurmState"
 """Node condition. True: Slurm starts jobs there. False: it does not; reason and message say why,
@@ -239,8 +239,8 @@ AUTOSCALERS: Mapping[str, str] = MappingProxyType(
         "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     }
 )
-"""Pod annotations that keep Karpenter and Cluster Autoscaler from ending a pod to save a node; what
-somebody has written there stays."""
+"""Pod annotations that keep Karpenter and Cluster Autoscaler from ending a pod to save a node; existing
+values are kept."""
 
 WRITTEN_AT_THE_PIN = (
     NODE_ANNOTATION,
@@ -256,15 +256,15 @@ WRITTEN_AT_THE_PIN = (
 
 
 def binder(scheduler_name: str) -> str:
-    """Return the name that pods carry which the extender binds itself: no kube-scheduler serves it."""
+    """Return the scheduler name of pods that the extender binds itself; no kube-scheduler serves it."""
     return f"{scheduler_name}{_BINDER_SUFFIX}"
 
 
 def is_binder(scheduler_name: str) -> bool:
-    """Check whether a name may be one of those that `binder` returns."""
+    """Check whether a name may come from `binder`."""
     return scheduler_name.endswith(_BINDER_SUFFIX)
 
 
 def schedulers(scheduler_name: str) -> tuple[str, str]:
-    """Return both names by which a pod asks for us, whoever binds it."""
+    """Return both scheduler names by which a pod asks for us."""
     return scheduler_name, binder(scheduler_name)

@@ -19,7 +19,7 @@ LATEST = datetime(3000, 1, 1, tzinfo=UTC)
 Python's calendar."""
 
 
-def whole(text: str, *, most: int = MOST) -> int | None:
+def integer(text: str, *, most: int = MOST) -> int | None:
     """Read decimal digits; None for anything else, and for a number above `most`."""
     if not (text.isascii() and text.isdecimal()):
         return None
@@ -40,6 +40,6 @@ def seconds(number: int) -> int:
     return within(number, 0, LONGEST_S)
 
 
-def moment(told: datetime) -> datetime:
+def moment(time: datetime) -> datetime:
     """Clamp a moment to `EARLIEST` … `LATEST`."""
-    return max(EARLIEST, min(told, LATEST))
+    return max(EARLIEST, min(time, LATEST))

@@ -1,4 +1,4 @@
-"""Reporting of objects that cannot be handled; `bridge.reconcile.set_aside` is the listener."""
+"""The interface for reporting objects that cannot be handled; `bridge.reconcile.set_aside` implements it."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -41,7 +41,7 @@ class Oddities(Protocol):
         ...
 
     def settled(self, kind: Kind, name: str) -> None:
-        """Take back an object that is handled again or gone; a no-op if it was not set aside."""
+        """Note that an object is handled again or gone; a no-op if it was not set aside."""
         ...
 
 

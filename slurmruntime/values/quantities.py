@@ -72,25 +72,25 @@ def parse(text: str) -> Decimal:
     return value.quantize(_FINEST, context=rounding_up)
 
 
-def whole(amount: Decimal) -> int:
+def round_up(amount: Decimal) -> int:
     """Round up to a whole number: bytes, pods, devices."""
     return int(amount.to_integral_value(rounding=decimal.ROUND_CEILING))
 
 
 def milli(amount: Decimal) -> int:
     """Round up to whole thousandths, as kube-scheduler counts CPUs."""
-    return whole(amount * 1000)
+    return round_up(amount * 1000)
 
 
 def cpus(milli_cpu: int, milli_per_cpu: int) -> int:
     """Round thousandths of a CPU of Kubernetes up to whole CPUs of Slurm.
 
-    milli_per_cpu: thousandths of a CPU that one of Slurm's is (setting `slurm.milli_cpu_per_cpu`).
+    milli_per_cpu: thousandths of a CPU in one CPU of Slurm (setting `slurm.milli_cpu_per_cpu`).
     """
     return -(-milli_cpu // milli_per_cpu)
 
 
-def told_cpus(count: int, milli_per_cpu: int) -> str:
+def cpu_quantity(count: int, milli_per_cpu: int) -> str:
     """Write CPUs of Slurm as Kubernetes does: `2`, or `1500m`."""
     whole_cpus, rest = divmod(count * milli_per_cpu, MILLI)
     return f"{count * milli_per_cpu}m" if rest else str(whole_cpus)

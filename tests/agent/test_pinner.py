@@ -68,12 +68,12 @@ def cpus(group: Path) -> str:
 def test_a_pod_is_pinned_once_its_group_is_there(tmp_path: Path) -> None:
     node = Node(tmp_path)
     group = node.pod("a", "1", has_group=False, phase="Pending")
-    node.agent.look()
+    node.agent.reconcile()
     assert not group.exists()
     assert not node.told()["failures_total"]
 
     v1(tmp_path, "kubepods/poda", "c")
-    node.agent.look()
+    node.agent.reconcile()
 
     assert "1" == cpus(group) == cpus(group / "c")
     assert 1 == node.told()['pods{cores="pinned"}']
@@ -82,7 +82,7 @@ def test_a_pod_is_pinned_once_its_group_is_there(tmp_path: Path) -> None:
 def test_a_pod_whose_job_was_restored_may_use_all_processors_again(tmp_path: Path) -> None:
     node = Node(tmp_path)
     group = node.pod("a", "1")
-    node.agent.look()
+    node.agent.reconcile()
     assert "1" == cpus(group)
 
     node.pods.put(
@@ -97,7 +97,7 @@ def test_a_pod_whose_job_was_restored_may_use_all_processors_again(tmp_path: Pat
             resource_version="2",
         )
     )
-    node.agent.look()
+    node.agent.reconcile()
 
     assert "0-3" == cpus(group)
 
@@ -107,7 +107,7 @@ def test_one_pod_that_cannot_be_confined_keeps_no_other_waiting(tmp_path: Path) 
     odd, well = node.pod("a", "0"), node.pod("b", "1")
     (odd / "cpuset.cpus").write_text("nonsense")
 
-    node.agent.look()
+    node.agent.reconcile()
 
     assert "1" == cpus(well)
     told = node.told()
@@ -124,7 +124,7 @@ def test_what_others_write_on_their_own_pods_unpins_none_of_ours(tmp_path: Path)
     theirs = node.pod("b", "0-1", scheduler="default-scheduler")
     node.pod("c", "2", scheduler=names.binder(names.SCHEDULER_NAME))
 
-    node.agent.look()
+    node.agent.reconcile()
 
     assert "1" == cpus(ours)
     assert "0-3" == cpus(theirs)
@@ -137,7 +137,7 @@ def test_an_agent_that_starts_again_changes_nothing_and_goes_on(tmp_path: Path) 
     group = node.pod("a", "1")
     (group / "c" / "cpuset.cpus").write_text("1")  # the container was written, the pod was not
 
-    node.agent.look()
+    node.agent.reconcile()
 
     assert "1" == cpus(group) == cpus(group / "c")
 
@@ -157,7 +157,7 @@ def test_processors_that_cannot_be_read_end_nothing(tmp_path: Path) -> None:
         return machine.order(tmp_path / "nowhere")
 
     node.agent._order = fails
-    node.agent.look()
+    node.agent.reconcile()
 
     assert "0-3" == cpus(group)
     assert 1 == node.told()["failures_total"]
@@ -168,7 +168,7 @@ def test_an_agent_is_ready_only_once_it_has_looked(tmp_path: Path) -> None:
     node = Node(tmp_path)
     assert node.agent.check()
 
-    node.agent.look()
+    node.agent.reconcile()
 
     assert node.agent.check() is None
 
@@ -181,14 +181,14 @@ def test_a_machine_that_cannot_pin_makes_the_agent_unready_until_it_can(tmp_path
     group = tmp_path / "kubepods" / "poda"
     group.mkdir(parents=True)
 
-    node.agent.look()
+    node.agent.reconcile()
 
     assert "controller cpuset" in (node.agent.check() or "")
     assert [1, 1] == [node.told()[name] for name in ("failures_total", 'pods{cores="failed"}')]
 
     (group.parent / "cpuset.cpus.effective").write_text("0-3\n")
     (group / "cpuset.cpus").write_text("\n")
-    node.agent.look()
+    node.agent.reconcile()
 
     assert node.agent.check() is None
     assert "1" == cpus(group)
@@ -199,13 +199,13 @@ def test_an_agent_that_finds_no_group_of_any_pod_that_runs_is_unready(tmp_path: 
     node = Node(tmp_path)
     node.pod("a", "1", has_group=False)
 
-    node.agent.look()
+    node.agent.reconcile()
 
     assert "kubepods" in (node.agent.check() or "")
     assert 1 == node.told()['pods{cores="missing"}']
 
     node.pod("b", "0")
-    node.agent.look()
+    node.agent.reconcile()
 
     assert node.agent.check() is None  # that of one alone may have just been removed
     assert 1 == node.told()['pods{cores="missing"}']

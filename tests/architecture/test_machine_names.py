@@ -25,7 +25,7 @@ JSON_FIELDS = {
     queue.QueueEntry: "namespace workload pods running job state user account partition priority gpus age start nodes reason",
     why.Diagnosis: "stage state why next_step details",
     findings.Finding: "check verdict found fix",
-    explained.Explained: "where job faults rule note",
+    explained.TemplateReport: "where job faults rule note",
     overview.NodeRow: "kube_node slurm_node kubernetes slurm cpus slurm_cpus used_cpus memory_mib slurm_memory_mib"
     " gres reason mismatch",
 }

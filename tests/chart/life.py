@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from controllers.webhook.certificates import Certificates, Issued
+from controllers.webhook.certificates import Certificates, CertificateSettings
 from sandbox import kubeconfig
 from sandbox.client import Sandbox
 from sandbox.options import Options
@@ -255,7 +255,7 @@ async def sign(sandbox: Sandbox, helm: Path) -> None:
         "extender": frozenset({"e"}),
         "scheduler": frozenset[str](),
     }
-    issued = Issued(
+    issued = CertificateSettings(
         release=SIGNER,
         namespace=SIGNER,
         hosts=hosts,
@@ -265,5 +265,5 @@ async def sign(sandbox: Sandbox, helm: Path) -> None:
     opened = KubeClient.open(str(path), request_timeout_s=10, user_agent="controllers/test")
     async with opened as kube:
         signing = Certificates(kube, issued, clock=SystemClock(), metrics=Metrics("controllers"))
-        while await signing.look():
+        while await signing.reconcile():
             pass

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controllers.webhook.certificates import Certificates, Issued
+from controllers.webhook.certificates import Certificates, CertificateSettings
 from sandbox import assets
 from sandbox.assets.kubeconform import FOLDER as CRD_FOLDER
 from sandbox.client import Sandbox
@@ -165,7 +165,7 @@ async def test_certificates_are_kept_over_upgrades(
 
 async def sign(kubeconfig: Path, namespace: str) -> None:
     """What the controllers do first."""
-    issued = Issued(
+    issued = CertificateSettings(
         release="slurm-bridge",
         namespace=namespace,
         hosts={"webhook": frozenset({"w"}), "extender": frozenset({"e"}), "scheduler": frozenset()},
@@ -175,7 +175,7 @@ async def sign(kubeconfig: Path, namespace: str) -> None:
     opened = KubeClient.open(str(kubeconfig), request_timeout_s=10, user_agent="controllers/test")
     async with opened as kube:
         signing = Certificates(kube, issued, clock=SystemClock(), metrics=Metrics("controllers"))
-        while await signing.look():
+        while await signing.reconcile():
             pass
 
 

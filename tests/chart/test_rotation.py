@@ -20,7 +20,7 @@ import pytest
 from cryptography import x509
 from typing_extensions import override
 
-from controllers.webhook.certificates import Certificates, Issued
+from controllers.webhook.certificates import Certificates, CertificateSettings
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from slurmruntime.kube.client import KubeClient
@@ -115,7 +115,7 @@ class Ahead(SystemClock):
 @asynccontextmanager
 async def signing(cluster: Cluster, clock: Clock | None = None) -> AsyncIterator[None]:
     """Two leaders of the controllers, as far as certificates go."""
-    issued = Issued(
+    issued = CertificateSettings(
         release=RELEASE,
         namespace=cluster.ours,
         hosts=HOSTS,

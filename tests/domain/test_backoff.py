@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain.observation.dwell import Dwell
+from bridge.domain.observation.dwell import TimeInState
 from slurmruntime.values import backoff
 
 NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
@@ -31,18 +31,18 @@ def test_says_what_is_left(ago_s: int, left_s: int) -> None:
 
 class TestDwell:
     def test_begins_when_a_situation_is_first_seen(self) -> None:
-        dwell = Dwell()
+        dwell = TimeInState()
 
         assert [dwell.since("a", 1, NOW), dwell.since("a", 1, NOW + SECOND)] == [NOW, NOW]
 
     def test_begins_anew_with_another_situation_and_when_the_first_returns(self) -> None:
-        dwell = Dwell()
+        dwell = TimeInState()
         times = [NOW, NOW + SECOND, NOW + 2 * SECOND]
 
         assert times == [dwell.since("a", s, t) for s, t in zip([1, 2, 1], times, strict=True)]
 
     def test_keeps_pods_apart_and_forgets(self) -> None:
-        dwell = Dwell()
+        dwell = TimeInState()
         dwell.since("a", 1, NOW)
         dwell.since("b", 1, NOW)
         dwell.forget("a")

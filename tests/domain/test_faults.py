@@ -11,7 +11,7 @@ def test_few_short_faults_stay_as_they_are() -> None:
     few = (Fault("a", "one"), Fault("b", "two"))
 
     assert few == faults.bounded(few)
-    assert "a: one; b: two" == faults.told(few)
+    assert "a: one; b: two" == faults.one_line(few)
 
 
 def test_of_many_faults_the_first_are_told_and_that_there_are_more() -> None:
@@ -24,7 +24,7 @@ def test_of_many_faults_the_first_are_told_and_that_there_are_more() -> None:
 
 @given(st.lists(st.builds(Fault, st.text(max_size=2000), st.text(max_size=6000)), max_size=30))
 def test_whatever_is_wrong_is_told_in_4_kb(found: list[Fault]) -> None:
-    assert len(faults.told(found).encode(errors="replace")) <= faults.LONGEST_TEXT
+    assert len(faults.one_line(found).encode(errors="replace")) <= faults.LONGEST_TEXT
 
 
 @given(st.text(max_size=3000), st.integers(min_value=3, max_value=2000))

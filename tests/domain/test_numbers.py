@@ -26,7 +26,7 @@ from slurmruntime.values import numbers
     ],
 )
 def test_only_decimal_digits_up_to_a_bound_are_a_number(text: str, number: int | None) -> None:
-    assert number == numbers.whole(text)
+    assert number == numbers.integer(text)
 
 
 @given(st.integers(), st.datetimes(timezones=st.just(UTC)))

@@ -111,7 +111,7 @@ def test_cpus_are_rounded_up(text: str, milli_cpu: int, cores: int) -> None:
     [("0", 0), ("1", 1), ("512Ki", 1), ("1Mi", 1), ("1048577", 2), ("100M", 96), ("1Gi", 1024)],
 )
 def test_memory_is_rounded_up(text: str, mib: int) -> None:
-    assert mib == quantities.mebibytes(quantities.whole(quantities.parse(text)))
+    assert mib == quantities.mebibytes(quantities.round_up(quantities.parse(text)))
 
 
 @given(st.integers(0, 2**60), st.sampled_from([1000, 500, 100, 50]))
@@ -126,4 +126,4 @@ def test_what_slurm_gives_covers_what_kubernetes_counts(amount: int, unit: int) 
     ("count", "unit", "text"), [(2, 1000, "2"), (20, 100, "2"), (15, 100, "1500m"), (1, 50, "50m")]
 )
 def test_slurms_cpus_are_told_as_kubernetes_writes_them(count: int, unit: int, text: str) -> None:
-    assert text == quantities.told_cpus(count, unit)
+    assert text == quantities.cpu_quantity(count, unit)

@@ -26,7 +26,7 @@ class Hall:
         self.app = door.create(
             tokens=Tokens(str(self.token_file)),
             until_free=self.until_free,
-            told=self,
+            hints=self,
             metrics=self.metrics,
         )
 

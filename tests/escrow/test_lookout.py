@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bridge.domain.model.pods import Phase, Pod
-from bridge.escrow.lookout import Lookout
+from bridge.escrow.lookout import LaunchGate
 from bridge.kube.decode import PODS
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
@@ -45,7 +45,7 @@ class Hall:
         self.blind: str | None = None
         self.pods, self.nodes = Cache(PODS), Cache(NODES)
         self.clock = clock
-        self.lookout = Lookout(
+        self.lookout = LaunchGate(
             self,  # type: ignore[arg-type]  # it takes the client's place
             pods=self.pods,
             kube_nodes=self.nodes,
@@ -171,7 +171,7 @@ def test_what_cannot_be_known_holds_the_job() -> None:
         assert answer.startswith("Slurm cannot be read: ")
         hall.is_away, hall.blind = False, "nothing heard for 99 s"
         answer, _ = await hall.asks(within_s=2.0)
-        assert "pods are not known: nothing heard for 99 s" == answer
+        assert "our list of pods may be out of date: nothing heard for 99 s" == answer
 
     played(play)
 

@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 
-from bridge.escrow.news import News
+from bridge.escrow.news import JobHints
 from slurmruntime.slurm.errors import Unavailable
 from slurmruntime.values.ids import JobId
 from tests import virtual_time
@@ -27,7 +27,7 @@ class Leader:
         self.read: list[float] = []
         self.looks = 0
         self.is_away = False
-        self.news = News(
+        self.news = JobHints(
             self,  # type: ignore[arg-type]  # it takes the client's place
             clock,
         )

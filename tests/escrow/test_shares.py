@@ -41,7 +41,7 @@ class Site:
 
     async def look(self) -> str:
         pod: Pod = build.pod(uid=PodUid("one"), gates=(), labels={names.JOB_ID_LABEL: "7"})
-        look = shares.last_look(self, self.nodes)  # type: ignore[arg-type]  # it takes the client's place
+        look = shares.last_check(self, self.nodes)  # type: ignore[arg-type]  # it takes the client's place
         return await look(pod, NODE)
 
 
@@ -65,7 +65,7 @@ def test_a_pod_whose_job_has_lost_it_is_not_bound(state: str) -> None:
     """A native job may have been let go before anybody saw the pod there."""
 
     async def play() -> None:
-        assert "Slurm job 7 has lost k1 meanwhile" == await Site(state, HYBRID).look()
+        assert "Slurm job 7 no longer has k1" == await Site(state, HYBRID).look()
 
     played(play)
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_known_is_a_reason_not_to_bind() -> None:
     async def play() -> None:
         site = Site("RUNNING", HYBRID)
         site.is_away = True
-        assert "is not known" in await site.look()
+        assert "cannot check whether" in await site.look()
 
     played(play)
 

@@ -12,7 +12,7 @@ from slurmexporter.collecting.collector import Collector
 from slurmexporter.collecting.jobs import JobCollector
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.collecting.latest import Latest
-from slurmexporter.collecting.pace import Pace, adapted
+from slurmexporter.collecting.pace import Pace, adapt
 from slurmexporter.serving.pages import Pages
 from slurmexporter.settings import Settings
 from tests.exporter.records import samples
@@ -21,7 +21,7 @@ from tests.exporter.records import samples
 def paced(*looks: tuple[float | None, int]) -> list[float]:
     pace, factors = Pace(), []
     for seconds, threads in looks:
-        pace = adapted(pace, seconds=seconds, threads=threads, most=4.0)
+        pace = adapt(pace, seconds=seconds, threads=threads, most=4.0)
         factors.append(pace.factor)
     return factors
 

@@ -133,7 +133,7 @@ async def test_a_job_that_goes_while_reasons_are_listed_is_not_counted_again() -
         ids = [(await slurm.jobs.submit(name="a", hold=True)).job_id for _ in range(40)]
         waiting = Waiting(fake, slurm, reason_rate=4)
         await waiting.read()
-        listed = waiting.jobs._listed
+        listed = waiting.jobs._list_jobs
 
         async def purged() -> object:
             found = await listed()
@@ -142,7 +142,7 @@ async def test_a_job_that_goes_while_reasons_are_listed_is_not_counted_again() -
             await waiting.read()
             return found
 
-        waiting.jobs._listed = purged  # type: ignore[method-assign, assignment]  # what happens meanwhile
+        waiting.jobs._list_jobs = purged  # type: ignore[method-assign, assignment]  # what happens meanwhile
         assert 1 == (await waiting.after(15))["slurm_get_jobs"]
         reading = await waiting.read()
     assert 39 == sum(cell.tasks for cell in reading.cells)

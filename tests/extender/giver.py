@@ -88,7 +88,7 @@ class Stage:
             claims=claims,
             known=KnownClaims(claims, self.everyone, self.classes),
             slurm=slurm,  # type: ignore[arg-type]
-            everyone=self.everyone,
+            all_claims=self.everyone,
             slices=slices,
             kube_nodes=self.kube_nodes,
             gres=lambda _: self.gres,

@@ -18,7 +18,7 @@ from bridge.kube.volumes import Volumes
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.discovery import Discovery
 from extender.gathering import Gatherer
-from extender.nodes import Bridged
+from extender.nodes import BridgedNodes
 from extender.owners import Owners
 from extender.submitting import Submitter
 from extender.volumes import ClaimReader
@@ -138,7 +138,7 @@ class Readings(Placeholders):
         self.writes.append((uid, may_still_happen))
 
 
-class Nodes(Bridged):
+class Nodes(BridgedNodes):
     """Always the same pool."""
 
     def __init__(self, pool: Pool) -> None:

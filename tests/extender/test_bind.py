@@ -27,7 +27,7 @@ class Kube:
         self.bound.append(f"{method} {path}")
 
 
-@pytest.mark.parametrize("late", ["", "Slurm job 7 has lost k1 meanwhile"])
+@pytest.mark.parametrize("late", ["", "Slurm job 7 no longer has k1"])
 def test_a_pod_is_bound_unless_its_job_has_ended_meanwhile(late: str) -> None:
     kube: Any = Kube()
     asked: list[tuple[Pod, KubeNode]] = []
@@ -44,7 +44,7 @@ def test_a_pod_is_bound_unless_its_job_has_ended_meanwhile(late: str) -> None:
             lookup={PodUid("u-1"): pod}.get,
             clock=SystemClock(),
             metrics=Metrics("extender"),
-            last_look=look,
+            last_check=look,
         )
         transport = httpx.ASGITransport(app=extender)
         async with httpx.AsyncClient(transport=transport, base_url="http://extender") as client:

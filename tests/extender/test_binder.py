@@ -222,12 +222,12 @@ def test_a_pod_whose_job_has_lost_its_node_meanwhile_is_told_and_not_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With escrow on; tests/escrow/test_shares.py has what the look finds."""
-    trouble, lost = Trouble(), "Slurm job 1 has lost s1 meanwhile"
+    trouble, lost = Trouble(), "Slurm job 1 no longer has s1"
 
     async def look(one: Pod, kube_node: KubeNode) -> str:
         return lost if (one.name, kube_node) == ("one", "s1") else ""
 
-    monkeypatch.setattr(escrow, "last_look", lambda *_: look)
+    monkeypatch.setattr(escrow, "last_check", lambda *_: look)
     api = lived_through(Situation("one", lambda: outset(assigned())), trouble).api
 
     assert not node_of(api)

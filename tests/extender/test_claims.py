@@ -71,7 +71,7 @@ def asked(
 def test_the_claims_of_a_gang_are_read_at_once_and_its_class_once() -> None:
     async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
         began = asyncio.get_running_loop().time()
-        counted, _, faults = await asker.counted(members, None)
+        counted, _, faults = await asker.add_devices(members, None)
 
         assert not faults
         assert [1] * MEMBERS == [sum(each.demand.extended.values()) for each in counted]
@@ -87,7 +87,7 @@ def test_a_claim_that_cannot_be_read_is_told() -> None:
     odd["spec"]["devices"]["config"] = [{"opaque": {"driver": "d", "parameters": "x" * 2**14}}]
 
     async def body(asker: ClaimAsker, _: Slow, members: tuple[Pod, ...]) -> None:
-        faults = (await asker.counted(members, None))[2]
+        faults = (await asker.add_devices(members, None))[2]
 
         (fault,) = faults
         assert "spec.resourceClaims[0]: spec" == fault.path
@@ -99,7 +99,7 @@ def test_a_claim_that_cannot_be_read_is_told() -> None:
 def test_a_template_that_admission_has_named_is_created_once_for_all_that_name_it() -> None:
     async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
         for _ in range(2):
-            counted, _, faults = await asker.counted(members, None)
+            counted, _, faults = await asker.add_devices(members, None)
             assert not faults
             assert [{"resource.k8s.io/gpu:example": 2}] * 2 == [
                 each.demand.extended for each in counted
@@ -116,7 +116,7 @@ def test_a_template_that_admission_has_named_is_created_once_for_all_that_name_i
 def test_whoever_creates_the_template_first_wins() -> None:
     async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
         (one,) = members
-        found = await asyncio.gather(asker.counted((one,), None), asker.counted((one,), None))
+        found = await asyncio.gather(asker.add_devices((one,), None), asker.add_devices((one,), None))
 
         assert [()] * 2 == [faults for _, _, faults in found]
         assert 1 == len(api.conflicts)
@@ -127,11 +127,11 @@ def test_whoever_creates_the_template_first_wins() -> None:
 def test_a_template_that_must_not_be_created_is_told() -> None:
     async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
         api.refuses = "exceeded quota: few"
-        (fault,) = (await asker.counted(members, None))[2]
+        (fault,) = (await asker.add_devices(members, None))[2]
         assert "cannot be read: exceeded quota: few" == fault.message
 
         api.refuses = ""
-        assert () == (await asker.counted(members, None))[2]
+        assert () == (await asker.add_devices(members, None))[2]
 
     asked([by_class("one")], [], body)
 
@@ -140,10 +140,10 @@ def test_a_pod_whose_claim_kubernetes_does_not_make_gets_no_job() -> None:
     """A quota may be in the way: the job would hold devices for nobody, time and again."""
 
     async def body(asker: ClaimAsker, _: Slow, members: tuple[Pod, ...]) -> None:
-        assert () == (await asker.counted(members, None))[2]
+        assert () == (await asker.add_devices(members, None))[2]
 
         late = tuple(replace(member, created_at=member.created_at - LATE) for member in members)
-        (fault,) = (await asker.counted(late, None))[2]
+        (fault,) = (await asker.add_devices(late, None))[2]
         assert "Kubernetes has not made the claim from template slurm-bridge-1" in fault.message
 
     asked([by_class("one")], [], body)
@@ -157,7 +157,7 @@ def test_a_pod_whose_claim_is_gone_gets_no_job() -> None:
     ]
 
     async def body(asker: ClaimAsker, _: Slow, members: tuple[Pod, ...]) -> None:
-        (fault,) = (await asker.counted(members, None))[2]
+        (fault,) = (await asker.add_devices(members, None))[2]
         assert "claim one-x7k2p, made from template slurm-bridge-1-of-gpu, is gone" in fault.message
 
     asked([bereft], [], body)
@@ -168,7 +168,7 @@ def test_a_template_of_another_name_is_not_created() -> None:
     other["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "mine"
 
     async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
-        (fault,) = (await asker.counted(members, None))[2]
+        (fault,) = (await asker.add_devices(members, None))[2]
         assert "there is no template mine" == fault.message
         assert {} == api.of("ResourceClaimTemplate")
 
@@ -188,7 +188,7 @@ def test_nobody_has_templates_created_for_what_slurm_cannot_give(template: str, 
     made_up["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = template
 
     async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
-        (fault,) = (await asker.counted(members, None))[2]
+        (fault,) = (await asker.add_devices(members, None))[2]
         assert told == fault.message
         assert {} == api.of("ResourceClaimTemplate")
 
@@ -209,13 +209,13 @@ def test_a_users_template_is_read_once_in_a_while() -> None:
     async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
         for seconds, reads in ((0, 1), (1, 1), (20, 2), (1, 2)):
             await asyncio.sleep(seconds)
-            counted, _, _ = await asker.counted(members, None)
+            counted, _, _ = await asker.add_devices(members, None)
             assert {"resource.k8s.io/gpu:example": 2} == counted[0].demand.extended
             assert reads == api.asked.count("mine")
 
         api.remove("ResourceClaimTemplate", "mine")
         await asyncio.sleep(20)
-        (fault,) = (await asker.counted(members, None))[2]
+        (fault,) = (await asker.add_devices(members, None))[2]
         assert "there is no template mine" == fault.message
 
     asked([mine], [template], body)

@@ -20,14 +20,14 @@ ACTION = Assign(
 
 
 def told(monkeypatch: pytest.MonkeyPatch, answer: frozenset[int] | errors.SlurmError) -> str:
-    async def given(*_: object, **__: object) -> frozenset[int]:
+    async def of_job(*_: object, **__: object) -> frozenset[int]:
         if isinstance(answer, errors.SlurmError):
             raise answer
         return answer
 
-    monkeypatch.setattr(cpus, "given", given)
+    monkeypatch.setattr(cpus, "of_job", of_job)
     slurm = Slurm(Trouble(), [], [Node(name="s1")])
-    return asyncio.run(CpuReader(slurm).told(ACTION, None))  # type: ignore[arg-type]
+    return asyncio.run(CpuReader(slurm).cpus_of(ACTION, None))  # type: ignore[arg-type]
 
 
 def test_the_cpus_of_an_external_node_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

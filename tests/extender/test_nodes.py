@@ -14,7 +14,7 @@ from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube.decode import BOUND_PODS, PODS
 from bridge.reconcile.nodes import KubeNodes
-from extender.nodes import Bridged
+from extender.nodes import BridgedNodes
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.values import names
@@ -31,14 +31,14 @@ def bridged(
     labels: Mapping[str, str] | None = None,
     pods_there: Sequence[Pod] = (),
     job: SlurmJob | None = None,
-) -> Bridged:
+) -> BridgedNodes:
     """Kubernetes has one node, and nobody on it but these pods of one core, all of this job."""
     kube_nodes = Cache(NODES)
     kube_nodes.put(placing.kube_node("n1", cpus=cpus, pods=pods, labels=labels))
     ours = Cache(PODS)
     for pod in pods_there:
         ours.put(replace(pod, kube_node=KubeNode("n1"), demand=placing.demands("1", "256Mi")))
-    return Bridged(
+    return BridgedNodes(
         None,  # type: ignore[arg-type]  # Slurm is not asked
         cluster=placing.CLUSTER,
         pods=ours,
@@ -57,13 +57,13 @@ def of_one_core(name: str, size: int, *, port: int | None = None) -> Pod:
     return replace(pod, demand=placing.demands("1", "256Mi"), host_ports=ports)
 
 
-def found_of(members: list[Pod], there: Bridged) -> list[Fit]:
+def found_of(members: list[Pod], there: BridgedNodes) -> list[Fit]:
     """Have the product seat them on the one node, and ask about each."""
     size = len(members)
     given = gangs.job(JobPhase.RUNNING, *members, tasks=size)
     here = SlurmNode("n1")
     job = replace(given, nodes=(here,), shares=(TaskShare(node=here, tasks=size),))
-    looks = gangs.plan(members, job).looks
+    looks = gangs.plan(members, job).open_cases
     assert size == len([look for look in looks if look.seat])
     return [there.check(look.pod, job, KubeNode("n1"), look.beside).fit for look in looks]
 
@@ -79,7 +79,7 @@ def found_of(members: list[Pod], there: Bridged) -> list[Fit]:
     ids=["room for all", "CPUs for two", "one pod at most", "one port for all"],
 )
 def test_each_member_is_seen_beside_those_before_it(
-    there: Bridged, port: int | None, expected: list[Fit]
+    there: BridgedNodes, port: int | None, expected: list[Fit]
 ) -> None:
     members = [of_one_core(name, 3, port=port) for name in "abc"]
     assert expected == found_of(members, there)

@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from bridge.kube.decode import BOUND_PODS, PODS
-from extender.nodes import Bridged
+from extender.nodes import BridgedNodes
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
@@ -65,8 +65,8 @@ def edited(name: str, version: str = "2") -> KubeNodeFacts:
 
 def bridged(
     slurm: Slurmrestd, clock: VirtualClock, kube_nodes: Cache[KubeNodeFacts] | None = None
-) -> Bridged:
-    return Bridged(
+) -> BridgedNodes:
+    return BridgedNodes(
         SlurmClient(slurm, token=TokenFile("nowhere"), connections=1, on_call=lambda *_: None),
         cluster=placing.CLUSTER,
         pods=Cache(PODS),

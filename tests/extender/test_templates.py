@@ -13,7 +13,7 @@ from bridge.kube import decode
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.actuator import NotGiven
-from extender.claims.asking import Templates, WithTemplates
+from extender.claims.asking import TemplateRepair, Templates
 from extender.claims.known import KnownClaims
 from slurmruntime.kube.cache import Cache
 from slurmruntime.values.ids import JobId, KubeNode, SlurmNode
@@ -54,7 +54,7 @@ def tried(
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
         known, its = KnownClaims(claims, Cache(CLAIMS), Cache(CLASSES)), profiles.read(PROFILES)
         templates = Templates(known, ClaimTemplates(api), its, clock)  # type: ignore[arg-type]
-        devices = WithTemplates(Unmade(), templates)
+        devices = TemplateRepair(Unmade(), templates)
         (found,) = api.pods.values()
         pod = decode.pod(msgspec.json.encode(found))
 
@@ -84,7 +84,7 @@ def test_the_pod_is_told_of_a_template_that_is_not_ours_to_make() -> None:
     other["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "mine"
 
     async def body(api: ApiServer, give: Callable[[], Awaitable[str]]) -> None:
-        assert "there is no template mine to make a claim of the pod from" == await give()
+        assert "there is no template mine to create a claim of the pod from" == await give()
         assert not api.of("ResourceClaimTemplate")
 
     tried(other, body)

@@ -111,7 +111,7 @@ async def test_a_list_of_nodes_beyond_all_bounds_is_left_in_the_middle(
     async with slurmrestd(tmp_path, "nodes", pieces) as client:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         with pytest.raises(Malformed, match=told):
-            await nodes.renewed_in_slices(client, None)
+            await nodes.refresh_in_slices(client, None)
         grown_bytes = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
     assert grown_bytes < MEMORY
@@ -155,7 +155,7 @@ async def test_jobs_on_more_nodes_than_there_are_make_a_reading_unsure(tmp_path:
 
     pieces = (json.dumps(job(number)).encode() + b"," for number in range(1000))
     async with slurmrestd(tmp_path, "jobs", pieces) as client:
-        found = await queue.occupied(client)
+        found = await queue.read_occupancy(client)
 
     assert "job 999: hostlist 'a999-[1-99999]': more than" in found.unreadable
     assert len(found.by_node) <= queue.MOST_PLACES
@@ -166,7 +166,7 @@ async def test_live_jobs_are_read_in_slices_too(tmp_path: Path) -> None:
     ended = {"job_id": 2, "job_state": ["COMPLETED"], "partition": "a"}
     pieces = (json.dumps(each).encode() + b"," for each in (waiting, ended))
     async with slurmrestd(tmp_path, "jobs", pieces) as client:
-        found = await queue.live(client)
+        found = await queue.list_live(client)
 
     assert [(1, ("a", "b"), True)] == [
         (each.id, each.partitions, each.waits) for each in found.live

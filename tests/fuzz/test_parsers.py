@@ -55,7 +55,7 @@ def test_quantities(batch: list[bytes]) -> None:
         except ValueError:
             continue
         assert amount.is_finite()
-        assert quantities.whole(amount) <= 2**63
+        assert quantities.round_up(amount) <= 2**63
 
 
 _HOSTLISTS = (*"0123456789[],-", "node", "gpu[1-3]", "[001-999999999]")

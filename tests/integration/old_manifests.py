@@ -18,7 +18,7 @@ from sandbox.chart import BATCH_USER
 from sandbox.client import Sandbox
 from slurmcli import plugin
 from slurmjobs.companions import collector
-from slurmjobs.companions.collector import Copying
+from slurmjobs.companions.collector import Copier
 from slurmjobs.sylabs.job import KINDS
 from tests.servers import wait_until
 from tests.slurmjobs.sylabs.published import PUBLISHED, Published
@@ -130,7 +130,7 @@ def _copy(sandbox: Sandbox, namespace: str, kept: Path) -> None:
         if "-collect-" in name and phase == "Pending":
             part, order = pod["spec"]["containers"][0]["command"][-2:]
             here = order.replace("/volume/", f"{CLUSTER}/").replace("/results/0", str(kept))
-            code, said = collector.run(json.loads(here), Copying(part))
+            code, said = collector.run(json.loads(here), Copier(part))
             terminated = {"exitCode": code, "message": said, "finishedAt": "2026-01-01T00:00:00Z"}
             container = {"name": "collect", "state": {"terminated": terminated}}
             played = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]}

@@ -283,7 +283,7 @@ def test_the_doctor_warns_of_a_profile_whose_class_is_gone(with_devices: Sandbox
 
     assert "warning" == found["verdict"]
     assert "no DeviceClass selects the devices of gpu:example" in found["found"]
-    assert f"{RESOURCE} stands for DeviceClass {DRIVER}, which is not there" in found["found"]
+    assert f"{RESOURCE} stands for DeviceClass {DRIVER}, which does not exist" in found["found"]
 
 
 def test_explain_and_why_know_claims(devices: Devices, tmp_path: Path) -> None:

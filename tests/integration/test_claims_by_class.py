@@ -233,7 +233,7 @@ def test_a_template_that_somebody_made_before_is_not_used(
         medic.create(templates_of(devices), template(config=[PARAMETERS]))
     devices.create(claiming("victim", CLASS_AS_RESOURCE))
 
-    devices.is_told("victim", "asks for something else than a template of the name")
+    devices.is_told("victim", "does not ask for what the template name")
     found = devices.get("victim")
     assert names.JOB_ID_LABEL not in found["metadata"]["labels"]
 
@@ -270,7 +270,7 @@ def test_a_claim_that_somebody_made_in_the_place_of_ours_is_not_used(devices: De
     finally:
         sandbox.start("controller-manager")
 
-    devices.is_told("victim", "claim in-its-place asks for something else than a template")
+    devices.is_told("victim", "claim in-its-place does not ask for what the template name")
     claim = sandbox.admin.get(f"{API}/namespaces/{devices.namespace}/resourceclaims/in-its-place")
     assert "allocation" not in claim.get("status", {})
 
@@ -294,7 +294,7 @@ def test_a_namespace_with_templates_of_its_own_is_told_of_them_when_it_becomes_s
 
         wait_until(is_selected, PATIENCE_S, sandbox=with_devices)
         devices.create(claiming("late", CLASS_AS_RESOURCE))
-        devices.is_told("late", "asks for something else than a template of the name")
+        devices.is_told("late", "does not ask for what the template name")
 
         with_devices.admin.delete(f"{path}/{OURS}")
         with_devices.admin.delete(f"/api/v1/namespaces/{namespace}/pods/late")

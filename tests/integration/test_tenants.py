@@ -120,7 +120,7 @@ def test_who_matches_no_rule_is_refused_by_name(tenants: Tenants) -> None:
         tenants.files.put(policy(tenants.physics.namespace))
 
     assert (
-        f"policy: refused: no policy rule lets user '{BOB}' have Slurm jobs in namespace "
+        f"policy: refused: no policy rule allows user '{BOB}' to have Slurm jobs in namespace "
         f"{tenants.chemistry.namespace}" in refused.value.message
     )
 

@@ -77,7 +77,7 @@ def test_what_a_claim_asks_for_is_kept_while_it_waits() -> None:
 
     kept = resource_claims.CLAIMS.read(json.dumps(waiting).encode())
 
-    assert kept.is_whole
+    assert kept.has_spec
     assert ["c"] == [request.device_class for request in kept.spec.requests]
 
 
@@ -100,9 +100,9 @@ def many(what: str) -> bytes:
 def test_of_a_claim_that_asks_for_much_only_what_it_has_is_kept(what: str) -> None:
     kept = resource_claims.CLAIMS.read(many(what))
 
-    assert not kept.is_whole
+    assert not kept.has_spec
     assert (ClaimSpec(), ()) == (kept.spec, kept.finalizers)
-    assert resource_claims.CLAIMS.read(many("nothing")).is_whole
+    assert resource_claims.CLAIMS.read(many("nothing")).has_spec
 
 
 def test_what_a_claim_asks_for_is_not_kept_of_everyone() -> None:
@@ -111,7 +111,7 @@ def test_what_a_claim_asks_for_is_not_kept_of_everyone() -> None:
     whole = resource_claims.claim(written)
     kept = resource_claims.CLAIMS.read(written)
 
-    assert kept == whole.taken
+    assert kept == whole.without_spec
     assert (kept.spec, kept.devices, kept.reserved_for) == (ClaimSpec(), whole.devices, ("p1",))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bridge.domain.gang import decide, seating
-from bridge.domain.gang.decide import Decisions, Plan, Sight
+from bridge.domain.gang.decide import Decisions, Observation, Plan
 from bridge.domain.gang.members import Claims
 from bridge.domain.gang.numbering import Topology
 from bridge.domain.lifecycle.actions import Action
@@ -128,7 +128,7 @@ def decisions(
             kube_node=KubeNode("k1"),
             fit=Fit.MISFIT if look.pod in misfits else Fit.FITS,
         )
-        for look in planned.looks
+        for look in planned.open_cases
     }
     kube_nodes = {N1: KubeNode("k1"), N2: KubeNode("k2")}
     return decide.decide(planned, facts, kube_nodes, policy, now=NOW)
@@ -147,7 +147,7 @@ def plan(
     """Let the product seat them; Slurm was just read."""
     claims = Claims([(member(pod), pod) for pod in pods], jobs)
     sights = {
-        pod.uid: Sight(lives.view(*filter(claims.of(pod), jobs), fresh=fresh), NOW - dwelt)
+        pod.uid: Observation(lives.view(*filter(claims.of(pod), jobs), fresh=fresh), NOW - dwelt)
         for pod in pods
         if pod.is_gated is mine
     }

@@ -55,7 +55,7 @@ def test_the_metrics_are_written_out_once_a_second_however_often_they_are_scrape
         written += 1
         return str(written).encode()
 
-    text = health.Written(write, lambda: now_s)
+    text = health.MetricsText(write, lambda: now_s)
     scraped = {text.now() for _ in range(250)}
     now_s = health.EXPOSITION_S
     later = text.now()

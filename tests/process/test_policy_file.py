@@ -184,14 +184,16 @@ class TestCompiled:
         read = policy_file.compiled(Settings(slurm=Slurm(user="k8s", group="k8s")))
 
         assert () == read.candidates(ALICE, "anywhere", kind=SLURM_JOB)
-        assert "no policy rule is for SlurmJobs" in read.nobody(ALICE, "anywhere", kind=SLURM_JOB)
+        assert "no policy rule is for SlurmJobs" in read.why_no_rule(
+            ALICE, "anywhere", kind=SLURM_JOB
+        )
 
     def test_without_rules_and_user_nobody_has_jobs(self) -> None:
         """Slurm would take them for root's, whom no limit holds."""
         read = policy_file.compiled(Settings())
 
         assert () == read.candidates(ALICE, "anywhere")
-        assert "neither policy.rules nor slurm.user is set" in read.nobody(ALICE, "anywhere")
+        assert "neither policy.rules nor slurm.user is set" in read.why_no_rule(ALICE, "anywhere")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ class Frozen:
 def look(ends_at: datetime | None) -> list[Any]:
     watch = TokenWatch(lambda: ends_at, warning=72 * HOUR, file="/etc/token", clock=Frozen())
     with structlog.testing.capture_logs() as logs:
-        watch.look()
+        watch.check()
     return [(log["log_level"], log["event"], log.get("in_hours")) for log in logs]
 
 

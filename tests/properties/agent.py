@@ -10,7 +10,7 @@ from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.deletions import Deletions
-from bridge.domain.observation.dwell import Dwell
+from bridge.domain.observation.dwell import TimeInState
 from bridge.domain.observation.view import Book, Past
 from bridge.domain.request import fit
 from slurmruntime.values.ids import WorkloadKey, alone_key
@@ -60,7 +60,7 @@ class Agent:
     pod: Pod | None = None
     """Its cache: it lags."""
     book: Book = field(default_factory=lambda: Book(quiet_s=QUIET_S))
-    dwell: Dwell = field(default_factory=Dwell)
+    dwell: TimeInState = field(default_factory=TimeInState)
     deletions: Deletions = field(default_factory=Deletions)
     under_way: Reading | None = None
     latest: Reading | None = None

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from bridge.domain.admission import binder
-from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
+from bridge.domain.admission.binder import Abstain, Await, Bind, BindingFacts, Report
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.request.fit import FitResult
 from slurmruntime.values.ids import KubeNode, alone_key
@@ -21,7 +21,7 @@ def looks_at(stage: Stage, agent: Agent, fault: Fault | None = None) -> None:
         return
     decision = binder.decide(known)
     match decision:
-        case Say():
+        case Report():
             stage.cluster.is_unbindable = True
         case Bind(kube_node):
             stage.passes(0.01)
@@ -37,7 +37,7 @@ def looks_at(stage: Stage, agent: Agent, fault: Fault | None = None) -> None:
             assert_never(unreachable)
 
 
-def _gathered(stage: Stage, agent: Agent) -> Bound | None:
+def _gathered(stage: Stage, agent: Agent) -> BindingFacts | None:
     pod = agent.pod
     if pod is None or not pod.is_for_binder or pod.is_gated or pod.assigned_node is None:
         return None
@@ -45,7 +45,7 @@ def _gathered(stage: Stage, agent: Agent) -> Bound | None:
     job = next((each for each in jobs if each.id == pod.job_id), None)
     slurm_node = _SLURM_NODES[pod.assigned_node]
     is_known = slurm_node not in stage.cluster.unknown_nodes
-    return Bound(
+    return BindingFacts(
         pod=pod,
         job=job,
         slurm_node=slurm_node if is_known else None,
@@ -53,7 +53,7 @@ def _gathered(stage: Stage, agent: Agent) -> Bound | None:
     )
 
 
-def _bind(stage: Stage, known: Bound, kube_node: KubeNode) -> None:
+def _bind(stage: Stage, known: BindingFacts, kube_node: KubeNode) -> None:
     """What a Binding does, and what it must not: the API server refuses only what it can see on the pod."""
     pod = stage.cluster.pod
     if pod is None or pod.gates or pod.is_bound or pod.is_deleting or pod.is_terminal:

@@ -126,7 +126,9 @@ class Slurm:
 
     def start(self, job: Job, node: SlurmNode, now: datetime) -> None:
         given = TaskGrant(cpus=0 if job.is_shrunk else 1, memory_mib=1)
-        job.change(phase=JobPhase.RUNNING, reason="", nodes=(node,), started_at=now, given=given)
+        job.change(
+            phase=JobPhase.RUNNING, reason="", nodes=(node,), started_at=now, task_grant=given
+        )
         if self.limit_min is not None:
             ends_at = now + timedelta(minutes=self.limit_min)
             job.change(time_limit_min=self.limit_min, ends_at=ends_at)

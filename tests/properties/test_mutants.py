@@ -214,7 +214,7 @@ MUTANTS = [
     Mutant(
         name="forgets why it evicted",
         file="lifecycle/outcome.py",
-        before="return next((c for c in Cause if c.value == said.reason and not c.is_disruption), None)",
+        before="return next((c for c in Cause if c.value == condition.reason and not c.is_disruption), None)",
         after="return None",
         trouble=("a time limit",),
     ),
@@ -235,7 +235,7 @@ MUTANTS = [
     Mutant(
         name="says the same thing over and over",
         file="lifecycle/rules/answers.py",
-        before="        said is not None\n",
+        before="        condition is not None\n",
         after="        False\n",
     ),
     Mutant(
@@ -248,7 +248,7 @@ MUTANTS = [
     Mutant(
         name="takes absence once for absence",
         file="observation/view.py",
-        before="looks.append(self._before)",
+        before="readings.append(self._before)",
         after="pass",
         trouble=("Slurm gives half an answer",),
     ),
@@ -288,15 +288,15 @@ MUTANTS = [
     Mutant(
         name="does not write down which seat a member has",
         file="gang/decide.py",
-        before="if look.seat is not None and job is not None:",
+        before="if entry.seat is not None and job is not None:",
         after="if False:",
         world="gang",
     ),
     Mutant(
         name="submits for a gang before all its members are looked at",
         file="gang/decide.py",
-        before="found = tuple(_members(planned, facts, kube_nodes, policy, now))",
-        after="found = tuple(_members(planned, facts, kube_nodes, policy, now))[:1]",
+        before="workload_members = tuple(_members(planned, facts, kube_nodes, policy, now))",
+        after="workload_members = tuple(_members(planned, facts, kube_nodes, policy, now))[:1]",
         world="gang",
     ),
     Mutant(

@@ -63,7 +63,7 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
         sandbox=sandbox,
     )
     assert "runs" == page["operator"]
-    waits = f"{going} goes (scaled in) when its jobs have ended"
+    waits = f"{going} is removed (scaled in) when its jobs have ended"
     assert any("NodeSet/workers: " in wait and waits in wait for wait in page["waits"]), page
     assert all("26" in part["version"] for part in page["parts"]), page
     why = kubectl_slurm(in_pods, "why", going)
@@ -353,7 +353,7 @@ def test_a_file_that_slurmdbd_refuses_costs_nothing(in_pods: InPods) -> None:
     told = configured()[1]
     says = "spec.extraConf line 2, ArchiveDir=/nosuch: slurmdbd says: "
     assert told.startswith(f"{says}fatal: Failed to stat the archive directory /nosuch"), told
-    assert "what is in force stays" in told
+    assert "the configuration in force stays" in told
     wait_until(is_ready, STARTS_S, sandbox=sandbox)
     wait_until(serves, STARTS_S, sandbox=sandbox)
     assert not has("CommitDelay=3")

@@ -121,7 +121,7 @@ def test_a_deleted_nodeset_ends_when_its_jobs_have_ended(in_pods: InPods) -> Non
     wait_until(lambda: not answers(in_pods, NODE_SET), LEAVES_S, sandbox=sandbox)
     assert {"COMPLETED"} == {in_pods.state(job) for job in jobs.values()}
     for each in CONTROL_PLANE:
-        assert "it is deleted, and stays" in in_pods.condition(each, "site", "Ready")[1]
+        assert "being deleted; it stays" in in_pods.condition(each, "site", "Ready")[1]
 
     sandbox.admin.delete(f"{OBJECTS}/nodesets/none")
     wait_until(

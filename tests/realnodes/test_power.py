@@ -74,7 +74,9 @@ def test_switching_a_node_off_asks_its_containers_to_end(
 def test_wrong_names_are_answered_with_the_right_ones(real: Sandbox) -> None:
     with pytest.raises(SandboxError, match=r"no real node 'etcd'.* it has real-0, real-1"):
         real.on_node("etcd", "true")
-    with pytest.raises(SandboxError, match="no pressure 'heat'; there are none, memory, disk, pid"):
+    with pytest.raises(
+        SandboxError, match="no kind of pressure 'heat': expected none, memory, disk, pid"
+    ):
         real.press("real-0", "heat")
     with pytest.raises(SandboxError, match="runs no 'cron'; it runs containerd, kubelet"):
         real.end_daemon("real-0", "cron")

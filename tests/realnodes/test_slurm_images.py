@@ -70,9 +70,9 @@ def test_they_hold_what_they_need_and_nothing_of_their_making(
         assert {*PROGRAMS[image.daemon]} <= files
         assert "usr/bin/tini" in files
         entry = (slurm.FOLDER / "entrypoints" / image.daemon).read_bytes()
-        assert held.kept["usr/local/bin/entrypoint"] == entry
-        assert f"slurm:x:{SLURM_USER_ID}:{SLURM_USER_ID}:" in held.kept["etc/passwd"].decode()
-        assert f"slurm:x:{SLURM_USER_ID}:" in held.kept["etc/group"].decode()
+        assert held.data["usr/local/bin/entrypoint"] == entry
+        assert f"slurm:x:{SLURM_USER_ID}:{SLURM_USER_ID}:" in held.data["etc/passwd"].decode()
+        assert f"slurm:x:{SLURM_USER_ID}:" in held.data["etc/group"].decode()
         assert not [file for file in files if _is_left_behind(file)]
 
 
@@ -80,7 +80,7 @@ def test_they_hold_the_version_that_the_matrix_names(built: tuple[SlurmImage, ..
     matrix = json.loads((slurm.FOLDER / "matrix.json").read_text())
     releases = {entry["name"]: entry["slurm"] for entry in matrix}
     for image in built:
-        found = bom.components(layout.read(image.archive, bom.is_telling).kept)
+        found = bom.components(layout.read(image.archive, bom.is_telling).data)
         versions = {part.name: part.version for part in found if part.kind == "deb"}
         package = {"login": "sackd"}.get(image.daemon, image.daemon)
         release = releases[image.name.rpartition(":")[2]]

@@ -45,9 +45,9 @@ def endings(kube_nodes: KubeNodes) -> Endings:
         bindings=Bindings(),
         clock=SystemClock(),
         breaker=SimpleNamespace(holds=lambda: False),  # type: ignore[arg-type]  # all that is asked
-        inquiry=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
+        lookup=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
         restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]  # all that is asked
-        look_at=lambda _: None,
+        enqueue_node=lambda _: None,
     )
 
 

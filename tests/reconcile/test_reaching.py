@@ -15,10 +15,10 @@ from slurmclient.errors import Unauthorized, Unavailable
 from slurmclient.transport import jwt
 from slurmclient.transport.exchange import Reply, Request
 from slurmruntime.endpoints import finding
-from slurmruntime.endpoints.finding import ControllerName, FoundRestApi, KnownServers, RestServer
+from slurmruntime.endpoints.finding import ControllerName, RestApiEndpoint, RestServer, ServerList
 from slurmruntime.endpoints.objects import ControllerObjects
-from slurmruntime.endpoints.signing import LIFETIME_S, SignedToken
-from slurmruntime.endpoints.transport import LOOK_AGAIN_S, FoundTransport
+from slurmruntime.endpoints.signing import LIFETIME_S, TokenSigner
+from slurmruntime.endpoints.transport import READ_AGAIN_S, ControllerTransport
 from slurmruntime.kube.errors import NotFound
 from slurmruntime.kube.errors import Unavailable as KubeUnavailable
 from slurmruntime.values.faults import Fault, Refused
@@ -29,10 +29,10 @@ ASKS = Request(operation="ping", method="GET", path="/")
 KEY, OTHER = b"k" * 32, b"o" * 32
 
 
-def rest_api(name: str, of: str = "site", *, tls: str = "", **spec: Any) -> FoundRestApi:
+def rest_api(name: str, of: str = "site", *, tls: str = "", **spec: Any) -> RestApiEndpoint:
     metadata = {"name": name, "annotations": {"slurm-bridge.dev/tls": tls} if tls else {}}
     body = {"metadata": metadata, "spec": {"controllerRef": {"name": of}, **spec}}
-    return msgspec.convert(body, FoundRestApi)
+    return msgspec.convert(body, RestApiEndpoint)
 
 
 def test_the_rest_apis_of_a_controller_are_asked_by_their_services() -> None:
@@ -57,7 +57,7 @@ def test_one_that_is_deleted_is_asked_last() -> None:
         "metadata": {"name": "one", "deletionTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"controllerRef": {"name": "site"}},
     }
-    leaving = msgspec.convert(body, FoundRestApi)
+    leaving = msgspec.convert(body, RestApiEndpoint)
     one = RestServer("https://one-restapi.slurm.svc:6820", "one-restapi-tls")
     two = RestServer("https://two-restapi.slurm.svc:6820", "two-restapi-tls")
     assert (two, one) == finding.servers(SITE, [leaving, rest_api("two")])
@@ -70,7 +70,7 @@ def test_a_rest_api_that_cannot_be_read_costs_only_itself() -> None:
     odd = {"metadata": {"name": "odd"}, "spec": {"controllerRef": "site"}}
     listed = {"/restapis": {"items": [odd, good]}}
     found = asyncio.run(ControllerObjects(Api(listed)).servers(SITE))  # type: ignore[arg-type]  # all it calls
-    assert KnownServers(("http://one-restapi.slurm.svc:6820",), "") == found
+    assert ServerList(("http://one-restapi.slurm.svc:6820",), "") == found
 
     bare: dict[str, dict[str, object]] = {
         "/restapis": {"items": [odd]},
@@ -128,7 +128,7 @@ def test_a_server_is_known_by_the_cas_that_stand_beside_it(
 ) -> None:
     objects = ControllerObjects(Api({"/restapis": {"items": rest_apis}, **more}))  # type: ignore[arg-type]  # all it calls
     found = asyncio.run(objects.servers(SITE))
-    assert isinstance(found, KnownServers)
+    assert isinstance(found, ServerList)
     assert urls == [url.partition("-restapi")[0] for url in found.urls]
     assert trusted == found.trusted
 
@@ -140,14 +140,16 @@ def test_one_without_cas_is_not_asked_in_clear(data: Any) -> None:
     objects = ControllerObjects(Api(listed))  # type: ignore[arg-type]  # all it calls
     found = asyncio.run(objects.servers(SITE))
     assert isinstance(found, Refused)
-    assert "there is no ca.crt in ConfigMap safe-restapi-tls" in found.text
+    assert "ConfigMap safe-restapi-tls has no ca.crt" in found.text
 
 
 @pytest.mark.parametrize("rest_apis", [[], [WITH_TLS]])
 def test_a_controller_that_is_not_there_is_told_before_its_rest_apis(rest_apis: list[Any]) -> None:
     objects = ControllerObjects(Api({"/restapis": {"items": rest_apis}}))  # type: ignore[arg-type]  # all it calls
     found = asyncio.run(objects.servers(SITE))
-    assert Refused((Fault("Controller", "there is no slurm/site: create it"),)) == found
+    assert (
+        Refused((Fault("Controller", "Controller slurm/site does not exist: create it"),)) == found
+    )
 
 
 CONTROLLER = {"spec": {"jwtKeyRef": {"name": "keys", "key": "jwt.key"}}}
@@ -157,7 +159,7 @@ SECRET = {"data": {"jwt.key": base64.b64encode(KEY).decode()}}
 @pytest.mark.parametrize(
     ("objects", "wrong"),
     [
-        ({}, "there is no slurm/site"),
+        ({}, "Controller slurm/site does not exist"),
         ({"/site": {"spec": {}}}, "no token can be signed"),
         ({"/site": CONTROLLER}, "Secret slurm/keys is missing"),
         ({"/site": CONTROLLER, "/keys": {"data": None}}, "has no jwt.key"),
@@ -184,7 +186,7 @@ def test_a_token_is_kept_renewed_and_follows_another_key_when_refused() -> None:
         return keys[0]
 
     async def main(clock: VirtualClock) -> None:
-        source = SignedToken(read, clock)
+        source = TokenSigner(read, clock)
         first = await source.token()
         assert "root" == jwt.user_of(first)
         keys[0] = OTHER
@@ -208,7 +210,7 @@ def test_a_token_is_kept_renewed_and_follows_another_key_when_refused() -> None:
 class Servers:
     """A transport that says where it leads, and may not lead there any more."""
 
-    def __init__(self, known: KnownServers) -> None:
+    def __init__(self, known: ServerList) -> None:
         self.known = known
         self.is_away = False
         self.is_closed = False
@@ -232,44 +234,44 @@ class Servers:
 
 
 def test_requests_follow_servers_that_move_and_nothing_under_way_is_cut_off() -> None:
-    places: list[KnownServers | Refused | Exception] = [Refused((Fault("RestApi", "none"),))]
+    places: list[ServerList | Refused | Exception] = [Refused((Fault("RestApi", "none"),))]
     opened: list[Servers] = []
 
-    async def find() -> KnownServers | Refused:
+    async def find() -> ServerList | Refused:
         if isinstance(places[0], Exception):
             raise places[0]
         return places[0]
 
-    def opens(known: KnownServers) -> Any:
+    def opens(known: ServerList) -> Any:
         opened.append(Servers(known))
         return opened[-1]
 
     async def main(clock: VirtualClock) -> None:
-        transport = FoundTransport(find, opens, clock)
+        transport = ControllerTransport(find, opens, clock)
         with pytest.raises(Unavailable, match="none"):
             await transport.exchange(ASKS)
-        places[0] = KnownServers(("http://a",), "")
+        places[0] = ServerList(("http://a",), "")
         assert b"http://a" == (await transport.exchange(ASKS)).body
 
-        places[0] = KnownServers(("http://b",), "")
+        places[0] = ServerList(("http://b",), "")
         opened[0].goes_on.clear()
         async with asyncio.TaskGroup() as group:
             slow = group.create_task(transport.exchange(ASKS))
-            await clock.sleep(LOOK_AGAIN_S + 1)
+            await clock.sleep(READ_AGAIN_S + 1)
             assert b"http://b" == (await transport.exchange(ASKS)).body
             assert not opened[0].is_closed
             opened[0].goes_on.set()
         assert b"http://a" == slow.result().body
         assert opened[0].is_closed
 
-        places[0] = KnownServers(("http://c",), "")
+        places[0] = ServerList(("http://c",), "")
         opened[1].is_away = True
         with pytest.raises(Unavailable, match="reached"):
             await transport.exchange(ASKS)
         assert b"http://c" == (await transport.exchange(ASKS)).body  # without waiting
 
         places[0] = KubeUnavailable("GET", "/", message="away")
-        await clock.sleep(LOOK_AGAIN_S + 1)
+        await clock.sleep(READ_AGAIN_S + 1)
         assert b"http://c" == (await transport.exchange(ASKS)).body
         await transport.close()
         assert opened[2].is_closed
@@ -278,33 +280,33 @@ def test_requests_follow_servers_that_move_and_nothing_under_way_is_cut_off() ->
 
 
 def test_other_cas_are_followed_and_unusable_ones_change_nothing() -> None:
-    places = [KnownServers(("https://a",), "no PEM")]
+    places = [ServerList(("https://a",), "no PEM")]
     opened: list[Servers] = []
 
-    async def find() -> KnownServers:
+    async def find() -> ServerList:
         return places[0]
 
-    def opens(known: KnownServers) -> Any:
+    def opens(known: ServerList) -> Any:
         if known.trusted == "no PEM":
             raise UnusableTls("no PEM")
         opened.append(Servers(known))
         return opened[-1]
 
     async def main(clock: VirtualClock) -> None:
-        transport = FoundTransport(find, opens, clock)
+        transport = ControllerTransport(find, opens, clock)
         with pytest.raises(Unavailable, match="no PEM"):
             await transport.exchange(ASKS)
-        places[0] = KnownServers(("https://a",), "one")
-        await clock.sleep(LOOK_AGAIN_S + 1)
+        places[0] = ServerList(("https://a",), "one")
+        await clock.sleep(READ_AGAIN_S + 1)
         await transport.exchange(ASKS)
-        places[0] = KnownServers(("https://a",), "one and two")
-        await clock.sleep(LOOK_AGAIN_S + 1)
+        places[0] = ServerList(("https://a",), "one and two")
+        await clock.sleep(READ_AGAIN_S + 1)
         await transport.exchange(ASKS)
         assert ["one", "one and two"] == [each.known.trusted for each in opened]
         assert opened[0].is_closed
 
-        places[0] = KnownServers(("https://a",), "no PEM")
-        await clock.sleep(LOOK_AGAIN_S + 1)
+        places[0] = ServerList(("https://a",), "no PEM")
+        await clock.sleep(READ_AGAIN_S + 1)
         await transport.exchange(ASKS)
         assert "one and two" == opened[-1].known.trusted
         assert not opened[-1].is_closed

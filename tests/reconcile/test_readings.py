@@ -9,7 +9,7 @@ from typing_extensions import override
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past
 from bridge.reconcile.placeholders import Placeholders
-from bridge.reconcile.reading.audience import Wants, together
+from bridge.reconcile.reading.audience import Wants, combine
 from bridge.reconcile.reading.readings import Readings
 from bridge.slurm.snapshot import Snapshot
 from slurmruntime.process.metrics import Metrics
@@ -149,13 +149,13 @@ def test_a_failed_reading_is_nobodys_news_and_both_wait_for_the_next() -> None:
 
 
 def test_a_reading_is_for_all_that_anybody_wants() -> None:
-    found = together(
+    found = combine(
         [
             Wants(due=(JobId(1), JobId(2))),
             Wants(due=(JobId(2), JobId(3)), surely=True),
-            Wants(whole=True),
+            Wants(complete=True),
         ]
     )
 
-    assert Wants(due=(JobId(1), JobId(2), JobId(3)), surely=True, whole=True) == found
-    assert Wants() == together([Wants(), Wants()])
+    assert Wants(due=(JobId(1), JobId(2), JobId(3)), surely=True, complete=True) == found
+    assert Wants() == combine([Wants(), Wants()])

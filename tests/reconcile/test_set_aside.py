@@ -103,7 +103,7 @@ def test_who_leads_later_tells_people_once_of_what_is_still_set_aside() -> None:
         world.aside.tell("slurm_job", "7", "nobody's pod")
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(world.aside.speak(world.say, stop))
+            group.create_task(world.aside.report(world.say, stop))
             await clock.sleep(1)
             assert [(POD, "too long")] == world.said
             world.is_away = True
@@ -121,7 +121,7 @@ def test_a_flood_is_told_once_each_in_its_order_and_the_speaker_ends_when_told()
         pods = [replace(POD, name=f"odd-{number}") for number in range(MOST)]
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(world.aside.speak(world.say, stop))
+            group.create_task(world.aside.report(world.say, stop))
             for pod in pods:
                 world.aside.tell("pod", pod.name, "odd", about=pod)
                 await clock.sleep(0.001)
@@ -160,7 +160,7 @@ def test_who_leads_both_sides_is_told_once_of_a_pod_that_passes_from_one_to_the_
         runs = replace(build.bound(), oddities=waits.oddities, uid=waits.uid)
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(world.aside.speak(world.say, stop))
+            group.create_task(world.aside.report(world.say, stop))
             changed(None, waits)
             await clock.sleep(1)
             changed(waits, runs)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.assets import cache
-from sandbox.assets.cache import Made, Recipe, Site
+from sandbox.assets.cache import Recipe, RecipeResult, Site
 from sandbox.assets.errors import FetchError
 from sandbox.assets.kits import AssetName
 from sandbox.assets.progress import Stage, Teller
@@ -36,7 +36,7 @@ def make(site):
     while not gate.exists():
         time.sleep(0.01)
     (site.tree / "bin" / "helm").write_text("whole")
-    return cache.Made(version="4.2.3", source="a test", contents={})
+    return cache.RecipeResult(version="4.2.3", source="a test", contents={})
 
 recipe = cache.Recipe(name=AssetName.HELM, key="0123456789ab", make=make)
 tell = Teller("helm", lambda stage: print(stage.text, flush=True))
@@ -51,9 +51,9 @@ def silent() -> Teller:
 
 
 def recipe(make: Callable[[Site], None], key: str = "0123456789ab") -> Recipe:
-    def made(site: Site) -> Made:
+    def made(site: Site) -> RecipeResult:
         make(site)
-        return Made(version="4.2.3", source="a test", contents={"b": "2", "a": "1"})
+        return RecipeResult(version="4.2.3", source="a test", contents={"b": "2", "a": "1"})
 
     return Recipe(name=AssetName.HELM, key=key, make=made)
 

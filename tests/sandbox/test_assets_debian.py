@@ -129,7 +129,7 @@ def test_a_known_key_must_have_signed_itself(archive: Archive, tmp_path: Path) -
     stranger = Key(created=NOW - timedelta(days=100))
     debian_mirror.write(tmp_path, PACKAGES, stranger, made=NOW - timedelta(days=1))
 
-    with pytest.raises(FetchError, match="signed by nobody in the keyring"):
+    with pytest.raises(FetchError, match="signed by no key in the keyring"):
         archive.packages()
 
 

@@ -75,7 +75,7 @@ def test_an_older_go_is_passed_over_in_words(
         golang.choose(str(tmp_path / "bin"), tmp_path, Teller("kube", said.append))
 
     (stage,) = said
-    assert stage.text.endswith("says '1.19.8', older than 1.26.0")
+    assert stage.text.endswith("is '1.19.8', older than 1.26.0")
 
 
 def test_the_hosts_go_settings_do_not_reach_the_build() -> None:
@@ -136,7 +136,7 @@ def test_a_failed_build_says_why_and_keeps_its_log(tmp_path: Path) -> None:
     )
     said: list[Stage] = []
 
-    with pytest.raises(FetchError, match="go build ended with 1: a: checksum mismatch"):
+    with pytest.raises(FetchError, match="go build: exit code 1: a: checksum mismatch"):
         kube.recipe(go_on(tmp_path / "bin", tmp_path)).make(site_in(tmp_path, said))
 
     assert "downloading" in (tmp_path / "lasting" / "build.log").read_text()

@@ -64,7 +64,7 @@ def test_the_crds_are_those_of_the_locked_versions(site: cache.Site, tmp_path: P
 def test_a_download_that_fails_says_why(site: cache.Site, tmp_path: Path) -> None:
     download = "sh -c 'echo verifying module: checksum mismatch >&2; exit 1'"
 
-    with pytest.raises(FetchError, match=r"go mod ended with 1: .* checksum mismatch"):
+    with pytest.raises(FetchError, match=r"go mod: exit code 1: .* checksum mismatch"):
         kubeconform.recipe(settings(tmp_path, download=download)).make(site)
 
 

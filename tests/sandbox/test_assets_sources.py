@@ -67,9 +67,9 @@ def offline(place: Path, **variables: str) -> dict[str, str]:
 def in_cache(environ: Mapping[str, str], kit: Kit, says: str = "", age_days: int = 0) -> Path:
     """Puts programs into the cache as a fetch does."""
 
-    def make(site: cache.Site) -> cache.Made:
+    def make(site: cache.Site) -> cache.RecipeResult:
         installed(site.tree / "bin", kit, says)
-        return cache.Made(version="26.05.5", source="a test", contents={})
+        return cache.RecipeResult(version="26.05.5", source="a test", contents={})
 
     sources = finder(kit.name, lambda _: None, environ)
     recipe = dataclasses.replace(sources.recipe, make=make)
@@ -137,8 +137,8 @@ def test_an_unusable_variable_lists_every_missing_program(place: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        pytest.param("echo slurm 24.11.5", "version 24.11.5, needed is 25.05 or newer", id="old"),
-        pytest.param("echo hello", "says no version: 'hello'", id="something else"),
+        pytest.param("echo slurm 24.11.5", "version 24.11.5, expected 25.05 or newer", id="old"),
+        pytest.param("echo hello", "prints no version: 'hello'", id="something else"),
         pytest.param("echo no libc >&2; exit 127", "exit code 127, 'no libc'", id="does not run"),
     ],
 )
@@ -196,7 +196,7 @@ def test_path_is_the_last_resort(place: Path) -> None:
 
     asset, _ = resolve(AssetName.HELM, offline(place))
 
-    expected = "4.2.3 from PATH, because fetching failed: not tried, SANDBOX_OFFLINE is set"
+    expected = "4.2.3 from PATH, because fetching failed: not tried, because SANDBOX_OFFLINE is set"
     assert expected == asset.origin
 
 
@@ -221,9 +221,9 @@ def test_without_network_the_error_says_what_was_tried_and_what_helps(place: Pat
         "helm is not available. Tried:",
         "  SANDBOX_HELM: not set",
         f"  cache: {missing} is missing or incomplete",
-        "  fetch: not tried, SANDBOX_OFFLINE is set",
+        "  fetch: not tried, because SANDBOX_OFFLINE is set",
         "  PATH: no helm",
-        "  What provides it: 'slurm-bridge sandbox fetch helm' with network; or SANDBOX_HELM=<folder with helm>",
+        "  To provide it: 'slurm-bridge sandbox fetch helm' with network; or SANDBOX_HELM=<folder with helm>",
     ]
 
 
@@ -295,7 +295,7 @@ def test_roots_cache_must_be_open_to_others(place: Path) -> None:
     (place / "closed").mkdir(mode=0o700)
     environ = {**offline(place), "SANDBOX_CACHE": str(place / "closed" / "cache")}
 
-    assert f"lies below {place}/closed" in refused(AssetName.HELM, environ)
+    assert f"is below {place}/closed" in refused(AssetName.HELM, environ)
 
 
 @pytest.mark.parametrize(

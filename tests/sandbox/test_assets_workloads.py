@@ -89,7 +89,7 @@ def test_a_build_that_fails_says_why(site: cache.Site, tmp_path: Path) -> None:
         GO.replace("while", "echo verifying module: checksum mismatch >&2; exit 1; while")
     )
 
-    with pytest.raises(FetchError, match=r"go build ended with 1: .* checksum mismatch"):
+    with pytest.raises(FetchError, match=r"go build: exit code 1: .* checksum mismatch"):
         workloads.recipe(settings(tmp_path)).make(site)
 
 

@@ -66,7 +66,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         bake.read(written(tmp_path, wrong))
 
     assert [line.partition(": ")[2] for line in str(told.value).splitlines()] == [
-        "target.a: matrix is not read here",
+        "target.a: matrix is not supported here",
         "target.a: there is no target lost to inherit",
         "target.a: there is no variable WHAT",
         "group.other: there is no target or group gone",

@@ -84,7 +84,7 @@ def test_an_archive_tells_its_size_and_what_a_container_sees(tmp_path: Path) -> 
     held = layout.read(archive, lambda path: path.startswith("a/"))
 
     assert held.digest == manifest[0]
-    assert held.kept == {"a/stays": b"123"}
+    assert held.data == {"a/stays": b"123"}
     assert held.configuration == {"User": "1:1"}
     assert held.compressed_bytes == len(lower) + len(upper)
     assert held.files == {"a/stays": 3, "b/new": 4}

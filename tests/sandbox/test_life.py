@@ -209,18 +209,18 @@ def test_a_part_that_dies_is_shown_as_failed_and_can_be_started_again(mine: Sand
     os.kill(pid, signal.SIGKILL)
 
     wait_until(lambda: mine.status()["kwok"].state == "failed", GONE_S, sandbox=mine)
-    assert "kwok went down by itself: signal SIGKILL" in mine.log_tails()
+    assert "kwok exited by itself: signal SIGKILL" in mine.log_tails()
 
     mine.start("kwok")
     assert mine.status()["kwok"].state == "up"
 
 
 def test_wrong_words_are_answered_with_the_right_ones(mine: Sandbox) -> None:
-    with pytest.raises(SandboxError, match=r"no part 'slurm'.* it has .*slurmctld"):
+    with pytest.raises(SandboxError, match=r"no part 'slurm'.* expected .*slurmctld"):
         mine.restart("slurm")
     with pytest.raises(SandboxError, match="unknown signal 'KIL'"):
         mine.restart("slurmctld", signal="KIL")
-    with pytest.raises(SandboxError, match=r"scheduler keeps no data; these do: .*slurmctld"):
+    with pytest.raises(SandboxError, match=r"scheduler has no data; these parts do: .*slurmctld"):
         mine.restart("scheduler", wipe=True)
 
 
@@ -230,9 +230,9 @@ def test_a_folder_has_one_sandbox_at_most_and_no_strangers_files(
     with pytest.raises(SandboxError, match=r"runs in .* already"):
         Sandbox.up(mine.instance.root, SLURM_ONLY)
     (folder / "thesis.tex").touch()
-    with pytest.raises(SandboxError, match="holds something that is not a sandbox"):
+    with pytest.raises(SandboxError, match="contains other files than a sandbox's"):
         Sandbox.up(folder, SLURM_ONLY)
-    assert "holds something" in command("down", "--state", str(folder), check=False).stderr
+    assert "contains other files" in command("down", "--state", str(folder), check=False).stderr
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
 

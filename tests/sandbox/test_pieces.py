@@ -58,7 +58,7 @@ def test_a_part_that_exits_is_told_with_code_log_and_advice(tmp_path: Path) -> N
 
     assert process.state is State.FAILED
     assert str(error) == (
-        "script went down by itself: exit code 3\n"
+        "script exited by itself: exit code 3\n"
         f"  end of {tmp_path}/log:\n    hello there\n  buy a new one"
     )
 
@@ -71,7 +71,7 @@ def test_a_part_that_never_answers_is_told_once(tmp_path: Path) -> None:
     process.start()
     error = await_failure(process)
 
-    assert "runs but has not answered for 0.5 s" in str(error)
+    assert "is running but has not answered for 0.5 s" in str(error)
     process.check()
     process.stop()
     assert process.pid is None

@@ -29,7 +29,7 @@ def test_names_are_written_out_as_kubelets_do(name: str, whole: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "UPPER", "a b", "x:", "x:y:z/", "../x"])
 def test_a_name_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(SandboxError, match="names no image"):
+    with pytest.raises(SandboxError, match="is not an image's name"):
         images.full_name(name)
 
 
@@ -71,7 +71,7 @@ def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SandboxError, match=r"no folder .*/none to make an image from"):
+    with pytest.raises(SandboxError, match=r"no folder .*/none to build an image from"):
         images.layer_of_folder(tmp_path / "none")
 
 

@@ -30,14 +30,14 @@ def test_the_first_range_that_nothing_overlaps_is_chosen() -> None:
 
 def test_a_wider_route_takes_every_range_in_it() -> None:
     assert network.choose([IPv4Network("10.128.0.0/10")]) == IPv4Network("10.192.0.0/16")
-    with pytest.raises(SandboxError, match=r"routes every range .* --real-network"):
+    with pytest.raises(SandboxError, match=r"uses every range .* --real-network"):
         network.choose([IPv4Network("10.0.0.0/8")])
 
 
 @pytest.mark.parametrize(
     ("wanted", "complaint"),
     [
-        ("10.128.0.0/16", r"overlaps 10\.128\.0\.0/16, which this machine uses already: name"),
+        ("10.128.0.0/16", r"overlaps 10\.128\.0\.0/16, which this machine already uses: name"),
         ("10.77.0.0/24", "expected a /16"),
         ("10.77.1.0/16", "has host bits set; expected 10"),
         ("ten", "expected 10.77.0.0/16"),

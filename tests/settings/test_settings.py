@@ -120,7 +120,7 @@ class TestSources:
     def test_an_empty_file_is_one_that_is_being_written(self, config: Path, content: str) -> None:
         config.write_text(content)
 
-        with pytest.raises(sources.Invalid, match="it is empty"):
+        with pytest.raises(sources.Invalid, match="the file is empty"):
             read(config=config)
 
     def test_the_kubelets_hidden_links_are_passed_over(self, files: Path) -> None:
@@ -250,7 +250,7 @@ class TestFaults:
             ({"placement": {"idle_poll_interval_s": 0.1}}, "idle_poll_interval_s must be at least"),
             ({"slurm": {"connections": 4}}, "submit_concurrency must be at most slurm.connections"),
             ({"slurm": {"group": "users"}}, "user and group go together"),
-            ({"scheduler_name": "mine-binder"}, "must not end as -binder does"),
+            ({"scheduler_name": "mine-binder"}, "must not end in -binder"),
             ({"sylabs": {"enabled": True}}, "sylabs.enabled needs slurm_jobs.enabled"),
             ({"sylabs": {"ssh_rules": {"a": "b"}}}, "there is no policy rule b"),
         ],

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bridge.domain.lifecycle import evidence
-from bridge.domain.lifecycle.evidence import AccountedJob
+from bridge.domain.lifecycle.evidence import AccountingRecord
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.observation.view import Evidence
 from bridge.slurm import accounting, jobs
@@ -30,7 +30,7 @@ async def accounted(slurm_accounting: Sandbox) -> AsyncIterator[SlurmClient]:
         yield opened
 
 
-async def record_once(client: SlurmClient, job: SlurmJob, *, ended: bool) -> AccountedJob:
+async def record_once(client: SlurmClient, job: SlurmJob, *, ended: bool) -> AccountingRecord:
     """Slurmctld tells slurmdbd a moment later."""
     async with asyncio.timeout(DEADLINE_S):
         while True:

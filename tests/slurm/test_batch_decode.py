@@ -10,7 +10,7 @@ from bridge.domain.model import batch
 from bridge.domain.model.batch import ArrayTally, BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm.batch_jobs import decoding
-from bridge.slurm.decode import Stranger
+from bridge.slurm.decode import ForeignJob
 from slurmruntime.slurm import wire
 from slurmruntime.values.ids import ClusterId, JobId, WorkloadKey
 
@@ -45,7 +45,7 @@ def record(**changes: Any) -> dict[str, Any]:
     }
 
 
-def read(*records: dict[str, Any]) -> BatchJob | Stranger:
+def read(*records: dict[str, Any]) -> BatchJob | ForeignJob:
     return decoding.job(JobId(7), [json.dumps(each).encode() for each in records])
 
 
@@ -124,7 +124,7 @@ def test_a_record_of_an_array_says_which_tasks_it_stands_for() -> None:
 def test_without_a_mark_it_is_a_strangers(comment: str) -> None:
     found = read(record(admin_comment=comment))
 
-    assert isinstance(found, Stranger)
+    assert isinstance(found, ForeignJob)
     assert "" == found.unreadable
 
 
@@ -133,12 +133,12 @@ def test_what_cannot_be_understood_is_set_aside_with_whose_it_is() -> None:
 
     for odd in (record(admin_comment=newer), record(job_state=["DREAMING"])):
         found = read(odd)
-        assert isinstance(found, Stranger)
+        assert isinstance(found, ForeignJob)
         assert found.unreadable
         assert (MARK.cluster, MARK.key) == (found.cluster, found.workload)
 
 
-def accounted(**changes: Any) -> wire.BatchAccounted:
+def accounted(**changes: Any) -> wire.BatchAccountingRecord:
     plain = {
         "job_id": 7,
         "sluid": "sAVSM7YPWFKK00",
@@ -147,7 +147,7 @@ def accounted(**changes: Any) -> wire.BatchAccounted:
         "array": {"job_id": 0, "task_id": {"set": False, "infinite": False, "number": 0}},
         "user": "alice",
     }
-    return msgspec.convert({**plain, **changes}, wire.BatchAccounted)
+    return msgspec.convert({**plain, **changes}, wire.BatchAccountingRecord)
 
 
 def test_a_purged_job_is_told_by_its_record_as_if_slurm_still_knew_it() -> None:

@@ -99,7 +99,7 @@ async def test_a_submit_whose_reply_got_lost_says_so_and_is_found_by_identity(
             await jobs.submit(behind_proxy, spec(whose, hold=True))
     assert 1 == proxy.count("POST", "/job/submit")
 
-    newest = max((await listing.whole(client)).states)
+    newest = max((await listing.all_jobs(client)).states)
     job = await jobs.job(client, newest)
     assert isinstance(job, SlurmJob)
     assert whose == job.identity
@@ -147,4 +147,4 @@ async def test_a_bomb_instead_of_states_is_malformed(slurm: Sandbox) -> None:
     ):
         proxy.inject(faults.answers(200, f'{{"jobs":[{{"x":{bomb}}}]}}'), "GET", "/jobs/state/")
         with pytest.raises(Malformed, match=r"job\.states"):
-            await listing.whole(client)
+            await listing.all_jobs(client)

@@ -60,7 +60,7 @@ async def test_a_server_too_old_or_too_new_is_told_with_what_it_offers(slurm: Sa
         proxy.inject(NO_PATH, "GET", "/ping", times=len(PARSERS))
         async with SlurmClient.open(proxy.url, token_file=slurm.token_file) as client:
             with pytest.raises(TooOld) as error:
-                await listing.whole(client)
+                await listing.all_jobs(client)
 
     assert "offers v0.0.42, v0.0.43, v0.0.44, v0.0.45" in str(error.value)
     assert "needs Slurm 25.05 or newer" in str(error.value)
@@ -73,9 +73,9 @@ async def test_a_slurmrestd_replaced_by_an_older_one_is_spoken_to_in_its_version
         Proxy.to(slurm.slurmrestd_url) as proxy,
         SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
     ):
-        await listing.whole(client)
+        await listing.all_jobs(client)
         proxy.inject(NO_PATH, path="/v0.0.45/", times=2)
-        await listing.whole(client)
+        await listing.all_jobs(client)
 
     assert proxy.requests[-1].startswith("GET /slurm/v0.0.44/jobs/state")
 
@@ -114,7 +114,7 @@ async def test_an_expired_token_is_unauthorized(slurm: Sandbox, tmp_path: Path) 
     file.write_text(slurm.token(now=EXPIRED))
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=file) as client:
         with pytest.raises(Unauthorized) as error:
-            await listing.whole(client)
+            await listing.all_jobs(client)
 
     assert (511, 1007) == (error.value.status, error.value.error_number)
 
@@ -126,9 +126,9 @@ async def test_a_renewed_token_file_is_read_by_the_next_call(
     file.write_text(slurm.token(now=EXPIRED))
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=file) as client:
         with pytest.raises(Unauthorized):
-            await listing.whole(client)
+            await listing.all_jobs(client)
         file.write_text(slurm.token() + "\n")
-        await listing.whole(client)
+        await listing.all_jobs(client)
 
 
 async def test_a_token_file_that_looks_unchanged_is_read_again_when_slurm_refuses(
@@ -143,7 +143,7 @@ async def test_a_token_file_that_looks_unchanged_is_read_again_when_slurm_refuse
         assert len(expired) == len(good)
         file.write_text(good)
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-        await listing.whole(client)
+        await listing.all_jobs(client)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ async def test_a_token_file_that_holds_none_is_unauthorized_and_named(
         file.write_bytes(content)
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=file) as client:
         with pytest.raises(Unauthorized) as error:
-            await listing.whole(client)
+            await listing.all_jobs(client)
 
     assert words in str(error.value)
     assert str(file) in str(error.value)
@@ -170,7 +170,7 @@ async def test_no_error_shows_the_token(slurm: Sandbox, tmp_path: Path) -> None:
     file.write_text(expired := slurm.token(now=EXPIRED))
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=file) as client:
         with pytest.raises(Unauthorized) as error:
-            await listing.whole(client)
+            await listing.all_jobs(client)
 
     assert expired not in repr(error.value)
 
@@ -216,7 +216,7 @@ async def test_whatever_comes_back_is_one_of_our_errors(
         # Twice: aiohttp itself repeats a GET whose kept connection turns out to be dead.
         proxy.inject(fault, "GET", "/jobs/state", times=2)
         with pytest.raises(SlurmError) as error:
-            await listing.whole(client)
+            await listing.all_jobs(client)
 
     assert expected is type(error.value)
     if expected is not Malformed or fault.answer is None:
@@ -228,7 +228,7 @@ async def test_metrics_hear_of_every_call(slurm: Sandbox) -> None:
     async with SlurmClient.open(
         slurm.slurmrestd_url, token_file=slurm.token_file, on_call=lambda *call: calls.append(call)
     ) as client:
-        await listing.whole(client)
+        await listing.all_jobs(client)
         with pytest.raises(SlurmError):
             await nodes.node(client, SlurmNode("nobody"))
 
@@ -251,7 +251,7 @@ async def test_a_cancelled_call_is_counted_as_cancelled(slurm: Sandbox) -> None:
         proxy.inject(faults.slow(30), "GET", "/jobs/state")
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
-                await listing.whole(client)
+                await listing.all_jobs(client)
 
     assert ["cancelled"] == calls
 
@@ -266,7 +266,7 @@ async def test_waiting_for_a_connection_is_not_the_servers_delay(slurm: Sandbox)
     ):
         await client.dialect()
         proxy.inject(faults.slow(0.2), "GET", "/jobs/state", times=6)
-        await asyncio.gather(*(listing.whole(client) for _ in range(6)))
+        await asyncio.gather(*(listing.all_jobs(client) for _ in range(6)))
 
     assert 6 == proxy.count("GET", "/jobs/state")
 
@@ -297,6 +297,6 @@ async def test_a_submit_that_never_got_beyond_the_version_is_not_a_lost_one(
 
 async def test_a_restarted_slurmrestd_is_spoken_to_without_an_error(slurm: Sandbox) -> None:
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=slurm.token_file) as client:
-        await listing.whole(client)
+        await listing.all_jobs(client)
         slurm.restart("slurmrestd")
-        await listing.whole(client)
+        await listing.all_jobs(client)

@@ -64,7 +64,7 @@ def given(monkeypatch: pytest.MonkeyPatch, state: str, *nodes: str) -> frozenset
         return [JobRecord(raw, read)]
 
     monkeypatch.setattr(records, "read", answer)
-    asked = cpus.given(None, JobId(1), SlurmNode("s1"), sluid=None, threads=1)  # type: ignore[arg-type]
+    asked = cpus.of_job(None, JobId(1), SlurmNode("s1"), sluid=None, threads=1)  # type: ignore[arg-type]
     return asyncio.run(asked)
 
 

@@ -73,7 +73,7 @@ async def test_everything_is_unavailable_while_slurmctld_is_down_and_resumes_by_
                 jobs.submit(client, spec()),
                 nodes.create(client, node),
                 complete.complete(client, controllers, job_id, Outcome(), sluid=None),
-                listing.whole(client),
+                listing.all_jobs(client),
                 jobs.job(client, job_id),
                 jobs.cancel(client, job_id),
                 nodes.listing(client),
@@ -199,7 +199,7 @@ async def test_ended_jobs_are_dropped_when_slurm_forgets_them(
     assert JobPhase.WAITING is before.jobs[second].phase
 
     end_s = time.monotonic() + PURGE_DEADLINE_S
-    while {first, second} & (await listing.whole(client)).states.keys():
+    while {first, second} & (await listing.all_jobs(client)).states.keys():
         assert time.monotonic() < end_s, "Slurm has not purged them"
         await asyncio.sleep(0.2)
 

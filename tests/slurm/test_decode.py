@@ -10,7 +10,7 @@ from bridge.domain.model import identities
 from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm import decode
-from bridge.slurm.decode import Stranger
+from bridge.slurm.decode import ForeignJob
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Decoded
 from slurmruntime.slurm import wire
@@ -30,7 +30,7 @@ def told(fields: dict[str, object]) -> Decoded[wire.Job]:
     return found
 
 
-def read(**changes: Any) -> SlurmJob | Stranger:
+def read(**changes: Any) -> SlurmJob | ForeignJob:
     plain: dict[str, object] = {
         "job_id": 7,
         "job_state": ["RUNNING"],
@@ -138,7 +138,7 @@ def test_base_state_and_flags_make_the_phase(states: str, phase: JobPhase) -> No
     ],
 )
 def test_a_job_without_our_mark_is_a_stranger(changes: dict[str, object]) -> None:
-    assert Stranger(id=JobId(7), sluid=Sluid("sAVSM7YPWFKK00")) == read(**changes)
+    assert ForeignJob(id=JobId(7), sluid=Sluid("sAVSM7YPWFKK00")) == read(**changes)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_marked_job_that_makes_no_sense_is_a_stranger_who_says_why(
 ) -> None:
     job = read(**changes)
 
-    assert isinstance(job, Stranger)
+    assert isinstance(job, ForeignJob)
     assert job.unreadable
     assert CLUSTER == job.cluster
 
@@ -207,7 +207,7 @@ def test_it_runs_when_all_of_it_runs_and_is_over_when_any_of_it_is(
 
 def test_a_component_that_is_not_ours_makes_the_job_unreadable() -> None:
     job = decode.job(component(0), component(1, admin_comment=""))
-    assert isinstance(job, Stranger)
+    assert isinstance(job, ForeignJob)
     assert job.unreadable
 
 
@@ -283,11 +283,13 @@ GANG = {
 def test_what_each_task_has_is_the_least_of_what_was_allocated_and_promised(
     job: dict[str, object], cpus: int, memory_mib: int, gres: dict[str, int]
 ) -> None:
-    assert TaskGrant(cpus=cpus, memory_mib=memory_mib, gres=gres) == placeholder_of(**job).given
+    assert (
+        TaskGrant(cpus=cpus, memory_mib=memory_mib, gres=gres) == placeholder_of(**job).task_grant
+    )
 
 
 def test_a_job_that_waits_has_nothing_and_cpus_that_cannot_be_read_are_none() -> None:
-    assert placeholder_of(job_state=["PENDING"], nodes="").given is None
-    unread = placeholder_of(**{**ALONE, "cpus": "many"}).given
+    assert placeholder_of(job_state=["PENDING"], nodes="").task_grant is None
+    unread = placeholder_of(**{**ALONE, "cpus": "many"}).task_grant
     assert unread is not None
     assert 0 == unread.cpus

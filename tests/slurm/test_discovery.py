@@ -212,7 +212,7 @@ async def test_who_asks_what_is_not_there_gets_every_job_looked_at(
     job_id = await submit(spec(hold=True))
     assert not (await discovery.refresh()).is_whole
 
-    snapshot = await discovery.refresh(whole=True)
+    snapshot = await discovery.refresh(complete=True)
 
     assert (True, True) == (job_id in snapshot.jobs, snapshot.is_whole)
 

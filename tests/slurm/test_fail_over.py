@@ -204,9 +204,9 @@ async def test_a_slurmrestd_without_slurmctld_is_replaced_at_the_next_request(
         await client.dialect()
         first.inject(faults.answers(500, refusal), "GET", "/jobs/state", times=9)
         with pytest.raises(Unavailable):
-            await listing.whole(client)
+            await listing.all_jobs(client)
 
-        await listing.whole(client)
+        await listing.all_jobs(client)
 
 
 async def test_all_addresses_are_named_if_no_slurmrestd_can_be_reached(slurm: Sandbox) -> None:

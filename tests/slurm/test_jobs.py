@@ -10,7 +10,7 @@ from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm import jobs, queue
-from bridge.slurm.decode import Stranger
+from bridge.slurm.decode import ForeignJob
 from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
@@ -103,11 +103,11 @@ async def test_who_names_a_node_is_seen_in_the_list_of_jobs(
     a, b, c = (SlurmNode(f"node-{number}") for number in range(3))
     job_id = await submit(spec(hold=True, required_nodes=(a,), excluded_nodes=(b, c)))
 
-    named, unreadable = await queue.naming(client, (a, c, SlurmNode("node-7")))
+    named, unreadable = await queue.jobs_naming(client, (a, c, SlurmNode("node-7")))
 
     assert ({a: job_id, c: job_id}, "") == (named, unreadable)
     await jobs.cancel(client, job_id)
-    assert ({}, "") == await queue.naming(client, (a, c))
+    assert ({}, "") == await queue.jobs_naming(client, (a, c))
 
 
 async def test_one_of_several_required_nodes_is_taken(client: SlurmClient, submit: Submit) -> None:
@@ -185,7 +185,7 @@ async def test_everybody_elses_jobs_are_strangers(client: SlurmClient, slurm: Sa
 
     job = await jobs.job(client, job_id)
 
-    assert isinstance(job, Stranger)
+    assert isinstance(job, ForeignJob)
     assert (job_id, "") == (job.id, job.unreadable)
     await jobs.cancel(client, job_id)
 
@@ -221,7 +221,7 @@ async def test_states_are_read_of_all_jobs_or_of_some(client: SlurmClient, submi
 
     some = await listing.states(client, {held, running, NEVER_WAS})
     assert {held: {"PENDING"}, running: {"RUNNING"}} == some
-    assert some.items() <= (await listing.whole(client)).states.items()
+    assert some.items() <= (await listing.all_jobs(client)).states.items()
     assert {} == await listing.states(client, [])
 
 

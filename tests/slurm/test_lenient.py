@@ -240,13 +240,13 @@ def test_a_node_with_an_odd_reason_and_a_record_with_an_odd_user_are_read() -> N
 def test_an_answer_that_is_no_json_stays_an_error() -> None:
     server = Server({}, others={"/jobs/state/": b"<html>\xff"})
     with pytest.raises(Malformed):
-        asyncio.run(listing.whole(server.client))
+        asyncio.run(listing.all_jobs(server.client))
 
 
 def test_the_state_list_may_have_odd_bytes_where_nobody_looks() -> None:
     odd = b'{"jobs":[{"job_id":"7","state":["PENDING"],"note":"\xff"}],"note":"\xff"}'
     server = Server({}, others={"/jobs/state/": odd})
 
-    listed = asyncio.run(listing.whole(server.client))
+    listed = asyncio.run(listing.all_jobs(server.client))
 
     assert {OURS: {"PENDING"}} == listed.states

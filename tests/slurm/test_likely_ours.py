@@ -93,6 +93,6 @@ def test_after_a_crash_of_slurmctld_an_id_that_it_assigns_again_is_read_at_once(
     assert again not in asyncio.run(discovery.refresh()).jobs
     server.counts_since = 2
 
-    assert not asyncio.run(discovery.refresh(whole=True)).is_whole  # what was ours comes first
-    last = asyncio.run(discovery.refresh(whole=True))
+    assert not asyncio.run(discovery.refresh(complete=True)).is_whole  # what was ours comes first
+    last = asyncio.run(discovery.refresh(complete=True))
     assert (True, True) == (again in last.jobs, last.is_whole)

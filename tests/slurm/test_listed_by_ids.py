@@ -38,13 +38,11 @@ async def test_what_is_asked_for_by_ids_is_what_slurm_lists(
     slurm.run("sbatch", "--array=1-2", *HELD)
     by_ids = await lists.read()
 
-    whole = await listing.whole(client, arrays=True)
+    whole = await listing.all_jobs(client, arrays=True)
     assert whole.states == by_ids.states
-    assert {each.job_id for each in whole.told.listed} == {
-        each.job_id for each in by_ids.told.listed
-    }
-    assert any("_" in each.job_id for each in whole.told.listed)
-    assert any("+1" in each.job_id for each in whole.told.listed)
+    assert {each.job_id for each in whole.raw.listed} == {each.job_id for each in by_ids.raw.listed}
+    assert any("_" in each.job_id for each in whole.raw.listed)
+    assert any("+1" in each.job_id for each in whole.raw.listed)
     assert by_ids is await lists.read()
 
 
@@ -58,7 +56,7 @@ async def test_slurmctld_counts_all_that_has_to_be_seen_soon(
 
     async def is_seen() -> bool:
         nonlocal before
-        now = (await listing.whole(client)).states
+        now = (await listing.all_jobs(client)).states
         found = await lists.read(surely=False)
         is_new, before = found is not before, found
         return is_new and found.states == now

@@ -218,17 +218,17 @@ async def test_a_node_that_does_not_respond_shows_it_and_only_creating_it_anew_h
 async def test_a_list_that_would_repeat_the_last_one_is_not_sent(
     client: SlurmClient, node: SlurmNode
 ) -> None:
-    assert await nodes.renewed(client, None) == await nodes.renewed_in_slices(client, None)
-    listed = await nodes.renewed(client, None)
+    assert await nodes.refresh(client, None) == await nodes.refresh_in_slices(client, None)
+    listed = await nodes.refresh(client, None)
     async with asyncio.timeout(30):  # the node was created in the second of the first list
-        while (again := await nodes.renewed(client, listed)) is not listed:
+        while (again := await nodes.refresh(client, listed)) is not listed:
             listed = again
             await asyncio.sleep(0.1)
-    assert await nodes.renewed_in_slices(client, listed) is listed
+    assert await nodes.refresh_in_slices(client, listed) is listed
 
     for number in range(20):
         reason = f"look {number}"
         await nodes.drain(client, node, reason)
-        listed = await nodes.renewed(client, listed)
+        listed = await nodes.refresh(client, listed)
         reasons = {facts.name: facts.reason for facts in listed.nodes}
         assert reason == reasons[node]

@@ -103,7 +103,7 @@ CALLERS: dict[str, tuple[str, Callable[[OlderSlurm], Coroutine[Any, Any, object]
     "cancel a SlurmJob's job": ("batch", lambda s: calls.cancel(s.client, s.job_id, s.sluid, MARK)),
     "ask slurmdbd about a SlurmJob's job": (
         "batch",
-        lambda s: calls.recorded(s.client, s.job_id, MARK, sluid=s.sluid),
+        lambda s: calls.read_record(s.client, s.job_id, MARK, sluid=s.sluid),
     ),
     "ask slurmdbd about a placeholder": (
         "placeholder",
@@ -111,11 +111,11 @@ CALLERS: dict[str, tuple[str, Callable[[OlderSlurm], Coroutine[Any, Any, object]
     ),
     "read its CPUs": (
         "placeholder",
-        lambda s: cpus.given(s.client, s.job_id, NODE, sluid=s.sluid, threads=1),
+        lambda s: cpus.of_job(s.client, s.job_id, NODE, sluid=s.sluid, threads=1),
     ),
     "read its devices": (
         "placeholder",
-        lambda s: devices.given(s.client, s.job_id, NODE, sluid=s.sluid),
+        lambda s: devices.of_job(s.client, s.job_id, NODE, sluid=s.sluid),
     ),
     "read where it is launched": ("placeholder", lambda s: launches.launch(s.client, s.job_id)),
     "take over a job of another bridge": ("theirs", taken_over),
@@ -181,7 +181,7 @@ def test_a_gang_of_two_sizes_is_refused_with_what_to_do() -> None:
 
     assert 2009 == refusal.value.error_number
     assert re.match(
-        "Slurm 25.11.7 takes no heterogeneous job without a script, .* upgrade Slurm to 26.05",
+        "Slurm 25.11.7 accepts no heterogeneous job without a script, .* upgrade Slurm to 26.05",
         refusal.value.words,
     )
     assert "Job script not specified" in refusal.value.words
@@ -195,7 +195,7 @@ def test_a_group_by_name_is_refused_with_what_to_do_and_a_gid_is_taken() -> None
     taken = asyncio.run(jobs.submit(slurm.client, spec(group="64100")))
 
     assert re.match(
-        "Slurm 25.05.8 takes a job's group only as a number: write, in quotes, the gid of group 'physics' as"
+        "Slurm 25.05.8 accepts a job's group only as a number: write, in quotes, the gid of group 'physics' as"
         " slurm.group, or as the group of the policy's rule",
         refusal.value.words,
     )
@@ -221,8 +221,8 @@ def test_nodes_are_listed_although_their_changes_cannot_be_asked_for() -> None:
     slurm = OlderSlurm("25.11.7")
 
     async def twice() -> list[NodeListing]:
-        first = await nodes.renewed(slurm.client, None)
-        return [first, await nodes.renewed(slurm.client, first)]
+        first = await nodes.refresh(slurm.client, None)
+        return [first, await nodes.refresh(slurm.client, first)]
 
     first, second = asyncio.run(twice())
 

@@ -31,7 +31,7 @@ WANTED = SlurmNodeSpec(
 )
 FOR_IT = spec(cpus_per_task=64)
 """Larger than any other node there."""
-PARKED = parking.parked(WANTED, CLUSTER)
+PARKED = parking.parked_spec(WANTED, CLUSTER)
 
 
 @pytest.fixture

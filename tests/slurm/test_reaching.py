@@ -88,7 +88,7 @@ async def test_it_is_found_and_takes_the_tokens_that_its_own_key_signs(slurm: Sa
         with pytest.raises(Unauthorized):
             await nodes.listing(client)
         objects.key = key
-        assert (await nodes.renewed(client, None)).as_of > 0
+        assert (await nodes.refresh(client, None)).as_of > 0
 
 
 async def test_without_a_rest_api_nothing_is_sent_and_one_that_comes_is_found(
@@ -101,7 +101,7 @@ async def test_without_a_rest_api_nothing_is_sent_and_one_that_comes_is_found(
         with pytest.raises(Unavailable, match="slurm/site has no RestApi"):
             await nodes.listing(client)
         objects.replicas = 1
-        assert (await nodes.renewed(client, None)).as_of > 0
+        assert (await nodes.refresh(client, None)).as_of > 0
 
 
 @contextlib.asynccontextmanager
@@ -142,4 +142,4 @@ async def test_it_is_asked_by_tls_and_only_if_a_ca_of_its_own_vouches_for_it(
             with pytest.raises(Unavailable, match="certificate verify failed"):
                 await nodes.listing(client)
             objects.trusted = other.certificate + one.certificate
-            assert (await nodes.renewed(client, None)).as_of > 0
+            assert (await nodes.refresh(client, None)).as_of > 0

@@ -143,12 +143,12 @@ async def test_a_removed_ca_is_not_trusted_any_more(
         front(slurm.slurmrestd_url, authority, tmp_path) as url,
         SlurmClient.open(url, token_file=slurm.token_file, tls=tls) as client,
     ):
-        await listing.whole(client)
+        await listing.all_jobs(client)
         files.trust(Authority("new"))
         now_s += RELOAD_AFTER_S
 
         with pytest.raises(Unavailable, match="certificate verify failed"):
-            await listing.whole(client)
+            await listing.all_jobs(client)
 
 
 @pytest.mark.parametrize("broken", ["ca", "key", "nothing there"])

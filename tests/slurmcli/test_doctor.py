@@ -119,14 +119,14 @@ def test_a_host_that_nobody_knows(doctor: Doctor, sandbox: Sandbox) -> None:
         found = doctor()["hosts of Slurm"]
 
     assert "warning" == found["verdict"]
-    assert "do not resolve: nowhere.invalid (slurm.controller_host)" in found["found"]
+    assert "do not resolve from here: nowhere.invalid (slurm.controller_host)" in found["found"]
 
 
 def test_not_installed_there(doctor: Doctor) -> None:
     found = doctor("--release-namespace", "default")
 
     assert "no ConfigMap with settings in namespace default" in found["settings"]["found"]
-    assert "nobody leads the extender" in found["leaders"]["found"]
+    assert "the extender has no leader" in found["leaders"]["found"]
     assert "controllers: delete pods" in found["rights"]["found"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from bridge.domain.diagnosis.explained import Explained
+from bridge.domain.diagnosis.explained import TemplateReport
 from bridge.domain.workloads.kinds import kueue
 from bridge.settings.schema import Settings
 from slurmcli.access import Access
@@ -106,7 +106,7 @@ class Looking(Access):
         return (SLURM_NODE,)
 
 
-async def explained(manifest: dict[str, Any], *more: dict[str, Any]) -> list[Explained]:
+async def explained(manifest: dict[str, Any], *more: dict[str, Any]) -> list[TemplateReport]:
     access = Looking(kube=ApiServer(), slurm=None)
     asked = _Explainer(
         access, INSTALLED, [manifest, *more], release="slurm-bridge-system", excluded=frozenset()
@@ -206,4 +206,4 @@ async def test_a_pod_that_two_groups_claim_gets_no_job() -> None:
 async def test_a_job_that_makes_no_pods_gets_none() -> None:
     (found,) = await explained(a_job(GANG, parallelism=0))
 
-    assert ("makes no pods", None, ()) == (found.note, found.job, found.faults)
+    assert ("creates no pods", None, ()) == (found.note, found.job, found.faults)

@@ -71,7 +71,7 @@ def test_a_variable_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None:
     file.write_text(SCRIPT)
 
     done = run("submit", str(file), "--dry-run", "--env", "NO_SUCH_VARIABLE")
-    assert (2, True) == (done.exit_code, "there is no such variable here" in done.stderr)
+    assert (2, True) == (done.exit_code, "not set in your shell" in done.stderr)
 
 
 def test_a_file_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None:

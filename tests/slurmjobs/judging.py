@@ -76,7 +76,7 @@ class Judge:
         return Submission(int(said))
 
     async def by_us(self, script: bytes, fields: Mapping[str, object]) -> Submission:
-        text, faults = body.decoded(script)
+        text, faults = body.decode(script)
         built = build(text, name=NAME, origin=self._origin(), fields=fields)
         if built.request is None or faults:
             return Submission(refusal="; ".join(fault.text for fault in (*faults, *built.faults)))

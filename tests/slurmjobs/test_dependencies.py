@@ -9,7 +9,7 @@ from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.spec import DependencyCondition, JobDependency, SlurmJobSpec
 from slurmjobs.objects.status import JobPhase, SlurmJobStatus
 from slurmjobs.reconcile import dependencies
-from slurmjobs.reconcile.dependencies import Others, Resolved, Unmet
+from slurmjobs.reconcile.dependencies import DependencyLookup, SlurmDependencies, UnmetDependency
 from slurmruntime.values import names
 from tests.make import members
 from tests.slurmjobs.lifecycle.situations import slurm_job
@@ -17,17 +17,21 @@ from tests.slurmjobs.lifecycle.situations import slurm_job
 
 def resolve(
     condition: DependencyCondition, other: SlurmJobObject | None, **more: int
-) -> Resolved | Unmet:
+) -> SlurmDependencies | UnmetDependency:
     each = JobDependency(
         slurm_job=None if more else "prepare", condition=condition, job_id=more.get("job_id")
     )
-    others = Others(job=lambda _namespace, _name: other, pod=lambda _namespace, _name: None)
+    others = DependencyLookup(
+        job=lambda _namespace, _name: other, pod=lambda _namespace, _name: None
+    )
     return dependencies.resolve(slurm_job(depends_on=(each,)), others)
 
 
-def resolve_pod(condition: DependencyCondition, pod: Pod | None) -> Resolved | Unmet:
+def resolve_pod(
+    condition: DependencyCondition, pod: Pod | None
+) -> SlurmDependencies | UnmetDependency:
     each = JobDependency(pod="train-0", condition=condition)
-    others = Others(
+    others = DependencyLookup(
         job=lambda _namespace, _name: None,
         pod=lambda namespace, name: pod if (namespace, name) == ("physics", "train-0") else None,
     )
@@ -53,8 +57,8 @@ def test_slurm_is_told_while_the_other_has_not_ended(
     condition: DependencyCondition, word: str
 ) -> None:
     for phase in ("Pending", "Running"):
-        assert Resolved((f"{word}:41",)) == resolve(condition, other(phase))
-    assert Resolved((f"{word}:9",)) == resolve(condition, None, job_id=9)
+        assert SlurmDependencies((f"{word}:41",)) == resolve(condition, other(phase))
+    assert SlurmDependencies((f"{word}:9",)) == resolve(condition, None, job_id=9)
 
 
 @pytest.mark.parametrize(
@@ -73,16 +77,16 @@ def test_one_that_has_ended_is_judged_by_its_status(
     for phase in ends:
         found = resolve(condition, other(phase))
         if phase in met_by:
-            assert Resolved() == found
+            assert SlurmDependencies() == found
         else:
-            assert isinstance(found, Unmet)
+            assert isinstance(found, UnmetDependency)
             assert found.is_final
 
 
 def test_one_without_a_job_is_waited_for() -> None:
     for missing in (None, other("Pending", job_id=None)):
         found = resolve("succeeded", missing)
-        assert isinstance(found, Unmet)
+        assert isinstance(found, UnmetDependency)
         assert not found.is_final
 
 
@@ -91,26 +95,26 @@ def test_one_whose_results_are_still_copied_has_not_ended() -> None:
     spec = SlurmJobSpec(script="#!/bin/sh\n", results=(JobResult(source="a", to=to),))
     found = msgspec.structs.replace(other("Running"), spec=spec)
 
-    assert Resolved(("after:41",)) == resolve("started", found)
+    assert SlurmDependencies(("after:41",)) == resolve("started", found)
     waits = resolve("succeeded", found)
-    assert isinstance(waits, Unmet)
+    assert isinstance(waits, UnmetDependency)
     assert not waits.is_final
     done = msgspec.structs.replace(other("Succeeded"), spec=spec)
-    assert Resolved() == resolve("succeeded", done)
+    assert SlurmDependencies() == resolve("succeeded", done)
 
 
 def test_slurm_is_told_of_a_pods_job() -> None:
     placed = members.pod("train-0", labels={names.JOB_ID_LABEL: "41"})
 
-    assert Resolved(("afterok:41",)) == resolve_pod("succeeded", placed)
+    assert SlurmDependencies(("afterok:41",)) == resolve_pod("succeeded", placed)
     for missing in (None, members.pod("train-0")):
         found = resolve_pod("succeeded", missing)
-        assert isinstance(found, Unmet)
+        assert isinstance(found, UnmetDependency)
         assert not found.is_final
     ended = members.pod("train-0", labels={names.JOB_ID_LABEL: "41"}, phase=Phase.FAILED)
-    assert Resolved() == resolve_pod("failed", ended)
+    assert SlurmDependencies() == resolve_pod("failed", ended)
     never = resolve_pod("succeeded", ended)
-    assert isinstance(never, Unmet)
+    assert isinstance(never, UnmetDependency)
     assert never.is_final
 
 
@@ -121,5 +125,5 @@ def test_the_scripts_own_dependencies_and_flags_stay() -> None:
         "dependency": "singleton,afterok:41",
         "flags": ["SPREAD_JOB", "KILL_INVALID_DEPENDENCY"],
         "name": "x",
-    } == Resolved(("afterok:41",)).added_to(fields)
-    assert fields == Resolved().added_to(fields)
+    } == SlurmDependencies(("afterok:41",)).merge_into(fields)
+    assert fields == SlurmDependencies().merge_into(fields)

@@ -16,7 +16,7 @@ from slurmoperator.daemons.part import PARTS, WatchedPart
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from slurmoperator.nodesets.owned.tried import TriedConfs
+from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.rendering.site import ControlSite, ServedNamespaces, SlurmImages
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
@@ -83,11 +83,11 @@ class World:
             metrics=metrics,
             set_aside=set_aside,
             random_bytes=bytes,
-            make_host_keys=host_keys.generated,
+            make_host_keys=host_keys.generate,
             tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
             served=ServedNamespaces(),
             slurms=_no_slurm,
-            tried=TriedConfs(),
+            tried=ConfTrials(),
         )
 
     def create(self, kind: str, **spec: Any) -> None:

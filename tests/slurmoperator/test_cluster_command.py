@@ -86,7 +86,7 @@ def worker(served: Sandbox, namespace: str, name: str, *states: str, reason: str
 def test_one_page_says_how_a_slurm_stands_and_what_it_waits_for(
     served: Sandbox, namespace: str, ask: Ask, slurm: Callable[..., None]
 ) -> None:
-    waits = "gpu-1 goes (scaled in) when its jobs have ended"
+    waits = "gpu-1 is removed (scaled in) when its jobs have ended"
     slurm("Controller", "site", {})
     slurm("RestApi", "site", {})
     slurm("NodeSet", "gpu", PLAIN, Ready=("False", "ScalingIn", waits))
@@ -100,8 +100,8 @@ def test_one_page_says_how_a_slurm_stands_and_what_it_waits_for(
     assert f"{namespace}/site is not ready" in shown.stdout
     assert "1 draining, 1 idle" in shown.stdout
     assert f"NodeSet/gpu: {waits} (ScalingIn)" in shown.stdout
-    assert "not known: give --slurm-url and a token" in shown.stdout
-    assert f"none runs in namespace {namespace}" in shown.stdout
+    assert "unknown: give --slurm-url and a token" in shown.stdout
+    assert f"not running in namespace {namespace}" in shown.stdout
     assert [("gpu-0", "idle"), ("gpu-1", "draining")] == [
         (each["worker"], each["state"]) for each in read["workers"]
     ]
@@ -137,7 +137,7 @@ def test_several_are_a_line_each_and_one_that_is_not_there_is_told(
         line.split()[1:3] for line in several.stdout.splitlines()[1:]
     ]
     assert 2 == typo.exit_code
-    assert "there are: other, site" in " ".join(typo.stderr.replace("│", " ").split())
+    assert "it has: other, site" in " ".join(typo.stderr.replace("│", " ").split())
 
 
 def test_the_doctor_knows_whether_slurm_operator_runs_and_its_definitions_fit(

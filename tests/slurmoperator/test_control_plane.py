@@ -136,7 +136,7 @@ async def test_what_somebody_else_has_made_is_left_alone_until_it_is_handed_over
         assert [write for write in writes if "status" not in write] == []
         status, reason, message = cluster.told("Controller", "Accepted")
         assert (status, reason) == ("False", "NotOurs")
-        assert "we did not make it" in message
+        assert "was not created by us" in message
         assert cluster.get("configmaps/site-config") == before
 
         cluster.change("Controller", {"metadata": {"annotations": {TAKE_OVER_ANNOTATION: "true"}}})
@@ -159,20 +159,20 @@ async def test_another_operator_is_known_by_its_webhook_and_by_a_lease_that_it_r
     async with KubeClient.open(
         str(served.kubeconfig), request_timeout_s=10, user_agent="slurm-bridge-operator/1"
     ) as client:
-        assert await rivals.serving(client, now) is None
+        assert await rivals.find(client, now) is None
 
         rival.register()
         assert f"rival-{namespace} is registered for slinky.slurm.net" in (
-            await rivals.serving(client, now) or ""
+            await rivals.find(client, now) or ""
         )
         rival.leave()
-        assert await rivals.serving(client, now) is None
+        assert await rivals.find(client, now) is None
 
         rival.hold(until=now + timedelta(hours=1))
         assert f"theirs holds the lease {namespace}/slurm-operator" in (
-            await rivals.serving(client, now) or ""
+            await rivals.find(client, now) or ""
         )
-        assert await rivals.serving(client, now + timedelta(hours=2)) is None
+        assert await rivals.find(client, now + timedelta(hours=2)) is None
 
 
 @pytest.fixture

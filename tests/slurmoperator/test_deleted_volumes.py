@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.client import Sandbox
 from slurmoperator.nodesets.owned.claims import WorkerClaims
-from slurmoperator.nodesets.owned.deleted_claims import DeletedClaims
+from slurmoperator.nodesets.owned.deleted_claims import ClaimDeletions
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.kube.client import KubeClient
@@ -46,7 +46,7 @@ async def test_that_of_a_daemon_or_of_login_pods_is_told(
 
         status, _, message = cluster.told(kind, "Ready")
         assert status == "False"
-        assert "claim home is being deleted, and its data goes" in message
+        assert "PVC home is being deleted; its data is lost" in message
     served.admin.patch(f"{where}/home", {"metadata": {"finalizers": None}})
 
 
@@ -78,8 +78,8 @@ async def test_that_of_a_worker_is_told(served: Sandbox, namespace: str) -> None
         user_agent="slurm-bridge-operator/1",
         on_call=lambda *_: None,
     ) as client:
-        await WorkerClaims(client).make(node_set, 0)
-        looks = DeletedClaims(client)
+        await WorkerClaims(client).create(node_set, 0)
+        looks = ClaimDeletions(client)
         assert (await looks.of(node_set, pods, now))[0] == ()
         for name in ("data-gpu-0", "home"):
             admin.patch(f"{claims}/{name}", IN_USE)
@@ -87,6 +87,6 @@ async def test_that_of_a_worker_is_told(served: Sandbox, namespace: str) -> None
         said, look_again = await looks.of(node_set, pods, now)
         assert (said, look_again) == ((), timedelta(seconds=30))
         said, _ = await looks.of(node_set, pods, now + timedelta(seconds=30))
-        assert [each.split(" is ")[0] for each in said] == ["claim data-gpu-0", "claim home"]
+        assert [each.split(" is ")[0] for each in said] == ["PVC data-gpu-0", "PVC home"]
     for name in ("data-gpu-0", "home"):
         admin.patch(f"{claims}/{name}", {"metadata": {"finalizers": None}})

@@ -55,8 +55,8 @@ class TwoWorkers:
         found = nodeset.NODE_SET.read(
             msgspec.json.encode(self.served.admin.get(f"{self.where}/gpu"))
         )
-        assert found.whole is not None
-        return found.whole
+        assert found.parsed is not None
+        return found.parsed
 
     def pod(self, number: int) -> Any:
         return self.served.admin.get(f"/api/v1/namespaces/{self.namespace}/pods/gpu-{number}")
@@ -67,7 +67,7 @@ class TwoWorkers:
 
     async def start(self) -> None:
         for number in (0, 1):
-            body = planning.stamped(self.node_set(), number, TEMPLATE, digest="x")
+            body = planning.pod_body(self.node_set(), number, TEMPLATE, digest="x")
             uid = self.node_set().metadata.uid
             await worker_pods.create(self.kube, self.namespace, body, owner_uid=uid)
         await until(

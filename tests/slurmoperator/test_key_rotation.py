@@ -45,7 +45,7 @@ async def test_a_controller_comes_to_another_key_by_three_steps(
         await cluster.look("Controller")
         first = cluster.get("secrets/site-auth-slurm")
         ask(cluster, "2")
-        assert "all have key 2 only" == await looked_until(cluster, "InForce")
+        assert "every daemon uses key 2" == await looked_until(cluster, "InForce")
 
         told = served.admin.get(path(BY_NAME["Controller"], namespace, "site"))["status"]
         assert 3 == told["slurmKeyStep"]

@@ -48,7 +48,7 @@ async def test_a_token_is_signed_with_the_clusters_key_for_whom_the_policy_names
         cluster.create("Controller", **PLAIN)
         cluster.create("Token")
         await cluster.look("Token")
-        assert "the Controller that names it makes it" in cluster.told("Token", "Accepted")[2]
+        assert "the Controller that names it creates it" in cluster.told("Token", "Accepted")[2]
 
         await cluster.look("Controller")
         await cluster.look("Token")

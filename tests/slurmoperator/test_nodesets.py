@@ -21,7 +21,7 @@ from slurmoperator.objects.definitions import definitions
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey, host_name
 from slurmoperator.rendering.node_sets.claims import with_claims
-from slurmoperator.rendering.node_sets.worker import pinned
+from slurmoperator.rendering.node_sets.worker import pin_to_node
 from slurmoperator.workers.placing import HOST_ANNOTATION
 from slurmruntime.model.nodes import SlurmNodeSpec
 from slurmruntime.slurm.client import SlurmClient
@@ -93,7 +93,7 @@ async def operator(kube: Sandbox, slurm: Sandbox, controller: str) -> AsyncItera
 def worker_pod(of: NodeSetObject, key: WorkerKey, _key_step: int) -> Mapping[str, Any]:
     container = {"name": "slurmd", "image": "example.test/slurmd"}
     spec = {"hostname": host_name(of, key), "containers": [container]}
-    return {"spec": with_claims(of, key, pinned(key, spec))}
+    return {"spec": with_claims(of, key, pin_to_node(key, spec))}
 
 
 @asynccontextmanager

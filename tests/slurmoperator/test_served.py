@@ -126,7 +126,7 @@ def test_what_a_chart_writes_is_stored_as_it_is_and_read_by_the_types(
         (
             "NodeSet",
             {"updateStrategy": {"rollingUpdate": {"maxUnavailable": "0%"}}},
-            "from 1%",
+            "percentage above 0",
         ),
         (
             "NodeSet",
@@ -314,7 +314,7 @@ def test_an_api_server_accepts_the_pod_of_a_worker(control_plane: Sandbox, names
     node_set, controller = (given(kind, namespace=namespace) for kind in ("NodeSet", "Controller"))
     pod = worker_pod(node_set, 7, controller, SITE)
     assert not isinstance(pod, Refused)
-    accepted(control_plane, planning.stamped(node_set, 7, pod, digest="1"))
+    accepted(control_plane, planning.pod_body(node_set, 7, pod, digest="1"))
 
 
 def accepted(sandbox: Sandbox, body: Mapping[str, Any]) -> None:

@@ -151,7 +151,7 @@ async def test_six_lines_are_made_once_and_a_second_look_writes_nothing(
         assert ("True", "Accepted", "") == cluster.told("Accepted")
         status, reason, message = cluster.told("Ready")
         assert ("False", "NotReady") == (status, reason)
-        assert message.startswith("Controller slurm: slurm-operator has not told yet")
+        assert message.startswith("Controller slurm: slurm-operator has not reported its state yet")
         cluster.admin.patch(
             f"{path(BY_NAME['NodeSet'], namespace, 'slurm-worker-cpu')}/status",
             {"status": {"desired": 2, "readyReplicas": 1}},
@@ -174,7 +174,10 @@ async def test_a_field_that_somebody_else_has_set_is_theirs_until_it_is_handed_o
             assert 5 == cluster.part("NodeSet", "slurm-worker-cpu")["spec"]["replicas"]
         status, reason, message = cluster.told("Accepted")
         assert ("True", "FieldsOfOthers") == (status, reason)
-        assert "NodeSet slurm-worker-cpu: spec.replicas is left to who has set it" == message
+        assert (
+            "NodeSet slurm-worker-cpu: another manager owns spec.replicas, which is left as it is"
+            == message
+        )
         cluster.change({"spec": {"config": {"MinJobAge": 600}}})
         await cluster.look()
         assert "MinJobAge=600" in cluster.part("Controller", "slurm")["spec"]["extraConf"]
@@ -233,7 +236,7 @@ async def test_an_object_that_somebody_else_made_is_left_alone(
 
         status, reason, message = cluster.told("Accepted")
         assert ("False", "NotOurs") == (status, reason)
-        assert f"RestApi {namespace}/slurm is there, and we did not make it" in message
+        assert f"RestApi {namespace}/slurm exists already and was not created by us" in message
         assert 7 == cluster.part("RestApi", "slurm")["spec"]["replicas"]
 
 
@@ -251,7 +254,7 @@ async def test_a_deleted_cluster_waits_for_its_workers_and_then_all_else_goes(
         assert [] == await cluster.look()
         status, reason, message = cluster.told("Ready")
         assert ("False", "Deleting") == (status, reason)
-        assert "waits for the jobs on the workers of NodeSet slurm-worker-cpu" in message
+        assert "waiting for the jobs on the workers of NodeSet slurm-worker-cpu" in message
         assert cluster.has("Controller", "slurm")
 
         cluster.admin.patch(node_set, {"metadata": {"finalizers": None}})
@@ -284,13 +287,13 @@ async def test_an_orphaning_deletion_leaves_all_parts(whole: Sandbox, namespace:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ({"nodes": [{"name": "all"}]}, "all stands for all nodes"),
+        ({"nodes": [{"name": "all"}]}, "all is reserved for all nodes"),
         ({"nodes": [{"name": "a", "partitions": ["b"]}]}, "listed in spec.partitions"),
         ({"nodes": [{"name": "a"}, {"name": "a"}]}, "spec.nodes[1]: Duplicate"),
         ({"nodes": [{"name": "A"}]}, "spec.nodes[0].name"),
         ({"nodes": [{"name": "a" * 38}]}, "expected a name"),
         ({"nodes": [{"name": "a", "replicas": 70_000}]}, "spec.nodes[0].replicas"),
-        ({"partitions": [{"name": "Default"}]}, "DEFAULT is no partition"),
+        ({"partitions": [{"name": "Default"}]}, "DEFAULT is reserved"),
         (
             {"partitions": [{"name": "a", "default": True}, {"name": "b", "default": True}]},
             "one default partition",
@@ -318,7 +321,7 @@ def test_what_cannot_work_is_refused_with_its_path(
     with pytest.raises(ApiError) as refused:
         whole.admin.request("POST", where(namespace), body(namespace, spec, name), params=STRICT)
 
-    assert said.replace("expected a name", "expected shorter names") in refused.value.message
+    assert said.replace("expected a name", "expected shorter node names") in refused.value.message
 
 
 def test_the_state_of_a_cluster_stays_where_it_is(whole: Sandbox, namespace: str) -> None:

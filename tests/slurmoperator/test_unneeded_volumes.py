@@ -54,10 +54,10 @@ async def test_a_claim_is_marked_taken_up_again_and_deleted(
         on_call=lambda *_: None,
     ) as client:
         for number in (0, 1):
-            await WorkerClaims(client).make(node_set(), number)
+            await WorkerClaims(client).create(node_set(), number)
         assert PATIENCE >= await delete(client, node_set(), now)
         assert (None, now.replace(microsecond=0).isoformat()) == (mark(0), mark(1))
-        await WorkerClaims(client).make(node_set(), 1)
+        await WorkerClaims(client).create(node_set(), 1)
         assert None is mark(1)
 
         await delete(client, node_set(), now)

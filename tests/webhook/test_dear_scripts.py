@@ -128,6 +128,6 @@ def test_a_flood_of_dear_scripts_lets_pods_pass(serving: Webhook) -> None:
     busy = [answer.result() for answer in answers if not answer.result()["allowed"]]
     assert len(took) > 10
     assert max(took) < API_TIMEOUT_S
-    assert all("create it again in some seconds" in message(each) for each in busy)
+    assert all("create it again in a few seconds" in message(each) for each in busy)
     assert {429} >= {each["status"]["code"] for each in busy}
     assert peak_bytes(serving) < LIMIT

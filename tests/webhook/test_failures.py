@@ -13,7 +13,7 @@ from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.ids import ClusterId
 from webhook import app, wire
 from webhook.app import PodReviewer
-from webhook.reviewing import Reviewed
+from webhook.reviewing import ReviewResult
 
 BUG = ValueError("Exceeds the limit (4300 digits)")
 
@@ -25,10 +25,10 @@ class Failing:
     kind = "SlurmJob"
     called = "slurm_job"
 
-    def mutate(self, review: wire.Review) -> Reviewed:
-        return Reviewed(name=review.namespace, verdict=Verdict())
+    def mutate(self, review: wire.Review) -> ReviewResult:
+        return ReviewResult(name=review.namespace, verdict=Verdict())
 
-    def validate(self, review: wire.Review) -> Reviewed:
+    def validate(self, review: wire.Review) -> ReviewResult:
         raise BUG
 
 

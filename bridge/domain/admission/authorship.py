@@ -1,6 +1,6 @@
-"""Who creates an object: what is recorded of it at CREATE, and whether they may have what they ask for.
+"""Record at CREATE who creates an object, and check that they may have what they ask for.
 
-Nobody else may write these annotations, then or later: the admission policies of the chart.
+The chart's admission policies keep everyone else from writing these annotations, then and later.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,8 +28,8 @@ class Authorship:
     """The uid of the controlling owner; "" without one."""
 
 
-def recorded(new: Authorship, policy: Policy) -> Iterator[Operation]:
-    """Return the patch that records it, over whatever the author has written there."""
+def record(new: Authorship, policy: Policy) -> Iterator[Operation]:
+    """Return the patch that records the author, in place of whatever the author wrote there."""
     ours = _annotations(new, policy)
     if not new.annotations:
         yield json_patch.add("/metadata/annotations", ours)
@@ -49,7 +49,7 @@ def _annotations(new: Authorship, policy: Policy) -> dict[str, str]:
     }
 
 
-def misattributed(new: Authorship) -> Iterator[Fault]:
+def author_faults(new: Authorship) -> Iterator[Fault]:
     """Check the recorded requester and owner: another webhook may have changed them since.
 
     The rules may differ, because two replicas may read a new policy at different times.
@@ -73,10 +73,10 @@ def not_permitted(new: Authorship, ask: Ask, policy: Policy) -> Iterator[Fault]:
     Which one applies may depend on the labels of the namespace, which are not known at CREATE.
     """
     if policy.acts_for_others(new.requester):
-        return  # only where the owners are known is it known whom the object is for
+        return  # whose object it is depends on its owners, which are not known here
     rules = policy.candidates(new.requester, new.namespace, kind=new.kind)
     if not rules:
-        yield Fault(permit.PATH, policy.nobody(new.requester, new.namespace, kind=new.kind))
+        yield Fault(permit.PATH, policy.why_no_rule(new.requester, new.namespace, kind=new.kind))
     answers = [
         permit.decide(rule, ask, requester=new.requester, namespace=new.namespace) for rule in rules
     ]

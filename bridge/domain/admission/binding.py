@@ -22,7 +22,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Filtered:
+class FilterResult:
     """The nodes that are left, and the reason for each of the others."""
 
     nodes: tuple[str, ...]
@@ -35,12 +35,12 @@ NOT_ASSIGNED = "Slurm has not assigned a node to this pod yet"
 OTHER_NODE = "Slurm assigned another node to this pod"
 
 
-def filter_nodes(pod: Candidate, nodes: Sequence[str]) -> Filtered:
+def filter_nodes(pod: Candidate, nodes: Sequence[str]) -> FilterResult:
     """Keep exactly the node that Slurm chose; the request alone determines the answer."""
     assigned = pod.annotations.get(names.NODE_ANNOTATION)
     if not assigned or names.JOB_ID_LABEL not in pod.labels or names.GATE in pod.gates:
-        return Filtered((), dict.fromkeys(nodes, NOT_ASSIGNED))
-    return Filtered(
+        return FilterResult((), dict.fromkeys(nodes, NOT_ASSIGNED))
+    return FilterResult(
         tuple(node for node in nodes if node == assigned),
         {node: OTHER_NODE for node in nodes if node != assigned},
     )

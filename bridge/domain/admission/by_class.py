@@ -32,30 +32,30 @@ class ClassRequest:
 
     @property
     def amount(self) -> str:
-        """What counts, as written."""
+        """The request, or else the limit, as written."""
         return self.request or self.limit
 
     @property
     def count(self) -> int:
-        """How many devices that is."""
-        return quantities.whole(quantities.parse(self.amount))
+        """The number of devices."""
+        return quantities.round_up(quantities.parse(self.amount))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """A container that asks for resources by names of their own."""
+    """A container that may ask for devices by class."""
 
     field: str
-    """Where it stands in the pod's spec: `containers`, `initContainers`."""
+    """The list in the pod's spec that contains it: `containers`, `initContainers`."""
     index: int
     resources: Resources
     claims: Sequence[str] = ()
-    """Of the pod, that it uses besides, by their names there."""
+    """The pod's claims that it uses already, by their names in the pod."""
 
     def wants(self, ways: Ways) -> tuple[ClassRequest, ...]:
-        """Return what it asks for by a class, each class in the order of its resource's name."""
+        """Return its requests by class, in the order of the resources' names."""
         requests, limits = self.resources.requests, self.resources.limits
-        found = (
+        class_requests = (
             ClassRequest(
                 resource=name,
                 device_class=device_class,
@@ -65,7 +65,7 @@ class Asker:
             for name in sorted({*requests, *limits})
             if (device_class := ways.device_class(name))
         )
-        return tuple(each for each in found if quantities.parse(each.amount))
+        return tuple(request for request in class_requests if quantities.parse(request.amount))
 
     @property
     def where(self) -> str:
@@ -73,7 +73,7 @@ class Asker:
         return f"/spec/{self.field}/{self.index}/resources"
 
     def without(self, wanted: ClassRequest) -> Iterator[Operation]:
-        """Yield the patch that takes such a request off."""
+        """Yield the patch that removes such a request."""
         for of, amount in (("limits", wanted.limit), ("requests", wanted.request)):
             if amount:
                 yield json_patch.remove(f"{self.where}/{of}/{json_patch.escape(wanted.resource)}")
@@ -84,7 +84,7 @@ class Asker:
 
 
 def askers(**containers: Sequence[tuple[Resources, Sequence[str]]]) -> tuple[Asker, ...]:
-    """Return the containers that may ask by a class, by the field in which they stand.
+    """Return the containers that may ask by class; each keyword is a field of the pod's spec.
 
     Args:
         containers: what each asks for, and which claims of the pod it uses.
@@ -97,29 +97,29 @@ def askers(**containers: Sequence[tuple[Resources, Sequence[str]]]) -> tuple[Ask
     )
 
 
-def faults(found: Sequence[Asker], ways: Ways) -> Iterator[Fault]:
+def faults(class_askers: Sequence[Asker], ways: Ways) -> Iterator[Fault]:
     """Yield why requests by a class cannot become claims."""
-    for asker in found:
+    for asker in class_askers:
         for wanted in asker.wants(ways):
             if why := _unusable(asker, wanted) if ways.takes_claims else _WITHOUT_PROFILES:
                 yield Fault(asker.path(wanted.resource), f"cannot be honoured: {why}")
 
 
-def left_over(found: Sequence[Asker], ways: Ways) -> Iterator[Fault]:
-    """Yield what should have become claims: the webhook is not asked to change pods."""
-    for asker in found:
+def leftover_faults(class_askers: Sequence[Asker], ways: Ways) -> Iterator[Fault]:
+    """Yield requests that should have become claims: the webhook is not called to change pods."""
+    for asker in class_askers:
         for wanted in asker.wants(ways):
             yield Fault(asker.path(wanted.resource), f"cannot be honoured: {_LEFT_OVER}")
 
 
-def operations(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[Operation]:
-    """Yield the patch that puts claims in the place of the requests.
+def patch(class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[Operation]:
+    """Yield the patch that replaces the requests with claims.
 
     claims: the names of those that the pod has already.
     """
-    names = _names(found, ways, claims)
+    names = _names(class_askers, ways, claims)
     has_some = bool(claims)
-    for asker in found:
+    for asker in class_askers:
         has_claims = bool(asker.claims)
         for wanted in asker.wants(ways):
             yield from asker.without(wanted)
@@ -134,12 +134,16 @@ def operations(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Ite
             has_claims = has_some = True
 
 
-def met(found: Sequence[Asker], ways: Ways, templates: Mapping[str, str]) -> Iterator[Operation]:
-    """Yield the patch that takes off requests whose very claims a container has: its manifest is applied again.
+def drop_met(
+    class_askers: Sequence[Asker], ways: Ways, templates: Mapping[str, str]
+) -> Iterator[Operation]:
+    """Yield the patch that removes requests for which a container already has the claims.
+
+    Such a pod's manifest was applied again.
 
     templates: by the names of the pod's claims.
     """
-    for asker in found:
+    for asker in class_askers:
         wants = asker.wants(ways)
         has = (templates.get(name, "") for name in asker.claims if name.startswith(_OURS))
         if [by_class.template(want.device_class, want.count) for want in wants] == [*has]:
@@ -147,9 +151,11 @@ def met(found: Sequence[Asker], ways: Ways, templates: Mapping[str, str]) -> Ite
                 yield from asker.without(wanted)
 
 
-def claimed(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> tuple[str, ...]:
+def all_claim_names(
+    class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]
+) -> tuple[str, ...]:
     """Return the names of all claims that the pod has when the requests have become claims."""
-    return (*claims, *_names(found, ways, claims))
+    return (*claims, *_names(class_askers, ways, claims))
 
 
 def without(demand: Demand, ways: Ways) -> Demand:
@@ -192,10 +198,10 @@ def _unusable(asker: Asker, wanted: ClassRequest) -> str:
     return ""
 
 
-def _names(found: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[str]:
+def _names(class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[str]:
     """Yield a name for each new claim that none of the pod's claims has."""
     free = (name for number in count() if (name := f"{_OURS}{number}") not in claims)
-    wanted = (want for asker in found for want in asker.wants(ways))
+    wanted = (want for asker in class_askers for want in asker.wants(ways))
     return (name for _, name in zip(wanted, free, strict=False))
 
 

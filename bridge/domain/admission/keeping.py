@@ -1,4 +1,4 @@
-"""What a pod has from us stays when somebody applies its manifest again."""
+"""Keep on a pod what we added to it when its manifest is applied again."""
 
 from collections.abc import Iterator
 
@@ -17,19 +17,19 @@ def keep(
     *,
     devices: Ways | None = None,
 ) -> Verdict:
-    """Leave on a changed pod schedulerName, toleration and claims that it has from us.
+    """Keep our schedulerName, toleration and claims on a pod that is being changed.
 
-    An apply of what its user wrote would take them off, as it replaces these fields whole, and the
-    API server would refuse that. A scheduler that is not ours stays written, and is refused.
+    Applying the user's manifest replaces these fields entirely and so would remove ours, which the
+    API server refuses. A scheduler that is not ours stays as written, and is refused.
     """
     ours = names.schedulers(scheduler_name)
     if before.scheduler_name not in ours:
         return Verdict()
-    met = by_class.met(pod.class_askers, devices or Ways(), before.claim_templates)
-    return Verdict(patch=(*_kept(pod, before, ours), *met))
+    met = by_class.drop_met(pod.class_askers, devices or Ways(), before.claim_templates)
+    return Verdict(patch=(*_restore(pod, before, ours), *met))
 
 
-def _kept(pod: Draft, before: Draft, ours: tuple[str, ...]) -> Iterator[Operation]:
+def _restore(pod: Draft, before: Draft, ours: tuple[str, ...]) -> Iterator[Operation]:
     if pod.scheduler_name != before.scheduler_name and pod.scheduler_name in (
         "",
         names.DEFAULT_SCHEDULER_NAME,

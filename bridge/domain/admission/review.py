@@ -74,9 +74,9 @@ class Draft:
     node_choices: tuple[str, ...] = ()
     """Paths in the spec that choose nodes."""
     resource_claims: tuple[str, ...] = ()
-    claim_templates: Mapping[str, str] = field(default_factory=dict)
-    """Of those claims that have one."""
     """The names of its entries."""
+    claim_templates: Mapping[str, str] = field(default_factory=dict)
+    """The templates of those claims that have one, by the entry's name."""
     class_askers: tuple[Asker, ...] = ()
     """The containers that may ask for devices by their classes."""
     volume_sources: frozenset[str] = frozenset()
@@ -92,7 +92,7 @@ class Draft:
     """None if the list does not exist: a patch must create it then."""
     finalizers: tuple[str, ...] | None = None
     field_operations: tuple[str, ...] = ()
-    """How each manager of its fields came by them: `Update`, `Apply`."""
+    """The operation of each manager of its fields: `Update`, `Apply`."""
     tolerations: tuple[Toleration, ...] | None = None
     sizes: Sizes = field(default_factory=Sizes)
 
@@ -124,8 +124,8 @@ def mutate(
 
     Add label, schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks
     them. Requests for `devices` of a class become claims.
-    Unless `tracks_fields`, nobody keeps account of who wrote which field. If `extender_binds`, pods
-    for which kube-scheduler would have nothing else to do get the name that it does not serve.
+    Unless `tracks_fields`, the record of who wrote which field is dropped. If `extender_binds`, pods
+    that need nothing else from kube-scheduler get a scheduler name that it does not serve.
     """
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict()
@@ -151,8 +151,8 @@ def admit(
 ) -> Verdict:
     """Do both in one call: return everything that is wrong with the pod, else hand it to Slurm.
 
-    The API server calls again after another webhook has changed the pod. Who it says it is from is
-    written over here, not refused; what is changed after the last call, the policies see.
+    The API server calls again after another webhook has changed the pod. A recorded author is
+    overwritten here, not refused; the policies check changes made after the last call.
     """
     as_patched, _ = _with_claims(pod, defaults.devices)
     faults = bounded(_faults(as_patched, defaults, policy, scheduler_name))
@@ -176,7 +176,7 @@ def validate(
 ) -> Verdict:
     """Return everything that is wrong with the pod as it is after every mutation."""
     is_ours = is_ours_to_place(pod, scheduler_name)
-    misattributed = authorship.misattributed(_authorship(pod)) if is_ours else ()
+    misattributed = authorship.author_faults(_authorship(pod)) if is_ours else ()
     faults = (*_faults(pod, defaults, policy, scheduler_name), *misattributed)
     return Verdict(faults=bounded(faults), warnings=_warned(pod) if is_ours else ())
 
@@ -226,14 +226,14 @@ def _with_claims(pod: Draft, ways: Ways) -> tuple[Draft, tuple[Operation, ...]]:
     claimed = replace(
         pod,
         demand=by_class.without(pod.demand, ways),
-        resource_claims=by_class.claimed(askers, ways, pod.resource_claims),
+        resource_claims=by_class.all_claim_names(askers, ways, pod.resource_claims),
         class_askers=(),
     )
-    return claimed, tuple(by_class.operations(askers, ways, pod.resource_claims))
+    return claimed, tuple(by_class.patch(askers, ways, pod.resource_claims))
 
 
 def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Operation]:
-    yield from authorship.recorded(_authorship(pod), policy)
+    yield from authorship.record(_authorship(pod), policy)
     if not pod.labels:
         yield json_patch.add("/metadata/labels", {names.BRIDGED_LABEL: "true"})
     elif pod.labels.get(names.BRIDGED_LABEL) != "true":
@@ -255,10 +255,10 @@ def tolerating(pod: Draft) -> Iterator[Operation]:
 
 
 def _untracked(pod: Draft) -> Iterator[Operation]:
-    """Empty `metadata.managedFields`, unless somebody applies the pod and will want to again.
+    """Empty `metadata.managedFields`, unless the pod is created by server-side apply.
 
-    The API server then keeps none at later updates either, which halves what they cost it. Whoever
-    applies such a pod server-side later finds one manager, `before-first-apply`.
+    The API server then keeps none at later updates either, which halves their cost. A later
+    server-side apply of such a pod finds one manager, `before-first-apply`.
     """
     if pod.field_operations and "Apply" not in pod.field_operations:
         yield json_patch.add("/metadata/managedFields", [])
@@ -280,8 +280,8 @@ def _not_permitted(pod: Draft, asked: Overrides, policy: Policy) -> Iterator[Fau
     yield from authorship.not_permitted(_authorship(pod), ask, policy)
 
 
-def _append(path: str, value: object, there: tuple[object, ...] | None) -> Operation:
-    if there is None:
+def _append(path: str, value: object, existing: tuple[object, ...] | None) -> Operation:
+    if existing is None:
         return json_patch.add(path, [value])
     return json_patch.add(f"{path}/-", value)
 
@@ -316,11 +316,11 @@ def _preset(pod: Draft) -> Iterator[Fault]:
 
 def _unknown_choices(pod: Draft) -> Iterator[Fault]:
     """Refuse values of our own annotations that mean nothing."""
-    said = pod.annotations.get(names.WHEN_FULL_ANNOTATION, WhenFull.WAIT)
-    if said not in set(WhenFull):
+    value = pod.annotations.get(names.WHEN_FULL_ANNOTATION, WhenFull.WAIT)
+    if value not in set(WhenFull):
         accepted = " or ".join(WhenFull)
         path = f"metadata.annotations[{names.WHEN_FULL_ANNOTATION}]"
-        yield Fault(path, f"expected {accepted}, found {said[:_SHOWN]!r}")
+        yield Fault(path, f"expected {accepted}, found {value[:_SHOWN]!r}")
 
 
 def _impossible(pod: Draft, ways: Ways) -> Iterator[Fault]:
@@ -351,7 +351,7 @@ def _impossible(pod: Draft, ways: Ways) -> Iterator[Fault]:
         )
         yield Fault("spec.resourceClaims", words)
     unusable = tuple(by_class.faults(pod.class_askers, ways))
-    yield from unusable or by_class.left_over(pod.class_askers, ways)
+    yield from unusable or by_class.leftover_faults(pod.class_askers, ways)
 
 
 def _is_exclusive_topology(term: PodAffinityTerm, pod: Draft) -> bool:

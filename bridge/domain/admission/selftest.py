@@ -24,9 +24,9 @@ FAULT = overrides.path(_FIELD)
 """The path of the fault that the webhook finds."""
 
 POLICY = Policy(rules=(Rule(name="the self-test", source="the self-test", user="nobody"),))
-"""What holds in the namespace of the test: the administrator's rules may be for others than us.
+"""The policy in the test's namespace: the administrator's rules may not apply to us.
 
-No rule of the administrator's can have this name, so nothing would be submitted for such a pod.
+No configured rule can have this name, so nothing would be submitted for such a pod.
 """
 
 SOUND_POD: Mapping[str, Any] = {
@@ -61,12 +61,12 @@ FAULTY_POD: Mapping[str, Any] = {
         "annotations": {f"{REQUEST_PREFIX}{_FIELD}": "never created"},
     },
 }
-"""The same, and our webhook refuses it."""
+"""The same, with a fault for which our webhook refuses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What of a pod shows whether it was handed over, as it would have been created."""
+    """The parts of a pod that show whether it was handed over, as it would have been created."""
 
     scheduler_name: str = ""
     gates: tuple[str, ...] = ()
@@ -77,13 +77,13 @@ class Marks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the API server made of one of the pods."""
+    """The API server's answer to the creation of one of the pods."""
 
     pod: Marks | None = None
     """None if it was refused."""
     faults: frozenset[str] = frozenset()
     """The paths of the faults found in it."""
-    said: str = ""
+    message: str = ""
     """The refusal, or what went wrong on the way."""
 
 
@@ -95,9 +95,9 @@ def judge(faulty: Answer, sound: Answer, scheduler_name: str = names.SCHEDULER_N
             "been created"
         )
     if FAULT not in faulty.faults:
-        return f"pods of selected namespaces cannot be created: {faulty.said}"
+        return f"pods of selected namespaces cannot be created: {faulty.message}"
     if sound.pod is None:
-        return f"pods of selected namespaces cannot be created: {sound.said}"
+        return f"pods of selected namespaces cannot be created: {sound.message}"
     lacking = not_handed_over(sound.pod, scheduler_name)
     return lacking and f"a test pod was not handed over to Slurm: {lacking}"
 

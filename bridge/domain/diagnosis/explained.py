@@ -1,12 +1,12 @@
-"""What `explain` says of one pod template of a manifest."""
+"""The report of `explain` on one pod template of a manifest."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
-    """The explanation of one pod template of a manifest."""
+class TemplateReport:
+    """What one pod template of a manifest would become in Slurm."""
 
     where: str
     """`Job/train spec.template in namespace research`."""
@@ -26,7 +26,7 @@ class Explained:
     note: str = ""
 
 
-def differences(one: Explained) -> Iterator[tuple[str, str]]:
+def differences(one: TemplateReport) -> Iterator[tuple[str, str]]:
     """Describe each further component by its differences from the first."""
     first = one.job or {}
     for number, component in enumerate(one.components, 2):

@@ -18,5 +18,5 @@ def no_effect(namespace: str, *, release: str) -> str:
 
 
 def no_effects(namespaces: Iterable[str], *, release: str) -> str:
-    """Say it for several."""
+    """Say the same of several namespaces."""
     return "; ".join(no_effect(namespace, release=release) for namespace in sorted(namespaces))

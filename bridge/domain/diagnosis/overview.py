@@ -38,13 +38,13 @@ class NodeRow:
     reason: str
     """Slurm's reason for a drain or worse."""
     others: str
-    """Owners of the pods that Slurm did not place there; "" if there are none or nobody asked."""
+    """Owners of the pods that Slurm did not place there; "" if there are none or they were not read."""
     devices: str
     """How exactly a pod gets the devices that Slurm gave it (`Exactness`); "" if there are none."""
     cores: str
     """How exactly a pod gets the cores that Slurm gave it."""
     exactness: str
-    """Why so, for both."""
+    """The reasons, for devices and cores."""
     mismatch: str
     """What does not match; "" if everything does."""
 
@@ -68,11 +68,11 @@ def rows(
         milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
         agents: the nodes whose node agent is alive.
     """
-    there: defaultdict[KubeNode | None, list[BoundPod]] = defaultdict(list)
+    pods_by_node: defaultdict[KubeNode | None, list[BoundPod]] = defaultdict(list)
     for pod in bound:
-        there[pod.kube_node].append(pod)
+        pods_by_node[pod.kube_node].append(pod)
     by_name = {node.name: node for node in slurm_nodes or ()}
-    found = []
+    node_rows = []
     for node in kube_nodes:
         name = nodes.slurm_name(node)
         twin = by_name.pop(name, None)
@@ -80,21 +80,23 @@ def rows(
             row = _row(node, name, twin, milli_per_cpu, is_slurm_known=slurm_nodes is not None)
             gres = twin.gres if twin else None
             devices = exactness.devices(node, gres, gpu_resources)
-            strangers = demand.total(p.demand for p in there[node.name] if not p.is_terminal)
-            unguarded = exactness.unguarded(strangers, node, gres, gpu_resources)
+            foreign_demand = demand.total(
+                p.demand for p in pods_by_node[node.name] if not p.is_terminal
+            )
+            unguarded = exactness.unguarded(foreign_demand, node, gres, gpu_resources)
             cores = exactness.cores(node, agents)
             row = replace(
                 row,
-                others=others.told(there[node.name]),
+                others=others.summary(pods_by_node[node.name]),
                 devices=devices.exactness or "",
                 cores=cores.exactness or "",
                 exactness="; ".join(filter(None, (unguarded, devices.reason, cores.reason))),
             )
-            found.append(row)
-    found.extend(
+            node_rows.append(row)
+    node_rows.extend(
         _row(None, twin.name, twin, milli_per_cpu, is_slurm_known=True) for twin in by_name.values()
     )
-    return sorted(found, key=lambda row: (row.kube_node or "~", row.slurm_node or ""))
+    return sorted(node_rows, key=lambda row: (row.kube_node or "~", row.slurm_node or ""))
 
 
 def _row(
@@ -137,7 +139,7 @@ def _mismatches(
         ours = twin is not None and any(
             feature.startswith(names.CLUSTER_FEATURE) for feature in twin.features
         )
-        return ["registered by a slurm-bridge, but no node of this cluster"] if ours else []
+        return ["registered by a slurm-bridge, but not a node of this cluster"] if ours else []
     if twin is None:
         return [f"labelled, but Slurm has no such node: kubectl describe node {node.name}"]
     is_open = not twin.states & _CLOSED

@@ -50,7 +50,7 @@ class QueuedJob:
         """Return how many GPUs it requests."""
         for part in self.tres.split(","):
             key, _, count = part.partition("=")
-            if key == "gres/gpu" and (gpus := numbers.whole(count)) is not None:
+            if key == "gres/gpu" and (gpus := numbers.integer(count)) is not None:
                 return gpus
         return 0
 
@@ -109,14 +109,16 @@ def entries(
     Placeholders and pods that have ended are left out.
     """
     alive = {pod.uid: pod for pod in pods if not pod.is_terminal}
-    found = []
+    job_entries = []
     for job in queue or ():
         if job.identity is None or job.phase is JobPhase.ENDED:
             continue
         members = [alive.pop(uid) for uid in job.identity.pods if uid in alive]
-        found.append(_entry(job, job.identity, members, now))
-    found.sort(key=lambda entry: (entry.state != "PENDING", -(entry.priority or 0), entry.job or 0))
-    return [*(_alone(pod, now) for pod in sorted(alive.values(), key=_age)), *found]
+        job_entries.append(_entry(job, job.identity, members, now))
+    job_entries.sort(
+        key=lambda entry: (entry.state != "PENDING", -(entry.priority or 0), entry.job or 0)
+    )
+    return [*(_alone(pod, now) for pod in sorted(alive.values(), key=_age)), *job_entries]
 
 
 def _entry(job: QueuedJob, identity: Identity, members: Sequence[Pod], now: datetime) -> QueueEntry:
@@ -142,7 +144,7 @@ def _entry(job: QueuedJob, identity: Identity, members: Sequence[Pod], now: date
 
 def _alone(pod: Pod, now: datetime) -> QueueEntry:
     """Return the entry of a pod without a placeholder that we know of."""
-    told = pod.condition(names.ALLOCATED_CONDITION)
+    condition = pod.condition(names.ALLOCATED_CONDITION)
     node = pod.kube_node or pod.assigned_node
     return QueueEntry(
         namespace=pod.namespace,
@@ -150,7 +152,7 @@ def _alone(pod: Pod, now: datetime) -> QueueEntry:
         pods=1,
         running=int(pod.phase is Phase.RUNNING),
         job=pod.job_id,
-        reason=told.reason if told is not None and told.status == "False" else "",
+        reason=condition.reason if condition is not None and condition.status == "False" else "",
         nodes=(SlurmNode(node),) if node else (),
         age=now - pod.created_at,
     )

@@ -58,7 +58,7 @@ class TakeOver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelJob:
-    """Cancel a job for which no pod runs, then let go of its pods: nobody else would any more."""
+    """Cancel a job for which no pod runs, then remove its pods' finalizer: nothing else would."""
 
     job_id: JobId
     comment: str
@@ -66,8 +66,8 @@ class CancelJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetGo:
-    """Remove the finalizer of SchedMD's bridge: its job has ended, and nobody else would."""
+class RemoveFinalizer:
+    """Remove the finalizer of SchedMD's bridge: its job has ended, and nothing else would."""
 
     pod: Pod
     why: str = ""
@@ -83,11 +83,11 @@ class Leave:
     """Why, and what an administrator can do."""
 
 
-Step = TakeOver | CancelJob | LetGo | Leave
+Step = TakeOver | CancelJob | RemoveFinalizer | Leave
 
 
 def is_theirs(pod: Pod, scheduler_name: str) -> bool:
-    """Return whether SchedMD's bridge has the pod, and we do not."""
+    """Check whether SchedMD's bridge manages the pod, and we do not."""
     if pod.has_our_finalizer or pod.is_gated:
         return False
     return pod.scheduler_name == scheduler_name or names.SCHEDMDS_FINALIZER in pod.finalizers
@@ -111,21 +111,21 @@ def steps(
         scheduler_name: of both bridges. A running pod cannot change it.
     """
     in_slurm = {node.name: slurm_name(node) for node in kube_nodes}
-    found: list[Step] = []
+    plan: list[Step] = []
     by_job: dict[JobId, list[Pod]] = defaultdict(list)
     for pod in pods:
         if not is_theirs(pod, scheduler_name):
             continue
         if pod.scheduler_name != scheduler_name:
             why = f"it names scheduler {pod.scheduler_name}: give --scheduler-name"
-            found.append(Leave(pod=pod, why=why))
+            plan.append(Leave(pod=pod, why=why))
         elif pod.job_id is not None:
             by_job[pod.job_id].append(pod)
         elif not pod.is_terminal:
-            found.append(Leave(pod=pod, why=f"it has no job yet: {_CREATE_AGAIN}"))
+            plan.append(Leave(pod=pod, why=f"it has no job yet: {_CREATE_AGAIN}"))
     for id_, members in sorted(by_job.items()):
-        found += _for_job(jobs.get(id_), members, in_slurm, cluster)
-    return found
+        plan += _for_job(jobs.get(id_), members, in_slurm, cluster)
+    return plan
 
 
 def unmarked_nodes(
@@ -150,7 +150,7 @@ def _for_job(
 ) -> Sequence[Step]:
     if job is None or job.phase is JobPhase.ENDED:
         return [_after_the_job(pod) for pod in members]
-    if (ours := _identity(job, cluster)) is not None:  # taken over by half
+    if (ours := _identity(job, cluster)) is not None:  # partly taken over already
         listed = tuple(pod for pod in members if pod.uid in ours.pods)
         return [_taken(job, ours, listed, in_slurm)] if listed else []
     marked = _marked(job)
@@ -170,14 +170,14 @@ def _for_job(
 
 
 def _has_gone(pod: Pod) -> bool:
-    """Return whether it only waits for its finalizer: a dying pod may gain none of ours."""
+    """Check whether it only waits for its finalizer: a pod being deleted cannot get one of ours."""
     return pod.is_terminal and pod.is_deleting
 
 
 def _after_the_job(pod: Pod) -> Step:
     why = "" if pod.is_terminal else f"job {pod.job_id} has ended: {_CREATE_AGAIN}"
     if names.SCHEDMDS_FINALIZER in pod.finalizers:
-        return LetGo(pod=pod, why=why)
+        return RemoveFinalizer(pod=pod, why=why)
     return Leave(pod=pod, why=why or "it has ended, and so has its job")
 
 
@@ -192,20 +192,24 @@ def _marked(job: MarkedJob) -> frozenset[str]:
     if not isinstance(document, dict) or set(document) != {"pods"}:
         return frozenset()
     listed = document["pods"]
-    is_list = isinstance(listed, list) and all(isinstance(each, str) for each in listed)
+    is_list = isinstance(listed, list) and all(isinstance(entry, str) for entry in listed)
     return frozenset(listed) if is_list else frozenset()
 
 
 def _identity(job: MarkedJob, cluster: ClusterId) -> Identity | None:
     try:
-        found = identities.decode(job.admin_comment)
+        identity = identities.decode(job.admin_comment)
     except UnreadableIdentityError:
         return None
-    return found if found is not None and found.cluster == cluster and job.is_external else None
+    return (
+        identity
+        if identity is not None and identity.cluster == cluster and job.is_external
+        else None
+    )
 
 
 def _hindrance(job: MarkedJob, pods: Sequence[Pod], in_slurm: Mapping[KubeNode, SlurmNode]) -> str:
-    """Return what speaks against taking the job over; "" if nothing does."""
+    """Return what prevents taking the job over; "" if nothing does."""
     if job.phase is not JobPhase.RUNNING:
         return f"job {job.id} does not run"
     waiting = [pod.full_name for pod in pods if not pod.is_bound]

@@ -74,10 +74,10 @@ def answer(situation: Situation) -> Diagnosis:
     if not pod.is_ours(situation.scheduler_name):
         return _not_ours(situation)
     details = (*_slurm(situation, job), *_kubernetes(pod), *_claims(situation))
-    return replace(_said(situation, job), details=details)
+    return replace(_diagnose(situation, job), details=details)
 
 
-def _said(situation: Situation, job: QueuedJob | None) -> Diagnosis:
+def _diagnose(situation: Situation, job: QueuedJob | None) -> Diagnosis:
     pod = situation.pod
     match lifecycle.row_of(pod, node_is_gone=False):
         case Row.GATED:
@@ -140,11 +140,14 @@ def _not_ours(situation: Situation) -> Diagnosis:
 
 def _gated(situation: Situation, job: QueuedJob | None) -> Diagnosis:
     pod = situation.pod
-    told = pod.condition(names.ALLOCATED_CONDITION)
+    condition = pod.condition(names.ALLOCATED_CONDITION)
     if job is not None and job.phase is JobPhase.WAITING:
-        found = reason_of(job)
+        explanation = reason_of(job)
         return Diagnosis(
-            stage=Stage.WAITS, state="waits in Slurm", why=found.words, next_step=found.next_step
+            stage=Stage.WAITS,
+            state="waits in Slurm",
+            why=explanation.words,
+            next_step=explanation.next_step,
         )
     if pod.has_foreign_gate:
         others = ", ".join(gate for gate in pod.gates if gate != names.GATE)
@@ -154,8 +157,10 @@ def _gated(situation: Situation, job: QueuedJob | None) -> Diagnosis:
             why=f"it has scheduling gates that are not ours: {others}",
             next_step="their owners must remove them",
         )
-    if told is not None:
-        return Diagnosis(stage=Stage.WAITS, state="waits", why=f"{told.message} ({told.reason})")
+    if condition is not None:
+        return Diagnosis(
+            stage=Stage.WAITS, state="waits", why=f"{condition.message} ({condition.reason})"
+        )
     return Diagnosis(
         stage=Stage.WAITS,
         state="waits to be submitted",
@@ -167,10 +172,10 @@ def _gated(situation: Situation, job: QueuedJob | None) -> Diagnosis:
 def reason_of(job: QueuedJob) -> Explanation:
     """Explain why a waiting job waits, in Slurm's own words too."""
     reason = reasons.condition_reason(job.reason)
-    found = waiting_reasons.explain(reason) or Explanation(reason)
+    explanation = waiting_reasons.explain(reason) or Explanation(reason)
     name = f" ({job.reason})" if job.reason else ""
     text = f", Slurm says: {job.reason_text}" if job.reason_text else ""
-    return Explanation(f"{found.words}{name}{text}", found.next_step)
+    return Explanation(f"{explanation.words}{name}{text}", explanation.next_step)
 
 
 def _placed(pod: Pod) -> Diagnosis:
@@ -193,24 +198,26 @@ def _bound(pod: Pod, job: QueuedJob | None) -> Diagnosis:
             why="; ".join(troubles) or f"the kubelet of {pod.kube_node} has not started it yet",
             next_step=f"kubectl -n {pod.namespace} describe pod {pod.name}" if troubles else "",
         )
-    told = pod.condition(names.ALLOCATED_CONDITION)
+    condition = pod.condition(names.ALLOCATED_CONDITION)
     if job is not None and job.phase is JobPhase.ENDED:
         return Diagnosis(
             stage=Stage.ENDS,
             state="is about to be evicted",
             why=f"Slurm job {job.id} is {job.state}",
         )
-    if told is not None and told.status == "False":
-        return Diagnosis(stage=Stage.RUNS, state="runs", why=f"{told.message} ({told.reason})")
+    if condition is not None and condition.status == "False":
+        return Diagnosis(
+            stage=Stage.RUNS, state="runs", why=f"{condition.message} ({condition.reason})"
+        )
     return Diagnosis(stage=Stage.RUNS, state="runs")
 
 
 def _ended(pod: Pod) -> Diagnosis:
-    told = pod.condition(names.DISRUPTION_TARGET)
+    condition = pod.condition(names.DISRUPTION_TARGET)
     how = outcome.in_words(outcome.of(pod))
-    if told is not None:
+    if condition is not None:
         return Diagnosis(
-            stage=Stage.ENDED, state="has ended", why=f"{told.message} ({told.reason})"
+            stage=Stage.ENDED, state="has ended", why=f"{condition.message} ({condition.reason})"
         )
     return Diagnosis(
         stage=Stage.ENDED, state="has ended", why=f"{pod.reason}: {how}" if pod.reason else how
@@ -227,11 +234,11 @@ def _slurm(situation: Situation, job: QueuedJob | None) -> Sequence[tuple[str, s
 
 
 def of_job(job: QueuedJob, queue: Sequence[QueuedJob], now: datetime) -> Sequence[tuple[str, str]]:
-    """Return what Slurm says of a job, as name and text.
+    """Return what Slurm reports about a job, as name and text.
 
     queue: all of Slurm's jobs.
     """
-    found = [
+    rows = [
         ("Slurm job", f"{job.id} {job.state}"),
         ("asks for", job.tres),
         ("as", _fields(user=job.user, account=job.account, partition=job.partition, qos=job.qos)),
@@ -240,13 +247,13 @@ def of_job(job: QueuedJob, queue: Sequence[QueuedJob], now: datetime) -> Sequenc
         ahead = ahead_of(job, queue)
         first = ", ".join(f"{other.id} of {other.user}" for other in ahead[:_SHOWN_AHEAD])
         more = ", …" if len(ahead) > _SHOWN_AHEAD else ""
-        found.append(("priority", str(job.priority)))
-        found.append(("ahead of it", f"{len(ahead)} ({first}{more})" if ahead else "nobody"))
+        rows.append(("priority", str(job.priority)))
+        rows.append(("ahead of it", f"{len(ahead)} ({first}{more})" if ahead else "no job"))
         if job.started_at is not None and job.started_at > now:
-            found.append(("expected start", f"{job.started_at:%Y-%m-%d %H:%M} UTC"))
+            rows.append(("expected start", f"{job.started_at:%Y-%m-%d %H:%M} UTC"))
     elif job.ends_at is not None and job.phase is not JobPhase.ENDED:
-        found.append(("ends by", f"{job.ends_at:%Y-%m-%d %H:%M} UTC"))
-    return [(name, text) for name, text in found if text]
+        rows.append(("ends by", f"{job.ends_at:%Y-%m-%d %H:%M} UTC"))
+    return [(name, text) for name, text in rows if text]
 
 
 def _kubernetes(pod: Pod) -> Sequence[tuple[str, str]]:
@@ -257,25 +264,25 @@ def _kubernetes(pod: Pod) -> Sequence[tuple[str, str]]:
 
 
 def _claims(situation: Situation) -> Iterator[tuple[str, str]]:
-    """Say which devices each resource claim of the pod has."""
+    """Describe the devices of each resource claim of the pod."""
     for resource_claim in situation.pod.resource_claims:
         if not resource_claim.claim:
             text = f"not made from template {resource_claim.template} yet"
         elif resource_claim.claim not in situation.claims:
             text = f"claim {resource_claim.claim}, which could not be read"
         else:
-            text = f"claim {resource_claim.claim}{_given(situation.claims[resource_claim.claim])}"
+            text = f"claim {resource_claim.claim}{_devices_text(situation.claims[resource_claim.claim])}"
         yield f"claim {resource_claim.entry}", text
 
 
-def _given(claim: ResourceClaim | None) -> str:
+def _devices_text(claim: ResourceClaim | None) -> str:
     if claim is None:
         return ", which does not exist"
     if not claim.devices:
         return ", without devices: it gets those that Slurm gives the pod's job"
-    found = ", ".join(device.device for device in claim.devices)
+    devices = ", ".join(device.device for device in claim.devices)
     drivers = ", ".join(sorted({device.driver for device in claim.devices}))
-    return f": {found} of {drivers}" + (f" on {claim.node}" if claim.node else "")
+    return f": {devices} of {drivers}" + (f" on {claim.node}" if claim.node else "")
 
 
 def _fields(**named: str) -> str:

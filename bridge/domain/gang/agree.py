@@ -12,7 +12,7 @@ from datetime import datetime
 
 from bridge.domain.gang import endings, waiting
 from bridge.domain.gang.members import Member
-from bridge.domain.gang.waiting import Around
+from bridge.domain.gang.waiting import GangContext
 from bridge.domain.lifecycle.actions import (
     Cancel,
     Complete,
@@ -64,8 +64,8 @@ def agree(
     answers |= endings.ended_for_unused_slots(members, answers, policy, now)
     answers |= endings.ended_by_others(members, answers)
     if gated and gang is not None:
-        around = Around(members, gang, policy, now, is_fresh)
-        answers |= waiting.decide(gated, around)
+        context = GangContext(members, gang, policy, now, is_fresh)
+        answers |= waiting.decide(gated, context)
     once = _once(answers)
     for member in decided.values():
         if is_fresh and member.job is not None and member.job.remains:

@@ -25,15 +25,15 @@ from bridge.domain.observation.view import View
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.workload import Workload
 from slurmruntime.model.objects import KubeObject
-from slurmruntime.values.faults import Fault, told
+from slurmruntime.values.faults import Fault, one_line
 from slurmruntime.values.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
 
 _READ_AGAIN = timedelta(seconds=10)
-"""Rights may be granted, and kinds installed, without an event for us."""
+"""Rights may be granted, and kinds installed, without an event that we see."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Observation:
     """What is known of one pod before its workload is examined."""
 
     view: View
@@ -43,7 +43,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class OpenCase:
     """A pod that the lifecycle decides for; its facts must be gathered first."""
 
     pod: Pod
@@ -67,48 +67,52 @@ class Plan:
     """What is wrong with a single pod's claim to a group."""
     waiting: Workload | None
     """A gang's members that wait for Slurm; None if none does."""
-    members: tuple[Look | Member, ...]
+    members: tuple[OpenCase | Member, ...]
     """In rank order, without those in `apart`; a `Member` needs no facts."""
     apart: tuple[Pod, ...] = ()
     """The gang will never have a slot for these: each becomes a workload of its own."""
     held_as: str = ""
-    """The condition's reason for these faults, if they may be put right while the pod waits."""
+    """The condition's reason for these faults, if they may be corrected while the pod waits."""
     unread: tuple[tuple[PodUid, JobId], ...] = ()
     """Members placed by a placeholder whose identity, as last read, does not name them: read it
     again."""
 
     @property
-    def looks(self) -> tuple[Look, ...]:
+    def open_cases(self) -> tuple[OpenCase, ...]:
         """Those whose facts `decide` needs."""
-        return tuple(member for member in self.members if isinstance(member, Look))
+        return tuple(member for member in self.members if isinstance(member, OpenCase))
 
     @property
     def forfeits(self) -> tuple[Pod, ...]:
         """Pods with claims that wait and surely have no placeholder: devices of one must go back."""
         return tuple(
-            look.pod
-            for look in self.looks
-            if look.pod.resource_claims
-            and seating.is_waiting(look.pod)
-            and look.view.fresh
-            and look.view.surely_none
+            open_case.pod
+            for open_case in self.open_cases
+            if open_case.pod.resource_claims
+            and seating.is_waiting(open_case.pod)
+            and open_case.view.fresh
+            and open_case.view.surely_none
         )
 
     @property
     def expectant(self) -> tuple[Pod, ...]:
         """Pods with claims that wait, and whose placeholder is there or was just submitted."""
         return tuple(
-            look.pod
-            for look in self.looks
-            if look.pod.resource_claims
-            and seating.is_waiting(look.pod)
-            and not (look.view.fresh and look.view.surely_none)
+            open_case.pod
+            for open_case in self.open_cases
+            if open_case.pod.resource_claims
+            and seating.is_waiting(open_case.pod)
+            and not (open_case.view.fresh and open_case.view.surely_none)
         )
 
     @property
     def nodes(self) -> tuple[SlurmNode, ...]:
         """Slurm nodes whose Kubernetes nodes `decide` needs."""
-        jobs = {look.job.id: look.job for look in self.looks if look.seat and look.job}
+        jobs = {
+            open_case.job.id: open_case.job
+            for open_case in self.open_cases
+            if open_case.seat and open_case.job
+        }
         return tuple(dict.fromkeys(node for job in jobs.values() for node in job.nodes))
 
 
@@ -129,7 +133,7 @@ class Decisions:
 def plan(
     key: WorkloadKey,
     claims: Claims,
-    sights: Mapping[PodUid, Sight],
+    observations: Mapping[PodUid, Observation],
     declared: KubeObject | None,
     policy: Deadlines,
     *,
@@ -142,7 +146,7 @@ def plan(
     Args:
         key: the workload's.
         claims: its pods and placeholders.
-        sights: of the pods that this program decides about.
+        observations: what is known of each pod that this program decides about.
         declared: the object that declares the group's size; None if there is none.
         policy: the settings.
         now: the time.
@@ -155,15 +159,15 @@ def plan(
         workload.evaluate(waiting, declared, policy.caps) if waiting and claims.is_gang else None
     )
     pods = workload.in_order(claims.members)
-    unread = tuple(_unread(claims, sights, read_again)) if claims.is_gang else ()
+    unread = tuple(_unread(claims, observations, read_again)) if claims.is_gang else ()
     if unread:  # the reading is about to be replaced: do not act on it
-        sights = {
-            uid: replace(sight, view=replace(sight.view, fresh=False))
-            for uid, sight in sights.items()
+        observations = {
+            uid: replace(observation, view=replace(observation.view, fresh=False))
+            for uid, observation in observations.items()
         }
     table = _Table(pods, group, policy, now, topology)
-    found = [
-        table.place(pod, sights[pod.uid]) if pod.uid in sights else claims.others(pod)
+    candidates = [
+        table.place(pod, observations[pod.uid]) if pod.uid in observations else claims.others(pod)
         for pod in pods
     ]
     return Plan(
@@ -172,8 +176,10 @@ def plan(
         faults=() if claims.is_gang else claims.members[0][0].faults,
         held_as="" if claims.is_gang else claims.members[0][0].held_as,
         waiting=group,
-        members=tuple(each for each in found if each is not None),
-        apart=tuple(pod for pod, each in zip(pods, found, strict=True) if each is None),
+        members=tuple(candidate for candidate in candidates if candidate is not None),
+        apart=tuple(
+            pod for pod, candidate in zip(pods, candidates, strict=True) if candidate is None
+        ),
         unread=unread,
     )
 
@@ -190,27 +196,27 @@ def decide(
 
     Args:
         planned: its plan.
-        facts: of each of `Plan.looks`.
+        facts: of each of `Plan.open_cases`.
         kube_nodes: the Kubernetes nodes behind `Plan.nodes`, as far as they are known.
         policy: the settings.
         now: the time.
     """
-    found = tuple(_members(planned, facts, kube_nodes, policy, now))
+    workload_members = tuple(_members(planned, facts, kube_nodes, policy, now))
     if not planned.is_gang:
-        return _alone(found[0], planned, policy)
+        return _alone(workload_members[0], planned, policy)
     agreed = agree.agree(
-        found,
+        workload_members,
         planned.waiting,
         policy,
         now=now,
-        is_fresh=all(member.is_fresh for member in found),
+        is_fresh=all(member.is_fresh for member in workload_members),
     )
-    agreed = tuple((pod, _amended(pod, each, policy)) for pod, each in agreed)
+    agreed = tuple((pod, _amended(pod, decision, policy)) for pod, decision in agreed)
     retries = (decision.retry_after for _, decision in agreed)
     return Decisions(
-        first=tuple(each for each in agreed if agree.leads(each[1])),
+        first=tuple(pair for pair in agreed if agree.leads(pair[1])),
         rest=tuple(
-            each for each in agreed if not agree.leads(each[1]) and not agree.is_idle(each[1])
+            pair for pair in agreed if not agree.leads(pair[1]) and not agree.is_idle(pair[1])
         ),
         apart=planned.apart,
         retry_after=min((retry for retry in retries if retry is not None), default=None),
@@ -220,7 +226,7 @@ def decide(
 def _alone(member: Member, planned: Plan, policy: Deadlines) -> Decisions:
     """Return the lifecycle's decision, but never submit for a faulty claim to a group.
 
-    Nobody knows what to submit then. What could not be read is read again.
+    It is unclear what to submit then. What could not be read is read again.
     """
     decision = member.decision
     if decision is None:
@@ -228,14 +234,14 @@ def _alone(member: Member, planned: Plan, policy: Deadlines) -> Decisions:
     if planned.faults and members.has(decision, Submit):
         reason = planned.held_as or "PodGroupInvalid"
         retry = _READ_AGAIN if planned.held_as else None
-        decision = answers.tell(member.pod, reason, told(planned.faults), retry=retry)
+        decision = answers.tell(member.pod, reason, one_line(planned.faults), retry=retry)
     decision = _amended(member.pod, decision, policy)
     return Decisions(first=((member.pod, decision),), retry_after=decision.retry_after)
 
 
 def _amended(pod: Pod, decision: Decision, policy: Deadlines) -> Decision:
     """Apply what holds for every pod, whatever is decided."""
-    return crashes.excused(pod, graces.bounded(pod, decision, policy))
+    return crashes.excuse(pod, graces.limit_grace(pod, decision, policy))
 
 
 def _members(
@@ -247,35 +253,35 @@ def _members(
 ) -> Iterator[Member]:
     """Decide for each member as if it were alone with the placeholder."""
     nodelists: dict[JobId, tuple[KubeNode, ...]] = {}
-    for look in planned.members:
-        if isinstance(look, Member):
-            yield look
+    for entry in planned.members:
+        if isinstance(entry, Member):
+            yield entry
             continue
-        pod, job = look.pod, look.job
+        pod, job = entry.pod, entry.job
         its = facts[pod.uid]
         decision = lifecycle.decide(its, policy)
-        if look.seat is not None and job is not None:
+        if entry.seat is not None and job is not None:
             if job.id not in nodelists:
                 nodelists[job.id] = tuple(kube_nodes[n] for n in job.nodes if n in kube_nodes)
-            decision = seating.seated(decision, look.seat, job, planned.key, nodelists[job.id])
+            decision = seating.seated(decision, entry.seat, job, planned.key, nodelists[job.id])
         yield Member(
             pod=pod,
             row=lifecycle.row_of(pod, node_is_gone=its.node_is_gone),
             job=job,
             decision=decision,
-            dwelt=now - look.since,
-            is_fresh=look.view.fresh,
+            dwelt=now - entry.since,
+            is_fresh=entry.view.fresh,
         )
 
 
 def _unread(
-    claims: Claims, sights: Mapping[PodUid, Sight], read_again: Collection[PodUid]
+    claims: Claims, observations: Mapping[PodUid, Observation], read_again: Collection[PodUid]
 ) -> Iterator[tuple[PodUid, JobId]]:
     """List members that were added to their placeholder's identity after it was read."""
     for pod in claims.pods:
-        if pod.is_gated or pod.uid not in sights or pod.uid in read_again:
+        if pod.is_gated or pod.uid not in observations or pod.uid in read_again:
             continue
-        job = lifecycle.placeholder(pod, sights[pod.uid].view)
+        job = lifecycle.placeholder(pod, observations[pod.uid].view)
         if job and job.is_named(pod.job_id, pod.sluid) and not claims.names.has(job, pod):
             yield pod.uid, job.id
 
@@ -299,19 +305,19 @@ class _Table:
         self._rooms: dict[JobId, _Room] = {}
         self._beside: dict[SlurmNode, Neighbours] = {}
 
-    def place(self, pod: Pod, sight: Sight) -> Look | Member | None:
+    def place(self, pod: Pod, observation: Observation) -> OpenCase | Member | None:
         """Return one pod's place; None sets it apart."""
-        view, since = sight.view, sight.since
+        view, since = observation.view, observation.since
         job = lifecycle.placeholder(pod, view)
         if self._group is None or job is None or not seating.needs_seat(pod, job):
-            return Look(pod=pod, view=view, since=since, job=job)
+            return OpenCase(pod=pod, view=view, since=since, job=job)
         if job.id not in self._rooms:
             self._rooms[job.id] = _Room(job, self._pods, self._group, self._topology)
         room = self._rooms[job.id]
         if (seat := room.seats.get(pod.uid)) is not None:
             beside = self._beside.get(seat.node, NOBODY)
             self._beside[seat.node] = beside.joined_by(pod)
-            return Look(
+            return OpenCase(
                 pod=pod,
                 view=room.seen_in(view),
                 since=since,

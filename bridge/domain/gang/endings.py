@@ -63,7 +63,7 @@ def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid,
 def ended_by_others(
     members: Sequence[Member], answers: Mapping[PodUid, Decision]
 ) -> dict[PodUid, Decision]:
-    """Evict the others when a member fails, if their template says so: nobody would replace it."""
+    """Evict the others when a member fails, if their template says so: nothing would replace it."""
     failed: dict[JobId, Member] = {}
     for member in members:
         if member.pod.phase is Phase.FAILED and not member.pod.is_gated and member.job is not None:
@@ -90,12 +90,12 @@ def ended_for_unused_slots(
     has slots still waits for some. Slots of members that were there and are gone do not count, but
     those of members that have been there for as long and cannot be placed do.
     """
-    came: defaultdict[JobId, set[PodUid]] = defaultdict(set)
+    named: defaultdict[JobId, set[PodUid]] = defaultdict(set)
     for member in members:
         if member.job is not None:
-            if member.job.id not in came:
-                came[member.job.id].update(member.job.identity.pods)
-            came[member.job.id].add(member.pod.uid)
+            if member.job.id not in named:
+                named[member.job.id].update(member.job.identity.pods)
+            named[member.job.id].add(member.pod.uid)
     late = {
         member.pod.uid
         for member in members
@@ -109,7 +109,7 @@ def ended_for_unused_slots(
         job, own = member.job, answers.get(member.pod.uid)
         if own is None or job is None or member.row not in (Row.PLACED, Row.BOUND):
             continue
-        absent = job.tasks - len(came[job.id] - late)
+        absent = job.tasks - len(named[job.id] - late)
         began, deadline = job.started_at, policy.kept_slots_deadline
         if absent <= 0 or job.phase is not JobPhase.RUNNING or began is None or deadline is None:
             continue
@@ -122,7 +122,7 @@ def ended_for_unused_slots(
         elif is_fresh:
             text = (
                 f"{absent} of the {job.tasks} slots of Slurm job {job.id} were kept for "
-                f"{deadline.total_seconds():g} s for pods of its gang that did not come, or could not be placed"
+                f"{deadline.total_seconds():g} s for pods of its gang that were not created or could not be placed"
             )
             evict = Evict(cause=Cause.INCOMPLETE, message=text)
             ended[member.pod.uid] = Decision(actions=(evict,), reason=text)

@@ -22,7 +22,7 @@ Topology = Callable[[SlurmNode], str]
 """Returns a node's place in Slurm's topologies, `topo-switch:s1,topo-block:b1`; "" if it has none."""
 
 _LONGEST_PLACE = 4096
-"""Characters. A longer text is not read: it is somebody's mistake, and each look would read it again."""
+"""Characters. A longer text is not read: it is a mistake, and each pass would read it again."""
 _MOST_LEVELS = 16
 """Of switches above each other, in all topologies of a node."""
 
@@ -45,7 +45,7 @@ def numbered(job: SlurmJob, placed: Sequence[Pod], topology: Topology) -> SlurmJ
         tuple(TaskShare(node=node, tasks=tasks) for node, tasks in layout.items())
         for layout in layouts
     ]
-    # A node of which Slurm says too little has no slot, but it is one of the job's.
+    # A node about which Slurm reports too little has no slot, but it is one of the job's.
     nodes = dict.fromkeys((*itertools.chain(*layouts), *job.nodes))
     ordered = replace(job, nodes=tuple(nodes), grant=_laid_out(job.grant, layouts))
     if not job.parts:
@@ -62,7 +62,7 @@ def _layouts(
 ) -> Sequence[Mapping[SlurmNode, int]]:
     """Return the number of slots on each node, by component.
 
-    Where nothing is recorded on members, Slurm's order stays: it is all that a later look can know.
+    Where nothing is recorded on members, Slurm's order stays: it is all that a later pass can know.
 
     Args:
         job: the placeholder.
@@ -92,7 +92,7 @@ def _recorded(job: SlurmJob, placed: Sequence[Pod]) -> Sequence[Mapping[SlurmNod
         recorded = member.grant
         if recorded is None:
             continue
-        layouts = [each.tasks_on for each in (recorded[1], *recorded[1].also)]
+        layouts = [component_grant.tasks_on for component_grant in (recorded[1], *recorded[1].also)]
         if len(layouts) == len(job.components) and all(map(_has_room, job.components, layouts)):
             return layouts
     return ()
@@ -107,17 +107,19 @@ def _has_room(part: Component, layout: Mapping[SlurmNode, int]) -> bool:
     )
 
 
-def _laid_out(given: Grant | None, layouts: Sequence[Mapping[SlurmNode, int]]) -> Grant | None:
+def _laid_out(job_grant: Grant | None, layouts: Sequence[Mapping[SlurmNode, int]]) -> Grant | None:
     """Return the grant with its layouts in the order of the slots, as it is recorded on members."""
-    if given is None or not given.layout or 1 + len(given.also) != len(layouts):
-        return given
+    if job_grant is None or not job_grant.layout or 1 + len(job_grant.also) != len(layouts):
+        return job_grant
     written = [
         grant.layout(node for node, tasks in layout.items() for _ in range(tasks))
         for layout in layouts
     ]
-    also = zip(given.also, written[1:], strict=True)
+    also = zip(job_grant.also, written[1:], strict=True)
     return replace(
-        given, layout=written[0], also=tuple(replace(each, layout=text) for each, text in also)
+        job_grant,
+        layout=written[0],
+        also=tuple(replace(component_grant, layout=text) for component_grant, text in also),
     )
 
 
@@ -131,7 +133,7 @@ def _side_by_side(counts: Mapping[SlurmNode, int], topology: Topology) -> Mappin
     keys: dict[SlurmNode, tuple[int, ...]] = {}
     for number, (node, path) in enumerate(zip(counts, paths, strict=True)):
         above = (path[:level] for level in range(1, len(path) + 1))
-        keys[node] = (*(first.setdefault(each, number) for each in above), number)
+        keys[node] = (*(first.setdefault(prefix, number) for prefix in above), number)
     return {node: counts[node] for node in sorted(counts, key=keys.__getitem__)}
 
 

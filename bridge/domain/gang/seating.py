@@ -92,7 +92,7 @@ def _is_cut(job: SlurmJob, members: Sequence[Pod]) -> bool:
 def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, range]:
     """Return the slots of each waiting member's size: its equals' component, else the next one.
 
-    A member that was not there at the submit gets a slot only if one like it was: a larger pod
+    A member created after the submit gets a slot only if one like it existed then: a larger pod
     would get less than it asks for.
     """
     ends = list(itertools.accumulate(part.tasks for part in job.components))
@@ -105,7 +105,7 @@ def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Map
     at_the_submit = frozenset(job.identity.pods)
     named = [member for member in gang.members if member.uid in at_the_submit]
     unknown = iter([slots for slots in ranges if slots not in known.values()])
-    for member in (*named, *gang.made_like_later()):
+    for member in (*named, *gang.members_like_later()):
         if workload.shape(member) not in known:
             known[workload.shape(member)] = next(unknown, range(0))
     return {member.uid: known.get(workload.shape(member), range(0)) for member in gang.members}
@@ -114,7 +114,7 @@ def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Map
 def is_surplus(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> bool:
     """Check whether a member without a slot never gets one: members that stay hold every slot.
 
-    While nobody is placed, a gang of exact size is not split: its placeholder has the wrong size.
+    While no member is placed, a gang of exact size is not split: its placeholder has the wrong size.
     """
     rows = tuple(
         lifecycle.row_of(member, node_is_gone=False) for member in members if is_of(job, member)
@@ -126,8 +126,8 @@ def is_surplus(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> bool:
 
 def when_full(pod: Pod, policy: Deadlines) -> WhenFull:
     """Return what happens to a surplus member: a valid annotation overrides the settings."""
-    said = pod.annotations.get(names.WHEN_FULL_ANNOTATION)
-    return WhenFull(said) if said in set(WhenFull) else policy.when_full
+    value = pod.annotations.get(names.WHEN_FULL_ANNOTATION)
+    return WhenFull(value) if value in set(WhenFull) else policy.when_full
 
 
 def seated(

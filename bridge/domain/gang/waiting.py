@@ -22,17 +22,17 @@ from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
-from slurmruntime.values.faults import told
+from slurmruntime.values.faults import one_line
 from slurmruntime.values.ids import PodUid
 
 _LOOK_AGAIN = timedelta(seconds=10)
-"""The object that declares a group's size may be edited or created without an event for us."""
+"""The object that declares a group's size may be edited or created without an event that we see."""
 
 _SOON = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class GangContext:
     """The context of all decisions about waiting members."""
 
     members: Sequence[Member]
@@ -42,40 +42,45 @@ class Around:
     is_fresh: bool
 
 
-def decide(waiting: Sequence[Member], around: Around) -> dict[PodUid, Decision]:
+def decide(waiting: Sequence[Member], context: GangContext) -> dict[PodUid, Decision]:
     """Decide for the members that have our gate on."""
     own = {member.pod.uid: member.decision or wait("") for member in waiting}
     job = next((member.job for member in waiting if member.job is not None), None)
-    if job is not None and any(runs_in(job, member.pod) for member in around.members):
-        return _joining(own, waiting, around)
+    if job is not None and any(runs_in(job, member.pod) for member in context.members):
+        return _joining(own, waiting, context)
     if any(has(decision, Submit) for decision in own.values()):
-        return _submitting(own, waiting, around)
-    if job is not None and around.is_fresh and (update := _updating(waiting, around, job)):
+        return _submitting(own, waiting, context)
+    if job is not None and context.is_fresh and (update := _updating(waiting, context, job)):
         return _by_the_first(own, update)
-    if job is not None and around.is_fresh and _started_at_another_size(job, around.gang):
+    if job is not None and context.is_fresh and _started_at_another_size(job, context.gang):
         cancel = Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.RESIZED)
         text = (
-            f"Slurm job {job.id} started for {job.tasks} pods of {around.gang.full_name}, "
-            f"which has {around.gang.size}"
+            f"Slurm job {job.id} started for {job.tasks} pods of {context.gang.full_name}, "
+            f"which has {context.gang.size}"
         )
         return _by_the_first(own, Decision(actions=(cancel,), reason=text))
     if cancelling := [decision for decision in own.values() if has(decision, Cancel)]:
         return _by_the_first(own, cancelling[0])
     if any(has(decision, Assign) for decision in own.values()):
-        return _assigning(own, waiting, around)
+        return _assigning(own, waiting, context)
     return own
 
 
 def _submitting(
-    own: Mapping[PodUid, Decision], waiting: Sequence[Member], around: Around
+    own: Mapping[PodUid, Decision], waiting: Sequence[Member], context: GangContext
 ) -> dict[PodUid, Decision]:
     """Submit once, when all members are here and nothing holds any of them back."""
-    gang = around.gang
+    gang = context.gang
     if not gang.is_complete:
-        return _tell_incomplete(waiting, around)
+        return _tell_incomplete(waiting, context)
     if not all(has(decision, Submit) for decision in own.values()):
         return _held(own, Submit, "another member of the gang cannot be submitted yet")
-    submits = [a for each in own.values() for a in each.actions if isinstance(a, Submit)]
+    submits = [
+        action
+        for decision in own.values()
+        for action in decision.actions
+        if isinstance(action, Submit)
+    ]
     avoid = sorted({node for submit in submits for node in submit.avoid})
     text = f"Slurm has no placeholder for {gang.full_name}: submit one for {gang.size} pods"
     submit = Submit(avoid=tuple(avoid), gang=gang)
@@ -83,25 +88,25 @@ def _submitting(
 
 
 def _assigning(
-    own: Mapping[PodUid, Decision], waiting: Sequence[Member], around: Around
+    own: Mapping[PodUid, Decision], waiting: Sequence[Member], context: GangContext
 ) -> dict[PodUid, Decision]:
     """Assign all together; cancel a placeholder that not all of them can use."""
-    gang = around.gang
+    gang = context.gang
     if gang.is_complete:
         if all(has(decision, Assign) for decision in own.values()):
-            return _joining(own, waiting, around)
+            return _joining(own, waiting, context)
         return _held(own, Assign, "not every member of the gang can be placed yet")
     job, dwelt = waiting[0].job, max(member.dwelt for member in waiting)
-    remaining = around.policy.bind_deadline - dwelt
+    remaining = context.policy.bind_deadline - dwelt
     if job is None or remaining > timedelta(0):
-        return _tell_incomplete(waiting, around, within=remaining)
+        return _tell_incomplete(waiting, context, within=remaining)
     cancel = Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.UNUSED)
     text = f"Slurm job {job.id} runs, but {_missing(gang)}: give the nodes back"
     return _by_the_first(own, Decision(actions=(cancel,), reason=text))
 
 
 def _joining(
-    own: Mapping[PodUid, Decision], waiting: Sequence[Member], around: Around
+    own: Mapping[PodUid, Decision], waiting: Sequence[Member], context: GangContext
 ) -> dict[PodUid, Decision]:
     """Assign once all are in the placeholder's identity; no newcomer cancels a running one.
 
@@ -109,33 +114,33 @@ def _joining(
     (`endings.ended_for_unused_slots`).
     """
     answers = {
-        member.pod.uid: _unplaced(member, own[member.pod.uid], around)
+        member.pod.uid: _unplaced(member, own[member.pod.uid], context)
         if has(own[member.pod.uid], Cancel)
         else own[member.pod.uid]
         for member in waiting
     }
     assigned = [member for member in waiting if has(answers[member.pod.uid], Assign)]
-    if enlist := _enlist(assigned, around):
+    if enlist := _enlist(assigned, context):
         first = answers[enlist.pods[0]]
         answers[enlist.pods[0]] = replace(first, actions=(enlist, *first.actions))
     return answers
 
 
-def _unplaced(member: Member, decision: Decision, around: Around) -> Decision:
+def _unplaced(member: Member, decision: Decision, context: GangContext) -> Decision:
     """Wait; after a moment Tell what keeps the member from joining the others."""
     text = f"the other pods of its gang run, and this one cannot join them: {decision.reason}"
-    if member.dwelt < around.policy.tell_after:
+    if member.dwelt < context.policy.tell_after:
         return wait(text, retry=_SOON)
     return tell(member.pod, "GangMemberUnplaced", text, retry=_SOON)
 
 
-def _updating(waiting: Sequence[Member], around: Around, job: SlurmJob) -> Decision | None:
+def _updating(waiting: Sequence[Member], context: GangContext, job: SlurmJob) -> Decision | None:
     """Let a waiting placeholder name, and ask for, all that wait for it; None if it does."""
     is_read = job.submitted_at is not None
     if job.phase is not JobPhase.WAITING or not is_read or job.identity.cause:
         return None
-    gang, actions, reasons = around.gang, list[Action](), list[str]()
-    if enlist := _enlist(waiting, around):
+    gang, actions, reasons = context.gang, list[Action](), list[str]()
+    if enlist := _enlist(waiting, context):
         actions.append(enlist)
         reasons.append(
             f"Slurm job {job.id} does not name {len(enlist.pods)} of those that wait for it"
@@ -151,14 +156,14 @@ def _updating(waiting: Sequence[Member], around: Around, job: SlurmJob) -> Decis
 def _started_at_another_size(job: SlurmJob, gang: Workload) -> bool:
     """Check whether it started before it could be updated.
 
-    Nobody is placed yet, and its members must not be split.
+    No member is placed yet, and the members must not be split.
     """
     tasks = [part.tasks for part in job.components]
     differs = gang.is_resized(tasks) if gang.is_exact else gang.declared > sum(tasks)
     return job.phase is JobPhase.RUNNING and not job.identity.cause and gang.is_complete and differs
 
 
-def _enlist(newcomers: Sequence[Member], around: Around) -> Enlist | None:
+def _enlist(newcomers: Sequence[Member], context: GangContext) -> Enlist | None:
     """Add the members to the placeholder's identity that it does not name."""
     names = Names()
     unnamed = [
@@ -169,7 +174,7 @@ def _enlist(newcomers: Sequence[Member], around: Around) -> Enlist | None:
     if not unnamed:
         return None
     job = unnamed[0][1]
-    alive = {m.pod.uid for m in around.members if m.row in (*seating.HOLDING, Row.GATED)}
+    alive = {m.pod.uid for m in context.members if m.row in (*seating.HOLDING, Row.GATED)}
     return Enlist(
         job_id=job.id,
         sluid=job.sluid,
@@ -180,30 +185,30 @@ def _enlist(newcomers: Sequence[Member], around: Around) -> Enlist | None:
 
 def _missing(gang: Workload) -> str:
     if gang.faults:
-        return f"{gang.full_name} cannot be placed: {told(gang.faults)}"
+        return f"{gang.full_name} cannot be placed: {one_line(gang.faults)}"
     return f"{gang.full_name} has {len(gang.members)} of the {gang.needed} pods it needs to start"
 
 
 def _fewer(gang: Workload, first: Pod) -> str:
     return (
         f"{gang.full_name} has fewer than the {gang.needed} pods it needs to start; "
-        f"pod {first.name} says how many"
+        f"pod {first.name} reports how many"
     )
 
 
 def _tell_incomplete(
-    waiting: Sequence[Member], around: Around, within: timedelta | None = None
+    waiting: Sequence[Member], context: GangContext, within: timedelta | None = None
 ) -> dict[PodUid, Decision]:
-    """Hold nothing for an incomplete gang; after a while its members say what is missing.
+    """Hold nothing for an incomplete gang; after a while its members report what is missing.
 
-    Only the first says how many are there: its count changes with every pod that comes or goes,
+    Only the first reports how many exist: its count changes with every pod that comes or goes,
     and must not be written to all the others each time.
     """
-    gang, policy = around.gang, around.policy
+    gang, policy = context.gang, context.policy
     text = _missing(gang)
     oldest = min(member.created_at for member in gang.members)
     patience = policy.tell_after if gang.faults else policy.incomplete_after
-    remaining = patience - (around.now - oldest)
+    remaining = patience - (context.now - oldest)
     soonest = min(within, _LOOK_AGAIN) if within is not None else _LOOK_AGAIN
     if remaining > timedelta(0):
         silent = Decision(actions=(Wait(),), reason=text, retry_after=min(remaining, soonest))

@@ -21,7 +21,7 @@ class Cause(enum.Enum):
     TIME_LIMIT = "SlurmTimeLimit"
     """The pod's own doing: no DisruptionTarget, it counts as a failure."""
     SUSPENDED = "SlurmSuspended"
-    """Its user or an administrator suspended it, and the settings say that its pods go then."""
+    """Its user or an administrator suspended it, and the settings have its pods evicted then."""
     DEADLINE = "SlurmDeadline"
     NOT_BOUND = "SlurmBindDeadline"
     """kube-scheduler did not bind it in time although Slurm holds its node."""
@@ -33,7 +33,7 @@ class Cause(enum.Enum):
     LOST = "SlurmPlaceholderLost"
     """Slurm forgot the placeholder and gave its nodes to others."""
     MEMBER_FAILED = "GangMemberFailed"
-    """Another member of its gang failed, and their template says that all end then."""
+    """Another member of its gang failed, and their template asks for all to end then."""
     INCOMPLETE = "GangIncomplete"
     """Slots were kept for pods of its gang that never came: it counts as a failure, or its
     controller would retry for ever."""
@@ -47,10 +47,11 @@ class Cause(enum.Enum):
 
     @property
     def is_loss(self) -> bool:
-        """True if nobody need have meant it: the circuit breaker counts these and holds them back.
+        """True if it may be an accident: the circuit breaker counts these and holds them back.
 
-        A wiped slurmctld, a partition or node that a configuration lost, make many of these at once.
-        Everything else was said of this very job: by its user, an administrator, a limit.
+        A wiped slurmctld, or a partition or node missing from its configuration, causes many of
+        these at once. Every other cause is about this very job: its user, an administrator or a
+        limit ended it.
         """
         return self in (Cause.NODE_FAIL, Cause.LOST)
 
@@ -129,7 +130,7 @@ class Tell:
         """Return the Event's text; the first one that names a job also says that it was submitted.
 
         A separate Event for the submit would cost every pod a write, and pods that start at once
-        are told soon enough.
+        report it soon enough.
 
         Args:
             known: the job that the pod already reports.
@@ -170,7 +171,7 @@ class Assign:
     place: Place | None = None
     """For a member of a gang."""
     waited: timedelta | None = None
-    """How long its job has held the node while pods were still terminating there; told and
+    """How long its job has held the node while pods were still terminating there; reported and
     counted."""
 
 
@@ -207,7 +208,7 @@ class Restore:
     """
 
     lost: str
-    """What named it (`Pod.placed_by`)."""
+    """The lost one's SLUID or job id (`Pod.placed_by`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

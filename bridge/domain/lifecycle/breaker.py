@@ -8,7 +8,7 @@ remembered, and once the placeholders are back it closes by itself.
 
 It is for losses only (`Cause.is_loss`). A cancel, a preemption, a limit, a job that was made smaller
 were meant for that very job, and its user can bring them about: their pods go, however many they
-are. Otherwise whoever cancels enough own jobs would compute on without any.
+are. Otherwise a user who cancels enough of their own jobs would go on computing without any.
 """
 
 from collections.abc import Iterable

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from bridge.domain.caps import DEFAULT, Caps
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
-from bridge.domain.observation.unbindable import Unbound
+from bridge.domain.observation.unbindable import BindFailure
 from bridge.domain.observation.view import View
 from slurmruntime.values.ids import JobId, KubeNode, SlurmNode
 
@@ -27,7 +27,7 @@ class Fit(enum.Enum):
     """Not yet: terminating pods still count. Slurm frees at once, containers use their grace
     period."""
     OUTLIVED = "outlived"
-    """Not yet: pods whose job has ended still run, and nobody has told them to go."""
+    """Not yet: pods whose job has ended still run, and nothing has evicted them."""
     MISFIT = "misfit"
     """No: submit again, avoiding that node for a while."""
 
@@ -52,7 +52,7 @@ class SubmitRefusal:
     text: str
     """Slurm's message, or ours."""
     is_of_nodes: bool = False
-    """No node suits the pod: other nodes would mend it."""
+    """No node suits the pod: other nodes would help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,29 +77,29 @@ class Facts:
     view: View
     now: datetime
     since: datetime | None = None
-    """When this process first saw the pod in this cell of the table (`dwell.Dwell`); None means
+    """When this process first saw the pod in this cell of the table (`dwell.TimeInState`); None means
     now, so no deadline applies."""
     kube_node: KubeNode | None = None
     """The Kubernetes node behind the running placeholder's Slurm node; None if unknown."""
     unbindable_since: datetime | None = None
-    """Since when kube-scheduler has failed to bind this very pod; None: it has not said so, or it
-    binds nobody."""
+    """Since when kube-scheduler has failed to bind this very pod; None: it has reported no failure,
+    or it binds no pod at all."""
     fit: Fit | None = None
     """Examined only for a gated pod whose placeholder runs."""
     fit_text: str = ""
     """What does not fit, in words: `insufficient cpu (4 asked, 2 free)`."""
     shortfall: str = ""
-    """What Slurm granted less than the pod takes, in words; examined like `fit`."""
+    """In which resources Slurm granted less than the pod takes, in words; examined like `fit`."""
     released: SlurmNode | None = None
     """The pod's node, if its running placeholder has given it up, as two readings of Slurm show."""
     node_is_gone: bool = False
     """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any
     more."""
     evictions_held: bool = False
-    """The circuit breaker is open: too many pods would be evicted at once on Slurm's word."""
+    """The circuit breaker is open: too many pods would be evicted at once for what Slurm reports."""
     refusal: SubmitRefusal | None = None
     """Set from a refused submit until the next accepted one."""
-    unbound: tuple[Unbound, ...] = ()
+    bind_failures: tuple[BindFailure, ...] = ()
     """Pods of the same controller that kube-scheduler could not bind lately."""
     nodes_changed_at: datetime | None = None
     """When a node was last added, removed, edited or registered; None: not since this process leads."""

@@ -17,9 +17,9 @@ class Step(enum.StrEnum):
     PIN = "pin"
     """From Slurm's start until the pod was pinned and its gate removed."""
     ROOM = "room"
-    """The part of `pin` that pods still terminating on the node took, if it was worth telling."""
+    """The part of `pin` that pods still terminating on the node took, if that was reported."""
     COMPLETE = "complete"
-    """From the end of the last container until Slurm was told."""
+    """From the end of the last container until it was reported to Slurm."""
 
 
 def done(

@@ -21,7 +21,7 @@ may be just that.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountedJob:
+class AccountingRecord:
     """What slurmdbd reports about one job."""
 
     states: frozenset[str]
@@ -45,7 +45,7 @@ class Numbering:
     """After this one, ids start over."""
 
 
-def verdict(record: AccountedJob, *, is_up_to_date: bool) -> Evidence:
+def verdict(record: AccountingRecord, *, is_up_to_date: bool) -> Evidence:
     """Decide whether slurmctld lost a job that it does not know, or whether the job had ended.
 
     While slurmdbd is not up to date, a missing end proves nothing: slurmctld keeps what it could

@@ -9,7 +9,7 @@ That the pod is gone proves little if this process never saw it. A copy of the c
 elsewhere) has the same id and finds the jobs of the original, whose younger pods it never had; so
 does a program that is pointed at the wrong API server. Nothing that is kept in etcd tells a copy
 from its original, and both reach the same Slurm. So there is a bound on what is cancelled without
-an operator's word: many orphans at once, and more than a few whose pods were never seen, are held.
+an operator's consent: many orphans at once, and more than a few whose pods were never seen, are held.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -32,8 +32,8 @@ MOST_STRANGE = 3
 MOST_STRANGE_AN_HOUR = 10
 
 STRANGE_GRACES = 10
-"""By so many times longer are those suspected before they are cancelled: in a copy, more turn up
-meanwhile."""
+"""How many times longer those are suspected before they are cancelled: in a copy, more turn up
+in the meantime."""
 
 JobKey = tuple[JobId, Sluid | None]
 """Job ids are reused; a suspicion is about one job only."""
@@ -108,15 +108,17 @@ def judge(
         if now - since >= (grace if (job_id, sluid) in familiar else grace * STRANGE_GRACES)
     ]
     return Judgement(
-        orphans=tuple(each for each in overdue if (each.job_id, each.sluid) in familiar),
-        strange=tuple(each for each in overdue if (each.job_id, each.sluid) not in familiar),
+        orphans=tuple(cancel for cancel in overdue if (cancel.job_id, cancel.sluid) in familiar),
+        strange=tuple(
+            cancel for cancel in overdue if (cancel.job_id, cancel.sluid) not in familiar
+        ),
         strange_suspects=len(still.keys() - familiar),
         suspects=still,
     )
 
 
 def why_held(judged: Judgement, *, live: int, strange_lately: int) -> str:
-    """Return why nothing may be cancelled without an operator's word; "" if it may.
+    """Return why nothing may be cancelled without an operator's consent; "" if it may.
 
     Args:
         judged: the judgement.

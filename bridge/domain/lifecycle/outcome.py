@@ -55,7 +55,7 @@ def of(pod: Pod) -> Outcome:
 def lost_with_node(pod: Pod) -> bool:
     """Check whether its machine took the pod down: a reboot, or a runtime that forgot it.
 
-    The kubelet then finds containers that it started and nobody runs (`Unknown` from containerd,
+    The kubelet then finds containers that it started and no runtime runs (`Unknown` from containerd,
     `ContainerStatusUnknown` from the kubelet itself). Restarted ones are no end. It also admits its
     pods again, and rejects those whose devices are not back yet; of their containers it says
     nothing at first. A pod that is rejected before it ran looks the same, and is as little to blame.
@@ -88,7 +88,7 @@ def encode(outcome: Outcome) -> str:
 def decode(text: str) -> Outcome:
     """Read a failure; one that cannot be read still counts as a failure."""
     kind, _, number = text.partition(" ")
-    count = numbers.whole(number) or 0
+    count = numbers.integer(number) or 0
     if kind == "timeout":
         return Outcome(timed_out=True)
     if kind == "oom":
@@ -98,7 +98,7 @@ def decode(text: str) -> Outcome:
     return Outcome(exit_code=count if count in range(1, 256) else NO_EXIT_CODE)
 
 
-def recorded(identity: Identity) -> tuple[Outcome, ...]:
+def recorded_failures(identity: Identity) -> tuple[Outcome, ...]:
     """Return the outcomes of members that failed before the others, from the identity."""
     return tuple(map(decode, identity.failed.values()))
 
@@ -122,7 +122,7 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def ended_by_itself(pod: Pod) -> bool:
-    """Check whether a terminal pod ended before anybody deleted it.
+    """Check whether a terminal pod ended before it was deleted.
 
     Kubernetes and the kubelet report whole seconds; within the same second the deletion came first,
     since many programs exit at once on SIGTERM, but hardly anything deletes a pod within a second
@@ -142,14 +142,14 @@ def evicted_for(pod: Pod) -> Cause | None:
 
     None: we did not evict it, or did for another cause.
     """
-    said = pod.condition(names.ALLOCATED_CONDITION)
-    if said is None or said.status == "True":
+    condition = pod.condition(names.ALLOCATED_CONDITION)
+    if condition is None or condition.status == "True":
         return None
-    return next((c for c in Cause if c.value == said.reason and not c.is_disruption), None)
+    return next((c for c in Cause if c.value == condition.reason and not c.is_disruption), None)
 
 
 def _was_stopped(container: Container, deleted_at: datetime) -> bool:
-    """Check whether a kubelet stopped it, as far as can be told without having watched.
+    """Check whether a kubelet stopped it, as far as can be known without having watched.
 
     In that case `deleted_at` is the kubelet's last DELETE.
     """
@@ -170,7 +170,7 @@ def _is_lost(container: Container) -> bool:
 
 
 def _when_failed(container: Container) -> tuple[bool, datetime]:
-    """Return what sorts failed containers; one without a time counts as the first."""
+    """Return the sort key of failed containers; one without a time counts as the first."""
     return container.restartable_init, container.finished_at or _LONG_AGO
 
 

@@ -1,6 +1,6 @@
-"""Pins that the API server refuses: the pod is too large for the patch, or somebody's admission denies it.
+"""Pins that the API server refuses: the pod is too large for the patch, or an admission check denies it.
 
-Its placeholder holds nodes meanwhile, so it is given back after the bind deadline. Only refusals
+Meanwhile its placeholder holds nodes, so they are given back after the bind deadline. Only refusals
 count; that the API server is away, or that our view was stale, proves nothing.
 """
 
@@ -22,7 +22,7 @@ class Pins:
         self._refused: dict[PodUid, PinRefusal] = {}
 
     def get(self, pod: PodUid) -> PinRefusal | None:
-        """Return the refusal; None if none was refused."""
+        """Return the refusal; None if the pin was not refused."""
         return self._refused.get(pod)
 
     def refused(

@@ -14,7 +14,7 @@ from bridge.domain.model.jobs import JobEnd, SlurmJob
 
 _ENDS: Mapping[JobEnd, str] = MappingProxyType(
     {
-        JobEnd.COMPLETED: "was completed by somebody else",
+        JobEnd.COMPLETED: "was completed by someone else",
         JobEnd.FAILED: "failed in Slurm",
         JobEnd.CANCELLED: "was cancelled in Slurm",
         JobEnd.TIMEOUT: "reached its time limit",
@@ -73,7 +73,7 @@ def why_impossible(job: SlurmJob | BatchJob) -> str:
     """Explain why Slurm ended a job that never had a node, and what can be done about it."""
     reason = condition_reason(job.reason)
     explanation = waiting_reasons.explain(reason) if reason != NOT_LOOKED_AT else None
-    text = explanation.words if explanation else "Slurm does not say why"
+    text = explanation.words if explanation else "Slurm gives no reason"
     name = f" ({job.reason})" if job.reason else ""
     words = f", Slurm says: {job.reason_text}" if job.reason_text else ""
     step = f"; {explanation.next_step}" if explanation and explanation.next_step else ""

@@ -63,13 +63,13 @@ class Refusals(Generic[K]):
 
 
 _FIRST, _LONGEST = timedelta(seconds=1), timedelta(seconds=10)
-"""How long a refusal stands for others. Not longer: when a limit has room again, one of very many
+"""How long a refusal counts for other pods. Not longer: when a limit has room again, one of very many
 should be submitted soon."""
 
 _MOST_SHARED = 1024
 
 _OWN = frozenset({"identity", "name", "comment", "extra", "also"})
-"""What Slurm does not look at when it accepts or refuses a job; `also` is compared separately."""
+"""Fields that do not affect whether Slurm accepts a job; `also` is compared separately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class _SharedRefusal:
 
 
 class SharedRefusals:
-    """Slurm's answers to requests of which many are alike: one asks for all of them.
+    """Shared refusals: of many identical requests, one is retried for all.
 
     Ten thousand pods beyond a limit would otherwise each ask again every five minutes, which is 33
     submits a second.
@@ -93,7 +93,7 @@ class SharedRefusals:
     def get(self, spec: PlaceholderSpec, now: datetime) -> str | None:
         """Return what Slurm has just answered to a request like this; None: ask.
 
-        Who asked last may ask again whenever its own back-off is over.
+        The workload that asked last may ask again whenever its own back-off is over.
         """
         last = self._last.get(_likeness(spec))
         if last is None or last.by == spec.identity.key:

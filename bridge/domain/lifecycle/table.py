@@ -177,7 +177,7 @@ def actor(pod: Pod) -> Actor:
 
 
 def cell(pod: Pod, view: View, *, node_is_gone: bool = False) -> tuple[Row, Column]:
-    """Return the cell of the table: for `dwell.Dwell`, logs and metrics."""
+    """Return the cell of the table: for `dwell.TimeInState`, logs and metrics."""
     return row_of(pod, node_is_gone=node_is_gone), column_of(placeholder(pod, view), view)
 
 
@@ -209,7 +209,7 @@ def decide(facts: Facts, policy: Deadlines) -> Decision:
     if facts.view.fresh or harmless:
         return decision
     return rules.wait(
-        f"not seen yet what our last write did ({decision.reason})",
+        f"waiting to see the effect of our last write ({decision.reason})",
         retry=policy.poll_interval,
     )
 
@@ -221,7 +221,9 @@ def _decide(facts: Facts, policy: Deadlines) -> Decision:
             return decision
     job, cells = position.job, TABLE[position.row]
     if position.column is Column.UNKNOWN:
-        return rules.wait("Slurm shows no placeholder, but not surely", retry=policy.poll_interval)
+        return rules.wait(
+            "Slurm shows no placeholder, which is not certain yet", retry=policy.poll_interval
+        )
     if job is None:
         return cells.none(position.case)
     return cells.by_column[position.column](JobCase(facts=facts, policy=policy, job=job))

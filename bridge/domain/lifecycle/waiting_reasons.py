@@ -68,7 +68,7 @@ EXPLANATIONS: Mapping[str, Explanation] = MappingProxyType(
         ),
         "FrontEndDown": Explanation("no front end is up", _ASK_ADMIN),
         "PartitionDown": Explanation(
-            "its partition is down: it starts nothing until an administrator sets it up again",
+            "its partition is down: it starts nothing until an administrator sets it UP again",
             "ask an administrator, or for another partition: sinfo -s",
         ),
         "PartitionInactive": Explanation(
@@ -178,16 +178,16 @@ def explain(reason: str) -> Explanation | None:
 
 def _limit(reason: str) -> Explanation | None:
     """Explain the name of a limit by its parts."""
-    found = _LIMIT.fullmatch(reason)
-    if found is None or not (found["owner"] or found["per"]):
+    parts = _LIMIT.fullmatch(reason)
+    if parts is None or not (parts["owner"] or parts["per"]):
         return None
-    resource = _RESOURCES.get(found["resource"].lower())
+    resource = _RESOURCES.get(parts["resource"].lower())
     if resource is None:
         return None
-    by_account = found["owner"].startswith("Assoc")
+    by_account = parts["owner"].startswith("Assoc")
     owner, look = ("account", "assoc") if by_account else ("QOS", "qos")
-    limit = f"{resource} minutes" if found["minutes"] else resource
-    match found["kind"], found["per"]:
+    limit = f"{resource} minutes" if parts["minutes"] else resource
+    match parts["kind"], parts["per"]:
         case "Min", _:
             words, step = (
                 f"it asks for less than the {limit} minimum of its {owner}",
@@ -202,7 +202,7 @@ def _limit(reason: str) -> Explanation | None:
             words = f"all jobs under its QOS together have reached its {limit} limit"
             step = _WAIT_FOR_OTHERS
         case _:
-            whose = "account" if found["per"] == "Account" else "user"
+            whose = "account" if parts["per"] == "Account" else "user"
             words = f"its {whose} has reached the {limit} limit of its {owner} for one {whose}"
             step = _WAIT_FOR_OTHERS
     return Explanation(

@@ -49,7 +49,7 @@ class Component:
     tasks: int
     task: TaskSize = TaskSize()
     shares: tuple[TaskShare, ...] = ()
-    given: TaskGrant | None = None
+    task_grant: TaskGrant | None = None
     """For a running job."""
 
 

@@ -1,7 +1,7 @@
 """Batch jobs of ours: the mark that a SlurmJob's Slurm job carries, and such a job as Slurm reports it.
 
-The mark is of another kind than a placeholder's (`identities`): what looks for placeholders takes a
-batch job for a stranger's and leaves it alone, and the other way round.
+The mark is of another kind than a placeholder's (`identities`): code that looks for placeholders
+treats a batch job as foreign and leaves it alone, and the other way round.
 """
 
 import json
@@ -35,7 +35,7 @@ class BatchMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayTally:
-    """How the tasks of an array stand."""
+    """How many tasks of an array are in which state."""
 
     waiting: int = 0
     running: int = 0
@@ -43,7 +43,7 @@ class ArrayTally:
     failed: tuple[int, ...] = ()
     """The numbers of the tasks that ended in any other way, in order."""
     unknown: int = 0
-    """Tasks that Slurm forgot before anybody saw their end."""
+    """Tasks that Slurm forgot before their end was read."""
     is_sure: bool = True
     """False if tasks have vanished: then only slurmdbd knows how they ended, or that they never began."""
     is_record: bool = False
@@ -137,7 +137,7 @@ def encode(mark: BatchMark) -> str:
 
 
 def decode(text: str) -> BatchMark | None:
-    """Read an `admin_comment`; None for a stranger's, and for a placeholder's.
+    """Read an `admin_comment`; None for a foreign job's, and for a placeholder's.
 
     Raises:
         UnreadableIdentityError: it carries the mark, but is of a newer version, or damaged.

@@ -82,13 +82,13 @@ def from_amounts(amounts: Mapping[str, Decimal], *, pods: int = 1) -> Demand:
     """Sort resource amounts into their fields; the only place that rounds to Slurm's units."""
     rest = dict(amounts)
     milli_cpu = quantities.milli(rest.pop("cpu", Decimal(0)))
-    memory_bytes = quantities.whole(rest.pop("memory", Decimal(0)))
-    storage_bytes = quantities.whole(rest.pop("ephemeral-storage", Decimal(0)))
+    memory_bytes = quantities.round_up(rest.pop("memory", Decimal(0)))
+    storage_bytes = quantities.round_up(rest.pop("ephemeral-storage", Decimal(0)))
     return _demand(
         milli_cpu=milli_cpu,
         memory_bytes=memory_bytes,
         ephemeral_storage_bytes=storage_bytes,
-        extended={name: quantities.whole(amount) for name, amount in rest.items() if amount > 0},
+        extended={name: quantities.round_up(amount) for name, amount in rest.items() if amount > 0},
         pods=pods,
     )
 
@@ -183,7 +183,7 @@ def _requests(resources: Resources) -> dict[str, Decimal]:
 def _put_pod_level(amounts: dict[str, Decimal], pod_resources: Resources) -> None:
     """Replace the containers' sum by pod-level requests.
 
-    A pod-level limit stands in where nobody requests anything.
+    A pod-level limit stands in where nothing is requested.
     """
     for name, quantity in pod_resources.limits.items():
         if _is_pod_level(name):
@@ -194,9 +194,9 @@ def _put_pod_level(amounts: dict[str, Decimal], pod_resources: Resources) -> Non
 
 
 def _unlimited(containers: Iterable[Resources], pod_resources: Resources | None) -> Iterator[str]:
-    whole_pod = pod_resources or Resources()
+    pod_level = pod_resources or Resources()
     for name in LIMITABLE:
-        if not _is_limited(name, whole_pod) and not all(
+        if not _is_limited(name, pod_level) and not all(
             _is_limited(name, container) for container in containers
         ):
             yield name

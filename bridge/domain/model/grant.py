@@ -82,7 +82,7 @@ def decode(text: str) -> tuple[Identity, Grant] | None:
     """Read a pod's annotation; None: there is none, or this version cannot read it."""
     if not text:
         return None
-    return _read_once(text) if len(text) <= _KEPT_CHARS else _read(text)
+    return _read_once(text) if len(text) <= _CACHED_CHARS else _read(text)
 
 
 def _read(text: str) -> tuple[Identity, Grant] | None:
@@ -95,11 +95,11 @@ def _read(text: str) -> tuple[Identity, Grant] | None:
     return None if identity is None else (identity, grant)
 
 
-_KEPT_CHARS = 4096
-"""Longer texts, of which a few would fill the memory, are read anew each time."""
+_CACHED_CHARS = 4096
+"""Longer texts are parsed each time: a few of them would fill the memory."""
 
 _read_once = lru_cache(maxsize=1024)(_read)
-"""A look asks for a pod's grant several times, and a gang's pods carry the same text."""
+"""A pass asks for a pod's grant several times, and a gang's pods carry the same text."""
 
 
 def _document(grant: Grant) -> Mapping[str, object]:
@@ -130,7 +130,7 @@ def _grant(document: object) -> Grant:
         raise TypeError("no memory")
     if not all(count > 0 for count in grant.tasks_on.values()):
         raise ValueError(f"layout is {grant.layout!r}")
-    if grant.also and not all(each.layout for each in (grant, *grant.also)):
+    if grant.also and not all(component.layout for component in (grant, *grant.also)):
         raise ValueError("a component has no layout")
     return grant
 

@@ -57,16 +57,16 @@ class Identity:
     """Why we cancelled it ourselves, written before the cancel; "" otherwise. Such an end is ours
     to handle: submit again."""
     ended: str = ""
-    """How its pod ended, in words, where Slurm could not be told and the job is CANCELLED instead;
+    """How its pod ended, in words, if it could not be reported to Slurm and the job is CANCELLED instead;
     "" otherwise."""
     limit_min: int | None = None
     """Its true time limit, while we have extended it (`time_limits`); belongs with
     `extended_min`."""
     extended_min: int | None = None
-    """The limit that we set. If Slurm shows another one, somebody has changed it since, and
+    """The limit that we set. If Slurm shows another one, it was changed since, and
     `limit_min` is void."""
     restores: str = ""
-    """What named the placeholder that Slurm lost (`Pod.placed_by`), if this one stands in for it;
+    """SLUID or job id of the placeholder that Slurm lost (`Pod.placed_by`), if this one replaces it;
     "" otherwise."""
     frozen: Frozen | None = None
     """None if the version that wrote the identity did not know this field."""
@@ -104,7 +104,7 @@ def record(identity: Identity, *, pod: PodUid, how: str) -> Identity:
 class UnreadableIdentityError(ValueError):
     """The mark is ours, but a newer version wrote the rest, or it is damaged.
 
-    Such a job is neither a stranger's nor an orphan: leave it alone and report it.
+    Such a job is neither foreign nor an orphan: leave it alone and report it.
     """
 
     workload: WorkloadKey | None = None
@@ -154,7 +154,7 @@ def encode(identity: Identity) -> str:
 
 
 def decode(text: str) -> Identity | None:
-    """Read an `admin_comment`; None for a stranger's: not JSON, or JSON without our mark.
+    """Read an `admin_comment`; None for a foreign job's: not JSON, or JSON without our mark.
 
     Raises:
         UnreadableIdentityError: it carries our mark, but is of a newer version, or damaged.
@@ -168,7 +168,7 @@ def marked(
     version: int,
     read: Callable[[Mapping[str, object], ClusterId], M],
 ) -> M | None:
-    """Read an `admin_comment` that may have a mark; None if it has not.
+    """Read an `admin_comment` that may have a mark; None if it has none.
 
     Args:
         text: the comment.
@@ -260,8 +260,8 @@ def _frozen(document: object, cluster: ClusterId) -> Frozen | None:
     members = document if isinstance(document, dict) else {}
     asked = members.get("asked")
     texts = {key: members.get(key) for key in ("requester", "rule", "user", "account")}
-    is_whole = isinstance(asked, dict) and all(isinstance(text, str) for text in asked.values())
-    if not (is_whole and all(isinstance(text, str) for text in texts.values())):
+    is_valid = isinstance(asked, dict) and all(isinstance(text, str) for text in asked.values())
+    if not (is_valid and all(isinstance(text, str) for text in texts.values())):
         raise UnreadableIdentityError(
             f"the identity is damaged: expected text in frozen.asked and {', '.join(texts)}",
             cluster=cluster,

@@ -65,7 +65,7 @@ class SlurmJob:
     """The size of each."""
     shares: tuple[TaskShare, ...] = ()
     """For a running job: how many tasks fit on each node, in the same order."""
-    given: TaskGrant | None = None
+    task_grant: TaskGrant | None = None
     """For a running job: what each task has. Compared with what its pod takes."""
     devices: Mapping[SlurmNode, Mapping[str, tuple[int, ...]]] | None = None
     """For a running job: the indexes of its devices, by node and GRES. None if they were not asked for."""
@@ -100,7 +100,9 @@ class SlurmJob:
     def components(self) -> tuple[Component, ...]:
         """Its task sizes; most jobs have one."""
         return self.parts or (
-            Component(tasks=self.tasks, task=self.task, shares=self.shares, given=self.given),
+            Component(
+                tasks=self.tasks, task=self.task, shares=self.shares, task_grant=self.task_grant
+            ),
         )
 
     @property

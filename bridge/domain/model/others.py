@@ -14,7 +14,7 @@ _SHOWN = 3
 """Owners that are named for one node."""
 
 
-def counted(pods: Iterable[BoundPod]) -> Mapping[str, int]:
+def count_by_namespace(pods: Iterable[BoundPod]) -> Mapping[str, int]:
     """Count the pods by namespace."""
     counts = Counter(pod.namespace for pod in pods if not pod.is_terminal)
     most = counts.most_common(MOST_NAMESPACES)
@@ -22,19 +22,19 @@ def counted(pods: Iterable[BoundPod]) -> Mapping[str, int]:
     return {**dict(most), **({REST: rest} if rest else {})}
 
 
-def told(pods: Sequence[BoundPod]) -> str:
+def summary(pods: Sequence[BoundPod]) -> str:
     """Name the owners of one node's pods; those with the most pods first."""
     owners = Counter(_owner(pod) for pod in pods if not pod.is_terminal)
     names = [
         owner if count == 1 else f"{owner} ({count})"
-        for owner, count in sorted(owners.items(), key=lambda each: (-each[1], each[0]))
+        for owner, count in sorted(owners.items(), key=lambda entry: (-entry[1], entry[0]))
     ]
     more = len(names) - _SHOWN
     return ", ".join([*names[:_SHOWN], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _owner(pod: BoundPod) -> str:
-    """Return `namespace/Kind name`; a pod that nobody owns goes by its own name."""
+    """Return `namespace/Kind name`; a pod without an owner goes by its own name."""
     if pod.owner is None:
         return f"{pod.namespace}/Pod {pod.name}"
     return f"{pod.namespace}/{pod.owner.kind} {pod.owner.name}"

@@ -132,7 +132,7 @@ class Pod:
     """`metadata.deletionGracePeriodSeconds`: the deletion was requested this long before
     `deletion_at`."""
     deletion_asked_at: datetime | None = None
-    """When the deletion was requested, if an earlier version of the pod told so (`deletions`)."""
+    """When the deletion was requested, if an earlier version of the pod showed it (`deletions`)."""
     containers: tuple[Container, ...] = ()
     """Init containers first, then the others, each in spec order."""
     conditions: tuple[Condition, ...] = ()
@@ -157,7 +157,7 @@ class Pod:
 
     @property
     def has_foreign_gate(self) -> bool:
-        """True while somebody else's gate is on: a node from Slurm would not let it start."""
+        """True while a gate that is not ours is on: a node from Slurm would not let it start."""
         return any(gate != names.GATE for gate in self.gates)
 
     @property
@@ -172,7 +172,7 @@ class Pod:
 
     @property
     def is_for_binder(self) -> bool:
-        """True if no kube-scheduler looks at it: the extender's leader binds it itself."""
+        """True if no kube-scheduler handles it: the extender's leader binds it itself."""
         return names.is_binder(self.scheduler_name)
 
     @property
@@ -182,12 +182,12 @@ class Pod:
 
     @property
     def is_deleting(self) -> bool:
-        """True once somebody deleted it; it stays until grace period and finalizers are over."""
+        """True once it was deleted; it stays until grace period and finalizers are over."""
         return self.deletion_at is not None
 
     @property
     def deletion_requested_at(self) -> datetime | None:
-        """When somebody deleted it; a later request with a shorter grace moves both fields equally.
+        """When its deletion was requested; a later request with a shorter grace moves both fields equally.
 
         The exception is the kubelet's last request: from then on the moment is lost, unless an
         earlier version is remembered. With a grace of centuries the two fields contradict each
@@ -219,9 +219,9 @@ class Pod:
     def workload(self) -> WorkloadKey:
         """For a placed pod: the workload it was placed with; its own key if placed alone.
 
-        If the annotation names another workload than the recorded grant, somebody has changed it,
-        and the grant is believed: only under its key is the placeholder found. A pod that says it
-        was placed alone is believed without a look at its grant, which saves reading it; if that is
+        If the annotation names another workload than the recorded grant, it was changed by hand,
+        and the grant counts: only under its key is the placeholder found. For a pod whose annotation
+        says it was placed alone, the grant is not parsed, which saves time; if the annotation is
         wrong, nothing is restored (`lifecycle.rules.lost`).
         """
         placed_with = self.annotations.get(names.WORKLOAD_ANNOTATION)
@@ -234,13 +234,13 @@ class Pod:
     def rank(self) -> int | None:
         """For a placed member of a gang: its slot in the allocation."""
         text = self.annotations.get(names.RANK_ANNOTATION, "")
-        return numbers.whole(text)
+        return numbers.integer(text)
 
     @property
     def job_id(self) -> JobId | None:
         """The placeholder's id from our label: a cache, verified by the placeholder's identity."""
         text = self.labels.get(names.JOB_ID_LABEL, "")
-        number = numbers.whole(text)
+        number = numbers.integer(text)
         return None if number is None else JobId(number)
 
     @property

@@ -1,7 +1,7 @@
 """Volumes, as far as they limit where a pod may run: Slurm does not know them.
 
 Source: kube-scheduler's filter VolumeBinding. Node limits of CSI drivers and ReadWriteOncePod are
-left to kube-scheduler: whoever cannot be bound for them teaches the next submit.
+left to kube-scheduler: the next submit avoids nodes where a pod could not be bound for them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,14 +53,14 @@ Claims = Sequence[ClaimFacts]
 
 def reaches(claims: Iterable[ClaimFacts]) -> tuple[Reach, ...]:
     """Return the limits of all volumes, all of which hold; none for a volume that is anywhere."""
-    found = (_reach(facts) for facts in claims)
-    return tuple(dict.fromkeys(reach for reach in found if reach))
+    limits = (_reach(facts) for facts in claims)
+    return tuple(dict.fromkeys(reach for reach in limits if reach))
 
 
 def faults(claims: Iterable[ClaimFacts]) -> Iterator[Fault]:
-    """Yield what keeps Kubernetes from binding the pod anywhere, as it would say itself.
+    """Yield what keeps Kubernetes from binding the pod anywhere, as it would report itself.
 
-    Nobody asks Slurm for nodes that the pod could not use.
+    So Slurm is never asked for nodes that the pod could not use.
     """
     for facts in claims:
         path = "spec.volumes[*].persistentVolumeClaim"

@@ -11,7 +11,7 @@ from slurmruntime.values.ids import ClusterId, JobId, KubeNode, Sluid, SlurmNode
 class Create:
     """Create an external node.
 
-    If Slurm already has a node of that name, the actions after this one wait for the next look.
+    If Slurm already has a node of that name, the actions after this one wait for the next pass.
     """
 
     spec: SlurmNodeSpec
@@ -21,7 +21,7 @@ class Create:
 class Delete:
     """Delete a Slurm node.
 
-    Slurm refuses while jobs run there; the next look tries again.
+    Slurm refuses while jobs run there; the next pass tries again.
     """
 
     slurm_node: SlurmNode
@@ -62,14 +62,14 @@ class Resume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Respond:
-    """Have Slurm take an external node for one that responds; its NodeAddr has to be set afterwards.
+    """Make Slurm treat an external node as responding; its NodeAddr must be set afterwards.
 
-    Whether that helped shows in the next list of nodes.
+    The next list of nodes shows whether that helped.
     """
 
     slurm_node: SlurmNode
     record: SlurmNodeFacts
-    """The node as Slurm has it: what is said of it must not be less."""
+    """The node as Slurm has it: the registration must not offer less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class SetFeatures:
 class RenewPartitions:
     """Make Slurm rebuild the node lists of its partitions.
 
-    Slurm does so when any node is created or deleted, so create a node that nobody needs and
+    Slurm does so when any node is created or deleted, so create a spare node and
     delete it again.
     """
 
@@ -138,9 +138,10 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """Remove a node that Slurm has not from the lists of placeholders.
+    """Remove a node that Slurm does not have from the lists of placeholders.
 
-    Slurm takes no update of a job that names it, so a record of that name stands in meanwhile.
+    Slurm refuses any update of a job that names such a node, so a node record of that name stands in
+    meanwhile.
     """
 
     slurm_node: SlurmNode
@@ -175,7 +176,7 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncordon:
-    """Remove our mark, and the cordon with it unless somebody has already lifted it."""
+    """Remove our mark, and the cordon with it unless it has already been lifted."""
 
     kube_node: KubeNode
 

@@ -32,7 +32,7 @@ class NodeBook:
         self._seen_at: dict[SlurmNode, float] = {}
         """When a node was last read by itself, after the last list started."""
         self._asked: set[SlurmNode] = set()
-        """Nodes that were asked for while unknown; the next `read` reports them."""
+        """Nodes that were requested while unknown; the next `read` reports them."""
         self._is_read = False
 
     def get(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
@@ -68,13 +68,13 @@ class NodeBook:
 
     def read(self, listed: Iterable[SlurmNodeFacts], *, began: float) -> frozenset[SlurmNode]:
         """Take in a list and return the names of the nodes whose known state has changed."""
-        found = {node.name: node for node in listed}
+        by_name = {node.name: node for node in listed}
         changed: set[SlurmNode] = set()
-        for name in {*found, *self._nodes, *self._written_at}:
+        for name in {*by_name, *self._nodes, *self._written_at}:
             if max(self._written_at.get(name, -1.0), self._seen_at.get(name, -1.0)) >= began:
                 continue
             self._seen_at.pop(name, None)
-            changed.update(self._take(name, found.get(name)))
+            changed.update(self._take(name, by_name.get(name)))
         self._is_read = True
         answered = {
             name

@@ -58,13 +58,13 @@ class Node:
     hold: Hold = Hold.HELD
     """Whether Slurm holds the node for the pods that run there."""
     leader: SlurmNode | None = None
-    """The node whose look releases this one with others; None if this one's does."""
+    """The node whose pass releases this one with others; None if this one's own pass does."""
     companions: tuple[Companion, ...] = ()
-    """The other nodes that this node's look releases with it (`bridge.domain.nodes.release`)."""
+    """The other nodes that this node's pass releases with it (`bridge.domain.nodes.release`)."""
     refusal: NodeRefusal | None = None
     """Slurm's latest refusal."""
     reason_age: timedelta | None = None
-    """How long ago the reason of its drain was given; None if Slurm does not tell."""
+    """How long ago the reason of its drain was set; None if Slurm does not report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,8 +35,8 @@ def changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeA
 def must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
     """Explain why Slurm must stop offering the node as it is; "" if it need not.
 
-    That Kubernetes has less CPUs or memory left is no reason while jobs run: fillers hold the
-    difference. Otherwise whoever may create pods could drain every node.
+    Fewer CPUs or less memory left in Kubernetes are no reason while jobs run: fillers hold the
+    difference. Otherwise anyone who may create pods could drain every node.
     """
     if not slurm_node.is_busy and slurm_node.cpus > wanted.cpus:
         return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
@@ -59,7 +59,7 @@ class DeviceWait:
 
     why: str
     drain: tuple[Drain, ...]
-    """What is still to be done; nothing if it is drained for just that."""
+    """What is left to do; nothing if it is drained for exactly that."""
     left: timedelta
     """How much longer it waits."""
 
@@ -70,23 +70,23 @@ def missing_devices(
     reason_age: timedelta | None,
     patience: timedelta,
 ) -> DeviceWait | None:
-    """Return the wait for devices that Slurm has and Kubernetes has not; None if that is no matter.
+    """Return the wait for devices that Slurm has and Kubernetes lacks; None if none are missing.
 
-    Whenever a kubelet or its device plugin restarts, their count is 0 for some seconds. The drain's
-    own time tells how long the wait has been: nothing has to be kept, and a new leader knows it too.
+    Whenever a kubelet or its device plugin restarts, their count is 0 for some seconds. The time of
+    the drain shows how long the wait has been: no state is needed, and a new leader knows it, too.
 
     Args:
         slurm_node: the node in Slurm.
         wanted: what it should be there.
-        reason_age: how long ago the reason of its drain was given; None if Slurm does not tell.
-        patience: how long to wait, before the node is made anew without them.
+        reason_age: how long ago the reason of its drain was set; None if Slurm does not report it.
+        patience: how long to wait before the node is re-created without them.
     """
     has = gres.counted(wanted.gres)
     had = gres.counted(slurm_node.gres)
     if all(has.get(name, 0) >= count for name, count in had.items()):
         return None
-    there = wanted.gres or "none"
-    why = f"devices are missing: Slurm has {slurm_node.gres}, Kubernetes has {there}"
+    present = wanted.gres or "none"
+    why = f"devices are missing: Slurm has {slurm_node.gres}, Kubernetes has {present}"
     drain = Drain(slurm_node=slurm_node.name, reason=f"{REASON_PREFIX}{why}")
     if "DRAIN" not in slurm_node.states or slurm_node.reason != drain.reason:
         return DeviceWait(why=why, drain=(drain,), left=patience)

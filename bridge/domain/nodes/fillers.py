@@ -3,7 +3,7 @@
 On a hybrid node, Slurm offers everything the slurmd reports. Kubernetes has less left, because of
 what the kubelet reserves and of pods that Slurm does not know. An external node was registered with
 what its daemons left of it, but other pods may get there past Slurm, and its daemons may grow while
-jobs run. And pods of ours may run on without their job until somebody decides. External jobs of
+jobs run. And pods of ours may run on without their job until an operator decides. External jobs of
 ours hold the difference; without them, Slurm would start jobs whose pods do not fit, again and again. No other way takes resources from a node without restarting its slurmd
 (measured with 26.05: `scontrol update` refuses CPUs and memory, and a reservation of memory takes
 the whole node). A running job cannot be resized. To hold more, another filler is added; to hold less, a smaller filler starts
@@ -49,7 +49,7 @@ PRIORITY = 4_000_000_000
 """Ahead of every waiting job."""
 
 _GRES = "gres/"
-"""What jobs, unlike nodes, write before each kind."""
+"""The prefix of each kind in a job's GRES; a node's have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Portion:
         return other.beyond(self) == NOTHING
 
     def beyond(self, other: "Portion") -> "Portion":
-        """Return what this portion has more than the other."""
+        """Return by how much this portion exceeds the other."""
         more = {name: count - other.gres.get(name, 0) for name, count in self.gres.items()}
         return Portion(
             cpus=max(0, self.cpus - other.cpus),
@@ -100,7 +100,7 @@ def wanted(
         kube_node: the node in Kubernetes.
         others: the total demand of the pods that are not Slurm's (`demand.total`).
         slurm_node: the node in Slurm.
-        publishing: how devices are called there.
+        publishing: how devices are named there.
     """
     if slurm_node.is_external and "DRAIN" in slurm_node.states:
         return NOTHING
@@ -124,13 +124,13 @@ def offered(slurm_node: SlurmNodeFacts) -> Portion:
 
 
 def decide(
-    target: Portion, whole: Portion, fillers: Iterable[SlurmJob]
+    target: Portion, capacity: Portion, fillers: Iterable[SlurmJob]
 ) -> tuple[FillerAction, ...]:
     """Decide the next step for the live fillers of one node.
 
     Args:
         target: what they must hold (`wanted`).
-        whole: what the node has (`offered`).
+        capacity: what the node has (`offered`).
         fillers: all of them, ordered by id, as read after our own last write.
     """
     live = [job for job in fillers if job.phase is not JobPhase.ENDED]
@@ -145,7 +145,7 @@ def decide(
     missing, is_too_much = target.beyond(held), _is_too_much(held, target)
     share = _least(missing if missing != NOTHING else target)
     is_settled = missing == NOTHING and not is_too_much
-    is_in_the_way = not is_settled and not whole.beyond(held).covers(share)
+    is_in_the_way = not is_settled and not capacity.beyond(held).covers(share)
     if waiting:
         # It has the highest priority and starts when the jobs there end. Fillers that hold its room
         # end for it.
@@ -198,10 +198,10 @@ def _devices_wanted(
     """
     if not slurm_node.is_external:
         return {}
-    there = node_spec.devices(kube_node, kube_node.allocatable.extended, publishing)
+    present = node_spec.devices(kube_node, kube_node.allocatable.extended, publishing)
     taken = node_spec.devices(kube_node, others.extended, publishing)
     free = {
-        name: max(0, max(there[name], count) - taken[name])
+        name: max(0, max(present[name], count) - taken[name])
         for name, count in gres.counted(slurm_node.gres).items()
     }
     return Portion(gres=gres.counted(slurm_node.gres)).beyond(Portion(gres=free)).gres

@@ -2,7 +2,7 @@
 
 A restored placeholder has to start before other jobs that wait for the nodes of its pods. So a node
 whose pods have no placeholder is drained and takes no jobs. Once their placeholders wait in Slurm,
-with a priority above everybody else's, the drain is lifted.
+with a priority above every other job's, the drain is lifted.
 """
 
 import enum
@@ -22,7 +22,7 @@ class Hold(enum.Enum):
     RESTORING = "restoring"
     """Some placeholders are about to start there; none is missing."""
     UNDECIDED = "undecided"
-    """Some pods have no placeholder, and people must decide what happens to them."""
+    """Some pods have no placeholder, and an operator must decide what happens to them."""
     UNSURE = "unsure"
     """Slurm does not report, or not yet: change nothing."""
     MISSING = "missing"
@@ -31,13 +31,13 @@ class Hold(enum.Enum):
 
 
 _WORST_FIRST = (Hold.MISSING, Hold.UNSURE, Hold.RESTORING, Hold.UNDECIDED)
-"""A pod that waits for people does not keep others from starting again."""
+"""A pod that waits for an operator does not keep others from starting again."""
 
 
 def hold(pods: Iterable[Hold]) -> Hold:
     """Combine the holds of a node's pods into the node's own."""
-    found = set(pods)
-    return next((worst for worst in _WORST_FIRST if worst in found), Hold.HELD)
+    holds = set(pods)
+    return next((worst for worst in _WORST_FIRST if worst in holds), Hold.HELD)
 
 
 def hold_for(
@@ -66,8 +66,8 @@ def hold_for(
 
 
 def _comes_back(pod: Pod, evidence: Evidence, refusal: SubmitRefusal | None) -> bool:
-    """Check whether the placeholder is restored without anybody's intervention."""
+    """Check whether the placeholder is restored without intervention."""
     if refusal is not None or pod.grant is None:
         return False
-    is_told = evidence is Evidence.NONE and pod.when_lost == "restore"
-    return is_told or evidence in (Evidence.PENDING, Evidence.LOST)
+    is_requested = evidence is Evidence.NONE and pod.when_lost == "restore"
+    return is_requested or evidence in (Evidence.PENDING, Evidence.LOST)

@@ -1,8 +1,8 @@
 """Have waiting placeholders forget a node that leaves Slurm, or has left it without our doing.
 
-A job that requires a node which is gone never starts, and ends when slurmctld reads its configuration anew; one
-that excludes it cannot be updated without a stand-in (`bridge.slurm.updating`). What runs keeps its lists. A
-placeholder that replaces a lost one keeps them, too: it may go nowhere else.
+A job that requires a node that is gone never starts, and ends when slurmctld rereads its configuration;
+one that excludes it cannot be updated without a stand-in (`bridge.slurm.updating`). Running jobs keep
+their lists. So does a placeholder that replaces a lost one: it may go nowhere else.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from slurmruntime.values.ids import ClusterId, SlurmNode
 SOON = timedelta(seconds=1)
 
 MOST_AT_ONCE = 50
-"""Placeholders that are read and rewritten in one look at a node: ten thousand take some minutes."""
+"""Placeholders that are read and rewritten in one pass over a node: ten thousand take some minutes."""
 
 
 def by_waiting(jobs: Iterable[SlurmJob]) -> frozenset[SlurmNode]:
@@ -36,7 +36,7 @@ def by_waiting(jobs: Iterable[SlurmJob]) -> frozenset[SlurmNode]:
 
 
 def without(name: SlurmNode, jobs: Iterable[SlurmJob]) -> Iterator[Rename | Withdraw]:
-    """Yield what removes a node from the lists of waiting placeholders."""
+    """Yield the actions that remove a node from the lists of waiting placeholders."""
     for job in jobs:
         if job.phase is not JobPhase.WAITING or job.identity.restores:
             continue
@@ -58,7 +58,7 @@ def after(
     jobs: tuple[SlurmJob, ...] | None,
     cluster: ClusterId,
 ) -> NodeDecision:
-    """Add what removes a node that Slurm has not from these jobs, unless it is about to come back.
+    """Remove a node that Slurm does not have from these jobs, too, unless it is about to come back.
 
     jobs: live placeholders that name it; None if not certain yet.
     """

@@ -19,7 +19,7 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, SlurmNode
 
 
-def parked(wanted: SlurmNodeSpec, cluster: ClusterId) -> SlurmNodeSpec:
+def parked_spec(wanted: SlurmNodeSpec, cluster: ClusterId) -> SlurmNodeSpec:
     """Return the description under which the node is created."""
     return replace(wanted, features=(nodes.cluster_feature(cluster), names.PARKED_FEATURE))
 
@@ -35,8 +35,8 @@ def leave(wanted: SlurmNodeSpec, cluster: ClusterId) -> Iterator[NodeAction]:
 def _spare(wanted: SlurmNodeSpec, cluster: ClusterId) -> SlurmNodeSpec:
     """Describe the spare node.
 
-    It is in no partition. It carries our mark, so that one left behind is removed like any node
-    that nobody wants.
+    It is in no partition. It carries our mark, so that one left behind is removed like any other
+    unwanted node.
     """
     return SlurmNodeSpec(
         name=SlurmNode(f"{names.SPARE_NODE}-{cluster}"),

@@ -1,7 +1,7 @@
 """Decide which Kubernetes nodes are nodes of Slurm, how large they are there, and how they leave.
 
 Level-triggered, one step at a time: `decide` looks at one node on both sides and returns what to do
-now. What follows a deletion or a creation is decided at the next look. Only Slurm nodes with this
+now. What follows a deletion or a creation is decided at the next pass. Only Slurm nodes with this
 cluster's mark are ever touched. The mark is a feature, because a feature is created with the node
 and survives a restart of slurmctld. `bridge.domain.nodes.state` decides whether a node takes work.
 """
@@ -28,7 +28,7 @@ from bridge.domain.nodes.state import REASON_PREFIX
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 from slurmruntime.values import names
-from slurmruntime.values.faults import told
+from slurmruntime.values.faults import one_line
 from slurmruntime.values.ids import KubeNode
 
 LATER = timedelta(seconds=30)
@@ -51,7 +51,7 @@ def _decide(node: Node, settings: NodeSettings) -> NodeDecision:
     if kube_node is None or not nodes.is_wanted(kube_node):
         return _take_out(node, settings)
     if faults := node_spec.faults(kube_node, settings.publishing):
-        text = told(faults)
+        text = one_line(faults)
         return _cannot(kube_node, slurm_node, "InvalidAnnotation", text)
     if nodes.is_hybrid(kube_node):
         return _share(node, kube_node, settings)
@@ -94,7 +94,7 @@ def _is_strange(
 def _leave_alone(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts) -> NodeDecision:
     text = f"Slurm node {slurm_node.name} does not belong to this cluster: left alone"
     if kube_node is None or not nodes.is_wanted(kube_node):
-        return NodeDecision(actions=tuple(signs.let_go(kube_node)), reason=text)
+        return NodeDecision(actions=tuple(signs.remove(kube_node)), reason=text)
     return _cannot(kube_node, None, nodes.NAME_TAKEN, text)
 
 
@@ -105,7 +105,7 @@ def _cannot(
 
     The taint guards what Slurm hands out, so it is removed where Slurm has nothing.
     """
-    actions = [*signs.tell(kube_node, node_state.problem(reason, text))]
+    actions = [*signs.set_condition(kube_node, node_state.problem(reason, text))]
     if slurm_node is None:
         actions += [*signs.untaint(kube_node), *signs.uncordon(kube_node)]
     return NodeDecision(actions=tuple(actions), reason=text)
@@ -123,7 +123,7 @@ def _create(
     actions: tuple[NodeAction, ...] = (Create(spec=wanted),)
     if why:
         cluster = settings.publishing.cluster
-        create = Create(spec=parking.parked(wanted, cluster))
+        create = Create(spec=parking.parked_spec(wanted, cluster))
         drain = Drain(slurm_node=wanted.name, reason=REASON_PREFIX + why)
         actions = (create, drain, *parking.leave(wanted, cluster))
     # The taint comes first: nothing else may use what Slurm is about to hand out.
@@ -205,9 +205,10 @@ def _respond(
     slurm_node: SlurmNodeFacts,
     wanted: SlurmNodeSpec,
 ) -> NodeDecision:
-    """Answer for a slurmd that Slurm looked for: whoever signals an own job would close the node.
+    """Answer for a slurmd that Slurm tried to reach: otherwise users could close a node.
 
-    One without jobs is made anew, which needs no such message. One that is DOWN might come back.
+    Signalling a job of their own would be enough. A node without jobs is re-created, which needs no
+    such answer. One that is DOWN might come back.
     """
     states = slurm_node.states
     if not ("NOT_RESPONDING" in states and slurm_node.is_busy and kube_node.is_ready):
@@ -279,11 +280,11 @@ def _share(node: Node, kube_node: KubeNodeFacts, settings: NodeSettings) -> Node
 
 
 def _take_out(node: Node, settings: NodeSettings) -> NodeDecision:
-    """Remove the node: running jobs finish first, and the taint stays until Slurm has let go."""
+    """Remove the node: running jobs finish first, and the taint stays until Slurm has dropped it."""
     slurm_node = node.slurm_node
     if slurm_node is None:
         return NodeDecision(
-            actions=tuple(signs.let_go(node.kube_node)), reason="not wanted, not in Slurm"
+            actions=tuple(signs.remove(node.kube_node)), reason="not wanted, not in Slurm"
         )
     if not slurm_node.is_external:
         return _unshare(node.kube_node, slurm_node, settings)
@@ -318,7 +319,7 @@ def _unshare(
         actions=(
             *lifted.actions,
             SetFeatures(slurm_node=slurm_node.name, features=features),
-            *signs.let_go(kube_node),
+            *signs.remove(kube_node),
         ),
         reason="no longer wanted, its slurmd stays",
     )
@@ -327,7 +328,7 @@ def _unshare(
 def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
     """Drain and, once idle, delete a node that Slurm cannot change in place.
 
-    The next look re-creates it if it is still wanted.
+    The next pass re-creates it if it is still wanted.
     """
     drain: tuple[Drain, ...] = ()
     if "DRAIN" not in slurm_node.states and not node_state.is_by_others(slurm_node):
@@ -351,7 +352,7 @@ def _with_kube_side(
         *signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
         *change.actions,
         *node_state.to_kube(kube_node, slurm_node, settings.policy),
-        *signs.tell(
+        *signs.set_condition(
             kube_node,
             signs.condition(kube_node, slurm_node, refusal.words if refusal else None),
         ),

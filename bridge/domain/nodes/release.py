@@ -51,10 +51,10 @@ def groups(shared: Iterable[Iterable[SlurmNode]]) -> Mapping[SlurmNode, tuple[Sl
         members = sorted({*placeholder})
         for one, other in pairwise(members):
             above[top(other)] = top(one)
-    found: dict[SlurmNode, list[SlurmNode]] = {}
+    by_top: dict[SlurmNode, list[SlurmNode]] = {}
     for node in sorted(above):
-        found.setdefault(top(node), []).append(node)
-    return {node: tuple(group) for group in found.values() for node in group}
+        by_top.setdefault(top(node), []).append(node)
+    return {node: tuple(group) for group in by_top.values() for node in group}
 
 
 def release(group: Iterable[Companion]) -> tuple[tuple[NodeAction, ...], str]:
@@ -76,7 +76,7 @@ def _not_ready(node: Companion) -> str:
     if nodes.is_parked(slurm_node):
         return "it is not in its partitions yet"
     if node_state.is_by_others(slurm_node):
-        return "somebody has taken it out of service"
+        return "it was taken out of service in Slurm"
     if node.hold in (Hold.MISSING, Hold.UNSURE):
         return "not all placeholders of its pods wait in Slurm yet"
     if node.hold is Hold.HELD and "DRAIN" in slurm_node.states:

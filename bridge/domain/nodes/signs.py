@@ -24,28 +24,28 @@ def condition(
 
     refusal: Slurm's error text against a change of the node; None if there is none.
     """
-    said = node_state.condition(slurm_node)
-    if refusal and said.status == "True":
+    slurm_condition = node_state.condition(slurm_node)
+    if refusal and slurm_condition.status == "True":
         text = f"Slurm refuses a change of the node: {refusal}"
-        return replace(said, reason="ChangeRefused", message=text)
+        return replace(slurm_condition, reason="ChangeRefused", message=text)
     missing = [p for p in node_spec.partitions(kube_node) if p not in slurm_node.partitions]
-    if said.status != "True" or not missing or not slurm_node.is_external:
-        return said
+    if slurm_condition.status != "True" or not missing or not slurm_node.is_external:
+        return slurm_condition
     text = (
         f"Slurm has no partition {', '.join(missing)} that takes nodes with a feature of that name"
     )
     if not slurm_node.partitions:
         return node_state.problem("NoPartition", text)
-    return replace(said, reason="PartitionMissing", message=text)
+    return replace(slurm_condition, reason="PartitionMissing", message=text)
 
 
-def tell(kube_node: KubeNodeFacts, said: NodeCondition) -> Iterator[NodeAction]:
+def set_condition(kube_node: KubeNodeFacts, desired: NodeCondition) -> Iterator[NodeAction]:
     """Set the condition unless the node already has it."""
-    if kube_node.condition(said.type) != said:
-        yield SetCondition(kube_node=kube_node.name, condition=said)
+    if kube_node.condition(desired.type) != desired:
+        yield SetCondition(kube_node=kube_node.name, condition=desired)
 
 
-def let_go(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
+def remove(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
     """Remove everything of ours from a Kubernetes node."""
     if kube_node is None:
         return

@@ -45,7 +45,7 @@ class Publishing:
 
 
 def faults(kube_node: KubeNodeFacts, publishing: Publishing) -> tuple[Fault, ...]:
-    """Return what stands on the node that Slurm cannot take."""
+    """Return what is set on the node that Slurm cannot take."""
     return (
         *_address(kube_node),
         *_devices(kube_node, publishing),
@@ -67,7 +67,7 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
         name: count - daemons.extended.get(name, 0) for name, count in allocatable.extended.items()
     }
     gres, gres_conf = _gres(devices(kube_node, left, publishing))
-    threads = numbers.whole(kube_node.annotations.get(names.THREADS_ANNOTATION, "1")) or 1
+    threads = numbers.integer(kube_node.annotations.get(names.THREADS_ANNOTATION, "1")) or 1
     cpus = max(0, allocatable.milli_cpu - daemons.milli_cpu) // publishing.milli_per_cpu
     return SlurmNodeSpec(
         name=nodes.slurm_name(kube_node),
@@ -78,7 +78,7 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
         gres=gres,
         gres_conf=gres_conf,
         topology=kube_node.annotations.get(names.TOPOLOGY_ANNOTATION, ""),
-        weight=numbers.whole(
+        weight=numbers.integer(
             kube_node.annotations.get(names.WEIGHT_ANNOTATION, "1"), most=_LARGEST_WEIGHT
         )
         or 0,
@@ -89,17 +89,17 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
 def devices(
     kube_node: KubeNodeFacts, extended: Mapping[str, int], publishing: Publishing
 ) -> Counter[str]:
-    """Return how many of the node's devices extended resources are, as Slurm counts them.
+    """Count the node's devices behind these extended resources, as Slurm counts them.
 
     `{"nvidia.com/gpu": 2}` becomes `{"gpu:a100": 2}`. Devices of claims get the type that their
     profile says, or none: pods ask for them, and look them up, under just that name.
     """
     counts: Counter[str] = Counter()
     for resource, count in extended.items():
-        for name, found in demand.gres({resource: count}, publishing.gpu_resources).items():
+        for name, number in demand.gres({resource: count}, publishing.gpu_resources).items():
             is_claimed = resource.startswith(profiles.COUNTED)
             gres = name if is_claimed else _typed(name, kube_node, publishing)
-            counts[gres] += max(0, found)
+            counts[gres] += max(0, number)
     return +counts
 
 
@@ -142,14 +142,14 @@ def topology_parts(text: str) -> frozenset[str]:
 
 
 def _fine_cpus(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[Fault]:
-    """Refuse what counts real CPUs where Slurm's are parts of one."""
+    """Refuse settings that count real CPUs where Slurm's CPUs are parts of one."""
     if publishing.milli_per_cpu == quantities.MILLI:
         return
     setting = f"setting slurm.milli_cpu_per_cpu is {publishing.milli_per_cpu}"
     if nodes.is_hybrid(kube_node):
         yield Fault(
             f"metadata.labels[{names.HYBRID_NODE_LABEL}]",
-            f"a slurmd offers whole CPUs, and {setting}: take the label off, or let another "
+            f"a slurmd offers whole CPUs, and {setting}: remove the label, or let another "
             "slurm-bridge serve the hybrid nodes",
         )
     if kube_node.annotations.get(names.THREADS_ANNOTATION, "1") != "1":
@@ -181,8 +181,8 @@ def _typed(name: str, kube_node: KubeNodeFacts, publishing: Publishing) -> str:
     if name != "gpu":
         return name
     types = (kube_node.labels.get(label) for label in publishing.gpu_type_labels)
-    found = next(filter(None, types), "")
-    return f"{name}:{found.lower()}" if found else name
+    gpu_type = next(filter(None, types), "")
+    return f"{name}:{gpu_type.lower()}" if gpu_type else name
 
 
 def _gres(counts: Mapping[str, int]) -> tuple[str, str]:
@@ -206,7 +206,7 @@ def _gres(counts: Mapping[str, int]) -> tuple[str, str]:
 
 
 def _address(kube_node: KubeNodeFacts) -> Iterator[Fault]:
-    """Yield a fault if it is a name: slurmctld would look it up, for up to 10 s, at every job start."""
+    """Yield a fault for a host name: slurmctld would resolve it, for up to 10 s, at every job start."""
     try:
         ipaddress.ip_address(kube_node.internal_ip or "::")
     except ValueError:
@@ -239,7 +239,7 @@ def _number(kube_node: KubeNodeFacts, key: str, *, least: int, most: int) -> Ite
     text = kube_node.annotations.get(key)
     if text is None:
         return
-    number = numbers.whole(text, most=most)
+    number = numbers.integer(text, most=most)
     if number is None or number < least:
         yield Fault(
             path=f"metadata.annotations[{key}]",

@@ -8,7 +8,7 @@ person (or a health check) and is neither lifted nor overwritten; what has one i
 news. So there is no loop, and no state has to be kept.
 
 UNDRAIN, and RESUME from DOWN, clear state and reason together, so a state without a reason comes
-from somebody else. One case cannot be detected: DRAIN without a reason *over* our own drain leaves
+from someone else. One case cannot be detected: DRAIN without a reason *over* our own drain leaves
 our reason (measured with 26.05); scontrol insists on a reason, REST does not. DOWN and FAIL over
 our own drain are recognised by the state.
 """
@@ -48,8 +48,8 @@ class NodeRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """The actions to take, and the reason in one sentence; no actions if nothing is to be done."""
+class StateChange:
+    """The actions to take, and the reason in one sentence; no actions if there is nothing to do."""
 
     actions: tuple[NodeAction, ...] = ()
     reason: str = ""
@@ -61,10 +61,10 @@ def unavailable(kube_node: KubeNodeFacts, policy: NodeRules) -> str:
         return CORDONED
     if not kube_node.is_ready:
         return NOT_READY
-    for condition in sorted(kube_node.conditions, key=lambda each: each.type):
-        if condition.type in policy.drain_conditions and condition.status == "True":
-            return f"condition {condition.type}" + (
-                f" ({condition.reason})" if condition.reason else ""
+    for kube_condition in sorted(kube_node.conditions, key=lambda entry: entry.type):
+        if kube_condition.type in policy.drain_conditions and kube_condition.status == "True":
+            return f"condition {kube_condition.type}" + (
+                f" ({kube_condition.reason})" if kube_condition.reason else ""
             )
     return ""
 
@@ -76,7 +76,7 @@ def to_slurm(
     is_given_up: bool,
     is_crashed: bool = False,
     policy: NodeRules,
-) -> Wanted:
+) -> StateChange:
     """Carry the node's availability from Kubernetes to Slurm.
 
     Args:
@@ -89,27 +89,27 @@ def to_slurm(
     """
     name, states = slurm_node.name, slurm_node.states
     if is_by_others(slurm_node):
-        return Wanted()
+        return StateChange()
     why = unavailable(kube_node, policy)
     drain = Drain(slurm_node=name, reason=REASON_PREFIX + why)
     if "DOWN" in states:
         if not kube_node.is_ready or is_crashed:
-            return Wanted()
+            return StateChange()
         resume = Resume(slurm_node=name)
-        return Wanted(actions=(resume, drain) if why else (resume,), reason="ready again")
+        return StateChange(actions=(resume, drain) if why else (resume,), reason="ready again")
     if not kube_node.is_ready and is_given_up and slurm_node.is_external:
-        return Wanted(
+        return StateChange(
             actions=(Down(slurm_node=name, reason=REASON_PREFIX + GIVEN_UP),), reason=GIVEN_UP
         )
     if is_crashed and slurm_node.is_external:
-        return Wanted(
+        return StateChange(
             actions=(Down(slurm_node=name, reason=REASON_PREFIX + CRASHED),), reason=CRASHED
         )
     if why and ("DRAIN" not in states or slurm_node.reason != drain.reason):
-        return Wanted(actions=(drain,), reason=why)
+        return StateChange(actions=(drain,), reason=why)
     if not why and "DRAIN" in states:
-        return Wanted(actions=(Undrain(slurm_nodes=(name,)),), reason="available again")
-    return Wanted()
+        return StateChange(actions=(Undrain(slurm_nodes=(name,)),), reason="available again")
+    return StateChange()
 
 
 def to_kube(
@@ -118,7 +118,7 @@ def to_kube(
     """Carry the node's state from Slurm to Kubernetes: set our cordon, or lift it."""
     is_marked = names.CORDON_ANNOTATION in kube_node.annotations
     if policy.cordons and slurm_node is not None and is_by_others(slurm_node):
-        # Marked but schedulable: somebody has lifted our cordon. Respect that until Slurm has the
+        # Marked but schedulable: our cordon was lifted by hand. Respect that until Slurm has the
         # node in service again.
         if not is_marked and not kube_node.is_unschedulable:
             yield Cordon(kube_node=kube_node.name, reason=_out_of_service(slurm_node).message)

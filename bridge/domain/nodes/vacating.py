@@ -34,7 +34,7 @@ def overlap(
     *,
     leaving: Iterable[Pod],
     staying: Iterable[Pod],
-    strangers: Iterable[BoundPod],
+    foreign: Iterable[BoundPod],
     beside: Neighbours = NOBODY,
     milli_per_cpu: int = quantities.MILLI,
 ) -> str:
@@ -47,7 +47,7 @@ def overlap(
         kube_node: where it is to go.
         leaving: our pods there that are going, but whose containers may still run.
         staying: our other pods there.
-        strangers: all other pods there; Slurm does not have what they take.
+        foreign: all other pods there; Slurm does not have what they take.
         beside: members of the same gang that get the node at the same time.
         milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
     """
@@ -62,7 +62,7 @@ def overlap(
     if own.is_all or any(share.is_all for share in going):
         return "the whole node is still in use"
     others = [_share(pod, milli_per_cpu) for pod in staying]
-    taken = demand.total(pod.demand for pod in strangers if not pod.is_terminal)
+    taken = demand.total(pod.demand for pod in foreign if not pod.is_terminal)
     cpus = (kube_node.allocatable.milli_cpu - taken.milli_cpu) // milli_per_cpu
     memory_mib = (kube_node.allocatable.memory_bytes - taken.memory_bytes) // quantities.MIB
     shares = [own, *going, *others]
@@ -79,16 +79,16 @@ def _cpus(beside: Neighbours, milli_per_cpu: int) -> int:
 
 def _share(pod: Pod, milli_per_cpu: int) -> _Share:
     """Read what Slurm granted a placed pod; without a record, what it requests."""
-    found = grant.decode(pod.annotations.get(names.GRANT_ANNOTATION, ""))
-    share = _granted(*found) if found else None
+    recorded = grant.decode(pod.annotations.get(names.GRANT_ANNOTATION, ""))
+    share = _granted(*recorded) if recorded else None
     return share or _Share(cpus=pod.demand.cpus(milli_per_cpu), memory_mib=pod.demand.memory_mib)
 
 
-def _granted(identity: Identity, given: Grant) -> _Share | None:
-    """Return the share of one pod; None: its job has several sizes, and this is not known to be its."""
+def _granted(identity: Identity, job_grant: Grant) -> _Share | None:
+    """Return the share of one pod; None if its job has several sizes: which is the pod's is unknown."""
     asked, _ = overrides.read(identity.frozen.asked if identity.frozen else {})
-    if given.also:
+    if job_grant.also:
         return None
-    cpus = given.cpus_per_task
-    memory_mib = given.memory_mib_per_node or given.memory_mib_per_cpu * cpus
+    cpus = job_grant.cpus_per_task
+    memory_mib = job_grant.memory_mib_per_node or job_grant.memory_mib_per_cpu * cpus
     return _Share(cpus=cpus, memory_mib=memory_mib, is_all=bool(asked.exclusive))

@@ -1,4 +1,4 @@
-"""What one leader knows of both systems, and since when: views, expectations, deletions, turns.
+"""What one leader knows about both systems, and since when: views, expectations, deletions, turns.
 
 It may import `model`.
 """

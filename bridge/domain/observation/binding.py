@@ -1,9 +1,9 @@
-"""Whether a pod cannot be bound, or nobody binds any pod.
+"""Distinguish a pod that cannot be bound from a kube-scheduler that binds no pod at all.
 
-kube-scheduler says on each pod that it tried and failed to bind: `Unschedulable` if no node suits
+kube-scheduler reports on each pod that it tried and failed to bind: `Unschedulable` if no node suits
 the pod, `SchedulerError` if something went wrong on the way (an extender that is away, an API server
-that refuses). While it is away it says nothing, and while pods start by the thousand it takes its
-time. Only its own word about this very pod makes a deadline run.
+that refuses). While it is away it reports nothing, and while pods start by the thousand it takes its
+time. Only its own report about this very pod starts a deadline.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import PodUid
 
 _LULL_S = 30.0
-"""If no pod has been bound for this long, nobody may be binding. kube-scheduler tries again after
+"""If no pod has been bound for this long, binding may have stopped. kube-scheduler tries again after
 10 s at the latest."""
 
 
@@ -41,11 +41,11 @@ class Bindings:
     def failing_since(self, pod: Pod, now: float) -> float | None:
         """Return since when kube-scheduler has failed to bind this pod, monotonic seconds.
 
-        None if it has not said so, or if an error may concern every pod: then nobody else is bound
-        either.
+        None if it has reported no failure, or if the error may concern every pod: then no other pod
+        is bound either.
         """
-        said = pod.condition(names.POD_SCHEDULED)
-        reason = said.reason if said is not None and said.status == "False" else ""
+        condition = pod.condition(names.POD_SCHEDULED)
+        reason = condition.reason if condition is not None and condition.status == "False" else ""
         if reason not in (names.UNSCHEDULABLE, names.SCHEDULER_ERROR):
             self.forget(pod.uid)
             return None

@@ -1,4 +1,4 @@
-"""When somebody asked for a pod's deletion: known for sure only while its containers stop.
+"""When a pod's deletion was requested: known for sure only while its containers stop.
 
 The kubelet's last DELETE, with no grace, sets `deletionTimestamp` to that very moment and the grace
 period to 0 (measured on 1.36), and a finalizer keeps the pod readable. By then it looks as if the

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from datetime import datetime
 
 
-class Dwell:
+class TimeInState:
     """Remembers each workload's or pod's current situation and when it was first seen."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""When Slurm's scheduler is to be kicked; moments are monotonic seconds."""
+"""When to kick Slurm's scheduler; moments are monotonic seconds."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -7,50 +7,50 @@ SHORTEST_PAUSE_S: Final = 0.05
 """At most twenty kicks a second."""
 
 SHARE: Final = 0.02
-"""The share of one core that kicks may cost slurmctld: the longer its scheduler runs, the rarer."""
+"""The share of one core that kicks may cost slurmctld: the longer its scheduler runs, the fewer kicks."""
 
 LONGEST_PAUSE_S: Final = 600.0
-"""However long its scheduler runs, a kick is tried again then."""
+"""The longest pause between kicks, however long its scheduler runs."""
 
 SETTLES_S: Final = 0.02
 """From a kick to the start of a job, when Slurm has little else to do: 7 ms."""
 
 LONGEST_SETTLING_S: Final = 2.0
-"""slurmctld's scheduler stops after so long by default (`max_sched_time`)."""
+"""slurmctld's scheduler stops after this long by default (`max_sched_time`)."""
 
 AFTER_AN_END_S: Final = 0.1
-"""From the end of a pod's containers until the controllers have told Slurm, with some margin."""
+"""From the end of a pod's containers until the controllers have reported it to Slurm, with some margin."""
 
 AFTER_AN_END_AGAIN_S: Final = 1.0
-"""Once more, for those that took longer."""
+"""The second kick, for pods that took longer."""
 
 REST_S: Final = 30.0
 """After a kick that failed."""
 
 ASK_AGAIN_S: Final = 600.0
-"""How long Slurm's answer holds whether it defers."""
+"""How long Slurm's answer on whether it defers stays valid."""
 
 
 @dataclass(frozen=True, slots=True)
-class WantedKicks:
+class KickTimes:
     """When kicks are wanted; None: never."""
 
     first_at: float | None = None
     again_at: float | None = None
 
-    def at(self, moment: float) -> "WantedKicks":
-        """Return this with a kick wanted at a moment; earlier ones serve it only if they are due later."""
+    def at(self, moment: float) -> "KickTimes":
+        """Return this with a kick wanted at a moment, unless an earlier one is wanted."""
         first = moment if self.first_at is None else min(self.first_at, moment)
         return replace(self, first_at=first)
 
-    def again(self, moment: float) -> "WantedKicks":
+    def again(self, moment: float) -> "KickTimes":
         """Return this with the last kick of a series wanted at a moment, or later."""
         last = moment if self.again_at is None else max(self.again_at, moment)
         return replace(self, again_at=last)
 
-    def after(self, kicked_at: float) -> "WantedKicks":
-        """Return what is still wanted after a kick: what is due later."""
-        return WantedKicks(
+    def after(self, kicked_at: float) -> "KickTimes":
+        """Return the kicks that are still wanted after one: those due later."""
+        return KickTimes(
             first_at=_later(self.first_at, kicked_at), again_at=_later(self.again_at, kicked_at)
         )
 

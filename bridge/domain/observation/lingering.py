@@ -31,7 +31,7 @@ def may_run(pod: Pod) -> bool:
     """Check whether containers of a pod that Slurm placed may run, now or in a moment.
 
     A pod that has its node but is not bound yet counts: its binding may be under way. So does one
-    that somebody else than its kubelet calls ended while its containers run.
+    that is reported as ended, by anything but its kubelet, while its containers run.
     """
     has_node = pod.is_bound or pod.assigned_node is not None
     is_over = pod.is_terminal and pod.containers_are_gone
@@ -63,15 +63,15 @@ def held_by(
     Args:
         job: the one to be launched; None if Slurm does not have it.
         tenants: our pods on the nodes where native jobs may run.
-        backed: the pods whose own job has not ended: Slurm gave their share to nobody else.
+        backed: the pods whose own job has not ended: Slurm gave their share to no other job.
     """
-    found = [
+    containers = [
         f"{pod.full_name} on {node}"
         for node in nodes_in_question(job, tenants)
         for pod in tenants[node]
         if may_run(pod) and pod.uid not in backed
     ]
-    if not found:
+    if not containers:
         return ""
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"containers of ended jobs may still run: {', '.join(found[:_NAMED])}{more}"
+    more = f" and {len(containers) - _NAMED} more" if len(containers) > _NAMED else ""
+    return f"containers of ended jobs may still run: {', '.join(containers[:_NAMED])}{more}"

@@ -23,12 +23,12 @@ break is no reason to catch up."""
 _LIMITS_AGAIN_S = 20.0
 _LIMITS_PER_S = 1.0
 """How soon, and at what maximum rate, running jobs are checked for a time limit or a number of nodes
-that somebody changed: seen within 20 s, or at one job per second if there are more. A limit is
+that was changed: seen within 20 s, or at one job per second if there are more. A limit is
 only extended in time if it is seen a minute before it is reached
 (`bridge.domain.lifecycle.rules.time_limits`); if it is seen later, Slurm ends the job by itself."""
 
 
-class Turns:
+class ReasonRoundRobin:
     """Picks the waiting jobs whose reason to read next: never-read ones first, then the stalest."""
 
     def __init__(self, *, first_per_s: float, after_s: float) -> None:
@@ -53,8 +53,8 @@ class Turns:
         for known in (self._unasked, self._asked_at):
             for gone in known.keys() - ids:
                 del known[gone]
-        found = sorted(ids - self._unasked.keys() - self._asked_at.keys())
-        self._unasked.update(dict.fromkeys(found, now))
+        newcomers = sorted(ids - self._unasked.keys() - self._asked_at.keys())
+        self._unasked.update(dict.fromkeys(newcomers, now))
         elapsed_s, self._last = min(_LONGEST_STEP_S, now - self._last), now
         new = _at_most(
             max(1, round(elapsed_s * self._first_per_s)), self._unasked, now - self._after_s
@@ -71,8 +71,8 @@ class Turns:
 
 
 def _at_most(count: int, jobs: Mapping[JobId, float], until: float) -> list[JobId]:
-    """Return the first of them, none of a later moment; they are in the order of their moments."""
-    due = takewhile(lambda each: each[1] <= until, jobs.items())
+    """Return the first `count` jobs, in order of their moments, that are not later than `until`."""
+    due = takewhile(lambda entry: entry[1] <= until, jobs.items())
     return [job for job, _ in islice(due, count)]
 
 
@@ -84,7 +84,7 @@ def _reasons_per_s(waiting: int) -> float:
     return min(least, _MOST_REASONS_PER_S)
 
 
-class Round:
+class LimitRoundRobin:
     """Picks the running jobs whose limit to read next: the stalest first, none twice in 20 s."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What Slurm surely says of a workload's jobs: when absence counts, what is fresh.
+"""What is certain about a workload's jobs in Slurm: when absence counts, what is fresh.
 
 A reading of Slurm is older than it looks: the request began, we wrote, the answer came. So each
 actor (the leader of the extender, the leader of the controllers) keeps *expectations*, a `Book` of
@@ -17,7 +17,7 @@ from slurmruntime.values.ids import PodUid, WorkloadKey
 
 
 class Evidence(enum.Enum):
-    """What else is known of a placeholder that slurmctld does not (or no longer) know."""
+    """What else is known about a placeholder that slurmctld does not (or no longer) know."""
 
     PENDING = "pending"
     """The lookup is still running."""
@@ -29,12 +29,12 @@ class Evidence(enum.Enum):
     ENDED = "ended"
     """slurmdbd knows its end."""
     NODE_FAILED = "node failed"
-    """slurmdbd knows its end, which nobody need have meant (`Cause.is_loss`)."""
+    """slurmdbd knows its end, which may have been an accident (`Cause.is_loss`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What Slurm says of one workload's placeholders."""
+    """What Slurm reports about one workload's placeholders."""
 
     jobs: tuple[SlurmJob, ...] = ()
     """Every job found *in Slurm* with this workload's identity, including ended ones as long as
@@ -112,7 +112,7 @@ class Reading(Protocol[J_co]):
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """From when on a reading counts for one workload; `-inf` while nobody has written about it."""
+    """From when on a reading counts for one workload; `-inf` while nothing was written about it."""
 
     fresh_from: float
     none_from: float
@@ -140,8 +140,8 @@ predecessor still ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenJobs(Generic[J]):
-    """What Slurm says of one workload's jobs; the fields are those of `View`."""
+class JobsView(Generic[J]):
+    """What Slurm reports about one workload's jobs; the fields are those of `View`."""
 
     jobs: tuple[J, ...] = ()
     fresh: bool = False
@@ -218,7 +218,7 @@ class Expectations(Generic[J]):
         self._patches.pop(pod, None)
 
     def read(self, reading: Reading[J]) -> None:
-        """Take in a successful reading of Slurm, or the last one with what single jobs said since."""
+        """Take in a successful reading of Slurm, or the last one updated by readings of single jobs."""
         if self._latest is None or self._latest.began_monotonic != reading.began_monotonic:
             self._before = self._latest
         self._latest = reading
@@ -234,8 +234,8 @@ class Expectations(Generic[J]):
         pod: str,
         version: str,
         concerns: Callable[[J], bool] | None = None,
-    ) -> SeenJobs[J]:
-        """Return what is known of this workload now.
+    ) -> JobsView[J]:
+        """Return what is known about this workload now.
 
         Args:
             key: the workload's.
@@ -245,11 +245,11 @@ class Expectations(Generic[J]):
         """
         marks = self._marks.get(key)
         if self._latest is None or marks is None:
-            return SeenJobs(reachable=self._latest is not None)
+            return JobsView(reachable=self._latest is not None)
         if key in self._latest.unsure:
-            return SeenJobs(reachable=False)
+            return JobsView(reachable=False)
         marks = marks.and_then(self._received.get(pod, _UNWRITTEN))
-        return SeenJobs(
+        return JobsView(
             jobs=_jobs(self._latest, key, concerns),
             fresh=self._latest.began_monotonic > marks.fresh_from and not self.lags(pod, version),
             surely_none=self._has_none(key, marks, concerns),
@@ -281,18 +281,18 @@ class Expectations(Generic[J]):
     def _has_none(
         self, key: WorkloadKey, marks: _Marks, concerns: Callable[[J], bool] | None
     ) -> bool:
-        """Require two readings in a row, unless nobody ever wrote or Slurm still shows the end."""
-        looks = [self._latest]
+        """Require two readings in a row, unless nothing was ever written or Slurm still shows the end."""
+        readings = [self._latest]
         if marks.fresh_from > -math.inf and not any(
             map(_is_over, _jobs(self._latest, key, concerns))
         ):
-            looks.append(self._before)
+            readings.append(self._before)
         return all(
-            look is not None
-            and look.is_whole
-            and look.began_monotonic > marks.none_from
-            and all(map(_is_over, _jobs(look, key, concerns)))
-            for look in looks
+            reading is not None
+            and reading.is_whole
+            and reading.began_monotonic > marks.none_from
+            and all(map(_is_over, _jobs(reading, key, concerns)))
+            for reading in readings
         )
 
 
@@ -308,7 +308,7 @@ class Book(Expectations[SlurmJob]):
         concerns: Concerns | None = None,
         evidence: Evidence = Evidence.NONE,
     ) -> View:
-        """Return what is known of this workload now: `seen`, with further evidence.
+        """Return what is known about this workload now: `seen`, with further evidence.
 
         evidence: what else is known of a placeholder that slurmctld does not know.
         """

@@ -1,11 +1,11 @@
 """Decide which Slurm user a workload's job runs as, and whether it may have what it asks for.
 
-The webhook recorded on each pod who created it; nobody can change that afterwards. If the creator
+The webhook recorded on each pod who created it; that cannot be changed afterwards. If the creator
 is a controller and the cluster records the creators of objects, the job belongs to the creator of
 the pod's nearest owner that no controller created.
 
-Owners can be edited later: whoever may edit a Job can write that somebody else's CronJob owns it, and
-whoever relabels a pod can have it adopted. So only owners that were recorded at CREATE count.
+Owners can be edited later: a user who may edit a Job can write that someone else's CronJob owns it, and
+a user who relabels a pod can have it adopted. So only owners that were recorded at CREATE count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,12 +29,12 @@ class Provenance:
     owners: Mapping[PodUid, Sequence[KubeObject]] = field(default_factory=dict)
     """The controllers above each pod, nearest first, as far as they can be read."""
     groups: Mapping[PodUid, Sequence[KubeObject]] = field(default_factory=dict)
-    """The PodGroup that each pod names, and the Workload behind it. They state a request, but make
-    nobody the creator of a pod: anybody in the namespace can name them."""
+    """The PodGroup that each pod names, and the Workload behind it. They state a request, but never
+    count as a pod's creator: anyone in the namespace can name them."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """{} if the policy does not ask for them."""
     operators: frozenset[str] = frozenset()
-    """The name and the uid of SlurmUser, who may do everything; none if Slurm cannot tell. No rule
+    """The name and the uid of SlurmUser, who may do everything; none if Slurm cannot report them. No rule
     may result in one of them."""
 
     def above(self, pod: Pod) -> Sequence[KubeObject]:
@@ -57,7 +57,9 @@ def permitted(
         if isinstance(answer, Refused):
             return answer
         granted.append(answer)
-    users = sorted({f"{each.user}:{each.group} in account {each.account!r}" for each in granted})
+    users = sorted(
+        {f"{entry.user}:{entry.group} in account {entry.account!r}" for entry in granted}
+    )
     if len(users) > 1:
         words = f"refused: a job has one user, but the policy gives its pods to {', '.join(users)}"
         return Refused((Fault(permit.PATH, words),))
@@ -114,7 +116,7 @@ def holding(
             requester, named = Requester(user=creator), None
     rule = policy.holding(requester, namespace, namespace_labels, named=named, kind=kind)
     if rule is None:
-        why = policy.nobody(requester, namespace, named=named, kind=kind)
+        why = policy.why_no_rule(requester, namespace, named=named, kind=kind)
         return Refused((Fault(permit.PATH, why),))
     return requester, rule
 
@@ -123,7 +125,7 @@ def _creator(annotations: Mapping[str, str], owners: Iterable[KubeObject], polic
     """Return the recorded creator of the nearest owner that no controller created; "" if none is.
 
     Stop at an owner that was not recorded when the object below it was created. Do not simply take
-    the root's creator: anybody can list somebody else's object as an owner of their own.
+    the root's creator: anyone can list another user's object as an owner of their own.
     """
     recorded = annotations.get(names.OWNER_ANNOTATION)
     for owner in owners:

@@ -101,13 +101,13 @@ def placeholder(
         gang: the workload; None if the pod is alone.
     """
     kinds = gang.kinds() if gang else ((pod, 1),)
-    found: list[Fault] = [*faults(pod.demand, asked, defaults, tasks=gang.size if gang else 1)]
-    found += _of_several_sizes(asked, len(kinds))
+    problems: list[Fault] = [*faults(pod.demand, asked, defaults, tasks=gang.size if gang else 1)]
+    problems += _of_several_sizes(asked, len(kinds))
     if gang is not None and gang.shared_label and len(kinds) > 1:
-        found.append(_apart(gang.shared_label, len(kinds)))
+        problems.append(_apart(gang.shared_label, len(kinds)))
     is_on_one_node = gang is not None and gang.shared_label == _HOSTNAME
     components: list[PlaceholderSpec] = []
-    unseen = candidates.Unseen(counted=defaults.gpu_resources, reaches=reaches)
+    hidden = candidates.HiddenLimits(counted=defaults.gpu_resources, reaches=reaches)
     for like, tasks in kinds:
         size = _size(like, asked, defaults, is_gang=gang is not None)
         where = _chosen(
@@ -115,14 +115,14 @@ def placeholder(
             pool,
             constraints=asked.constraints or "",
             avoid=avoid,
-            unseen=unseen,
+            hidden=hidden,
             task=_task(size, permit, defaults),
             is_gang=gang is not None,
         )
         if gang is not None and gang.shared_label and not is_on_one_node:
             where = candidates.of_several(where, pool, gang.shared_label)
         if where.problem:
-            found.append(Fault("spec", where.problem, is_of_nodes=True))
+            problems.append(Fault("spec", where.problem, is_of_nodes=True))
         components.append(
             PlaceholderSpec(
                 identity=_identity(pod, gang, defaults),
@@ -155,8 +155,8 @@ def placeholder(
                 mcs_label=defaults.mcs_label,
             )
         )
-    if found:
-        return Refused(tuple(found))
+    if problems:
+        return Refused(tuple(problems))
     leader, *others = components
     # Licences and dependencies are requested once for all components.
     also = tuple(replace(other, licenses="", dependency="") for other in others)
@@ -164,11 +164,11 @@ def placeholder(
 
 
 class _Asked(TypedDict):
-    """What `candidates.choose` takes besides."""
+    """The other arguments of `candidates.choose`."""
 
     constraints: str
     avoid: Sequence[SlurmNode]
-    unseen: candidates.Unseen
+    hidden: candidates.HiddenLimits
     task: Task
     is_gang: bool
 
@@ -178,10 +178,10 @@ def _chosen(like: Pod, pool: Pool, **asked: Unpack[_Asked]) -> Candidates:
     whose = (like.node_selector, like.node_terms, like.tolerations, like.demand, asked)
     key = hashlib.sha256(repr(whose).encode()).digest()
     if key not in pool.chosen:
-        found = candidates.choose(like, pool, **asked)
+        choice = candidates.choose(like, pool, **asked)
         if len(pool.chosen) >= _MOST_CHOSEN:
             pool.chosen.clear()
-        pool.chosen[key] = found
+        pool.chosen[key] = choice
     return pool.chosen[key]
 
 
@@ -278,12 +278,12 @@ def _unlimited(wanted: Demand, defaults: Defaults) -> Iterator[Fault]:
 def _too_little(wanted: Demand, asked: Overrides, defaults: Defaults) -> Iterator[Fault]:
     """Refuse requests below the pod's own: Slurm would give away again what the pod uses."""
     unit = defaults.milli_per_cpu
-    least, found = wanted.cpus(unit), quantities.cpus(asked.milli_cpu_per_task or 0, unit)
-    if asked.milli_cpu_per_task is not None and found < least:
+    least, cpus = wanted.cpus(unit), quantities.cpus(asked.milli_cpu_per_task or 0, unit)
+    if asked.milli_cpu_per_task is not None and cpus < least:
         yield Fault(
             overrides.path("cpu-per-task"),
-            f"expected at least the {quantities.told_cpus(least, unit)} CPUs that the pod requests, "
-            f"found {quantities.told_cpus(found, unit)}",
+            f"expected at least the {quantities.cpu_quantity(least, unit)} CPUs that the pod requests, "
+            f"found {quantities.cpu_quantity(cpus, unit)}",
         )
     if asked.memory_mib_per_node is not None and asked.memory_mib_per_node < wanted.memory_mib:
         yield Fault(
@@ -354,7 +354,7 @@ def _counts(gres: str) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
     for part in gres.split(","):
         name, _, count = part.removeprefix("gres/").rpartition(":")
-        if (number := numbers.whole(count)) is not None:
+        if (number := numbers.integer(count)) is not None:
             counts[name] += number
         else:
             counts[part.removeprefix("gres/")] += 1

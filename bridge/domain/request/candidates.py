@@ -2,9 +2,9 @@
 
 Slurm filters by features much faster than by node names, so node selectors and affinities become a
 feature expression wherever the features carry the same information as the labels. The same holds
-for taints. What no feature tells is told by the names of the nodes to leave out, not of those that
-suit, unless just one does: as soon as one required node leaves Slurm, slurmctld ends the job at its next restart,
-wherever it runs (measured with 26.05). A gone node among the excluded does no harm.
+for taints. What no feature expresses is expressed by the names of the nodes to leave out, not of those
+that suit, unless just one does: as soon as one required node leaves Slurm, slurmctld ends the job at its
+next restart, wherever it runs (measured with 26.05). An excluded node that is gone does no harm.
 """
 
 import itertools
@@ -56,7 +56,7 @@ class Pool:
     chosen: dict[bytes, "Candidates"] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
-    """What was chosen for whom (`bridge.domain.request.build`)."""
+    """Earlier choices (`bridge.domain.request.build`)."""
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """Return the Kubernetes name of a Slurm node; None if it is not bridged."""
@@ -65,8 +65,8 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unseen:
-    """What limits a pod's nodes, and Slurm does not know."""
+class HiddenLimits:
+    """Limits on a pod's nodes that Slurm does not know."""
 
     counted: Mapping[str, str] = field(default_factory=dict)
     """Extended resources that are GRES, and which: Slurm counts them itself."""
@@ -76,10 +76,7 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Where a job may go.
-
-    `constraints` and `excluded_nodes` limit it to bridged nodes that suit the pod.
-    """
+    """Where a job may go: `constraints` and `excluded_nodes` limit it to bridged nodes that suit."""
 
     constraints: str = ""
     required_nodes: tuple[SlurmNode, ...] = ()
@@ -89,10 +86,10 @@ class Candidates:
     """Why no node suits at all; then the other fields are empty and nothing may be submitted."""
 
 
-_NOTHING_UNSEEN = Unseen()
+_NOTHING_HIDDEN = HiddenLimits()
 
 MOST_NAMED_BYTES = 256 * 1024
-"""Of the nodes that one job excludes: slurmctld keeps as much for each job."""
+"""Of the names of nodes that one job excludes: slurmctld keeps as much for each job."""
 
 
 def pool(
@@ -137,7 +134,7 @@ def choose(
     *,
     constraints: str = "",
     avoid: Sequence[SlurmNode] = (),
-    unseen: Unseen = _NOTHING_UNSEEN,
+    hidden: HiddenLimits = _NOTHING_HIDDEN,
     task: Task | None = None,
     is_gang: bool = False,
 ) -> Candidates:
@@ -149,7 +146,7 @@ def choose(
         constraints: the user's own feature expression, which applies as well.
         avoid: nodes that Kubernetes has just been unable to use. They are excluded unless nothing
             else is left.
-        unseen: what else limits its nodes. If it leaves out any, these are excluded by name.
+        hidden: what else limits its nodes. If it leaves out any, these are excluded by name.
         task: what it takes in Slurm; Slurm ends a job for which no node is large enough.
         is_gang: the job may have several nodes, so that none can be required.
     """
@@ -158,15 +155,15 @@ def choose(
     lacking = {
         node.kube.name: why
         for node in among.nodes.values()
-        if (why := fit.lacking(pod, node.kube, unseen.counted))
+        if (why := fit.lacking(pod, node.kube, hidden.counted))
     }
     unsafe = {
         node.kube.name: why
         for node in among.nodes.values()
-        if (why := exactness.why_refused(pod.demand, node.kube, node.slurm.gres, unseen.counted))
+        if (why := exactness.why_refused(pod.demand, node.kube, node.slurm.gres, hidden.counted))
     }
     small = _too_small(among, task)
-    is_seen = not lacking and not unsafe and not unseen.reaches and not avoid
+    is_seen = not lacking and not unsafe and not hidden.reaches and not avoid
     if is_seen and _may_run(pod, among, small) and (exact := _exactly(pod, among, constraints)):
         return Candidates(constraints=exact)
     matched = tuple(selection.matching((node.kube for node in among.nodes.values()), pod))
@@ -190,7 +187,7 @@ def choose(
         return Candidates(
             problem=f"none of the {len(large_enough)} nodes that suit the pod is safe: {why}"
         )
-    suitable = _within(safe, unseen.reaches)
+    suitable = _within(safe, hidden.reaches)
     if not suitable:
         return Candidates(
             problem=f"the pod's volumes can be used from none of the {len(safe)} nodes in "
@@ -206,7 +203,7 @@ def choose(
 
 
 def _exactly(pod: Pod, among: Pool, constraints: str) -> str | None:
-    """Select exactly the nodes that suit the pod; None if features cannot tell them."""
+    """Select exactly the nodes that suit the pod; None if features cannot express that."""
     ours = expression(pod, among)
     combined = notation.conjunction(ours, constraints) if ours is not None else None
     return combined if combined is not None and _is_short(combined) else None
@@ -236,28 +233,28 @@ def _too_many(pod: Pod, among: Pool, names: int, length: int) -> str:
     keys = {*pod.node_selector, *(e.key for term in pod.node_terms for e in term.match_labels)}
     unpublished = ", ".join(sorted(keys - among.published_keys)) or "that its nodes share"
     return (
-        f"only a list of {names} other nodes tells Slurm which ones suit the pod: {length >> 10} KiB for "
-        f"each job, at most {MOST_NAMED_BYTES >> 10} are sent; have the administrator publish labels"
+        f"{names} nodes that do not suit the pod must be excluded by name: {length >> 10} KiB for "
+        f"each job, at most {MOST_NAMED_BYTES >> 10} are sent; ask the administrator to publish labels"
         f" ({unpublished}) in controllers.node_features"
     )
 
 
 def _narrowings(pod: Pod, among: Pool) -> Iterator[list[frozenset[str]]]:
-    """Yield what features tell of a pod's nodes, as alternatives that must all hold.
+    """Yield what features express about a pod's nodes, as alternatives that must all hold.
 
-    First all that they tell, in the end our mark only: an expression may be too long.
+    First everything they express, in the end our mark only: an expression may be too long.
     """
     mark = frozenset({among.cluster_feature})
-    told = [frozenset(any_of) for any_of in _tolerated(pod, among) or ()]
+    required = [frozenset(any_of) for any_of in _tolerated(pod, among) or ()]
     selected = [[f"{key}={value}"] for key, value in sorted(pod.node_selector.items())]
     if len(pod.node_terms) == 1:
         selected += [_features(e) for e in pod.node_terms[0].match_labels if e.operator == "In"]
     for any_of in selected:
         known = frozenset(any_of) & among.features
         if known and any_of[0].partition("=")[0] in among.published_keys:
-            told.append(known)
-    for most in range(len(told), -1, -1):
-        yield [mark, *told[:most]]
+            required.append(known)
+    for most in range(len(required), -1, -1):
+        yield [mark, *required[:most]]
 
 
 def _joined(all_of: Sequence[frozenset[str]], constraints: str, *, is_gang: bool) -> str | None:
@@ -312,8 +309,7 @@ def _too_small(among: Pool, task: Task | None) -> dict[KubeNode, Lack]:
 def _may_run(pod: Pod, among: Pool, small: Container[KubeNode]) -> bool:
     """Check whether any node that suits the pod is large enough.
 
-    An expression may be one that no node satisfies: each of its features is some node's, all
-    together nobody's.
+    An expression may match no node: each of its features is on some node, all together on none.
     """
     suiting = selection.matching((node.kube for node in among.nodes.values()), pod)
     return any(kube_node.name not in small for kube_node in suiting)
@@ -340,10 +336,12 @@ def expression(pod: Pod, among: Pool) -> str | None:
     terms = [term.match_labels for term in pod.node_terms]
     if any(term.match_fields or not term.match_labels for term in pod.node_terms):
         return None
-    needed = {*pod.node_selector, *(each.key for term in terms for each in term)}
+    needed = {*pod.node_selector, *(requirement.key for term in terms for requirement in term)}
     if not needed <= among.published_keys or any(e.operator != "In" for t in terms for e in t):
         return None
-    alternatives = [always + [_features(each) for each in term] for term in terms] or [always]
+    alternatives = [
+        always + [_features(requirement) for requirement in term] for term in terms
+    ] or [always]
     known = [
         [[feature for feature in any_of if feature in among.features] for any_of in all_of]
         for all_of in alternatives
@@ -369,18 +367,18 @@ def _published_keys(pairs: Iterable[BridgedNode]) -> frozenset[str]:
     published: set[str] = set()
     disagreeing: set[str] = set()
     for node in pairs:
-        told = dict(feature.split("=", 1) for feature in node.slurm.features if "=" in feature)
-        published |= told.keys()
-        disagreeing |= {key for key, value in told.items() if node.kube.labels.get(key) != value}
-        disagreeing |= node.kube.labels.keys() - told.keys()
+        labels = dict(feature.split("=", 1) for feature in node.slurm.features if "=" in feature)
+        published |= labels.keys()
+        disagreeing |= {key for key, value in labels.items() if node.kube.labels.get(key) != value}
+        disagreeing |= node.kube.labels.keys() - labels.keys()
     return frozenset(published - disagreeing)
 
 
 def _tolerated(pod: Pod, among: Pool) -> list[list[str]] | None:
     """Return the features of nodes whose taints the pod tolerates, as a list of alternatives.
 
-    Empty if it tolerates all there are, and might tolerate others; None if features do not tell.
-    Most pods tolerate none whatever: no node may get theirs that is tainted while they wait.
+    Empty if it tolerates all that exist, and might tolerate others; None if features do not show it.
+    Most pods tolerate no taint at all: they must not get a node that is tainted while they wait.
     """
     tolerated = [
         feature

@@ -30,7 +30,7 @@ Texts = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class RequestFacts:
     """Everything that a request depends on, read once."""
 
     members: tuple[Pod, ...]
@@ -40,7 +40,7 @@ class Gathered:
     former: Texts | None = None
     """What the workload was submitted with before (`former`)."""
     provenance: Provenance
-    """Covers at least the members that `with_a_say` lists."""
+    """Covers at least the members that `deciding_members` lists."""
     policy: Policy
     """The policy by which it was decided what to read."""
     pool: Pool
@@ -70,7 +70,9 @@ def former(submitted: Iterable[Identity], members: Sequence[Pod]) -> Texts | Non
     return asked[-1] if asked else None
 
 
-def with_a_say(members: Sequence[Pod], policy: Policy, *, was_submitted: bool) -> tuple[Pod, ...]:
+def deciding_members(
+    members: Sequence[Pod], policy: Policy, *, was_submitted: bool
+) -> tuple[Pod, ...]:
     """List the members whose owners affect the request, so that no others have to be read."""
     return tuple(
         pod
@@ -81,7 +83,7 @@ def with_a_say(members: Sequence[Pod], policy: Policy, *, was_submitted: bool) -
     )
 
 
-def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refused:
+def effective(gathered: RequestFacts, defaults: Defaults) -> PlaceholderSpec | Refused:
     """Build the placeholder of a workload, or return what is wrong with the request."""
     if over := bounded(_oversized(gathered.members, defaults)):
         return Refused(over)
@@ -90,7 +92,7 @@ def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refus
     claims = [gathered.claims.get(member.uid, ()) for member in gathered.members]
     if unusable := bounded(fault for claim in claims for fault in volumes.faults(claim)):
         return Refused(unusable)
-    texts = _said(gathered, defaults)
+    texts = _request_texts(gathered, defaults)
     if isinstance(texts, Refused):
         return texts
     asked, faults = overrides.read(texts)
@@ -124,10 +126,10 @@ def _oversized(members: Sequence[Pod], defaults: Defaults) -> Iterator[Fault]:
             yield Fault(path, fault.message)
 
 
-def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
+def _request_texts(gathered: RequestFacts, defaults: Defaults) -> Texts | Refused:
     """Return what the workload was submitted with before, or else what it asks for now.
 
-    That is what its members and their owners say.
+    That is what its members and their owners ask for.
     """
     if gathered.former is not None:
         return gathered.former
@@ -142,9 +144,9 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
         uid: _handed_on(source, is_apart=uid not in together) for uid, source in sources.items()
     }
     first, *others = gathered.members
-    texts = _says(first, gathered.provenance, by_source, defaults)
+    texts = _member_texts(first, gathered.provenance, by_source, defaults)
     for member in others:
-        if _says(member, gathered.provenance, by_source, defaults) != texts:
+        if _member_texts(member, gathered.provenance, by_source, defaults) != texts:
             path = f"metadata.annotations[{names.REQUEST_PREFIX}…]"
             words = (
                 f"all pods of a gang must ask for the same; {first.name} and {member.name} do not"
@@ -156,7 +158,7 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
 def _handed_on(source: KubeObject, *, is_apart: bool) -> Texts:
     """Return what an owner or a group asks for, for its pods.
 
-    is_apart: it is none of the pods that the job is for; the leader of a group speaks for all.
+    is_apart: it is not one of the job's own pods; the leader of a group asks for all.
     """
     texts = overrides.requests(source.annotations)
     if source.kind != POD or not is_apart:
@@ -164,7 +166,7 @@ def _handed_on(source: KubeObject, *, is_apart: bool) -> Texts:
     return {key: text for key, text in texts.items() if key in overrides.HANDED_ON_BY_PODS}
 
 
-def _says(
+def _member_texts(
     pod: Pod, provenance: Provenance, by_source: Mapping[str, Texts], defaults: Defaults
 ) -> Texts:
     """Merge all that is asked for: what comes later takes precedence.

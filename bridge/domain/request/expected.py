@@ -1,7 +1,7 @@
 """Derive the pods that a manifest would become, as far as it determines them.
 
 That is how many there are, and what their controllers write on them to mark which belong together.
-What only the cluster knows is left out: names and uids are made up, and nothing has succeeded or
+What is known only in the cluster is left out: names and uids are made up, and nothing has succeeded or
 failed yet.
 """
 
@@ -32,17 +32,17 @@ class _Marks:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-def pods(template: Template, made: Pod) -> tuple[Pod, ...]:
+def pods(template: Template, pod: Pod) -> tuple[Pod, ...]:
     """List the pods of one template, at most one more than a gang may have.
 
     For a LeaderWorkerSet, whose groups are alike, list those of its first group.
 
     Args:
         template: the template they are made from.
-        made: one of them as the API server would store it.
+        pod: one of them as the API server would store it.
     """
     if not template.owners:
-        return (replace(made, name=template.root.name),)
+        return (replace(pod, name=template.root.name),)
     handed_down = {
         key: owner.annotations[key]
         for owner in template.owners
@@ -51,11 +51,11 @@ def pods(template: Template, made: Pod) -> tuple[Pod, ...]:
     }
     return tuple(
         replace(
-            made,
-            uid=PodUid(f"{made.uid}-{n}"),
+            pod,
+            uid=PodUid(f"{pod.uid}-{n}"),
             name="",  # generated on creation
-            labels={**made.labels, **marks.labels},
-            annotations={**made.annotations, **handed_down, **marks.annotations},
+            labels={**pod.labels, **marks.labels},
+            annotations={**pod.annotations, **handed_down, **marks.annotations},
         )
         for n, marks in enumerate(islice(_marks(template), workload.MAX_SIZE + 1))
     )

@@ -94,7 +94,7 @@ def shortfall(
     gpu_resources: Mapping[str, str],
     milli_per_cpu: int = quantities.MILLI,
 ) -> str:
-    """Return what Slurm granted less than the pod takes, in words; "" if nothing.
+    """Return in which resources Slurm granted less than the pod takes, in words; "" if in none.
 
     A waiting job can be changed by its user, and by administrators. The comparison is with the pod,
     not with what was submitted: Slurm may round up, and an administrator may grant more.
@@ -106,10 +106,10 @@ def shortfall(
         gpu_resources: Kubernetes resource name → GRES name.
         milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
     """
-    given = _given(job, slot)
-    if given is None:
+    granted = _task_grant(job, slot)
+    if granted is None:
         return ""
-    missing = ", ".join(_missing(pod, given, gpu_resources, milli_per_cpu))
+    missing = ", ".join(_missing(pod, granted, gpu_resources, milli_per_cpu))
     return f"it has {missing} that the pod requests" if missing else ""
 
 
@@ -193,27 +193,27 @@ def _collides(ip: str, taken: set[str]) -> bool:
     return bool(taken) and (ip == ANY_IP or ip in taken or ANY_IP in taken)
 
 
-def _given(job: SlurmJob, slot: int) -> TaskGrant | None:
+def _task_grant(job: SlurmJob, slot: int) -> TaskGrant | None:
     """Return what the task in this slot has; slots are numbered component by component."""
     for part in job.components:
         if slot < part.tasks:
-            return part.given
+            return part.task_grant
         slot -= part.tasks
     return None
 
 
 def _missing(
-    pod: Pod, given: TaskGrant, gpu_resources: Mapping[str, str], milli_per_cpu: int
+    pod: Pod, granted: TaskGrant, gpu_resources: Mapping[str, str], milli_per_cpu: int
 ) -> Iterator[str]:
     wanted = pod.demand
-    if given.cpus < (least := wanted.cpus(milli_per_cpu)):
-        has, needs = (quantities.told_cpus(n, milli_per_cpu) for n in (given.cpus, least))
+    if granted.cpus < (least := wanted.cpus(milli_per_cpu)):
+        has, needs = (quantities.cpu_quantity(n, milli_per_cpu) for n in (granted.cpus, least))
         yield f"{has} of the {needs} CPUs"
-    if given.memory_mib is not None and given.memory_mib < wanted.memory_mib:
-        yield f"{given.memory_mib} of the {wanted.memory_mib} MiB"
+    if granted.memory_mib is not None and granted.memory_mib < wanted.memory_mib:
+        yield f"{granted.memory_mib} of the {wanted.memory_mib} MiB"
     kinds: Counter[str] = Counter()
     for name, count in demand.gres(wanted.extended, gpu_resources).items():
         kinds[name.partition(":")[0]] += count
     for kind, count in sorted(kinds.items()):
-        if given.gres.get(kind, 0) < count:
-            yield f"{given.gres.get(kind, 0)} of the {count} {kind}"
+        if granted.gres.get(kind, 0) < count:
+            yield f"{granted.gres.get(kind, 0)} of the {count} {kind}"

@@ -44,7 +44,7 @@ def templates(manifest: Manifest) -> Iterator[Template]:
             path=path,
             metadata={key: inner[key] for key in ("labels", "annotations") if inner.get(key)},
             spec=pod["spec"],
-            owners=(*_made_between(root, around), root) if path else (),
+            owners=(*_objects_between(root, around), root) if path else (),
             around=around,
         )
 
@@ -67,7 +67,7 @@ def read(manifest: Manifest) -> KubeObject:
     )
 
 
-def _made_between(root: KubeObject, around: tuple[Manifest, ...]) -> Iterator[KubeObject]:
+def _objects_between(root: KubeObject, around: tuple[Manifest, ...]) -> Iterator[KubeObject]:
     """Read the objects between the root and the pod: a CronJob's or a JobSet's Jobs."""
     kind = "Job" if root.kind in _JOBS_OF else "object without kind"
     for holder in around[:-1]:

@@ -82,7 +82,7 @@ def memory_mib(value: str) -> int:
 
     Less than one MiB is refused: it is a number whose unit was forgotten.
     """
-    amount = quantities.whole(quantities.parse(value))
+    amount = quantities.round_up(quantities.parse(value))
     _require(amount >= quantities.MIB)
     return quantities.mebibytes(amount)
 
@@ -123,16 +123,16 @@ def minutes(value: str) -> int:
 def gres(value: str) -> str:
     """Read `gpu:a100:2,shard:1`, each with or without `gres/` before it, into `gres/gpu:a100:2,gres/shard:1`.
 
-    A kind and type may stand there once, and a kind either with types or without.
+    A kind and type may appear once, and a kind either with types or without.
     """
     parts = [_GRES.fullmatch(part) for part in value.split(",")]
     _require(all(parts))
     named = [part[1] for part in parts if part]
-    _require(_each_counts_once(named))
+    _require(_is_unambiguous(named))
     return text(",".join(f"gres/{name}" for name in named))
 
 
-def _each_counts_once(named: Sequence[str]) -> bool:
+def _is_unambiguous(named: Sequence[str]) -> bool:
     """Check that Slurm's count of every kind is the sum of what is written.
 
     Slurm keeps the last of two equal names (`gpu:3,gpu:1` is one GPU) and counts a typed one within an untyped one.
@@ -142,8 +142,8 @@ def _each_counts_once(named: Sequence[str]) -> bool:
         kind, *rest = name.split(":")
         types.setdefault(kind, []).append("" if not rest or rest[0].isdecimal() else rest[0])
     return all(
-        len(set(found)) == len(found) and (len(found) == 1 or "" not in found)
-        for found in types.values()
+        len(set(kind_types)) == len(kind_types) and (len(kind_types) == 1 or "" not in kind_types)
+        for kind_types in types.values()
     )
 
 
@@ -176,7 +176,7 @@ def products(text: str) -> list[Product] | None:
 
     A matching OR in brackets is an ordinary one there. None if it is long, or a bracket is missing.
     """
-    found: list[Product] = [()]
+    terms: list[Product] = [()]
     operator = "&"
     outer: list[tuple[list[Product], str]] = []
     for token in re.findall(r"[&|()\[\]]|[^&|()\[\]]+", text):
@@ -184,19 +184,19 @@ def products(text: str) -> list[Product] | None:
             operator = token
             continue
         if token in ("(", "["):
-            outer.append((found, operator))
-            found, operator = [()], "&"
+            outer.append((terms, operator))
+            terms, operator = [()], "&"
             continue
         new: list[Product] = [(token,)]
         if token in (")", "]"):
             if not outer:
                 return None
-            new = found
-            found, operator = outer.pop()
-        found = [a + b for a in found for b in new] if operator == "&" else found + new
-        if len(found) > MAX_PRODUCTS:
+            new = terms
+            terms, operator = outer.pop()
+        terms = [a + b for a in terms for b in new] if operator == "&" else terms + new
+        if len(terms) > MAX_PRODUCTS:
             return None
-    return None if outer else found
+    return None if outer else terms
 
 
 def conjunction(ours: str, users: str) -> str | None:

@@ -66,7 +66,7 @@ class Field:
     meaning: str
 
 
-_WHEN = "a moment with its time zone, RFC 3339"
+_WHEN = "an RFC 3339 time with its time zone"
 _TIME = "minutes, or Slurm's [hours:]minutes:seconds or days-hours[:minutes[:seconds]]"
 _NAME = "a name without spaces, quotes, commas and operators, at most 1024 bytes"
 _LINE = "one line of printable text, at most 1024 bytes"
@@ -80,7 +80,7 @@ FIELDS = (
     Field("comment", "comment", notation.text, _LINE, "sweep 7, learning rate 0.1",
           "the job's comment"),
     Field("constraints", "constraints", notation.expression, "a feature expression as sbatch's --constraint", "a100&nvlink",
-          "node features that are needed besides the pod's node selector"),
+          "node features that are needed in addition to the pod's node selector"),
     Field("cpu-per-task", "milli_cpu_per_task", notation.milli_cpu, "a Kubernetes quantity above 0, rounded up to whole CPUs", "4",
           "CPUs; at least what the containers request"),
     Field("deadline", "deadline_at", notation.moment, _WHEN, "2026-12-31T23:00:00+01:00",
@@ -94,19 +94,19 @@ FIELDS = (
     Field("group-id", "group_id", notation.name, _NAME, "physicists",
           "the jobs' group, which the policy decides: anything else is refused"),
     Field("hold", "hold", notation.truth, "true or false", "true",
-          "true: wait until somebody releases the job (scontrol release)"),
+          "true: wait until the job is released (scontrol release)"),
     Field("job-name", "job_name", notation.text, _LINE, "train-7",
           "the job's name; default: the pod's"),
     Field("licenses", "licenses", notation.expression, "licences as sbatch's --licenses: name[:count], several with commas", "matlab:2",
           "licences that the job holds while it runs"),
     Field("max-nodes", "max_nodes", notation.number, "a whole number from 1", "1",
-          "most nodes; a single pod has 1"),
+          "maximum number of nodes; a single pod has 1"),
     Field("mem-per-node", "memory_mib_per_node", notation.memory_mib, "a Kubernetes quantity with its unit, at least 1Mi", "16Gi",
           "memory, rounded up to MiB; at least what the containers request"),
     Field("min-nodes", "min_nodes", notation.number, "a whole number from 1", "1",
-          "least nodes; a single pod has 1"),
+          "minimum number of nodes; a single pod has 1"),
     Field("nice", "nice", notation.integer, "a whole number", "100",
-          "lowers the priority by that much, below 0 raises it; only where the policy allows it"),
+          "lowers the priority by this much, a negative value raises it; only where the policy allows it"),
     Field("partition", "partition", notation.name_list, "partition names with commas between them", "gpu",
           "where to run; default: the administrator's, else Slurm's"),
     Field("priority", "priority", notation.number, "a whole number from 1", "5000",
@@ -116,11 +116,11 @@ FIELDS = (
     Field("reservation", "reservation", notation.name_list, "reservation names with commas between them", "maintenance-test",
           "run in this reservation; one that the policy allows"),
     Field("switches", "switches", notation.switches, "count[@longest wait], as sbatch's --switches", "1@60",
-          "most leaf switches, and how long to wait for that"),
+          "maximum number of leaf switches, and how long to wait for that"),
     Field("timelimit", "time_limit_min", notation.minutes, _TIME, "90",
           "time limit, rounded up to minutes; default: activeDeadlineSeconds, else the administrator's"),
     Field("user-id", "user_id", notation.name, _NAME, "alice",
-          "the jobs' user, who the policy decides: anything else is refused"),
+          "the jobs' user, which the policy decides: anything else is refused"),
     Field("wckey", "wckey", notation.name, _NAME, "grant-42",
           "workload characterisation key"),
 )
@@ -140,7 +140,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 HANDED_ON_BY_PODS = frozenset(
     {"account", "group-id", "partition", "qos", "reservation", "user-id", "wckey"}
 )
-"""What a pod that owns pods (a driver of Spark) says for them, too: whose they are, and where they
+"""Fields that a pod that owns pods (a Spark driver) sets for them, too: whose they are, and where they
 run. Sizes, times and names are its own."""
 
 MOST_FIELDS = caps.MOST_REQUEST_FIELDS

@@ -19,7 +19,7 @@ PATH = "policy"
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-"""What a template may expand to. Not a number: Slurm reads one as a uid, and anybody may create a
+"""What a template may expand to. Not a number: Slurm reads one as a uid, and anyone may create a
 namespace named 0."""
 _ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _LICENSE_END = re.compile(r"[:@=]")
@@ -74,7 +74,7 @@ def decide(
 ) -> Permit | Refused:
     """Permit the request, or return a fault for everything the rule does not allow.
 
-    Each fault names what the rule would allow. No rule makes anybody root or one of `operators`:
+    Each fault names what the rule would allow. No rule can result in root or one of `operators`:
     SlurmUser's name and uid, as far as they are known. Slurm would refuse such a job nothing.
     """
     asked = ask.overrides
@@ -140,7 +140,7 @@ def node_choices(*, has_selector: bool, has_terms: bool) -> tuple[str, ...]:
         "spec.nodeSelector": has_selector,
         "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": has_terms,
     }
-    return tuple(path for path, is_there in paths.items() if is_there)
+    return tuple(path for path, is_set in paths.items() if is_set)
 
 
 def unknown_placeholders(template: str, known: frozenset[str]) -> tuple[str, ...]:
@@ -182,7 +182,9 @@ def _same(user: str) -> str:
 
 def _is_reserved(rule: Rule, name: str, reserved: frozenset[str]) -> bool:
     """Check both spellings: some directories ignore case."""
-    return any(each in reserved or rule.reserved.match(each) for each in (name, name.lower()))
+    return any(
+        spelling in reserved or rule.reserved.match(spelling) for spelling in (name, name.lower())
+    )
 
 
 def _account(rule: Rule, known: Mapping[str, str], faults: list[Fault]) -> str:
@@ -195,7 +197,7 @@ def _account(rule: Rule, known: Mapping[str, str], faults: list[Fault]) -> str:
 
 
 def _filled(template: str, known: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda found: known.get(found[1], ""), template)
+    return _PLACEHOLDER.sub(lambda match: known.get(match[1], ""), template)
 
 
 def _others_name(rule: Rule, path: str, asked: str | None, granted: str) -> Iterator[Fault]:

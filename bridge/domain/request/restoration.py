@@ -1,7 +1,7 @@
 """Build the placeholder that replaces a lost one: pods are alive, but Slurm no longer knows theirs.
 
 The same job is restored, for the time that is left, on the very nodes of its pods. Its priority is
-above everybody else's, because it has to start before other jobs that wait for these nodes
+above every other job's, because it has to start before other jobs that wait for these nodes
 (`bridge.domain.nodes.hold`). Whether it was lost: `bridge.domain.lifecycle.evidence`.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bridge.domain.lifecycle.evidence import AccountedJob
+from bridge.domain.lifecycle.evidence import AccountingRecord
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
@@ -29,7 +29,7 @@ def placeholder(
     lost: str,
     pods: Sequence[PodUid],
     nodes: Sequence[SlurmNode],
-    record: AccountedJob | None,
+    record: AccountingRecord | None,
     now: datetime,
 ) -> PlaceholderSpec:
     """Build the placeholder that requests the same again.
@@ -40,17 +40,19 @@ def placeholder(
     Args:
         identity: the lost placeholder's, as its pods carry it.
         grant: what Slurm had granted it.
-        lost: what named it (`Pod.placed_by`).
+        lost: its SLUID or job id (`Pod.placed_by`).
         pods: its pods that are still placed.
         nodes: where these are, each once; what ended pods had is not requested again.
         record: what slurmdbd reports about it: an administrator may have changed its time limit.
         now: the time from which the remaining time counts.
     """
-    whole = (grant, *grant.also)
-    left = [each for each in whole if each.tasks_on.keys() & set(nodes)] or whole
+    components = (grant, *grant.also)
+    left = [
+        component for component in components if component.tasks_on.keys() & set(nodes)
+    ] or components
     whose = replace(identity, pods=tuple(pods), restores=lost)
     limit_min = _remaining_min(grant, record, now)
-    first, *also = (_component(each, whose, nodes, limit_min) for each in left)
+    first, *also = (_component(component, whose, nodes, limit_min) for component in left)
     return replace(first, also=tuple(also))
 
 
@@ -59,9 +61,9 @@ def _component(
 ) -> PlaceholderSpec:
     # Parser v0.0.45 does not report whether a job is exclusive; the request does.
     asked, _ = overrides.read(whose.frozen.asked if whose.frozen else {})
-    there = {node: count for node, count in grant.tasks_on.items() if node in nodes}
-    required = tuple(node for node, count in there.items() for _ in range(count)) or tuple(nodes)
-    tasks = len(required) if there else math.ceil(grant.tasks * len(nodes) / grant.nodes)
+    counts = {node: count for node, count in grant.tasks_on.items() if node in nodes}
+    required = tuple(node for node, count in counts.items() for _ in range(count)) or tuple(nodes)
+    tasks = len(required) if counts else math.ceil(grant.tasks * len(nodes) / grant.nodes)
     return PlaceholderSpec(
         identity=whose,
         name=grant.name,
@@ -83,14 +85,14 @@ def _component(
         time_limit_min=limit_min,
         exclusive=bool(asked.exclusive),
         required_nodes=required,
-        is_laid_out=bool(there),
+        is_laid_out=bool(counts),
         licenses=grant.licenses,
         priority=TOP_PRIORITY,
         mcs_label=grant.mcs_label,
     )
 
 
-def _remaining_min(grant: Grant, record: AccountedJob | None, now: datetime) -> int | None:
+def _remaining_min(grant: Grant, record: AccountingRecord | None, now: datetime) -> int | None:
     """Return the remaining minutes, at least one.
 
     In that minute Slurm itself ends a job whose time has run out meanwhile.

@@ -20,17 +20,17 @@ def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | N
     """
     specs = (spec, *spec.also)
     parts = job.components
-    sizes = tuple(_size(each) for each in specs)
+    sizes = tuple(_size(component) for component in specs)
     if not _is_for_the_same(spec, job) or sizes != tuple(part.task for part in parts):
         return None
     return {
         id_: Changes(
-            tasks=each.tasks,
-            cpus=each.tasks * each.cpus_per_task,
-            memory_mib_per_cpu=each.memory_mib_per_cpu,
+            tasks=component.tasks,
+            cpus=component.tasks * component.cpus_per_task,
+            memory_mib_per_cpu=component.memory_mib_per_cpu,
         )
-        for id_, each, part in zip(job.ids, specs, parts, strict=True)
-        if each.tasks != part.tasks
+        for id_, component, part in zip(job.ids, specs, parts, strict=True)
+        if component.tasks != part.tasks
     }
 
 

@@ -1,4 +1,4 @@
-"""Who may ask Slurm for what: the administrator's rules, of which the first that matches applies.
+"""Who may ask Slurm for what: the administrator's rules; the first that matches applies.
 
 A rule matches by what an object is, where it is and who created it. The webhook knows the creator, but not the
 labels of the pod's namespace; the extender knows the labels, but not the creator's groups. So the
@@ -20,7 +20,7 @@ SERVICE_ACCOUNT = "system:serviceaccount:"
 POD: Final = "Pod"
 SLURM_JOB: Final = "SlurmJob"
 KINDS: Final = (POD, SLURM_JOB)
-"""What a rule may be for."""
+"""The kinds of object that a rule may apply to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +28,13 @@ class Requester:
     """Who created an object, as authenticated by the API server."""
 
     user: str = ""
-    """"" if nobody recorded it."""
+    """"" if it was not recorded."""
     groups: Sequence[str] | None = None
     """None if they are no longer known."""
 
     @property
     def service_account(self) -> str:
-        """Return `namespace/name`; "" for anybody else."""
+        """Return `namespace/name`; "" for anyone else."""
         namespace, _, name = self.user.removeprefix(SERVICE_ACCOUNT).partition(":")
         return f"{namespace}/{name}" if self.user.startswith(SERVICE_ACCOUNT) else ""
 
@@ -98,7 +98,7 @@ class Range:
 
 
 _CALLED: Final = {POD: "pod", SLURM_JOB: "SlurmJob"}
-_MADE: Final = {POD: "Slurm jobs", SLURM_JOB: "SlurmJobs"}
+_CREATED: Final = {POD: "Slurm jobs", SLURM_JOB: "SlurmJobs"}
 
 
 def _anything() -> Choice:
@@ -107,7 +107,7 @@ def _anything() -> Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """Whom it applies to, whom their jobs run as in Slurm, and what they may ask for."""
+    """Whom it applies to, which Slurm user their jobs run as, and what they may ask for."""
 
     name: str
     source: str
@@ -122,7 +122,7 @@ class Rule:
     users: Patterns = field(default_factory=Patterns)
     """whom it applies to, if any of the following three are given: one of these users,"""
     groups: Patterns = field(default_factory=Patterns)
-    """or somebody in one of these groups,"""
+    """or a member of one of these groups,"""
     service_accounts: Patterns = field(default_factory=Patterns)
     """or one of these service accounts, `namespace/name`."""
 
@@ -213,13 +213,13 @@ class Policy:
 
         The list ends with the first rule that needs no label, if there is one.
         """
-        found: list[Rule] = []
+        matching: list[Rule] = []
         for rule in self.rules:
             if kind in rule.kinds and rule.is_in(namespace) and rule.is_for(requester):
-                found.append(rule)
+                matching.append(rule)
                 if not rule.namespace_labels:
                     break
-        return tuple(found)
+        return tuple(matching)
 
     def holding(
         self,
@@ -251,7 +251,7 @@ class Policy:
                 return None  # it may apply to them, and then no later, wider rule does
         return None
 
-    def nobody(
+    def why_no_rule(
         self,
         requester: Requester,
         namespace: str,
@@ -259,7 +259,7 @@ class Policy:
         named: Sequence[str] | None = None,
         kind: str = POD,
     ) -> str:
-        """Explain why nothing is allowed to a requester to whom no rule applies."""
+        """Explain why a requester to whom no rule applies may have nothing."""
         if not self.rules:
             return (
                 "refused: the administrator has not set which Slurm users own pods' jobs: "
@@ -272,12 +272,12 @@ class Policy:
             )
         if kind != POD and not any(kind in rule.kinds for rule in self.rules):
             return (
-                f"refused: no policy rule is for {_CALLED[kind]}s, and without one there are none; "
+                f"refused: no policy rule is for {_CALLED[kind]}s, so they are not allowed; "
                 "ask the administrator of slurm-bridge (policy.rules, match.kinds)"
             )
         who = f"user {requester.user!r}" if requester.user else "an unknown user"
         return (
-            f"refused: no policy rule lets {who} have {_MADE[kind]} in namespace {namespace}; "
+            f"refused: no policy rule allows {who} to have {_CREATED[kind]} in namespace {namespace}; "
             "ask the administrator of slurm-bridge (policy.rules)"
         )
 

@@ -1,4 +1,4 @@
-"""Which Kubernetes nodes suit a pod as long as nobody changes labels or taints."""
+"""Which Kubernetes nodes suit a pod as long as labels and taints do not change."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -26,7 +26,7 @@ def may_tolerate(tolerations: Iterable[Toleration]) -> bool:
 
 
 def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> Iterator[KubeNodeFacts]:
-    """Yield the nodes that suit the pod as long as nobody changes labels or taints.
+    """Yield the nodes that suit the pod as long as labels and taints do not change.
 
     Temporary conditions (a cordon, a node that is not ready or under pressure) do not count: the
     job may wait longer than they last, Slurm drains such a node meanwhile, and the fit check looks

@@ -1,7 +1,7 @@
 """Maps a pod to its workload: each kind is asked, in the order of `kinds`.
 
 The rules follow what the real controllers do while all pods are gated (which members exist, which
-labels they have). What the pod itself says takes precedence over its owners; two different groups
+labels they have). The pod itself takes precedence over its owners; two different groups
 claimed by one pod are a fault, and so is half a claim. What a pod names, and is of a kind that may
 make it one of a gang, must be readable, or the pod waits; an owner of any other kind that cannot be
 read claims nothing.
@@ -26,8 +26,8 @@ def of(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
         pod: the pod.
         owners: its controllers as far as they can be read, the nearest first.
     """
-    if found := tuple(_misunderstood(pod, owners)):
-        return membership.faulty(pod, found)
+    if faults := tuple(_misunderstood(pod, owners)):
+        return membership.faulty(pod, faults)
     claim = _claim(pod, owners)
     if claim.rank or not claim.is_gang:
         return claim
@@ -48,7 +48,7 @@ def declaring(pod: Pod) -> Reference | None:
 def is_declared(pod: Pod) -> bool:
     """Check whether the pod names a group that an object declares.
 
-    Only that object tells whether it is a gang.
+    Only that object shows whether it is a gang.
     """
     return any(is_unconfirmed(claim) for claim in _named(pod))
 
@@ -61,12 +61,12 @@ def is_unconfirmed(member: Membership) -> bool:
 def settled(
     member: Membership, pod: Pod, declared: KubeObject | None, *, unread: str = ""
 ) -> Membership:
-    """Confirm or drop a group that an object declares; hold the pod back if nobody can know.
+    """Confirm or drop a group that an object declares; hold the pod back if it cannot be known.
 
     Args:
         member: what the pod claims.
         pod: the pod.
-        declared: the object as it was read; None: there is none of that name (yet), so wait for it.
+        declared: the object as it was read; None: it does not exist (yet), so wait for it.
         unread: why the API server does not let us read it, or does not know its kind; "" if it does.
     """
     if not isinstance(member.by, Confirmed):
@@ -90,7 +90,7 @@ def beneath(
         why: why it could not be read.
     """
     is_complete = member.kind == leader_worker_set.KIND or bool(member.faults)
-    is_out = owner.says(pod, owners, names.GANG_ANNOTATION) == "false"
+    is_out = owner.annotation(pod, owners, names.GANG_ANNOTATION) == "false"
     if is_complete or is_out or not kinds.may_be_gang(missing.api_version, missing.kind):
         return member
     return membership.unread(pod, f"{missing.kind} {pod.namespace}/{missing.name}", why)
@@ -99,13 +99,13 @@ def beneath(
 def _claim(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
     named = tuple(_named(pod))
     if len(named) > 1:
-        found = " and ".join(f"{claim.kind} {claim.name}" for claim in named)
+        groups = " and ".join(f"{claim.kind} {claim.name}" for claim in named)
         return alone(
-            pod, [Fault("metadata.labels", f"two groups claim the pod, {found}: keep one")]
+            pod, [Fault("metadata.labels", f"two groups claim the pod, {groups}: keep one")]
         )
     if named:
         return named[0]
-    if owner.says(pod, owners, names.GANG_ANNOTATION) == "false":
+    if owner.annotation(pod, owners, names.GANG_ANNOTATION) == "false":
         return alone(pod)
     return next(claim for kind in kinds.OWNED if (claim := kind.claim(pod, owners)))
 
@@ -114,14 +114,13 @@ def _misunderstood(pod: Pod, owners: Sequence[KubeObject]) -> Iterator[Fault]:
     """Yield what is wrong with our own keys on the pod, which the webhook refuses, and on its owners."""
     yield from own_keys.faults(pod.annotations)
     yield from own_keys.faults(pod.labels, "metadata.labels")
-    for each in owners:
+    for source in owners:
         yield from own_keys.faults(
-            each.annotations, f"{each.kind} {each.name}: metadata.annotations"
+            source.annotations, f"{source.kind} {source.name}: metadata.annotations"
         )
 
 
 def _named(pod: Pod) -> Iterator[Membership]:
-    """Return the groups that the pod itself names."""
     return (claim for kind in kinds.NAMED if (claim := kind.claim(pod, ())))
 
 

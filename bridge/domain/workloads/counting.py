@@ -11,21 +11,21 @@ from slurmruntime.values.faults import Fault
 _DIGITS = 9
 """No size or rank has more; an annotation may have 256 kB of them."""
 _MOST = 10**_DIGITS - 1
-_TOLD = 3
+_SHOWN = 3
 """This many examples are enough in a message."""
 _CHARACTERS = 40
 """And this many characters of each."""
 
 
 def number(text: str) -> int | None:
-    """Return the whole number in a text; None if it is none, or a very long one."""
-    return numbers.whole(text, most=_MOST)
+    """Return the whole number in a text; None if it is not one, or is too long."""
+    return numbers.integer(text, most=_MOST)
 
 
 def rank(texts: Mapping[str, str], key: str) -> tuple[int, ...]:
     """Return the number under a key as a rank; () if there is none."""
-    found = number(texts.get(key, ""))
-    return () if found is None else (found,)
+    value = number(texts.get(key, ""))
+    return () if value is None else (value,)
 
 
 def count(value: object, path: str, faults: list[Fault]) -> int:
@@ -40,17 +40,17 @@ def written(texts: Sequence[str], path: str) -> Size:
     """Return the size that all of these texts must agree on."""
     sizes = sorted(set(texts))
     if len(sizes) > 1:
-        found = " and ".join(_shortened(text) for text in sizes[:_TOLD])
+        listed = " and ".join(_shortened(text) for text in sizes[:_SHOWN])
         return Size(
-            0, 1, (Fault(path, f"expected one size for all pods of the group, found {found}"),)
+            0, 1, (Fault(path, f"expected one size for all pods of the group, found {listed}"),)
         )
     faults: list[Fault] = []
     text = sizes[0] if sizes else "1"
-    whole = number(text)
-    if whole is None and text.isascii() and text.isdecimal():
-        said = f"expected a whole number of at most {_DIGITS} digits, found {_shortened(text)}"
-        return Size(0, 1, (Fault(path, said),))
-    size = count(text if whole is None else whole, path, faults)
+    parsed = number(text)
+    if parsed is None and text.isascii() and text.isdecimal():
+        message = f"expected a whole number of at most {_DIGITS} digits, found {_shortened(text)}"
+        return Size(0, 1, (Fault(path, message),))
+    size = count(text if parsed is None else parsed, path, faults)
     return Size(size, max(size, 1), tuple(faults))
 
 
@@ -61,8 +61,8 @@ def annotated(pods: Sequence[Pod], key: str) -> Size:
     size = written([pod.annotations[key] for pod in pods if key in pod.annotations], path)
     if not missing:
         return size
-    told = ", ".join(missing[:_TOLD])
-    fault = Fault(path, f"missing on {told}: every pod of the group must name the group's size")
+    listed = ", ".join(missing[:_SHOWN])
+    fault = Fault(path, f"missing on {listed}: every pod of the group must name the group's size")
     return size._replace(faults=(*size.faults, fault))
 
 

@@ -42,7 +42,7 @@ class Membership:
     """What is wrong with the claim; if anything is, the pod is placed neither with others nor
     alone."""
     held_as: str = ""
-    """The condition's reason, if the fault may be put right while the pod waits: it is looked at again."""
+    """The condition's reason, if the fault may be corrected while the pod waits: it is checked again."""
 
     @property
     def is_gang(self) -> bool:
@@ -59,7 +59,7 @@ class Size(NamedTuple):
     """The number of members of a workload."""
 
     slots: int
-    """How many there will be, as far as anybody has said."""
+    """How many there will be, as far as declared."""
     needed: int
     """How many must be here before it is submitted."""
     faults: tuple[Fault, ...] = ()
@@ -123,14 +123,14 @@ class ReadsObjects(Kind, Protocol):
 class Sized(Kind, Protocol):
     """A kind that knows how many members there will be; for others the present ones are all."""
 
-    def size(self, member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+    def size(self, member: Membership, pods: Sequence[Pod], declared: KubeObject | None, /) -> Size:
         """Return how many members there are.
 
         Args:
             member: the first in rank order.
             pods: all that are here, in rank order; at least one.
-            said: the object that declares them, as it is now or was last seen; None if nobody can
-                read it.
+            declared: the object that declares them, as it is now or was last seen; None if it cannot
+                be read.
         """
         ...
 
@@ -169,7 +169,7 @@ class Slotted(Kind, Protocol):
 class Growing(Kind, Protocol):
     """A kind that creates some members only when others run; they may differ in demand."""
 
-    def later(self, said: KubeObject | None, /) -> Demand | None:
+    def later(self, declared: KubeObject | None, /) -> Demand | None:
         """Return the demand of each later member; None: the same as that of the present ones."""
         ...
 
@@ -201,9 +201,9 @@ def unread(pod: Pod, what: str, why: str) -> Membership:
     return replace(alone(pod, [Fault(what, text)]), held_as="PodGroupUnreadable")
 
 
-def faulty(pod: Pod, found: Sequence[Fault]) -> Membership:
-    """Hold a pod back: nobody knows what it or its owners mean."""
-    return replace(alone(pod, found), held_as="AnnotationInvalid")
+def faulty(pod: Pod, faults: Sequence[Fault]) -> Membership:
+    """Hold a pod back: it is unclear what it or its owners mean."""
+    return replace(alone(pod, faults), held_as="AnnotationInvalid")
 
 
 def placed(pod: Pod) -> Membership:

@@ -16,14 +16,14 @@ PREFIX = "slurm-bridge.dev/"
 _CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {names.GANG_ANNOTATION: ("true", "false"), names.ON_FAILURE_ANNOTATION: ("end",)}
 )
-_PEOPLES = (
+_USER_KEYS = (
     names.GANG_ANNOTATION,
     names.ON_FAILURE_ANNOTATION,
     names.WHEN_FULL_ANNOTATION,
     names.POD_GROUP_LABEL,
     names.POD_GROUP_SIZE_ANNOTATION,
 )
-"""What people write; all other keys are ours to write, or administrators'."""
+"""Keys that users write; all others are written by us, or by administrators."""
 
 _KNOWN = frozenset(
     key
@@ -59,8 +59,8 @@ _SHOWN = 80
 def faults(annotations: Mapping[str, str], what: str = "metadata.annotations") -> Iterator[Fault]:
     """Yield what is wrong: values that mean nothing, and keys close to a known one."""
     for key, accepted in _CHOICES.items():
-        if (said := annotations.get(key)) is not None and said not in accepted:
-            words = f"expected {' or '.join(accepted)}, found {said[:_SHOWN]!r}"
+        if (value := annotations.get(key)) is not None and value not in accepted:
+            words = f"expected {' or '.join(accepted)}, found {value[:_SHOWN]!r}"
             yield Fault(f"{what}[{key}]", words)
     for key in islice(_unknown(annotations), MOST_FAULTS):
         if meant := _meant(key):
@@ -87,7 +87,8 @@ def _meant(key: str) -> str:
         return ""
     most = 1 if len(name) < _SHORT else 2
     return next(
-        (known for known in _PEOPLES if _slips(name, known.removeprefix(PREFIX), most) <= most), ""
+        (known for known in _USER_KEYS if _slips(name, known.removeprefix(PREFIX), most) <= most),
+        "",
     )
 
 

@@ -30,7 +30,7 @@ from slurmruntime.values.faults import Fault
 from slurmruntime.values.ids import PodUid, WorkloadKey
 
 MAX_SIZE = caps.TABLE["gang_size"].largest
-"""More tasks than that are a typing error: their uids alone would take 400 kB in the placeholder's
+"""More tasks than this are a typing error: their uids alone would take 400 kB in the placeholder's
 identity."""
 
 _LARGEST_INDEX = 10**18
@@ -86,7 +86,7 @@ class Workload:
                 counts[shape(pod)] += count
         return tuple((pod, counts[key]) for key, pod in stands.items())
 
-    def made_like_later(self) -> tuple[Pod, ...]:
+    def members_like_later(self) -> tuple[Pod, ...]:
         """Return the members whose demand is the one foreseen for later members."""
         if self.later is None:
             return ()
@@ -162,11 +162,11 @@ def evaluate(
         most: limits its size.
     """
     first = min(members, key=_order)[0]
-    said = declared
+    declaring = declared
     if first.root is not None and (declared is None or declared.uid != first.root.uid):
-        said = first.root  # it is gone, or was created again under the same name
+        declaring = first.root  # it is gone, or was created again under the same name
     pods = in_order(members)
-    size = _size(first, pods, said)
+    size = _size(first, pods, declaring)
     faults = [*size.faults, *(fault for member, _ in members for fault in member.faults)]
     faults += _duplicates(members)
     faults += caps.faults(Sizes(gang_size=size.slots), most)
@@ -181,15 +181,15 @@ def evaluate(
         is_exact=size.is_exact,
         needed=size.needed,
         wanted=dict(_wanted(first.by, members)),
-        later=first.by.later(said) if isinstance(first.by, Growing) else None,
+        later=first.by.later(declaring) if isinstance(first.by, Growing) else None,
         shared_label=_shared_label(first, pods),
         faults=tuple(dict.fromkeys(faults)),
     )
 
 
-def _size(member: Membership, pods: Sequence[Pod], said: KubeObject | None) -> Size:
+def _size(member: Membership, pods: Sequence[Pod], declared: KubeObject | None) -> Size:
     if isinstance(member.by, Sized):
-        return member.by.size(member, pods, said)
+        return member.by.size(member, pods, declared)
     return Size(len(pods), len(pods))
 
 
@@ -221,8 +221,10 @@ def _duplicates(members: Sequence[tuple[Membership, Pod]]) -> tuple[Fault, ...]:
     twice = sorted(rank for rank, count in ranks.items() if count > 1)
     if not twice:
         return ()
-    told = ", ".join(".".join(map(str, rank)) for rank in twice[:3])
-    return (Fault("rank", f"more than one pod has rank {told}: waiting until the old one is gone"),)
+    listed = ", ".join(".".join(map(str, rank)) for rank in twice[:3])
+    return (
+        Fault("rank", f"more than one pod has rank {listed}: waiting until the old one is gone"),
+    )
 
 
 def _order(
@@ -234,7 +236,7 @@ def _order(
 
 def _natural(name: str) -> tuple[object, ...]:
     """Sort `worker-10` after `worker-9`: the parts between dashes count as numbers if they are."""
-    parts = ((numbers.whole(part, most=_LARGEST_INDEX), part) for part in name.split("-"))
+    parts = ((numbers.integer(part, most=_LARGEST_INDEX), part) for part in name.split("-"))
     return tuple((1, 0, part) if number is None else (0, number, "") for number, part in parts)
 
 

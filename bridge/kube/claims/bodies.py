@@ -1,4 +1,4 @@
-"""What is written of claims: allocations, the finalizer, and which claims are a pod's."""
+"""Build what we write about claims: allocations, the finalizer, and the names of a pod's claims."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,19 +15,20 @@ def allocation(
 ) -> dict[str, object]:
     """Build the AllocationResult of a claim, as kube-scheduler does.
 
-    The drivers' parameters go along: those of the classes first, then the claim's own.
-    The time belongs to it: kube-scheduler takes a pod that it could not bind out of `reservedFor`, and
-    when it puts the pod in again, it adds the time where there is none. As an allocation cannot be
-    changed, the API server would refuse that each time, and the pod would never be bound.
+    The drivers' parameters are included: those of the classes first, then the claim's own.
+
+    The timestamp is needed: kube-scheduler removes a pod that it could not bind from `reservedFor`, and
+    when it adds the pod again, it sets a missing timestamp. As an allocation cannot be changed, the API
+    server would refuse that each time, and the pod would never be bound.
     """
     config: list[dict[str, object]] = []
     for request in gift.claim.spec.requests:
-        found = classes.get(request.device_class)
+        device_class = classes.get(request.device_class)
         config += [
-            {"source": "FromClass", "requests": [request.name], **each}
-            for each in (found.config if found else ())
+            {"source": "FromClass", "requests": [request.name], **parameters}
+            for parameters in (device_class.config if device_class else ())
         ]
-    config += [{"source": "FromClaim", **each} for each in gift.claim.spec.config]
+    config += [{"source": "FromClaim", **parameters} for parameters in gift.claim.spec.config]
     results = [
         {
             "request": result.request,
@@ -45,20 +46,20 @@ def allocation(
     }
 
 
-def finalized(found: ResourceClaim) -> list[dict[str, object]]:
+def finalized(claim: ResourceClaim) -> list[dict[str, object]]:
     """Build the JSON patch that adds the finalizer."""
     path = "/metadata/finalizers"
     change: dict[str, object] = (
         {"op": "add", "path": f"{path}/-", "value": FINALIZER}
-        if found.finalizers
+        if claim.finalizers
         else {"op": "add", "path": path, "value": [FINALIZER]}
     )
-    return [*_unchanged(found), change]
+    return [*_unchanged(claim), change]
 
 
-def with_status(found: ResourceClaim, status: object) -> list[dict[str, object]]:
+def with_status(claim: ResourceClaim, status: object) -> list[dict[str, object]]:
     """Build the JSON patch that replaces the status."""
-    return [*_unchanged(found), {"op": "add", "path": "/status", "value": status}]
+    return [*_unchanged(claim), {"op": "add", "path": "/status", "value": status}]
 
 
 def named(pod: Pod, names: Mapping[str, str]) -> dict[str, object]:
@@ -74,9 +75,9 @@ def named(pod: Pod, names: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _unchanged(found: ResourceClaim) -> list[dict[str, object]]:
-    """Guard a patch: whoever else wrote to the claim meanwhile, wins."""
+def _unchanged(claim: ResourceClaim) -> list[dict[str, object]]:
+    """Guard a patch: it fails if the claim has changed since it was read."""
     return [
-        {"op": "test", "path": "/metadata/uid", "value": found.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": found.resource_version},
+        {"op": "test", "path": "/metadata/uid", "value": claim.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": claim.resource_version},
     ]

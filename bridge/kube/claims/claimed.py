@@ -1,4 +1,4 @@
-"""Resource claims of pods, as far as whoever runs a command may read them."""
+"""Read the resource claims of pods, as far as the user of a command may read them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,18 +19,18 @@ _CLAIM, _TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
 
 
 async def of_pod(client: KubeClient, pod: Pod) -> Mapping[str, ResourceClaim | None]:
-    """Return a pod's claims by name, None for those that do not exist; others could not be read."""
+    """Return a pod's claims by name, None for those that do not exist; unreadable ones are left out."""
     claims = ResourceClaims(client)
-    found: dict[str, ResourceClaim | None] = {}
-    for resource_claim in pod.resource_claims[:MOST_CLAIMS]:
+    by_name: dict[str, ResourceClaim | None] = {}
+    for entry in pod.resource_claims[:MOST_CLAIMS]:
         try:
-            if resource_claim.claim:
-                found[resource_claim.claim] = await claims.get(pod.namespace, resource_claim.claim)
+            if entry.claim:
+                by_name[entry.claim] = await claims.get(pod.namespace, entry.claim)
         except NotFound:
-            found[resource_claim.claim] = None
+            by_name[entry.claim] = None
         except KubeError:
             continue  # the pod is what was asked for
-    return found
+    return by_name
 
 
 class ClaimsOfManifest:
@@ -41,7 +41,7 @@ class ClaimsOfManifest:
         self._templates = ClaimTemplates(client)
         self._documents = documents
         self._specs: dict[tuple[str, str, str], tuple[ClaimSpec | None, tuple[str, ...]]] = {}
-        """What a claim or a template says, and who has the claim; the pods of a gang share templates."""
+        """The spec of a claim or a template, and the pods that have the claim; the pods of a gang share templates."""
         self._classes: dict[str, DeviceClass | None] = {}
 
     async def of(self, pod: Pod) -> Asking:
@@ -59,10 +59,8 @@ class ClaimsOfManifest:
             for claim in claims
             for request in (claim.spec.requests if claim.spec else ())
         }
-        found = [await self._class(name) for name in sorted(filter(None, named))]
-        return Asking(
-            claims=tuple(claims), classes={each.name: each for each in found if each is not None}
-        )
+        classes = [await self._class(name) for name in sorted(filter(None, named))]
+        return Asking(claims=tuple(claims), classes={c.name: c for c in classes if c is not None})
 
     async def _in_hand(self, index: int, entry: PodClaim, namespace: str) -> ClaimInHand:
         kind, name = (_TEMPLATE, entry.template) if entry.template else (_CLAIM, entry.claim)

@@ -66,7 +66,7 @@ class _Result(meta.Struct):
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
-    """For looking after a device that others have: it is not taken."""
+    """True for maintenance of a device that others use: such a request takes no device."""
 
 
 class _Results(meta.Struct):
@@ -87,12 +87,12 @@ class _ClaimStatus(meta.Struct):
     reserved_for: tuple[_Consumer, ...] = ()
 
 
-class _Taken(meta.Struct):
+class _ClaimWithoutSpec(meta.Struct):
     metadata: meta.Metadata
     status: _ClaimStatus = msgspec.field(default_factory=_ClaimStatus)
 
 
-class _Claim(_Taken):
+class _Claim(_ClaimWithoutSpec):
     spec: _ClaimSpec = msgspec.field(default_factory=_ClaimSpec)
 
 
@@ -115,7 +115,7 @@ class _Class(meta.Struct):
     spec: _ClassSpec = msgspec.field(default_factory=_ClassSpec)
 
 
-_taken = msgspec.json.Decoder(_Taken)
+_taken = msgspec.json.Decoder(_ClaimWithoutSpec)
 _claims = msgspec.json.Decoder(_Claim)
 _parameters = msgspec.json.Decoder(dict[str, object])
 _specs = msgspec.json.Decoder(_ClaimSpec)
@@ -131,7 +131,7 @@ def claim(body: Json) -> ResourceClaim:
 
 
 def claim_spec(body: Json) -> ClaimSpec:
-    """Decode the spec of a claim, which is what a template has, too."""
+    """Decode the spec of a claim or of a template."""
     return _spec(resource.decoded(_specs, "spec of a ResourceClaim", body))
 
 
@@ -151,20 +151,20 @@ def device_class(body: Json) -> DeviceClass:
     )
 
 
-def kept(body: Json) -> ResourceClaim:
-    """Decode what a cache keeps of a claim; one that asks for something odd still has what it has."""
+def for_cache(body: Json) -> ResourceClaim:
+    """Decode what a cache stores of a claim; if its requests cannot be read, only what it was given."""
     try:
-        return claim(body).kept
+        return claim(body).for_cache
     except errors.Malformed:
         return taken(body)
 
 
 def taken(body: Json) -> ResourceClaim:
-    """Decode what a claim has, and nothing of what it asks for."""
-    return _status(resource.decoded(_taken, "ResourceClaim", body)).taken
+    """Decode what a claim was given, without its requests."""
+    return _status(resource.decoded(_taken, "ResourceClaim", body)).without_spec
 
 
-def _status(wired: _Taken) -> ResourceClaim:
+def _status(wired: _ClaimWithoutSpec) -> ResourceClaim:
     meta, allocation = wired.metadata, wired.status.allocation
     results = allocation.devices.results if allocation else ()
     return ResourceClaim(
@@ -179,7 +179,7 @@ def _status(wired: _Taken) -> ResourceClaim:
             if not result.admin_access
         ),
         node=_node(allocation.node_selector if allocation else None),
-        reserved_for=tuple(each.uid for each in wired.status.reserved_for),
+        reserved_for=tuple(consumer.uid for consumer in wired.status.reserved_for),
         made_for=_made_for(meta),
     )
 
@@ -196,25 +196,25 @@ def _made_for(meta: meta.Metadata) -> tuple[str, str]:
 
 CLAIMS = ResourceKind(
     path=paths.collection(API, "resourceclaims"),
-    read=kept,
-    key=lambda each: each.uid,
-    version=lambda each: each.resource_version,
-    name=lambda each: f"{each.namespace}/{each.name}",
+    read=for_cache,
+    key=lambda c: c.uid,
+    version=lambda c: c.resource_version,
+    name=lambda c: f"{c.namespace}/{c.name}",
 )
-"""All claims, by uid: whose devices nobody else may get. What they ask for is kept only while they wait."""
+"""All claims, by uid: their devices are taken. Their requests are stored only while they wait."""
 
 
 CLASSES = ResourceKind(
     path=paths.collection(API, "deviceclasses"),
     read=device_class,
-    key=lambda each: each.name,
-    version=lambda each: each.resource_version,
+    key=lambda c: c.name,
+    version=lambda c: c.resource_version,
 )
 """All DeviceClasses."""
 
 
 class ResourceClaims:
-    """Reads claims and classes as they are now, and writes what a claim was given."""
+    """Reads claims and classes from the API server, never from a cache, and writes what a claim was given."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
@@ -229,7 +229,7 @@ class ResourceClaims:
         return claim(await self._client.request("GET", _path(namespace, name)))
 
     async def all(self) -> list[ResourceClaim]:
-        """Return all claims of the cluster as they are now; those that cannot be read are left out.
+        """Return all claims of the cluster; those that cannot be decoded are left out.
 
         Raises:
             KubeError: the list could not be read.
@@ -246,16 +246,16 @@ class ResourceClaims:
         where = paths.collection(API, "deviceclasses") + paths.of(name)
         return device_class(await self._client.request("GET", where))
 
-    async def protect(self, found: ResourceClaim) -> ResourceClaim:
-        """Put the finalizer on a claim, without which nobody would take its devices back.
+    async def protect(self, claim: ResourceClaim) -> ResourceClaim:
+        """Put our finalizer on a claim: without it, its devices might never be released.
 
         Raises:
             Conflict: the claim has changed.
             NotFound: it is gone.
         """
-        if giving.is_protected(found):
-            return found
-        return await self._patch(found, "", bodies.finalized(found))
+        if giving.is_protected(claim):
+            return claim
+        return await self._patch(claim, "", bodies.finalized(claim))
 
     async def give(
         self,
@@ -269,8 +269,8 @@ class ResourceClaims:
     ) -> ResourceClaim:
         """Write what a claim was given and for which pod, in one write.
 
-        So there is no moment at which it is given and nobody's: the resource claim controller takes
-        a claim back when its last pod is gone, and only then.
+        So it is at no moment allocated and reserved for no pod: the resource claim controller releases a
+        claim when its last pod is gone, and only then.
 
         Raises:
             Conflict: the claim has changed.
@@ -282,19 +282,19 @@ class ResourceClaims:
         }
         return await self._patch(gift.claim, "/status", bodies.with_status(gift.claim, status))
 
-    async def take_back(self, found: ResourceClaim) -> ResourceClaim:
+    async def take_back(self, claim: ResourceClaim) -> ResourceClaim:
         """Clear what a claim of a pod that has not started was given for an earlier job.
 
         Raises:
             Conflict: the claim has changed.
             NotFound: it is gone.
         """
-        return await self._patch(found, "/status", bodies.with_status(found, {}))
+        return await self._patch(claim, "/status", bodies.with_status(claim, {}))
 
     async def name(self, pod: Pod, names: Mapping[str, str]) -> None:
         """Write which claims were made for a pod's entries, as the resource claim controller does.
 
-        By server-side apply: names that another manager has applied, too, stay when the controller
+        This is a server-side apply: names that another manager has applied as well stay when the controller
         leaves them out.
 
         Args:
@@ -313,8 +313,8 @@ class ResourceClaims:
             params={"fieldManager": _MANAGER, "force": "true"},
         )
 
-    async def _patch(self, found: ResourceClaim, sub: str, body: object) -> ResourceClaim:
-        where = _path(found.namespace, found.name) + sub
+    async def _patch(self, before: ResourceClaim, sub: str, body: object) -> ResourceClaim:
+        where = _path(before.namespace, before.name) + sub
         return claim(await self._client.request("PATCH", where, body=body, content_type=JSON_PATCH))
 
 
@@ -331,16 +331,16 @@ def _spec(spec: _ClaimSpec) -> ClaimSpec:
     )
 
 
-def _config(found: tuple[msgspec.Raw, ...], where: str) -> tuple[dict[str, object], ...]:
-    """Read parameters for drivers, which go on as they are.
+def _config(configs: tuple[msgspec.Raw, ...], where: str) -> tuple[dict[str, object], ...]:
+    """Read parameters for drivers, which are passed on unchanged.
 
     Raises:
         Malformed: there are more, or larger ones, than Kubernetes allows.
     """
-    if len(found) > _MOST_CONFIGS or any(len(bytes(each)) > _LONGEST_CONFIG for each in found):
+    if len(configs) > _MOST_CONFIGS or any(len(bytes(raw)) > _LONGEST_CONFIG for raw in configs):
         words = f"expected at most {_MOST_CONFIGS} parameters of {_LONGEST_CONFIG} bytes"
         raise resource.malformed(where, ValueError(words))
-    return tuple(resource.decoded(_parameters, where, each) for each in found)
+    return tuple(resource.decoded(_parameters, where, raw) for raw in configs)
 
 
 def _request(request: _Request) -> DeviceRequest:

@@ -10,7 +10,7 @@ from slurmruntime.kube import meta, paths, resource
 from slurmruntime.kube.resource import Json, ResourceKind
 
 _MOST_DEVICES = 2048
-"""Of one slice that are read; Kubernetes allows 128."""
+"""Devices read of one slice; Kubernetes allows 128."""
 
 
 class _Attribute(meta.Struct):
@@ -28,7 +28,7 @@ class _Device(meta.Struct):
 
     @property
     def is_whole(self) -> bool:
-        """Check whether it may be given by itself: it shares nothing with other devices, and is well."""
+        """Check whether it can be allocated alone: it shares nothing with other devices and has no taints."""
         return not self.consumes_counters and not self.taints
 
 
@@ -74,8 +74,8 @@ def resource_slice(body: Json) -> ResourceSlice:
 SLICES = ResourceKind(
     path=paths.collection(API, "resourceslices"),
     read=resource_slice,
-    key=lambda each: each.name,
-    version=lambda each: each.resource_version,
+    key=lambda s: s.name,
+    version=lambda s: s.resource_version,
 )
 """All ResourceSlices, by name."""
 
@@ -83,8 +83,8 @@ SLICES = ResourceKind(
 def _device(device: _Device, spec: _SliceSpec) -> Device:
     attributes = {
         name if "/" in name else f"{spec.driver}/{name}": value
-        for name, each in device.attributes.items()
-        if (value := _value(each)) is not None
+        for name, attribute in device.attributes.items()
+        if (value := _value(attribute)) is not None
     }
     return Device(id=DeviceId(spec.driver, spec.pool.name, device.name), attributes=attributes)
 

@@ -21,7 +21,7 @@ _templates = msgspec.json.Decoder(_Template)
 
 
 class ClaimTemplates:
-    """Templates as they are now."""
+    """Reads templates from the API server, never from a cache."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
@@ -38,7 +38,7 @@ class ClaimTemplates:
     async def create(self, namespace: str, name: str, spec: ClaimSpec) -> ClaimSpec:
         """Create a template that is missing; return what its claims ask for.
 
-        If somebody else was faster, that is what theirs says.
+        If it has been created in between, return what that one's claims ask for.
 
         Raises:
             KubeError: it could not be created.

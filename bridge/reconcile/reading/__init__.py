@@ -1,1 +1,1 @@
-"""Reading Slurm in turn, for one side of a leader or for both."""
+"""Poll Slurm, for one side of a leader or for both."""

@@ -1,4 +1,4 @@
-"""Who lives from readings of Slurm, and what for."""
+"""The consumers of readings of Slurm, and what they need from each."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,41 +11,41 @@ from slurmruntime.values.ids import JobId
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """What a reading is wanted for."""
+    """What one reading has to contain."""
 
     due: tuple[JobId, ...] = ()
     """Jobs to read although their state is unchanged."""
     surely: bool = False
-    """Conclusions will be drawn from it."""
-    whole: bool = False
-    """They will be drawn from what is absent."""
+    """Decisions will be based on it: ask Slurm even if the last list is probably still right."""
+    complete: bool = False
+    """Decisions will be based on what is absent from it: it must be complete."""
 
 
-def together(wants: Iterable[Wants]) -> Wants:
-    """Return what one reading for all of them is wanted for."""
-    found = tuple(wants)
+def combine(wants: Iterable[Wants]) -> Wants:
+    """Combine several wants into one reading for all."""
+    every = tuple(wants)
     return Wants(
-        due=tuple(dict.fromkeys(id_ for one in found for id_ in one.due)),
-        surely=any(one.surely for one in found),
-        whole=any(one.whole for one in found),
+        due=tuple(dict.fromkeys(id_ for one in every for id_ in one.due)),
+        surely=any(one.surely for one in every),
+        complete=any(one.complete for one in every),
     )
 
 
 class Audience(Protocol):
-    """Who lives from readings."""
+    """Consumes readings."""
 
     def wants(self) -> Wants:
-        """Return what the reading that begins now is wanted for; called once for each."""
+        """Return what the reading that begins now has to contain; called once per reading."""
 
     def read(self, snapshot: Snapshot) -> None:
         """Take in a successful reading."""
 
     def failed(self) -> None:
-        """Take in a failed one."""
+        """Note that a reading has failed."""
 
 
 class Reader(Audience, Protocol):
-    """Who also says when."""
+    """Consumes readings, and decides when they are needed."""
 
     @property
     def pace(self) -> Pace:

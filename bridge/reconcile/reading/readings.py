@@ -1,14 +1,13 @@
-"""Readings of Slurm by a leader: one after another, each for everybody who lives from them.
+"""Poll Slurm for the leader, one reading at a time, shared by all readers.
 
-One reading serves all waiters: `/jobs/state/` as a whole, plus one GET for each job that is new or
-has changed. Who lives from readings (a `Reader`) says for each what it is wanted for, takes it in,
-and says when the next is due; the earliest wish counts. In most processes there is one reader. A
-process that leads for both extender and controllers has two, and reads Slurm once for both; what
-each remembers stays apart.
+A reading is one call of `/jobs/state/`, plus one GET for each job that is new or has changed. Before each
+reading, every `Reader` states what it needs from it and when the next one is due; the earliest counts. In
+most processes there is one reader. A process that leads for both extender and controllers has two, and
+reads Slurm once for both; their memories stay separate.
 
 - The pause after a slow reading is twice its duration, within limits; not while it is slow because
   there are many jobs to classify.
-- While Slurm cannot be read, wishes have no effect.
+- While Slurm cannot be read, requests for an early reading have no effect.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ import structlog
 from bridge.domain.lifecycle import reasons
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.observation import clocks
-from bridge.reconcile.reading.audience import Reader, together
+from bridge.reconcile.reading.audience import Reader, combine
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.snapshot import Snapshot
 from slurmruntime.process import liveness
@@ -44,12 +43,12 @@ class Readings:
 
     def __init__(self, discovery: Discovery, *, clock: Clock, metrics: Metrics) -> None:
         self.discovery = discovery
-        """What reads, and remembers whose each job is."""
+        """Reads Slurm, and remembers which jobs are ours."""
         self._clock = clock
         self._metrics = metrics
         self._readers: list[Reader] = []
         self._is_running = False
-        self._bell = asyncio.Event()
+        self._event = asyncio.Event()
         """Set when the next reading may have become due earlier."""
         self.snapshot: Snapshot | None = None
         """The last successful reading; None before the first."""
@@ -60,12 +59,12 @@ class Readings:
         metrics.slurm.watch_clock(self._skew_s)
 
     def serve(self, reader: Reader) -> None:
-        """Read for this one, too."""
+        """Add a reader."""
         self._readers.append(reader)
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Note that a reader's next reading may have become due earlier."""
-        self._bell.set()
+        self._event.set()
 
     def now(self) -> datetime:
         """Return the time to decide by: Slurm's, if this machine's clock differs from it."""
@@ -79,7 +78,7 @@ class Readings:
         return f"no news of Slurm for {self._age_s():.0f} s: {self._trouble or 'no reading yet'}"
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Read Slurm repeatedly until told to stop; whoever comes first does it for all."""
+        """Read Slurm repeatedly until `stop` is set; only the first of several calls reads, for all."""
         if self._is_running:
             await stop.wait()
             return
@@ -96,10 +95,10 @@ class Readings:
             await self._pause(took_s=self._clock.monotonic() - began)
 
     async def _read(self) -> None:
-        wants = together([reader.wants() for reader in self._readers])
+        wants = combine([reader.wants() for reader in self._readers])
         try:
             snapshot = await self.discovery.refresh(
-                reasons_for=wants.due, surely=wants.surely, whole=wants.whole
+                reasons_for=wants.due, surely=wants.surely, complete=wants.complete
             )
         except SlurmError as error:
             self._failed(error)
@@ -145,16 +144,16 @@ class Readings:
         since = self._clock.monotonic()
         await self._rest(_at_least_s(shortest_s, took_s))
         while (left_s := self._due_at(since, took_s) - self._clock.monotonic()) > 0:
-            self._bell.clear()
+            self._event.clear()
             liveness.turned(left_s)
-            await pause(left_s, self._bell)
+            await pause(left_s, self._event)
 
     async def _rest(self, seconds: float) -> None:
         liveness.turned(seconds)
         await self._clock.sleep(seconds)
 
     def _due_at(self, since: float, took_s: float) -> float:
-        """Return when the earliest wish is due, none before its reader's shortest pause is over."""
+        """Return when the next reading is due: no reader's request counts before its shortest pause is over."""
         earliest = (since + _at_least_s(reader.pace.shortest_s, took_s) for reader in self._readers)
         return min(
             at if reader.is_asked else max(at, reader.due_at(since))

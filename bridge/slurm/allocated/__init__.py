@@ -1,1 +1,1 @@
-"""What a running job has on its nodes: tasks and resources, and which devices, as Slurm numbers them."""
+"""Read what a running job has on its nodes: tasks, resources, CPUs and devices, as Slurm numbers them."""

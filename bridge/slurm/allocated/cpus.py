@@ -1,4 +1,4 @@
-"""Which CPUs a running job has on a node, as Slurm numbers them."""
+"""Read which CPUs a running job has on a node, as Slurm numbers them."""
 
 import msgspec
 
@@ -11,17 +11,17 @@ from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 _sockets = msgspec.json.Decoder(list[wire.CoreSocket])
 
 
-async def given(
+async def of_job(
     client: SlurmClient, id_: JobId, node: SlurmNode, *, sluid: Sluid | None, threads: int
 ) -> frozenset[int]:
     """Return the numbers of a job's CPUs on a node; empty if Slurm names none there.
 
     Args:
-        client: of slurmrestd.
+        client: slurmrestd.
         id_: the job.
         node: one of its nodes.
         sluid: the sluid it must have; None for any.
-        threads: per core, as the node has them in Slurm.
+        threads: threads per core of the node in Slurm.
 
     Raises:
         NotFound: the job does not exist or run (any more).
@@ -31,9 +31,10 @@ async def given(
     resources = wired.job_resources
     if "RUNNING" not in wired.job_state:
         raise NotFound("job.get", f"job {id_} is {'+'.join(wired.job_state)}, expected RUNNING")
-    for each in (resources.nodes.allocation if resources and resources.nodes else None) or ():
-        if each.name == node:
-            return numbers(bytes(each.sockets), threads)
+    allocations = resources.nodes.allocation if resources and resources.nodes else None
+    for allocation in allocations or ():
+        if allocation.name == node:
+            return numbers(bytes(allocation.sockets), threads)
     return frozenset()
 
 
@@ -44,17 +45,17 @@ def numbers(sockets: bytes, threads: int) -> frozenset[int]:
         Malformed: this is not what Slurm sends.
     """
     try:
-        found = _sockets.decode(sockets)
+        decoded = _sockets.decode(sockets)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise Malformed("job.get", f"the cores of a job: {error}") from error
     own = {
         socket.index: [core.index for core in socket.cores if "ALLOCATED" in core.status]
-        for socket in found
+        for socket in decoded
     }
-    width = max((len(socket.cores) for socket in found), default=0)
+    width = max((len(socket.cores) for socket in decoded), default=0)
     if any(
         not 0 <= index < cpu_list.MOST
-        for index in (*own, *(c for each in own.values() for c in each), width * threads)
+        for index in (*own, *(core for cores in own.values() for core in cores), width * threads)
     ):
         raise Malformed("job.get", "the cores of a job: an index is too large")
     return topology.numbered(own, threads, cores_per_socket=width)

@@ -1,4 +1,4 @@
-"""Which devices a running job has on a node, as Slurm numbers them."""
+"""Read which devices a running job has on a node, as Slurm numbers them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _RANGE: Final = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 _MOST: Final = 4096
 
 
-async def given(
+async def of_job(
     client: SlurmClient, id_: JobId, node: SlurmNode, *, sluid: Sluid | None
 ) -> Mapping[str, tuple[int, ...]]:
     """Return the indexes of a job's devices on a node, by GRES: `{"gpu:a100": (0, 1)}`.
@@ -51,12 +51,12 @@ def of(
 
 
 def indexes(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Read `gpu:a100:3(IDX:0-1,4),nic:1(IDX:0)`; skip what has no indexes."""
+    """Parse `gpu:a100:3(IDX:0-1,4),nic:1(IDX:0)`; skip entries without indexes."""
     position = 0
     while match := _ENTRY.match(text, position):
-        found = tuple(_numbers(match["indexes"] or ""))
-        if found and len(found) == int(match["count"]):
-            yield match["gres"], found
+        devices = tuple(_numbers(match["indexes"] or ""))
+        if devices and len(devices) == int(match["count"]):
+            yield match["gres"], devices
         position = match.end()
 
 

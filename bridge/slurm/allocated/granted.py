@@ -1,4 +1,4 @@
-"""Reduce what slurmrestd says of a running job's resources to what its pods have there."""
+"""Work out from a running job's record what its pods may use."""
 
 import re
 from collections import Counter
@@ -32,23 +32,23 @@ def shares_of(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[TaskSha
             yield TaskShare(node=node, tasks=tasks // len(nodes))
         return
     allocations = wired.job_resources.nodes if wired.job_resources else None
-    by_name = {each.name: each for each in (allocations.allocation if allocations else None) or ()}
+    by_node = {a.name: a for a in (allocations.allocation if allocations else None) or ()}
     gres = _gres(wired.tres_per_task)
     details = dict(zip(nodes, wired.gres_detail, strict=False)) if gres else {}
     for node in nodes:
-        if (given := by_name.get(node)) is None:
+        if (allocated := by_node.get(node)) is None:
             continue
         cpus = wired.cpus_per_task.positive or 1
-        rooms = [given.cpus.count // cpus]
+        rooms = [allocated.cpus.count // cpus]
         if per_cpu := wired.memory_per_cpu.positive:
-            rooms.append(given.memory.allocated // (per_cpu * cpus))
+            rooms.append(allocated.memory.allocated // (per_cpu * cpus))
         has = _gres(details.get(node, ""))
         rooms += [has.get(kind, 0) // count for kind, count in gres.items()]
         yield TaskShare(node=node, tasks=min(rooms))
 
 
-def given(wired: wire.Job, shares: tuple[TaskShare, ...]) -> TaskGrant:
-    """Return what each task has, by what was allocated and by what a task was promised.
+def task_grant(wired: wire.Job, shares: tuple[TaskShare, ...]) -> TaskGrant:
+    """Return what each task has: the smaller of what was allocated and what was requested for a task.
 
     The job's user may have changed either while it waited. What cannot be read counts as nothing.
     """
@@ -67,29 +67,29 @@ def given(wired: wire.Job, shares: tuple[TaskShare, ...]) -> TaskGrant:
     return TaskGrant(
         cpus=cpus if tasks == 1 else min(per_task, cpus // tasks),
         memory_mib=min(rooms, default=None),
-        gres=_given_gres(wired, tasks=tasks, nodes=nodes),
+        gres=_gres_of_task(wired, tasks=tasks, nodes=nodes),
     )
 
 
-def _given_gres(wired: wire.Job, *, tasks: int, nodes: int) -> dict[str, int]:
+def _gres_of_task(wired: wire.Job, *, tasks: int, nodes: int) -> dict[str, int]:
     per_task, per_node = _gres(wired.tres_per_task), _gres(wired.tres_per_node)
     has = _gres(",".join(wired.gres_detail))
-    given: dict[str, int] = {}
+    by_kind: dict[str, int] = {}
     for kind in {*per_task, *per_node, *has}:
         rooms = [per_task[kind]] if kind in per_task else []
         if has:
             rooms.append(has.get(kind, 0) // tasks)
         elif kind in per_node:
             rooms.append(per_node[kind] * nodes // tasks)
-        given[kind] = min(rooms)
-    return given
+        by_kind[kind] = min(rooms)
+    return by_kind
 
 
 def _allocated_mib(tres: str) -> int | None:
     """Return the memory in `cpu=8,mem=16G,node=1`; None if there is none."""
-    found = _MEMORY.search(tres)
-    count = numbers.whole(found[1]) if found else None
-    return None if found is None or count is None else int(count * _IN_MIB[found[2]])
+    match = _MEMORY.search(tres)
+    count = numbers.integer(match[1]) if match else None
+    return None if match is None or count is None else int(count * _IN_MIB[match[2]])
 
 
 def _gres(text: str) -> dict[str, int]:
@@ -98,7 +98,7 @@ def _gres(text: str) -> dict[str, int]:
     for part in re.sub(r"\([^)]*\)", "", text).split(","):
         name, *rest = part.removeprefix("gres/").split(":")
         if name:
-            number = numbers.whole(rest[-1]) if rest else None
+            number = numbers.integer(rest[-1]) if rest else None
             counts[name] += 1 if number is None else number
     return dict(counts)
 

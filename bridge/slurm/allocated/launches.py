@@ -1,4 +1,4 @@
-"""Where slurmctld is about to launch a job, whoever's it is."""
+"""Read where a job, ours or not, is about to start."""
 
 from bridge.domain.observation.lingering import Launch
 from bridge.slurm import decode
@@ -10,18 +10,18 @@ from slurmruntime.values.ids import JobId, SlurmNode
 
 
 async def launch(client: SlurmClient, job_id: JobId) -> Launch | None:
-    """Return what is launched of a job; None if Slurm does not know it (any more).
+    """Return phase and nodes of a job that is about to start; None if Slurm does not know it (any more).
 
-    For the leader of a heterogeneous job, that includes its components.
+    For the leader of a heterogeneous job, this includes its components.
 
     Raises:
         SlurmError: it could not be read.
     """
     try:
-        found = await records.read(client, job_id)
+        answer = await records.read(client, job_id)
     except NotFound:
         return None
-    own, *others = (component.value for component in records.components(job_id, found))
+    own, *others = (component.value for component in records.components(job_id, answer))
     try:
         nodes = [SlurmNode(name) for part in (own, *others) for name in hostlist.expand(part.nodes)]
         phase = decode.phase_of(frozenset(own.job_state))

@@ -1,1 +1,1 @@
-"""The batch jobs of SlurmJobs: `calls` submits, cancels and looks them up, `decoding` reads what Slurm says of them."""
+"""The batch jobs of SlurmJobs: `calls` submits, cancels and looks them up; `decoding` decodes Slurm's records."""

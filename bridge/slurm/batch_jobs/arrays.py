@@ -1,12 +1,12 @@
-"""An array's tasks as one job: Slurm lists each with an id of its own, and forgets each on its own.
+"""Merge an array's tasks into one job: Slurm lists and forgets each task separately.
 
-Tasks that have not started share one record, whose id is the array's; each other has its own. Its
-list of states names a task by the id of its *record* and its number (`812_3`), so a record tells
-only when it is read which array it is of. What a task of ours became is kept here after Slurm has
-forgotten it, until its array is over; a new process knows only of those that Slurm still has.
+Tasks that have not started share one record, whose id is the array's; every other task has its own.
+Slurm's list of states names a task by the id of its *record* and its number (`812_3`), so it takes a GET of
+the record to learn its array. The outcome of a task of ours is remembered here after Slurm has forgotten
+the task, until its array is over; a new process knows only the tasks that Slurm still has.
 
 A task that vanishes while it waits was cancelled before it began, unless Slurm could not be read for
-so long that it has begun, ended and been forgotten meanwhile. Only slurmdbd can tell.
+so long that it has begun, ended and been forgotten in between. Only slurmdbd knows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,45 +18,45 @@ from bridge.domain.model.jobs import JobEnd, JobPhase
 from slurmruntime.values.ids import JobId
 
 _ORDER: Final = (JobPhase.RUNNING, JobPhase.PAUSED, JobPhase.WAITING, JobPhase.ENDED)
-"""What an array is, by the first of these that one of its tasks is."""
+"""An array has the first of these phases that one of its tasks has."""
 
 
 def task_states(states: Iterable[str]) -> Mapping[int, frozenset[str]]:
     """Return the states of each task that a record stands for: `3:RUNNING` is task 3."""
-    found: dict[int, set[str]] = {}
-    for each in states:
-        number, colon, state = each.partition(":")
+    by_task: dict[int, set[str]] = {}
+    for text in states:
+        number, colon, state = text.partition(":")
         if colon and number.isascii() and number.isdecimal():
-            found.setdefault(int(number), set()).add(state)
-    return {number: frozenset(each) for number, each in found.items()}
+            by_task.setdefault(int(number), set()).add(state)
+    return {number: frozenset(own) for number, own in by_task.items()}
 
 
 class ArrayMemory:
-    """What is known of arrays of ours beyond the records that Slurm still has."""
+    """Remembers tasks of our arrays that Slurm has forgotten."""
 
     def __init__(self) -> None:
         self._seen: dict[JobId, dict[int, JobPhase]] = {}
-        """Every task that was ever listed, by array, and what it was then."""
+        """Every task that was ever listed, by array, with its last phase."""
         self._past: dict[JobId, dict[int, BatchJob]] = {}
         """Ended tasks that Slurm has forgotten."""
 
     def see(self, part: BatchJob) -> None:
-        """Take note of the tasks of a record."""
+        """Note the tasks of a record."""
         if part.array_id is not None:
             seen = self._seen.setdefault(part.array_id, {})
             seen.update(dict.fromkeys(task_states(part.states), part.phase))
 
     def forgotten(self, part: BatchJob) -> None:
-        """Keep what became of the tasks of a record that Slurm has forgotten."""
+        """Remember the outcome of the tasks of a record that Slurm has forgotten."""
         if part.array_id is not None:
             past = self._past.setdefault(part.array_id, {})
             past.update(dict.fromkeys(task_states(part.states), part))
 
     def keep_only(self, arrays: Iterable[JobId | None]) -> None:
         """Forget all arrays but these."""
-        kept = set(arrays)
+        retained = set(arrays)
         for known in (self._seen, self._past):
-            for array in known.keys() - kept:
+            for array in known.keys() - retained:
                 del known[array]
 
     def merged(self, parts: Sequence[BatchJob], *, is_whole: bool) -> BatchJob:
@@ -64,7 +64,7 @@ class ArrayMemory:
 
         Args:
             parts: its records; at least one.
-            is_whole: no listed task is still unread; then one that is nowhere has vanished.
+            is_whole: no listed task is still unread; then a task without a record has vanished.
         """
         array = parts[0].array_id or parts[0].id
         past = self._past.get(array, {})
@@ -75,7 +75,7 @@ class ArrayMemory:
         tally = _tally(known, vanished, is_whole=is_whole)
         shown = min(parts, key=lambda part: (_ORDER.index(part.phase), part.id))
         own = next((part for part in parts if part.id == array), None)
-        whole = replace(
+        merged = replace(
             shown,
             id=array,
             sluid=own.sluid if own else None,
@@ -87,12 +87,12 @@ class ArrayMemory:
             started_at=min(filter(None, (part.started_at for part in parts)), default=None),
         )
         if shown.phase is not JobPhase.ENDED:
-            return whole
+            return merged
         everyone = (*past.values(), *parts)
         ends = [part.end for part in everyone if part.end]
         ends += [JobEnd.CANCELLED] if is_whole and JobPhase.WAITING in vanished.values() else []
         return replace(
-            whole,
+            merged,
             remains=any(part.remains for part in parts) or not is_whole,
             end=next((end for end in ends if end is not JobEnd.COMPLETED), JobEnd.COMPLETED),
             exit_code=max(part.exit_code for part in everyone),

@@ -1,4 +1,4 @@
-"""Batch jobs of SlurmJobs through slurmrestd: submit, cancel, and what slurmdbd says of purged ones."""
+"""Batch jobs of SlurmJobs through slurmrestd: submit, cancel, and look up purged ones in slurmdbd."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -29,27 +29,27 @@ async def cancel(client: SlurmClient, job_id: JobId, sluid: Sluid | None, mark: 
         SlurmError: it may not have been cancelled; repeating is harmless.
     """
     try:
-        found = await jobs.marked_job(client, job_id, sluid=sluid)
+        job = await jobs.marked_job(client, job_id, sluid=sluid)
     except NotFound:
         return
-    if isinstance(found, BatchJob) and (found.mark.cluster, found.mark.key) == (
+    if isinstance(job, BatchJob) and (job.mark.cluster, job.mark.key) == (
         mark.cluster,
         mark.key,
     ):
         # An array's tasks have sluids of their own; the one that was compared may have ended.
-        await jobs.cancel(client, job_id, sluid=None if found.array_id else found.sluid)
+        await jobs.cancel(client, job_id, sluid=None if job.array_id else job.sluid)
 
 
-async def recorded(
+async def read_record(
     client: SlurmClient, job_id: JobId, mark: BatchMark, *, sluid: Sluid | None
 ) -> BatchJob | bool:
-    """Return how slurmdbd says that a job ended; else whether it has a record of it.
+    """Return how a job ended according to slurmdbd; if that is not known, whether slurmdbd has a record of it.
 
     Args:
         client: Slurm.
         job_id: the job's; several jobs may have had it.
         mark: the job's.
-        sluid: the job's, which its record has since v0.0.45; None for any, as of an array's tasks.
+        sluid: the job's, which its record has since v0.0.45; None for any, as for an array's tasks.
 
     Raises:
         TooOld: this slurmrestd has no slurmdbd plugin.
@@ -60,14 +60,14 @@ async def recorded(
     )
     # A record has no mark until its job has ended.
     own = (job for job in answer.jobs or () if not job.time.end or _mark(job) == mark)
-    same = (each for each in own if sluid is None or each.sluid in ("", sluid))
-    return _found(answer, same, mark)
+    same = (job for job in own if sluid is None or job.sluid in ("", sluid))
+    return _outcome(answer, same, mark)
 
 
 async def search(
     client: SlurmClient, mark: BatchMark, *, since: datetime, name: str, user: str
 ) -> BatchJob | bool:
-    """Look for a job by its mark, which slurmdbd has once the job has ended; answers as `recorded`.
+    """Search for a job by its mark, which slurmdbd has once the job has ended; return the same as `read_record`.
 
     Args:
         client: Slurm.
@@ -77,7 +77,7 @@ async def search(
         user: the job's user; "" for any.
 
     Raises:
-        TooOld, SlurmError: as `recorded`.
+        TooOld, SlurmError: as `read_record`.
     """
     query: dict[str, Value] = {
         "start_time": str(int((since - _EARLIER).timestamp())),
@@ -88,20 +88,20 @@ async def search(
     answer = await client.call(
         "accounting.jobs", "slurmdb_get_jobs", query=query, answer=wire.BatchAccountedJobs
     )
-    return _found(answer, (job for job in answer.jobs or () if _mark(job) == mark), mark)
+    return _outcome(answer, (job for job in answer.jobs or () if _mark(job) == mark), mark)
 
 
-def _found(
-    answer: wire.BatchAccountedJobs, records: Iterable[wire.BatchAccounted], mark: BatchMark
+def _outcome(
+    answer: wire.BatchAccountedJobs, records: Iterable[wire.BatchAccountingRecord], mark: BatchMark
 ) -> BatchJob | bool:
     if answer.jobs is None:
         raise Malformed("accounting.job", "the response has no list of jobs")
-    if not (kept := list(records)):
+    if not (own := list(records)):
         return False
-    return decoding.accounted(kept, mark) or True
+    return decoding.accounted(own, mark) or True
 
 
-def _mark(record: wire.BatchAccounted) -> BatchMark | None:
+def _mark(record: wire.BatchAccountingRecord) -> BatchMark | None:
     try:
         return batch.decode(record.comment.administrator)
     except identities.UnreadableIdentityError:

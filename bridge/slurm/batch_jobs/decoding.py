@@ -1,4 +1,4 @@
-"""Translate what slurmrestd and slurmdbd say of a SlurmJob's job into domain values."""
+"""Translate slurmrestd's and slurmdbd's records of a SlurmJob's job into domain values."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from bridge.domain.model import batch, identities
 from bridge.domain.model.batch import BATCH_MARK, ArrayTally, BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import decode
-from bridge.slurm.decode import EXTERNAL_JOB, Stranger
+from bridge.slurm.decode import EXTERNAL_JOB, ForeignJob
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Decoded, Unreadable
 from slurmruntime.slurm import wire
@@ -16,7 +16,7 @@ from slurmruntime.slurm.errors import Malformed
 from slurmruntime.values.ids import ClusterId, JobId, Sluid, WorkloadKey
 
 _REQUEUED: Final = frozenset({"REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"})
-"""Slurm runs it again, with the same id: whatever its base state, it has not ended."""
+"""Slurm runs the job again, with the same id: whatever its base state, it has not ended."""
 
 _MOST_TASKS: Final = 4_000_001
 """MAX_ARRAY_SIZE of slurmctld."""
@@ -25,11 +25,11 @@ _MOST_TASKS: Final = 4_000_001
 _ENDED_BY_SLURM: Final = frozenset(
     {JobEnd.CANCELLED, JobEnd.TIMEOUT, JobEnd.PREEMPTED, JobEnd.DEADLINE}
 )
-"""Then slurmctld may have the signal that it sent itself, which reaches no account: sacct says 0:0."""
+"""After these, slurmctld may report the signal that it sent itself, which slurmdbd never gets: sacct shows 0:0."""
 
 
 _NO_NODES: Final = "None assigned"
-"""What slurmdbd says of a job that never had any."""
+"""slurmdbd's text for a job that never had nodes."""
 
 
 def is_marked(read: Decoded[wire.Job]) -> bool:
@@ -38,59 +38,59 @@ def is_marked(read: Decoded[wire.Job]) -> bool:
     return EXTERNAL_JOB not in wired.flags and f'"{BATCH_MARK}"' in wired.admin_comment
 
 
-def stranger(read: Decoded[wire.Job]) -> Stranger:
-    """Return the job as those see it who look for placeholders."""
+def foreign(read: Decoded[wire.Job]) -> ForeignJob:
+    """Return the job as it is for readers of placeholders: a foreign one."""
     wired = read.value
     sluid = Sluid(wired.step_id.sluid) if wired.step_id.sluid else None
-    return Stranger(id=JobId(wired.job_id), sluid=sluid)
+    return ForeignJob(id=JobId(wired.job_id), sluid=sluid)
 
 
-def job(id_: JobId, records: Sequence[bytes]) -> BatchJob | Stranger:
-    """Reduce a job's record to what decisions need; tell a SlurmJob's job from a stranger's.
+def job(id_: JobId, records: Sequence[bytes]) -> BatchJob | ForeignJob:
+    """Reduce a job's record to what decisions need; distinguish a SlurmJob's job from a foreign one.
 
-    Of an array, the record with this id: that of its waiting tasks, or of one task.
+    For an array, this takes the record with this id: that of its waiting tasks, or of one task.
 
     Args:
         id_: the job.
-        records: the answer's; by an array's id, Slurm returns those of all tasks.
+        records: those in the answer; for an array's id, Slurm returns the records of all tasks.
 
     Raises:
-        Malformed: the record cannot be read at all, or is not there.
+        Malformed: the record cannot be read at all, or is missing.
     """
     read = (_record(id_, raw) for raw in records)
-    own = next((each for each in read if each.job_id == id_), None)
+    own = next((record for record in read if record.job_id == id_), None)
     if own is None:
         raise Malformed("job.get", f"the response does not contain job {id_}")
-    named = Stranger(
+    foreign_job = ForeignJob(
         id=JobId(own.job_id), sluid=Sluid(own.step_id.sluid) if own.step_id.sluid else None
     )
-    mark = _mark(named, own.admin_comment)
+    mark = _mark(foreign_job, own.admin_comment)
     if not isinstance(mark, BatchMark):
         return mark
     try:
-        return _job(named, own, phase_of(frozenset(own.job_state)), mark=mark)
+        return _job(foreign_job, own, phase_of(frozenset(own.job_state)), mark=mark)
     except ValueError as error:
-        return _set_aside(named, str(error), mark.cluster, mark.key)
+        return _set_aside(foreign_job, str(error), mark.cluster, mark.key)
 
 
 def array_of(raw: bytes) -> JobId | None:
-    """Return the array that a record is of; None if it is of none, or does not say."""
+    """Return the array that a record belongs to; None if it belongs to none, or does not say."""
     read = reading.lenient(raw, wire.ArrayRecord)
     number = None if isinstance(read, Unreadable) else read.value.array_job_id.positive
     return JobId(number) if number else None
 
 
-def accounted(records: Sequence[wire.BatchAccounted], mark: BatchMark) -> BatchJob | None:
+def accounted(records: Sequence[wire.BatchAccountingRecord], mark: BatchMark) -> BatchJob | None:
     """Return a job that has ended from slurmdbd's records of it: one, or one for each array task.
 
-    Of a job that was requeued there is one for each run, of which the last counts.
-    None if one of them has no end: slurmdbd does not know yet, or never will, how it ended.
+    A job that was requeued has one record for each run; the last counts.
+    None if a record has no end: slurmdbd does not know yet, or never will, how the job ended.
 
     Raises:
         ValueError: a record has no known base state.
     """
     in_order = sorted(records, key=lambda record: (record.time.submission, record.time.start))
-    records = list({each.job_id: each for each in in_order}.values())
+    records = list({record.job_id: record for record in in_order}.values())
     first = min(records, key=lambda record: record.job_id)
     ends = [decode.end_of(frozenset(record.state.current)) for record in records]
     if not all(ends) or not all(record.time.end for record in records):
@@ -123,14 +123,14 @@ def accounted(records: Sequence[wire.BatchAccounted], mark: BatchMark) -> BatchJ
 
 
 def _accounted_tasks(
-    records: Sequence[wire.BatchAccounted], ends: Sequence[JobEnd | None]
+    records: Sequence[wire.BatchAccountingRecord], ends: Sequence[JobEnd | None]
 ) -> ArrayTally:
     succeeded, failed = 0, set[int]()
-    for each, end in zip(records, ends, strict=True):
+    for record, end in zip(records, ends, strict=True):
         if end is JobEnd.COMPLETED:
             succeeded += 1
         else:
-            failed |= set(task_numbers(each.array.task)) or {int(each.array.task_id.number)}
+            failed |= set(task_numbers(record.array.task)) or {int(record.array.task_id.number)}
     return ArrayTally(succeeded=succeeded, failed=tuple(sorted(failed)), is_record=True)
 
 
@@ -154,29 +154,29 @@ def _record(id_: JobId, raw: bytes) -> wire.BatchRecord:
     return read.value
 
 
-def _mark(named: Stranger, comment: str) -> BatchMark | Stranger:
+def _mark(job: ForeignJob, comment: str) -> BatchMark | ForeignJob:
     try:
-        return batch.decode(comment) or named
+        return batch.decode(comment) or job
     except identities.UnreadableIdentityError as error:
-        return _set_aside(named, str(error), error.cluster, error.workload)
+        return _set_aside(job, str(error), error.cluster, error.workload)
 
 
 def _set_aside(
-    named: Stranger, why: str, cluster: ClusterId | None, key: WorkloadKey | None
-) -> Stranger:
-    return Stranger(id=named.id, sluid=named.sluid, unreadable=why, cluster=cluster, workload=key)
+    job: ForeignJob, why: str, cluster: ClusterId | None, key: WorkloadKey | None
+) -> ForeignJob:
+    return ForeignJob(id=job.id, sluid=job.sluid, unreadable=why, cluster=cluster, workload=key)
 
 
 def _job(
-    found: Stranger, record: wire.BatchRecord, phase: JobPhase, *, mark: BatchMark
+    named: ForeignJob, record: wire.BatchRecord, phase: JobPhase, *, mark: BatchMark
 ) -> BatchJob:
     states, array_id = frozenset(record.job_state), record.array_job_id.positive
     is_waiting, is_ended = phase is JobPhase.WAITING, phase is JobPhase.ENDED
     end = decode.end_of(states) if is_ended else None
     exit_code, signal = (0, 0) if end in _ENDED_BY_SLURM else _code(record.exit_code)
     return BatchJob(
-        id=found.id,
-        sluid=found.sluid,
+        id=named.id,
+        sluid=named.sluid,
         phase=phase,
         mark=mark,
         states=_of_tasks(record, states) if array_id else states,
@@ -210,7 +210,7 @@ def _job(
 
 
 def _of_tasks(record: wire.BatchRecord, states: frozenset[str]) -> frozenset[str]:
-    """Return the states as a list has them; `array_task_string` may be cut off, so a list is better."""
+    """Return the states as Slurm's list has them. `array_task_string` may be cut off, so the list is better."""
     task = record.array_task_id
     tasks = [int(task.number)] if task.set else task_numbers(record.array_task_string)
     return frozenset(f"{number}:{state}" for number in tasks for state in states)
@@ -226,9 +226,9 @@ def _code(wired: wire.ExitCode) -> tuple[int, int]:
 
 
 def task_numbers(text: str) -> Iterator[int]:
-    """Yield the numbers of `1,3-7:2%4`; what cannot be read yields none."""
+    """Yield the numbers of `1,3-7:2%4`; parts that cannot be read yield none."""
     for part in re.split(r"[,\[\]]", text.partition("%")[0]):
-        found = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?", part)
-        if found:
-            first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+        match = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?", part)
+        if match:
+            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
             yield from range(first, min(last + 1, _MOST_TASKS), max(step, 1))

@@ -1,1 +1,1 @@
-"""What is known of all of Slurm's jobs: their states, of which slurmctld, and which of the unknown ones to fetch first."""
+"""List all of Slurm's jobs: their states, from which slurmctld, and which unknown jobs to fetch first."""

@@ -1,7 +1,8 @@
-"""Which slurmctld answers: after a crash, another one may assign ids again that were assigned before.
+"""Detect a restart of slurmctld: after a crash, it may assign ids again that were assigned before.
 
-`diag` says since when slurmctld counts. That changes with each start, but also at midnight UTC and whenever an administrator
-resets the counters; then the boot time in `conf` (Slurm 26.05) tells that it is still the same one.
+`diag` says since when slurmctld counts. That changes with each start, but also at midnight UTC and whenever
+an administrator resets the counters; then the boot time in `conf` (Slurm 26.05) shows that it is still the
+same one.
 """
 
 from slurmruntime.slurm import wire
@@ -17,11 +18,11 @@ class Incarnation:
         self._booted_at: int | None = None
 
     async def may_be_another(self, client: SlurmClient, counts_since: int) -> bool:
-        """Check whether what has been read since the last check may come from another slurmctld.
+        """Check whether what was read since the last check may come from another slurmctld.
 
         Args:
             client: slurmrestd.
-            counts_since: What it has just said; 0 in its first second, which may be another's.
+            counts_since: As `diag` has just reported it; 0 in the first second after a start.
         """
         if counts_since and counts_since == self._counts_since:
             return False
@@ -32,9 +33,9 @@ class Incarnation:
 
 
 async def _booted_at(client: SlurmClient) -> int | None:
-    """Return when the only slurmctld booted; None if nobody can tell, and then any may be another.
+    """Return when the only slurmctld booted; None if that is not known, and then it may be another one.
 
-    With a backup that cannot be told: a host that takes over for the second time has booted before the first time.
+    With a backup it says nothing: a host that takes over for the second time has booted before the first time.
     """
     try:
         answer = await client.call("conf", "slurm_get_conf", answer=wire.Configuration)

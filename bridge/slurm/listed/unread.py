@@ -1,4 +1,4 @@
-"""Jobs that discovery could not read, and which of those that it does not know yet it reads next."""
+"""Jobs that discovery could not read, and the choice of unknown jobs to read next."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from slurmruntime.values.ids import JobId, WorkloadKey
 
 _FEW = 50
-"""Unknown jobs that are fetched in a fraction of a second, in whatever order."""
+"""Unknown jobs that can be fetched in a fraction of a second: their order does not matter."""
 
 OnUnreadable = Callable[[JobId, str], None]
 """Called each time a fetched job cannot be decoded, with the reason."""
@@ -35,14 +35,14 @@ class UnreadJob:
     why: str
     workload: WorkloadKey | None
     states: frozenset[str] | None
-    """The states it was fetched with; it is fetched again when they change. None: with the next
+    """The states it was fetched with; it is fetched again when they change. None: at the next
     reading."""
     is_of_array: bool = False
-    """Then it is no placeholder."""
+    """If true, it is not a placeholder."""
 
 
 @dataclass(frozen=True, slots=True)
-class LooksAhead:
+class Portion:
     """The unknown jobs that one reading fetches."""
 
     ids: Sequence[JobId] = ()
@@ -53,41 +53,41 @@ class LooksAhead:
 
 
 class LikelyOurs:
-    """Which unknown jobs are probably ours: pods name them, or they were ours before slurmctld's restart.
+    """Guesses which unknown jobs are ours: pods name them, or they were ours before slurmctld's restart.
 
-    It decides only what is fetched first, never whose a job is.
+    The guess decides only what is fetched first, never whether a job is ours.
     """
 
     def __init__(self, named: Callable[[], Iterable[JobId]]) -> None:
-        """named: returns the ids that pods name; only asked when there are many unknown jobs."""
+        """named: returns the ids that pods name; called only when there are many unknown jobs."""
         self._named = named
         self._were_ours: frozenset[JobId] = frozenset()
 
     def remember(self, ids: Iterable[JobId]) -> None:
-        """Note jobs that were ours until their ids ceased to mean anything."""
+        """Note jobs that were ours before slurmctld restarted."""
         self._were_ours = frozenset(ids)
 
     def among(self, unknown: Collection[JobId]) -> Collection[JobId]:
-        """Return those of the unknown jobs; none if there are so few that their order does not matter."""
+        """Return the unknown jobs that are likely ours; none if there are so few that their order does not matter."""
         if len(unknown) <= _FEW:
             return ()
         return self._were_ours.union(self._named()).intersection(unknown)
 
 
 def may_hide_one_of_ours(unread: Iterable[UnreadJob], *, arrays: bool) -> bool:
-    """Check whether there is a job of which nothing at all could be decoded.
+    """Check whether there is a job that could not be decoded at all.
 
-    arrays: count what is of an array, too.
+    arrays: include records of arrays.
     """
     return any(
-        each.states is None and each.workload is None and (arrays or not each.is_of_array)
-        for each in unread
+        job.states is None and job.workload is None and (arrays or not job.is_of_array)
+        for job in unread
     )
 
 
 def may_hide_a_task(unread: Iterable[UnreadJob]) -> bool:
-    """Check whether there is a record of some array of which nothing at all could be decoded."""
-    return may_hide_one_of_ours((each for each in unread if each.is_of_array), arrays=True)
+    """Check whether there is a record of an array that could not be decoded at all."""
+    return may_hide_one_of_ours((job for job in unread if job.is_of_array), arrays=True)
 
 
 def is_of_array(states: frozenset[str]) -> bool:
@@ -102,12 +102,12 @@ def portion(
     most: int,
     known_to_be_odd: Collection[JobId],
     likely_ours: Collection[JobId] = (),
-) -> LooksAhead:
-    """Return the unknown jobs that this reading fetches: what may be placeholders first.
+) -> Portion:
+    """Return the unknown jobs that this reading fetches: those that may be placeholders first.
 
-    What is likely ours is fetched by a reading of its own: then it is over, and our pods are acted
-    upon, before the first stranger has been fetched. Of arrays, the latest records first: they are of single tasks, and tell whose their array is. By
-    the array's own id, Slurm returns the records of all its tasks.
+    Jobs that are likely ours get a reading of their own: it is over, and our pods are acted upon, before the
+    first foreign job is fetched. Of arrays, the latest records come first: they are of single tasks, and show
+    whether the array is ours. For the array's own id, Slurm returns the records of all its tasks.
     """
     of_arrays = {id_ for id_ in unknown if is_of_array(seen[id_])}
     others = [id_ for id_ in unknown if id_ not in of_arrays]
@@ -116,7 +116,7 @@ def portion(
     room = 0 if ours else max(most - len(others), 0)
     is_behind = _new(others, known_to_be_odd) > _new(chosen, known_to_be_odd)
     new_of_arrays = _new(of_arrays, known_to_be_odd)
-    return LooksAhead(
+    return Portion(
         ids=(*chosen, *sorted(of_arrays, reverse=True)[:room]),
         is_behind=is_behind,
         is_behind_on_arrays=is_behind or new_of_arrays > room,

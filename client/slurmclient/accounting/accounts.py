@@ -86,6 +86,6 @@ class Associations(Records[Association]):
             ValueError: If there is no filter, which would mean every association.
         """
         if not any(query.values()):
-            raise ValueError("say which associations to delete: user=…, account=…, cluster=…")
+            raise ValueError("expected a filter such as user=…, account=… or cluster=…, got none")
         _, outcome = await self._speaker.write("slurmdb_delete_associations", query=query)
         return outcome

@@ -135,7 +135,7 @@ class Database:
         return Collection(self._speaker, Instance, "instances", lists="slurmdb_get_instances")
 
     async def ping(self) -> Listing[DatabasePing]:
-        """Return which slurmdbd answer, primary and backup."""
+        """Ping all slurmdbd, primary and backup."""
         return await self._speaker.read_all("slurmdb_get_ping", "pings", DatabasePing)
 
     async def diag(self) -> DatabaseStatistics:
@@ -154,7 +154,7 @@ class Database:
         """
         operation = "slurmdb_get_config"
         body = await self._speaker.caller.call(operation, user=self._speaker.user)
-        found, odd = reading.one(body, DatabaseDump)
-        if found is None:
+        dump, odd = reading.one(body, DatabaseDump)
+        if dump is None:
             raise Malformed(operation, f"cannot decode the answer: {odd[0].why}")
-        return found
+        return dump

@@ -86,15 +86,15 @@ class AccountedJobs(Collection[AccountedJob]):
         begins = start
         while begins < end:
             ends = min(begins + window, end)
-            found = await self.list(as_=kind, start_time=begins, end_time=ends, **query)
-            for odd in found.odd:
+            records = await self.list(as_=kind, start_time=begins, end_time=ends, **query)
+            for odd in records.odd:
                 if not odd.field:
                     _log.warning("a record of %s to %s is left out: %s", begins, ends, odd.why)
             # A job that outlives a window is in the next one too; one that does not cannot reappear.
-            now = {_identity(one) for one in found}
-            for one in found:
-                if _identity(one) not in seen:
-                    yield one
+            now = {_identity(record) for record in records}
+            for record in records:
+                if _identity(record) not in seen:
+                    yield record
             seen = now
             begins = ends
 
@@ -114,10 +114,10 @@ class AccountedJobs(Collection[AccountedJob]):
             NotFound: If there is no record, or not yet.
         """
         path = {self._parameter: name}
-        found = await self._speaker.read_all(self._gets, self._key, Raw, path, query)  # type: ignore[type-var]  # Raw is no struct
-        if not found:
+        records = await self._speaker.read_all(self._gets, self._key, Raw, path, query)  # type: ignore[type-var]  # Raw is no struct
+        if not records:
             raise NotFound(self._gets, f"there is no {name!r}")
-        latest = max(found, key=lambda raw: _age(reading.one(bytes(raw), _Record)[0]))
+        latest = max(records, key=lambda raw: _age(reading.one(bytes(raw), _Record)[0]))
         record, odd = reading.one(bytes(latest), as_ or AccountedJob)
         if record is None:
             raise Malformed(self._gets, f"cannot decode {name!r}: {odd[0].why}")
@@ -132,16 +132,16 @@ class AccountedJobs(Collection[AccountedJob]):
         Args:
             job_id: The job's id or, since v0.0.45, its sluid.
         """
-        found = await self._speaker.read_all(
+        records = await self._speaker.read_all(
             self._gets, self._key, AccountedJob, {self._parameter: job_id}
         )
-        found.sort(key=_age, reverse=True)
-        return found
+        records.sort(key=_age, reverse=True)
+        return records
 
     async def with_key(self, key: str, *, since: datetime) -> AccountedJob | None:
         """Read the job that was submitted with a key, after slurmctld has purged it.
 
-        `jobs.submit(key=…)` does not look here. Call this first if the job may have ended more than
+        `jobs.submit(key=…)` does not search here. Call this first if the job may have ended more than
         MinJobAge seconds ago. slurmdbd receives a job's comment, and with it the key, when the job
         ends, and only if AccountingStoreFlags in slurm.conf has job_comment.
 
@@ -162,17 +162,17 @@ class AccountedJobs(Collection[AccountedJob]):
         check_key(key)
         owner = self._speaker.user or await self._speaker.caller.transport.user()
         query: dict[str, Value] = {"start_time": since, "users": owner or None, "skip_steps": True}
-        found = [
-            one
-            async for one in self.iter(timeout_s=None, **query)
-            if mark_of(one.comment.job) == (key, True)
+        records = [
+            record
+            async for record in self.iter(timeout_s=None, **query)
+            if mark_of(record.comment.job) == (key, True)
         ]
-        if found:
-            return max(found, key=_age)
+        if records:
+            return max(records, key=_age)
         conf = await self._speaker.read_field("slurm_get_conf", "slurm_conf", Config)
         if _STORES_COMMENTS not in conf.accounting_store_flags:
-            words = "slurmdbd has no comments of jobs: set AccountingStoreFlags=job_comment"
-            raise Rejected(self._lists, f"cannot look for the key {key!r}: {words}")
+            words = "slurmdbd does not store comments of jobs: set AccountingStoreFlags=job_comment"
+            raise Rejected(self._lists, f"cannot search for the key {key!r}: {words}")
         return None
 
     async def update(self, job_id: str | int, /, **fields: object) -> Outcome:

@@ -19,16 +19,16 @@ def read(operation: str, reply: Reply, kind: type[A]) -> A:
     """
     if reply.status != OK:
         refuse(operation, reply)
-    return checked(operation, reply.body, kind)
+    return decode(operation, reply.body, kind)
 
 
-def checked(operation: str, body: bytes, kind: type[A]) -> A:
+def decode(operation: str, body: bytes, kind: type[A]) -> A:
     """Decode the body of an answer with status 200, and raise its `errors`.
 
     Raises:
         SlurmError: If there are errors, or the answer is not one of slurmrestd's.
     """
-    answer = parsed(operation, body, kind)
+    answer = parse(operation, body, kind)
     if answer.errors:
         raise refusal(operation, OK, answer)
     return answer
@@ -47,12 +47,12 @@ def listing(operation: str, body: bytes, key: str, kind: type[T]) -> Listing[T]:
         SlurmError: If the answer has `errors`, or is not one of slurmrestd's.
     """
     try:
-        found, answer = reading.listing(body, key, kind)
+        objects, answer = reading.listing(body, key, kind)
     except reading.UNREADABLE as error:
         raise Malformed(operation, _unexpected(body, error)) from error
     if answer.errors:
         raise refusal(operation, OK, answer)
-    return found
+    return objects
 
 
 def refuse(operation: str, reply: Reply) -> NoReturn:
@@ -62,7 +62,7 @@ def refuse(operation: str, reply: Reply) -> NoReturn:
         SlurmError: Always.
     """
     try:
-        answer = parsed(operation, reply.body, Answer)
+        answer = parse(operation, reply.body, Answer)
     except Malformed:
         # Plain text of slurmrestd's or the page of a proxy: only the status classifies it.
         words = reply.body[:200].decode(errors="replace").strip() or "no body"
@@ -90,7 +90,7 @@ def refusal(operation: str, status: int | None, answer: Answer) -> SlurmError:
     return error
 
 
-def refused(operation: str, number: int, words: str) -> SlurmError:
+def object_error(operation: str, number: int, words: str) -> SlurmError:
     """Return the error for one object of an answer that reports on several.
 
     Args:
@@ -102,7 +102,7 @@ def refused(operation: str, number: int, words: str) -> SlurmError:
     return classify(operation, None, number)(operation, words, problems=(problem,))
 
 
-def parsed(operation: str, body: bytes, kind: type[T]) -> T:
+def parse(operation: str, body: bytes, kind: type[T]) -> T:
     """Decode the body of an answer with status 200; bytes that JSON does not allow are replaced.
 
     Raises:

@@ -26,7 +26,7 @@ _FIRST_DELAY_S: Final = 0.2
 """The delay before the second attempt; it doubles with each further one, with jitter."""
 
 
-class _Wanted(Struct, frozen=True, kw_only=True):
+class _Invocation(Struct, frozen=True, kw_only=True):
     """An operation with its arguments, independent of the API version."""
 
     operation: Operation
@@ -41,7 +41,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
         """Whether the answer may be that nothing has changed (HTTP 304)."""
         return self.query.get("update_time") is not None
 
-    def unconditional(self) -> "_Wanted":
+    def unconditional(self) -> "_Invocation":
         """Return the same, for an answer with everything."""
         return structs.replace(self, query={**self.query, "update_time": None})
 
@@ -83,7 +83,7 @@ class Caller:
             transport: Sends the requests.
             connections: The maximum number of concurrent calls.
             attempts: The maximum number of attempts for one call.
-            observe: Returns what surrounds each call, retries included, once it has a connection.
+            observe: Returns a context manager for each call, retries included, once it has a connection.
             versions: The API versions to speak, the preferred one first: 45 for v0.0.45.
             resends: Send a read again at once if its connection breaks, in addition to the attempts:
                 a restarted slurmrestd leaves old connections behind.
@@ -126,7 +126,7 @@ class Caller:
         """
 
         def read(answer: bytes) -> bytes:
-            answers.checked(name, answer, Answer)
+            answers.decode(name, answer, Answer)
             return answer
 
         return await self.perform(name, path, query, body, user=user, read=read) or b""
@@ -150,17 +150,18 @@ class Caller:
             path: The parameters of its path.
             query: The parameters of its query.
             body: The request's JSON.
-            read: Returns what an answer with status 200 says, or raises its `errors`, as
-                `answers.checked` and `answers.listing` do.
+            read: Decodes an answer with status 200, or raises its `errors`, as
+                `answers.decode` and `answers.listing` do.
             user: The user to act as.
-            label: What to call the operation towards `observe`; "" for its name.
-            is_repeatable: Treat it like a read although it changes something: twice is once.
+            label: The operation's label for `observe`; "" for its name.
+            is_repeatable: Treat it like a read although it changes something: doing it twice is
+                harmless.
 
         Returns:
-            What was read; None if nothing has changed since the query's `update_time` (HTTP 304).
+            The decoded answer; None if nothing has changed since the query's `update_time` (HTTP 304).
         """
         operation = OPERATIONS[name]
-        wanted = _Wanted(
+        invocation = _Invocation(
             operation=operation,
             path=path or {},
             query=query or {},
@@ -170,7 +171,7 @@ class Caller:
         )
         async with self._slots:
             with self._observe(label or name):
-                return await self._perform_with_retries(wanted, read)
+                return await self._perform_with_retries(invocation, read)
 
     @asynccontextmanager
     async def stream(
@@ -191,13 +192,13 @@ class Caller:
             query: Query parameters.
             user: The user to act as; "" for the token's own.
             timeout_s: The deadline for each piece; None for the client's.
-            label: What the observer is told; "" for the operation.
+            label: The operation's label for `observe`; "" for its name.
 
         Raises:
             SlurmError: As `slurmclient.errors` classifies it.
             TypeError: If the operation has no such query parameter.
         """
-        wanted = _Wanted(
+        invocation = _Invocation(
             operation=OPERATIONS[name],
             path={},
             query=query,
@@ -207,11 +208,11 @@ class Caller:
         )
         async with self._slots:
             with self._observe(label or name):
-                dialect = await self._dialect_for(wanted.operation)
+                dialect = await self._dialect_for(invocation.operation)
                 for _ in self._versions:
-                    request = structs.replace(wanted.request(dialect), timeout_s=timeout_s)
+                    request = structs.replace(invocation.request(dialect), timeout_s=timeout_s)
                     async with self.transport.open(request) as response:
-                        unchanged = response.status == NOT_MODIFIED and wanted.is_conditional
+                        unchanged = response.status == NOT_MODIFIED and invocation.is_conditional
                         if response.status == OK or unchanged:
                             yield response
                             return
@@ -219,7 +220,7 @@ class Caller:
                         reply = Reply(status=response.status, body=body)
                     if not reply.is_unknown_path:
                         answers.refuse(name, reply)
-                    dialect = await self._renegotiated(wanted.operation, dialect)
+                    dialect = await self._renegotiated(invocation.operation, dialect)
                 raise _unsteady(name)
 
     async def dialect(self) -> Dialect:
@@ -228,7 +229,7 @@ class Caller:
         Raises:
             TooOld: If slurmrestd speaks no version that we speak.
             Unauthorized: If it does not accept the token.
-            Unavailable: If it does not answer, or its answer makes no sense.
+            Unavailable: If it does not answer, or its answer cannot be decoded.
         """
         if self._dialect is not None:
             return self._dialect
@@ -237,45 +238,47 @@ class Caller:
                 try:
                     self._dialect = await negotiate(self.transport, self._versions)
                 except (LostReply, Malformed) as error:
-                    # Whatever became of the ping, the actual request has not been sent.
+                    # Whatever happened to the ping, the actual request has not been sent.
                     raise Unavailable(error.operation, error.words, status=error.status) from error
             return self._dialect
 
-    async def _perform_with_retries(self, wanted: _Wanted, read: Callable[[bytes], T]) -> T | None:
+    async def _perform_with_retries(
+        self, invocation: _Invocation, read: Callable[[bytes], T]
+    ) -> T | None:
         for number in range(1, self._attempts + 1):
             try:
-                return await self._perform_once(wanted, read)
+                return await self._perform_once(invocation, read)
             except Unavailable as error:
                 is_lost = isinstance(error, LostReply)
-                if number == self._attempts or (is_lost and not wanted.may_repeat):
+                if number == self._attempts or (is_lost and not invocation.may_repeat):
                     raise
             await asyncio.sleep(_FIRST_DELAY_S * 2 ** (number - 1) * (0.5 + self._jitter()))
         raise AssertionError("the last attempt returns or raises")
 
-    async def _perform_once(self, wanted: _Wanted, read: Callable[[bytes], T]) -> T | None:
-        reply = await self._exchange(wanted)
-        if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR and wanted.is_conditional:
-            # Before 26.05 slurmrestd fails where nodes have changed, and partitions have not.
-            reply = await self._exchange(wanted.unconditional())
-        if reply.status == NOT_MODIFIED and wanted.is_conditional:
+    async def _perform_once(self, invocation: _Invocation, read: Callable[[bytes], T]) -> T | None:
+        reply = await self._exchange(invocation)
+        if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR and invocation.is_conditional:
+            # Before 26.05, slurmrestd fails if nodes have changed but partitions have not.
+            reply = await self._exchange(invocation.unconditional())
+        if reply.status == NOT_MODIFIED and invocation.is_conditional:
             return None
         try:
             if reply.status != OK:
-                answers.refuse(wanted.operation.name, reply)
+                answers.refuse(invocation.operation.name, reply)
             return read(reply.body)
         except (Unavailable, Malformed):
             self.transport.avoid(reply.server)
             raise
 
-    async def _exchange(self, wanted: _Wanted) -> Reply:
-        dialect = await self._dialect_for(wanted.operation)
+    async def _exchange(self, invocation: _Invocation) -> Reply:
+        dialect = await self._dialect_for(invocation.operation)
         for _ in self._versions:
-            request = wanted.request(dialect, resends=self._resends)
+            request = invocation.request(dialect, resends=self._resends)
             reply = await self.transport.exchange(request)
             if not reply.is_unknown_path:
                 return reply
-            dialect = await self._renegotiated(wanted.operation, dialect)
-        raise _unsteady(wanted.operation.name)
+            dialect = await self._renegotiated(invocation.operation, dialect)
+        raise _unsteady(invocation.operation.name)
 
     async def _dialect_for(self, operation: Operation) -> Dialect:
         """Return the version in use; negotiate it again if the operation needs a newer one.
@@ -292,7 +295,7 @@ class Caller:
         return dialect
 
     async def _renegotiated(self, operation: Operation, spoken: Dialect) -> Dialect:
-        """Negotiate again after an unknown path: slurmrestd may have been upgraded meanwhile.
+        """Negotiate again after an unknown path: slurmrestd may have been upgraded.
 
         Raises:
             TooOld: If it still speaks the same version, which then has no such path.
@@ -304,7 +307,7 @@ class Caller:
         return dialect
 
     def _forget(self, spoken: Dialect) -> None:
-        """Negotiate next time, unless that has been done meanwhile."""
+        """Negotiate next time, unless another call has already done so."""
         if self._dialect is spoken:
             self._dialect = None
 

@@ -17,7 +17,7 @@ from slurmclient.wire.reading import Answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The API version in use, and who speaks it."""
+    """The API version in use, and the server that speaks it."""
 
     version: int
     """The version's last number: 45 is v0.0.45."""
@@ -53,14 +53,14 @@ class _Paths(Answer, frozen=True, kw_only=True):
 
 
 async def negotiate(transport: Sender, versions: Sequence[int]) -> Dialect:
-    """Return the first of these versions that slurmrestd answers a ping in.
+    """Return the first of these versions in which slurmrestd answers a ping.
 
     Args:
         transport: Sends the pings.
         versions: The versions to try, the preferred one first.
 
     Raises:
-        TooOld: If slurmrestd speaks none of them; the message says which ones it offers.
+        TooOld: If slurmrestd speaks none of them; the message lists those it offers.
         SlurmError: If it refuses the ping, or does not answer.
     """
     for version in versions:

@@ -1,4 +1,4 @@
-"""Watching calls: what surrounds each of them, from the moment it has a connection."""
+"""Observing calls with a context manager around each, from the moment it has a connection."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ The outcome is `ok`, an error's `outcome` or `cancelled`.
 """
 
 Observe: TypeAlias = Callable[[str], AbstractContextManager[object]]
-"""Returns what surrounds a call, given the call's label; it sees the call's `SlurmError`."""
+"""Returns a context manager for a call, given the call's label; it sees the call's `SlurmError`."""
 
 
 def reporting(on_call: OnCall) -> Observe:
-    """Return what reports every call."""
+    """Return an observer that reports every call."""
 
     @contextmanager
     def observe(label: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Operations as one user, with typed answers: what the resources are built on."""
+"""Operations as one user, with typed answers; the resources are built on them."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Speaker:
     user: str
     """The user to act as, by name or uid; "" for the token's own."""
     on_write: list[OnWrite] = field(default_factory=list)
-    """Those who are notified of changes."""
+    """The listeners to changes."""
 
     async def read(
         self,
@@ -64,12 +64,12 @@ class Speaker:
 
     async def read_answer(self, operation: str, kind: type[A]) -> A:
         """Read a whole answer into a struct that is derived from `Answer`."""
-        found = await self.caller.perform(
-            operation, user=self.user, read=lambda body: answers.checked(operation, body, kind)
+        answer = await self.caller.perform(
+            operation, user=self.user, read=lambda body: answers.decode(operation, body, kind)
         )
-        if found is None:
+        if answer is None:
             raise Malformed(operation, "the answer to an unconditional read has no body")
-        return found
+        return answer
 
     async def read_all(
         self,
@@ -80,8 +80,8 @@ class Speaker:
         query: Mapping[str, Value] | None = None,
     ) -> Listing[V]:
         """Read the list named `key`; empty if nothing has changed since an `update_time`."""
-        found = await self.read(operation, key, kind, path, query)
-        return Listing() if found is None else found
+        objects = await self.read(operation, key, kind, path, query)
+        return Listing() if objects is None else objects
 
     async def read_one(
         self,
@@ -99,7 +99,7 @@ class Speaker:
         """
         which = ", ".join(str(part) for part in (path or {}).values())
         try:
-            found = await self.read_all(operation, key, kind, path, query)
+            objects = await self.read_all(operation, key, kind, path, query)
         except NotFound as error:
             if which in error.words:
                 raise
@@ -107,10 +107,10 @@ class Speaker:
             raise NotFound(
                 operation, words, status=error.status, problems=error.problems
             ) from error
-        if found:
-            return found[0]
-        if found.odd:
-            raise Malformed(operation, f"cannot decode {which!r}: {found.odd[0].why}")
+        if objects:
+            return objects[0]
+        if objects.odd:
+            raise Malformed(operation, f"cannot decode {which!r}: {objects.odd[0].why}")
         raise NotFound(operation, f"there is no {which!r}")
 
     async def read_field(self, operation: str, key: str, kind: type[V]) -> V:
@@ -120,11 +120,11 @@ class Speaker:
             Malformed: If the answer has no such object.
         """
         body = await self.caller.call(operation, user=self.user)
-        raw = answers.parsed(operation, body, dict[str, Raw]).get(key, Raw(b"null"))
-        found, odd = reading.one(bytes(raw), kind)
-        if found is None:
+        raw = answers.parse(operation, body, dict[str, Raw]).get(key, Raw(b"null"))
+        value, odd = reading.one(bytes(raw), kind)
+        if value is None:
             raise Malformed(operation, f"cannot decode {key!r}: {odd[0].why}")
-        return found
+        return value
 
     async def write(
         self,
@@ -142,8 +142,8 @@ class Speaker:
             path: The parameters of its path.
             query: The parameters of its query.
             body: The request's fields, as `writing.encode` takes them.
-            written: The list and the name of the object that this changes, for those who are
-                notified; None if nobody needs to know.
+            written: The list and the name of the changed object, for the listeners; None to notify
+                none.
 
         Returns:
             The answer's JSON and its warnings.
@@ -152,13 +152,13 @@ class Speaker:
         answer = await self.caller.call(operation, path, query, content, user=self.user)
         if written:
             await self.notify(*written)
-        said = answers.parsed(operation, answer, Answer) if answer else Answer()
-        return answer, Outcome(tuple(said.warnings or ()))
+        parsed = answers.parse(operation, answer, Answer) if answer else Answer()
+        return answer, Outcome(tuple(parsed.warnings or ()))
 
     async def notify(self, key: str, name: str) -> None:
         """Notify the caches that this client has changed an object."""
-        for hear in tuple(self.on_write):
-            await hear(key, name)
+        for listener in tuple(self.on_write):
+            await listener(key, name)
 
     async def raw(
         self,
@@ -170,4 +170,4 @@ class Speaker:
         """Perform an operation, JSON in and out; `{}` for HTTP 304."""
         content = None if body is None else msgspec.json.encode(body)
         answer = await self.caller.call(operation, path, query, content, user=self.user)
-        return answers.parsed(operation, answer, dict[str, Any]) if answer else {}
+        return answers.parse(operation, answer, dict[str, Any]) if answer else {}

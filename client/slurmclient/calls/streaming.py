@@ -55,7 +55,7 @@ class Stream(AsyncIterator[reading.T]):
         self.odd: list[Odd] = []
         """The fields and objects that could not be decoded so far, the first 1000 of them."""
         self.left_out = 0
-        """How many objects were left out so far; a warning is logged about them in the end."""
+        """How many objects were left out so far; a warning about them is logged at the end."""
         self._operation = operation
         self._index = 0
         opened = caller.stream(operation, query, user=user, timeout_s=timeout_s)
@@ -78,11 +78,11 @@ class Stream(AsyncIterator[reading.T]):
         try:
             async with opened as response:
                 async for piece in response.content.iter_chunked(_PIECE):
-                    for found in self._decoded(splitter.feed(piece), kind):
-                        yield found
+                    for item in self._decoded(splitter.feed(piece), kind):
+                        yield item
         finally:
             if self.left_out:
-                first = next(one for one in self.odd if not one.field)
+                first = next(odd for odd in self.odd if not odd.field)
                 _log.warning(
                     "%s: %d objects are left out; the first is number %d: %s",
                     *(self._operation, self.left_out, first.index, first.why),

@@ -13,15 +13,15 @@ _ADVICE: Final[Mapping[type[SlurmError], str]] = {
     errors.NotFound: "See what exists with 'slurmc list'. slurmctld purges a job MinJobAge seconds"
     " after its end: 'slurmc list history' shows older ones.",
     errors.Conflict: "See its state with 'slurmc get'.",
-    errors.LostReply: "It may have been done all the same: check before you repeat it.",
+    errors.LostReply: "It may have been carried out: check before you repeat it.",
     errors.Unavailable: "Check the address in SLURMRESTD_URL (--url), and that slurmrestd and"
-    " slurmctld run.",
+    " slurmctld are running.",
     errors.TooOld: "Use a newer Slurm, or another --api.",
-    errors.Malformed: "Check that the address is slurmrestd's: something else seems to answer.",
+    errors.Malformed: "Check that the address is slurmrestd's: another program seems to answer.",
 }
-"""By class of error; a class stands before those that it derives from."""
+"""By class of error; subclasses come before their bases."""
 
 
 def advice(error: SlurmError) -> str:
-    """Return what to do about an error; "" if its message says all there is."""
+    """Return what to do about an error; "" if its message is enough."""
     return next((words for kind, words in _ADVICE.items() if isinstance(error, kind)), "")

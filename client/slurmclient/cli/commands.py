@@ -12,8 +12,8 @@ from rich.console import Console
 
 from slurmclient.calls.speaker import Outcome
 from slurmclient.cli.advice import advice
-from slurmclient.cli.fields import pair, parsed
-from slurmclient.cli.kinds import SHOWN, Kind, Live
+from slurmclient.cli.fields import pair, parse
+from slurmclient.cli.kinds import TABLES, Kind, Live
 from slurmclient.cli.rendering import Output, as_json, cell, field, show
 from slurmclient.client import Client
 from slurmclient.errors import Rejected, SlurmError
@@ -24,7 +24,7 @@ from slurmclient.watching.events import Added, Deleted, Event, Modified, Restart
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Show and change what Slurm has, by way of slurmrestd.",
+    help="Show and change Slurm's objects through slurmrestd.",
     epilog="Environment: SLURMRESTD_URL, the address of slurmrestd; SLURM_JWT, the token, or"
     " SLURM_JWT_FILE, the path of its file; SLURMRESTD_CA, the path of a CA to trust.",
 )
@@ -57,7 +57,7 @@ def access(
     url: Annotated[
         str,
         typer.Option(
-            envvar="SLURMRESTD_URL", help="slurmrestd's address; several are separated by commas."
+            envvar="SLURMRESTD_URL", help="slurmrestd's address; separate several with commas."
         ),
     ] = "",
     token_file: Annotated[
@@ -68,7 +68,7 @@ def access(
         str, typer.Option(help="Act as this user; needs a token of root or SlurmUser.")
     ] = "",
 ) -> None:
-    """Keep the options that all commands share."""
+    """Store the options that all commands share."""
     context.obj = _Access(url=url, token_file=token_file, api=api, user=as_user)
 
 
@@ -82,18 +82,18 @@ def list_(
 ) -> None:
     """List objects of one kind, such as `jobs`, or `history users=alice`."""
 
-    async def listed(slurm: Client) -> None:
-        shown = SHOWN[kind]
-        query = dict(pair(one) for one in filters or ())
-        found = await shown.collection(slurm).list(**query)
-        show(Console(), found, shown.columns, output)
-        for odd in getattr(found, "odd", ()):
+    async def list_objects(slurm: Client) -> None:
+        spec = TABLES[kind]
+        query = dict(pair(text) for text in filters or ())
+        objects = await spec.collection(slurm).list(**query)
+        show(Console(), objects, spec.columns, output)
+        for odd in getattr(objects, "odd", ()):
             print(
                 f"slurmc: cannot read {odd.field or 'anything'} of object {odd.index}: {odd.why}",
                 file=sys.stderr,
             )
 
-    _with_slurm(context, listed)
+    _with_slurm(context, list_objects)
 
 
 @app.command()
@@ -102,12 +102,12 @@ def get(
 ) -> None:
     """Show all fields of one object."""
 
-    async def got(slurm: Client) -> None:
-        shown = SHOWN[kind]
-        found = await shown.collection(slurm).get(name)
-        show(Console(), found, shown.columns, output)
+    async def show_object(slurm: Client) -> None:
+        spec = TABLES[kind]
+        item = await spec.collection(slurm).get(name)
+        show(Console(), item, spec.columns, output)
 
-    _with_slurm(context, got)
+    _with_slurm(context, show_object)
 
 
 @app.command()
@@ -121,16 +121,16 @@ def watch(
 ) -> None:
     """Print all objects and then every change until Ctrl-C; JSON has one event per line."""
 
-    async def watched(slurm: Client) -> None:
-        shown = SHOWN[Kind(kind.value)]
+    async def print_events(slurm: Client) -> None:
+        spec = TABLES[Kind(kind.value)]
         printed = 0
-        async for event in shown.collection(slurm).watch(interval_s=interval):
-            print(_event(event, shown.columns, output), flush=True)
+        async for event in spec.collection(slurm).watch(interval_s=interval):
+            print(_event(event, spec.columns, output), flush=True)
             printed += 1
             if printed == count:
                 return
 
-    _with_slurm(context, watched)
+    _with_slurm(context, print_events)
 
 
 @app.command()
@@ -143,14 +143,14 @@ def submit(
 ) -> None:
     """Submit a batch script and print the job's id."""
 
-    async def submitted(slurm: Client) -> None:
+    async def submit_job(slurm: Client) -> None:
         text = sys.stdin.read() if str(script) == "-" else script.read_text()
-        done = await slurm.jobs.submit(text, key=key, **parsed(fields))
-        print(done.job_id)
-        for warning in done.warnings:
+        submitted = await slurm.jobs.submit(text, key=key, **parse(fields))
+        print(submitted.job_id)
+        for warning in submitted.warnings:
             print(f"slurmc: {warning.description}", file=sys.stderr)
 
-    _with_slurm(context, submitted)
+    _with_slurm(context, submit_job)
 
 
 @app.command()
@@ -162,9 +162,9 @@ def cancel(
     *,
     signal: Annotated[str, typer.Option(help="Only send this signal, such as TERM.")] = "",
 ) -> None:
-    """Cancel jobs; go on with the others if one cannot be cancelled."""
+    """Cancel jobs; if one cannot be cancelled, continue with the others."""
 
-    async def cancelled(slurm: Client) -> None:
+    async def cancel_jobs(slurm: Client) -> None:
         is_refused = False
         for job_id in job_ids:
             try:
@@ -175,28 +175,28 @@ def cancel(
         if is_refused:
             raise typer.Exit(1)
 
-    _with_slurm(context, cancelled)
+    _with_slurm(context, cancel_jobs)
 
 
 @app.command()
 def update(context: typer.Context, kind: Live, name: Name, fields: Fields = None) -> None:
     """Change one object, such as `jobs 7 time_limit=90` or `nodes c1 state=DRAIN reason=fan`."""
 
-    async def updated(slurm: Client) -> None:
-        given = parsed(fields)
-        if not given:
-            raise typer.BadParameter("expected what to change as FIELD=VALUE, got nothing")
+    async def update_object(slurm: Client) -> None:
+        changed = parse(fields)
+        if not changed:
+            raise typer.BadParameter("expected at least one change as FIELD=VALUE")
         changes: dict[Live, Callable[..., Awaitable[Outcome]]] = {
             Live.JOBS: slurm.jobs.update,
             Live.NODES: slurm.nodes.update,
             Live.PARTITIONS: slurm.partitions.save,
             Live.RESERVATIONS: slurm.reservations.save,
         }
-        outcome = await changes[kind](name, **given)
+        outcome = await changes[kind](name, **changed)
         for warning in outcome.warnings:
             print(f"slurmc: {warning.description}", file=sys.stderr)
 
-    _with_slurm(context, updated)
+    _with_slurm(context, update_object)
 
 
 def run() -> None:
@@ -208,12 +208,12 @@ def _with_slurm(context: typer.Context, do: Callable[[Client], Awaitable[None]])
     """Do something with a client; exit with a message and advice if it fails."""
     chosen: _Access = context.obj
 
-    async def opened() -> None:
+    async def open_and_do() -> None:
         async with _client(chosen) as slurm:
             await do(slurm.as_user(chosen.user) if chosen.user else slurm)
 
     try:
-        asyncio.run(opened())
+        asyncio.run(open_and_do())
     except SlurmError as error:
         _complain(error)
         raise typer.Exit(1) from None
@@ -235,16 +235,16 @@ def _client(chosen: _Access) -> Client:
 
 def _event(event: Event[Any], columns: tuple[str, ...], output: Output) -> str:
     word = type(event).__name__.lower()
-    one = None
+    shown_object = None
     match event:
-        case Added(found) | Modified(_, found) | Deleted(found):
-            one = found
+        case Added(item) | Modified(_, item) | Deleted(item):
+            shown_object = item
         case Restarted():
             pass
     if output is not Output.TABLE:
         return msgspec.json.encode(
-            msgspec.json.decode(as_json({"event": word, "object": one}))
+            msgspec.json.decode(as_json({"event": word, "object": shown_object}))
         ).decode()
-    names = columns if one is not None else ()
-    row = (f"{name.rpartition('.')[2]}={cell(field(one, name))}" for name in names)
+    names = columns if shown_object is not None else ()
+    row = (f"{name.rpartition('.')[2]}={cell(field(shown_object, name))}" for name in names)
     return f"{word:9} {' '.join(row)}".rstrip()

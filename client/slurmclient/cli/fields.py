@@ -1,4 +1,4 @@
-"""Reading FIELD=VALUE."""
+"""Parsing FIELD=VALUE."""
 
 import re
 from collections.abc import Iterable
@@ -10,13 +10,13 @@ _LISTS: Final = frozenset({"state", "flags", "users", "accounts"})
 """Fields that Slurm wants as lists; their values are split at commas."""
 
 
-def parsed(given: Iterable[str] | None) -> dict[str, Any]:
+def parse(texts: Iterable[str] | None) -> dict[str, Any]:
     """Return fields by name; a value that is JSON is decoded, any other is text.
 
     Raises:
         ValueError: If one is not FIELD=VALUE.
     """
-    return {name: _value(name, text) for name, text in map(pair, given or ())}
+    return {name: _value(name, text) for name, text in map(pair, texts or ())}
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What `slurmc` can list: names, collections, and the columns of tables."""
+"""The objects that `slurmc` lists: names, collections, and the columns of tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from slurmclient.client import Client
 
 
 class Kind(StrEnum):
-    """Everything that can be listed, by the word to type."""
+    """The kinds of objects to list, as typed on the command line."""
 
     JOBS = "jobs"
     NODES = "nodes"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 
 class Live(StrEnum):
-    """What can be watched and changed."""
+    """The kinds of objects to watch and change."""
 
     JOBS = "jobs"
     NODES = "nodes"
@@ -38,7 +38,7 @@ class Live(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class TableSpec:
     """A kind's collection, and the columns of its table."""
 
     collection: Callable[[Client], Any]
@@ -46,8 +46,8 @@ class Shown:
     """Fields, such as `name` or `time.start`."""
 
 
-SHOWN: Final = {
-    Kind.JOBS: Shown(
+TABLES: Final = {
+    Kind.JOBS: TableSpec(
         lambda slurm: slurm.jobs,
         (
             "job_id",
@@ -60,11 +60,11 @@ SHOWN: Final = {
             "start_time",
         ),
     ),
-    Kind.NODES: Shown(
+    Kind.NODES: TableSpec(
         lambda slurm: slurm.nodes,
         ("name", "state", "alloc_cpus", "cpus", "alloc_memory", "real_memory", "gres", "reason"),
     ),
-    Kind.PARTITIONS: Shown(
+    Kind.PARTITIONS: TableSpec(
         lambda slurm: slurm.partitions,
         (
             "name",
@@ -75,26 +75,28 @@ SHOWN: Final = {
             "maximums.time",
         ),
     ),
-    Kind.RESERVATIONS: Shown(
+    Kind.RESERVATIONS: TableSpec(
         lambda slurm: slurm.reservations,
         ("name", "start_time", "end_time", "node_list", "users", "accounts", "flags"),
     ),
-    Kind.LICENSES: Shown(lambda slurm: slurm.licenses, ("license_name", "total", "used", "free")),
-    Kind.SHARES: Shown(
+    Kind.LICENSES: TableSpec(
+        lambda slurm: slurm.licenses, ("license_name", "total", "used", "free")
+    ),
+    Kind.SHARES: TableSpec(
         lambda slurm: slurm.shares,
         ("name", "parent", "type", "shares", "shares_normalized", "usage", "effective_usage"),
     ),
-    Kind.ACCOUNTS: Shown(
+    Kind.ACCOUNTS: TableSpec(
         lambda slurm: slurm.db.accounts, ("name", "description", "organization", "flags")
     ),
-    Kind.ASSOCIATIONS: Shown(
+    Kind.ASSOCIATIONS: TableSpec(
         lambda slurm: slurm.db.associations,
         ("id", "cluster", "account", "user", "partition", "shares_raw", "default.qos"),
     ),
-    Kind.CLUSTERS: Shown(
+    Kind.CLUSTERS: TableSpec(
         lambda slurm: slurm.db.clusters, ("name", "controller.host", "controller.port", "nodes")
     ),
-    Kind.HISTORY: Shown(
+    Kind.HISTORY: TableSpec(
         lambda slurm: slurm.db.jobs,
         (
             "job_id",
@@ -107,15 +109,17 @@ SHOWN: Final = {
             "time.elapsed",
         ),
     ),
-    Kind.INSTANCES: Shown(
+    Kind.INSTANCES: TableSpec(
         lambda slurm: slurm.db.instances, ("instance_id", "instance_type", "node_name", "cluster")
     ),
-    Kind.QOS: Shown(
+    Kind.QOS: TableSpec(
         lambda slurm: slurm.db.qos, ("name", "priority", "description", "flags", "preempt.list")
     ),
-    Kind.TRES: Shown(lambda slurm: slurm.db.tres, ("id", "type", "name")),
-    Kind.USERS: Shown(
+    Kind.TRES: TableSpec(lambda slurm: slurm.db.tres, ("id", "type", "name")),
+    Kind.USERS: TableSpec(
         lambda slurm: slurm.db.users, ("name", "administrator_level", "default.account", "flags")
     ),
-    Kind.WCKEYS: Shown(lambda slurm: slurm.db.wckeys, ("id", "name", "user", "cluster", "flags")),
+    Kind.WCKEYS: TableSpec(
+        lambda slurm: slurm.db.wckeys, ("id", "name", "user", "cluster", "flags")
+    ),
 }

@@ -26,17 +26,20 @@ class Output(StrEnum):
 
 
 def plain(value: object) -> Any:
-    """Return a value as JSON has it: sets as sorted lists, times in ISO 8601, "infinite" for inf."""
+    """Return a value in JSON's types: sets as sorted lists, times in ISO 8601, "infinite" for inf."""
     match value:
         case msgspec.Struct():
-            names = {one.name: one.encode_name for one in msgspec.structs.fields(value)}
+            names = {
+                field_info.name: field_info.encode_name
+                for field_info in msgspec.structs.fields(value)
+            }
             return {wire: plain(getattr(value, name)) for name, wire in names.items()}
         case dict():
-            return {str(key): plain(one) for key, one in value.items()}
+            return {str(key): plain(item) for key, item in value.items()}
         case frozenset() | set():
-            return sorted(str(one) for one in value)
+            return sorted(str(item) for item in value)
         case list() | tuple():
-            return [plain(one) for one in value]
+            return [plain(item) for item in value]
         case datetime():
             return value.isoformat()
         case float() if value == math.inf:
@@ -58,11 +61,13 @@ def as_yaml(value: object) -> str:
 def _yaml(value: Any) -> Iterator[str]:
     match value:
         case dict() if value:
-            for key, one in value.items():
-                yield from _yaml_item(f"{json.dumps(key) if not key.isidentifier() else key}:", one)
+            for key, item in value.items():
+                yield from _yaml_item(
+                    f"{json.dumps(key) if not key.isidentifier() else key}:", item
+                )
         case list() if value:
-            for one in value:
-                lines = list(_yaml(one))
+            for item in value:
+                lines = list(_yaml(item))
                 yield f"- {lines[0]}"
                 yield from (f"  {line}" for line in lines[1:])
         case _:
@@ -79,18 +84,18 @@ def _yaml_item(head: str, value: Any) -> Iterator[str]:
 
 def table(objects: Iterable[object], columns: Sequence[str]) -> Table:
     """Return a table with a row for each object; a column is a field, such as `time.start`."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        made.add_column(column, overflow="fold")
-    for one in objects:
-        # Texts are others': a job may be called `[/x]`, which is markup, or hold a terminal's commands.
-        made.add_row(*(Text(visible(cell(field(one, column)))) for column in columns))
-    return made
+        rows.add_column(column, overflow="fold")
+    for item in objects:
+        # Texts are untrusted: a job's name may be `[/x]`, which is markup, or contain terminal commands.
+        rows.add_row(*(Text(visible(cell(field(item, column)))) for column in columns))
+    return rows
 
 
 def visible(text: str) -> str:
-    """Return a text with control characters, and those that turn the direction of writing, as escapes."""
-    return _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], text)
+    """Return a text in which control characters, and those that change the writing direction, are escaped."""
+    return _COMMANDS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def field(value: object, path: str) -> object:
@@ -106,7 +111,7 @@ def cell(value: object) -> str:
         case None:
             return "-"
         case frozenset() | list() | tuple():
-            return ",".join(sorted(str(one) for one in value)) or "-"
+            return ",".join(sorted(str(item) for item in value)) or "-"
         case datetime():
             return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         case float() if value == math.inf:
@@ -117,12 +122,12 @@ def cell(value: object) -> str:
             return str(value) or "-"
 
 
-def show(console: Console, found: object, columns: Sequence[str], output: Output) -> None:
+def show(console: Console, objects: object, columns: Sequence[str], output: Output) -> None:
     """Print a list of objects, or one object."""
     match output:
         case Output.JSON:
-            console.out(as_json(found), highlight=False)
+            console.out(as_json(objects), highlight=False)
         case Output.YAML:
-            console.out(as_yaml(found), highlight=False)
+            console.out(as_yaml(objects), highlight=False)
         case Output.TABLE:
-            console.print(table(found if isinstance(found, list) else [found], columns))
+            console.print(table(objects if isinstance(objects, list) else [objects], columns))

@@ -1,7 +1,7 @@
 """A Slurm for the tests of your programs: in this process, over real HTTP, without Slurm.
 
-`server` answers HTTP and applies `faults`, `cluster` has the nodes and jobs, `requests` what both
-need.
+`server` answers HTTP and applies `faults`, `cluster` has the nodes and jobs, `requests` the types that
+both use.
 """
 
 from slurmclient.fake.faults import DOWN, LATE, LOST_REPLY, LOST_REQUEST, Fault

@@ -1,13 +1,13 @@
 """The cluster of a `FakeSlurm`, in plain values, and the operations on it.
 
-A job that is not held starts at once, on as many idle and undrained nodes as it asks for. It ends
+A job that is not held starts at once, on as many idle and undrained nodes as it requests. It ends
 when it is cancelled or by `end`, and is known until `forget`.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from slurmclient.fake.requests import WORDS, Asked, Refused, number
+from slurmclient.fake.requests import WORDS, FakeRequest, Refused, number
 from slurmclient.resources.job_states import ENDED
 
 PARTITION: Final = "fake"
@@ -26,7 +26,7 @@ class FakeCluster:
         self._submitted = 0
 
     def register(self, name: str) -> None:
-        """Register a node, as its slurmd does; one that is known already stays as it is."""
+        """Register a node, as its slurmd does; a known node stays as it is."""
         self._nodes.setdefault(name, self._node(name))
         self._schedule()
 
@@ -52,11 +52,11 @@ class FakeCluster:
 
     # --- operations, by name
 
-    def slurm_get_ping(self, _: Asked) -> dict[str, Any]:
+    def slurm_get_ping(self, _: FakeRequest) -> dict[str, Any]:
         """Return the one controller."""
         return {"pings": [{"hostname": "fake", "responding": True, "latency": 1, "primary": True}]}
 
-    def slurm_get_diag(self, _: Asked) -> dict[str, Any]:
+    def slurm_get_diag(self, _: FakeRequest) -> dict[str, Any]:
         """Return statistics."""
         counts = {
             "req_time": number(self.clock()),
@@ -66,28 +66,28 @@ class FakeCluster:
         }
         return {"statistics": counts}
 
-    def slurm_get_jobs(self, _: Asked) -> dict[str, Any]:
+    def slurm_get_jobs(self, _: FakeRequest) -> dict[str, Any]:
         """Return all jobs."""
         return {"jobs": list(self._jobs.values()), "last_update": number(self.clock())}
 
-    def slurm_get_jobs_state(self, asked: Asked) -> dict[str, Any]:
-        """Return the states of all jobs, or of those asked for."""
-        wanted = asked.query.get("job_id", [])
+    def slurm_get_jobs_state(self, request: FakeRequest) -> dict[str, Any]:
+        """Return the states of all jobs, or of the requested ones."""
+        wanted = request.query.get("job_id", [])
         states = [
-            {"job_id": str(id_), "state": job["job_state"]}
-            for id_, job in self._jobs.items()
-            if not wanted or str(id_) in wanted
+            {"job_id": str(job_id), "state": job["job_state"]}
+            for job_id, job in self._jobs.items()
+            if not wanted or str(job_id) in wanted
         ]
         return {"jobs": states}
 
-    def slurm_get_job(self, asked: Asked) -> dict[str, Any]:
+    def slurm_get_job(self, request: FakeRequest) -> dict[str, Any]:
         """Return a job."""
-        return {"jobs": [self._job(asked.parts["job_id"])]}
+        return {"jobs": [self._job(request.parts["job_id"])]}
 
-    def slurm_post_job_submit(self, asked: Asked) -> dict[str, Any]:
+    def slurm_post_job_submit(self, request: FakeRequest) -> dict[str, Any]:
         """Submit a job."""
-        given = asked.body.get("job", {})
-        if given.get("partition", PARTITION) != PARTITION:
+        fields = request.body.get("job", {})
+        if fields.get("partition", PARTITION) != PARTITION:
             raise Refused(2000)
         job_id = self._next_id
         self._next_id += 1
@@ -97,14 +97,14 @@ class FakeCluster:
             "job_id": job_id,
             "job_state": ["PENDING"],
             "state_reason": "None",
-            "name": given.get("name", ""),
-            "comment": given.get("comment", ""),
+            "name": fields.get("name", ""),
+            "comment": fields.get("comment", ""),
             "partition": PARTITION,
-            "account": given.get("account", ""),
-            "user_name": given.get("user_id", asked.user),
-            "hold": bool(given.get("hold")),
-            "time_limit": given.get("time_limit", number(None)),
-            "node_count": number(given.get("minimum_nodes", 1)),
+            "account": fields.get("account", ""),
+            "user_name": fields.get("user_id", request.user),
+            "hold": bool(fields.get("hold")),
+            "time_limit": fields.get("time_limit", number(None)),
+            "node_count": number(fields.get("minimum_nodes", 1)),
             "submit_time": now,
             "start_time": number(0),
             "end_time": number(0),
@@ -114,57 +114,57 @@ class FakeCluster:
         self._schedule()
         return {"job_id": job_id, "step_id": "batch", "job_submit_user_msg": ""}
 
-    def slurm_post_job(self, asked: Asked) -> dict[str, Any]:
+    def slurm_post_job(self, request: FakeRequest) -> dict[str, Any]:
         """Change a job."""
-        job = self._owned(asked)
+        job = self._owned(request)
         if _has_ended(job):
             raise Refused(2084)
-        job.update({key: value for key, value in asked.body.items() if key in job})
+        job.update({key: value for key, value in request.body.items() if key in job})
         self._schedule()
         return {"results": None}
 
-    def slurm_delete_job(self, asked: Asked) -> dict[str, Any]:
+    def slurm_delete_job(self, request: FakeRequest) -> dict[str, Any]:
         """Cancel a job, or ignore a signal."""
-        status = self._cancelled(
-            asked, asked.parts["job_id"], next(iter(asked.query.get("signal", ())), None)
+        status = self._cancel(
+            request, request.parts["job_id"], next(iter(request.query.get("signal", ())), None)
         )
         return {"status": [status] if status["error"]["code"] else []}
 
-    def slurm_delete_jobs(self, asked: Asked) -> dict[str, Any]:
-        """Cancel the jobs asked for, or those that match."""
-        wanted = asked.body.get("jobs") or [
-            str(id_)
-            for id_, job in self._jobs.items()
-            if all(job.get(key) == value for key, value in asked.body.items())
+    def slurm_delete_jobs(self, request: FakeRequest) -> dict[str, Any]:
+        """Cancel the requested jobs, or those that match."""
+        wanted = request.body.get("jobs") or [
+            str(job_id)
+            for job_id, job in self._jobs.items()
+            if all(job.get(key) == value for key, value in request.body.items())
         ]
-        return {"status": [self._cancelled(asked, job_id, None) for job_id in wanted]}
+        return {"status": [self._cancel(request, job_id, None) for job_id in wanted]}
 
-    def slurm_get_nodes(self, _: Asked) -> dict[str, Any]:
+    def slurm_get_nodes(self, _: FakeRequest) -> dict[str, Any]:
         """Return all nodes."""
         return {
             "nodes": [*map(self._shown, self._nodes.values())],
             "last_update": number(self.clock()),
         }
 
-    def slurm_get_node(self, asked: Asked) -> dict[str, Any]:
+    def slurm_get_node(self, request: FakeRequest) -> dict[str, Any]:
         """Return a node."""
-        return {"nodes": [self._shown(self._named(asked))]}
+        return {"nodes": [self._shown(self._named(request))]}
 
-    def slurm_post_node(self, asked: Asked) -> dict[str, Any]:
+    def slurm_post_node(self, request: FakeRequest) -> dict[str, Any]:
         """Change a node; warn of fields that cannot be changed."""
-        node = self._named(asked)
-        self._check_root(asked)
-        for state in asked.body.get("state", ()):
+        node = self._named(request)
+        self._check_root(request)
+        for state in request.body.get("state", ()):
             if state == "DRAIN":
                 node["state"] = ["IDLE", "DRAIN"]
             elif "DRAIN" in node["state"] and state in {"RESUME", "UNDRAIN"}:
                 node["state"], node["reason"] = ["IDLE"], ""
             elif state == "RESUME":
                 raise Refused(2180)
-        known = {"reason", "comment", "extra", "weight"} & asked.body.keys()
-        node.update({key: asked.body[key] for key in known})
+        known = {"reason", "comment", "extra", "weight"} & request.body.keys()
+        node.update({key: request.body[key] for key in known})
         self._schedule()
-        ignored = asked.body.keys() - known - {"state"}
+        ignored = request.body.keys() - known - {"state"}
         words = "Ignoring unknown field"
         return {
             "warnings": [
@@ -172,48 +172,48 @@ class FakeCluster:
             ]
         }
 
-    def slurm_delete_node(self, asked: Asked) -> dict[str, Any]:
+    def slurm_delete_node(self, request: FakeRequest) -> dict[str, Any]:
         """Delete a node that has no job."""
-        node = self._named(asked)
-        self._check_root(asked)
+        node = self._named(request)
+        self._check_root(request)
         if node["name"] in self._busy():
             raise Refused(2016)
         del self._nodes[node["name"]]
         return {}
 
-    def slurm_post_new_node(self, asked: Asked) -> dict[str, Any]:
+    def slurm_post_new_node(self, request: FakeRequest) -> dict[str, Any]:
         """Create a node."""
-        self._check_root(asked)
-        conf = dict(one.split("=", 1) for one in asked.body["node_conf"].split())
+        self._check_root(request)
+        conf = dict(word.split("=", 1) for word in request.body["node_conf"].split())
         if conf["NodeName"] in self._nodes:
             raise Refused(2168)
         self._nodes[conf["NodeName"]] = self._node(conf["NodeName"])
         return {}
 
-    def slurm_get_licenses(self, _: Asked) -> dict[str, Any]:
+    def slurm_get_licenses(self, _: FakeRequest) -> dict[str, Any]:
         """Return no licenses."""
         return {"licenses": []}
 
-    def slurm_get_partitions(self, _: Asked) -> dict[str, Any]:
+    def slurm_get_partitions(self, _: FakeRequest) -> dict[str, Any]:
         """Return the one partition."""
         nodes = {"configured": ",".join(self._nodes), "total": len(self._nodes)}
-        made = {"name": PARTITION, "nodes": nodes, "partition": {"state": ["UP"]}}
-        return {"partitions": [made], "last_update": number(self.clock())}
+        partition = {"name": PARTITION, "nodes": nodes, "partition": {"state": ["UP"]}}
+        return {"partitions": [partition], "last_update": number(self.clock())}
 
-    def slurm_get_partition(self, asked: Asked) -> dict[str, Any]:
+    def slurm_get_partition(self, request: FakeRequest) -> dict[str, Any]:
         """Return the partition if the name is right."""
-        if asked.parts["partition_name"] != PARTITION:
+        if request.parts["partition_name"] != PARTITION:
             return {"partitions": []}
-        return self.slurm_get_partitions(asked)
+        return self.slurm_get_partitions(request)
 
-    # --- what they build on
+    # --- helpers of the operations
 
     def _node(self, name: str) -> dict[str, Any]:
         return {"name": name, "state": ["IDLE"], "reason": "", "comment": "", "cpus": self._cpus}
 
     def _shown(self, node: dict[str, Any]) -> dict[str, Any]:
         is_busy = node["name"] in self._busy()
-        alike = ["ALLOCATED" if one == "IDLE" and is_busy else one for one in node["state"]]
+        alike = ["ALLOCATED" if state == "IDLE" and is_busy else state for state in node["state"]]
         return {**node, "state": alike, "alloc_cpus": self._cpus if is_busy else 0}
 
     def _job(self, job_id: str) -> dict[str, Any]:
@@ -222,28 +222,28 @@ class FakeCluster:
             raise Refused(2017, status=404)
         return job
 
-    def _owned(self, asked: Asked) -> dict[str, Any]:
-        job = self._job(asked.parts["job_id"])
-        if asked.user not in {"root", job["user_name"]}:
+    def _owned(self, request: FakeRequest) -> dict[str, Any]:
+        job = self._job(request.parts["job_id"])
+        if request.user not in {"root", job["user_name"]}:
             raise Refused(2002)
         return job
 
-    def _named(self, asked: Asked) -> dict[str, Any]:
-        node = self._nodes.get(asked.parts["node_name"])
+    def _named(self, request: FakeRequest) -> dict[str, Any]:
+        node = self._nodes.get(request.parts["node_name"])
         if node is None:
             raise Refused(2018)
         return node
 
-    def _check_root(self, asked: Asked) -> None:
-        if asked.user != "root":
+    def _check_root(self, request: FakeRequest) -> None:
+        if request.user != "root":
             raise Refused(2010)
 
-    def _cancelled(self, asked: Asked, job_id: str, signal: str | None) -> dict[str, Any]:
+    def _cancel(self, request: FakeRequest, job_id: str, signal: str | None) -> dict[str, Any]:
         code = 0
         job = self._jobs.get(int(job_id)) if str(job_id).isdecimal() else None
         if job is None:
             code = 2017
-        elif asked.user not in {"root", job["user_name"]}:
+        elif request.user not in {"root", job["user_name"]}:
             code = 2002
         elif _has_ended(job):
             code = 2021

@@ -5,7 +5,7 @@ from typing import Final
 
 
 class Fault(Enum):
-    """What becomes of a request."""
+    """What happens to a request."""
 
     LOST_REPLY = "carried out, then the connection breaks"
     LOST_REQUEST = "the connection breaks, nothing is carried out"

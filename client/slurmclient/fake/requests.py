@@ -31,7 +31,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Asked(Struct, frozen=True):
+class FakeRequest(Struct, frozen=True):
     """A request: the parameters of its path and query, its body, its user."""
 
     parts: dict[str, str]

@@ -6,7 +6,7 @@ async with FakeSlurm(nodes=4) as fake, Client(fake.url, token="any") as slurm:
     fake.fail_next("slurm_post_job", LOST_REPLY)
 
 It serves jobs, nodes, partitions, ping and diag in every version of the API; all other paths are
-unknown. It passes the tests that the real slurmrestd passes. `cluster` says how its jobs behave.
+unknown. It passes the tests that the real slurmrestd passes. `cluster` describes how its jobs behave.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from slurmclient.api.operation import VERSIONS, parser
 from slurmclient.api.operations import OPERATIONS
 from slurmclient.fake.cluster import FakeCluster
 from slurmclient.fake.faults import Fault
-from slurmclient.fake.requests import WORDS, Asked, Refused
+from slurmclient.fake.requests import WORDS, FakeRequest, Refused
 
 CLUSTER: Final = "fake"
 RELEASE: Final = "26.05.5"
-_LITERAL_FIRST: Final = sorted(OPERATIONS.values(), key=lambda one: one.path.count("{"))
+_LITERAL_FIRST: Final = sorted(OPERATIONS.values(), key=lambda operation: operation.path.count("{"))
 """The operations in an order that tries `/job/submit` before `/job/{job_id}`."""
 
 
@@ -76,7 +76,7 @@ class FakeSlurm(FakeCluster):
 
         Args:
             operation: The operation, such as `slurm_post_job_submit`; "" for any.
-            fault: What becomes of the requests.
+            fault: What happens to the requests.
             times: The number of requests.
         """
         self._faults += [(operation, fault)] * times
@@ -107,13 +107,13 @@ class FakeSlurm(FakeCluster):
             return _broken(request)
         try:
             body = await request.read()
-            given = msgspec.json.decode(body) if body else {}
+            content = msgspec.json.decode(body) if body else {}
             query = {key: request.query.getall(key) for key in request.query}
-            asked = Asked(parts, given, query, user)
+            fake_request = FakeRequest(parts, content, query, user)
             if fault is Fault.LATE:
-                self._late.append(functools.partial(do, asked))
+                self._late.append(functools.partial(do, fake_request))
                 return _broken(request)
-            answer, refused = do(asked), None
+            answer, refused = do(fake_request), None
         except Refused as error:
             answer, refused = {}, error
         if fault is Fault.LOST_REPLY:
@@ -156,19 +156,19 @@ class FakeSlurm(FakeCluster):
 
 def _operation(method: str, path: str) -> tuple[str, dict[str, str]]:
     """Return the operation of a path with its parameters; "" if there is none."""
-    given = path.strip("/").split("/")
-    for one in _LITERAL_FIRST:
-        pattern = one.path.strip("/").split("/")
-        if one.method == method and len(pattern) == len(given):
-            parts = dict(_matched(pattern, given))
-            versions = map(parser, range(one.since, max(VERSIONS) + 1))
+    path_parts = path.strip("/").split("/")
+    for candidate in _LITERAL_FIRST:
+        pattern = candidate.path.strip("/").split("/")
+        if candidate.method == method and len(pattern) == len(path_parts):
+            parts = dict(_matched(pattern, path_parts))
+            versions = map(parser, range(candidate.since, max(VERSIONS) + 1))
             if len(parts) == len(pattern) and parts["{version}"] in versions:
-                return one.name, {key.strip("{}"): value for key, value in parts.items()}
+                return candidate.name, {key.strip("{}"): value for key, value in parts.items()}
     return "", {}
 
 
-def _matched(pattern: list[str], given: list[str]) -> Iterator[tuple[str, str]]:
-    for want, have in zip(pattern, given, strict=True):
+def _matched(pattern: list[str], path_parts: list[str]) -> Iterator[tuple[str, str]]:
+    for want, have in zip(pattern, path_parts, strict=True):
         if want.startswith("{") or want == have:
             yield want, have
 

@@ -8,11 +8,11 @@ from slurmclient.calls import answers
 from slurmclient.calls.speaker import Outcome, Speaker
 from slurmclient.models import License, Node, Partition, Reservation, Share
 from slurmclient.resources.collection import Collection
-from slurmclient.resources.watched import WatchedNames
+from slurmclient.resources.watched import NamedCollection
 from slurmclient.wire.reading import Listing
 
 
-class Nodes(WatchedNames[Node]):
+class Nodes(NamedCollection[Node]):
     """The nodes."""
 
     def __init__(self, speaker: Speaker) -> None:
@@ -70,7 +70,7 @@ class Nodes(WatchedNames[Node]):
         return await self._write("slurm_delete_node", name)
 
 
-class Partitions(WatchedNames[Partition]):
+class Partitions(NamedCollection[Partition]):
     """The partitions."""
 
     def __init__(self, speaker: Speaker) -> None:
@@ -102,7 +102,7 @@ class Partitions(WatchedNames[Partition]):
         return await self._write("slurm_delete_partition", name)
 
 
-class Reservations(WatchedNames[Reservation]):
+class Reservations(NamedCollection[Reservation]):
     """The reservations."""
 
     def __init__(self, speaker: Speaker) -> None:
@@ -158,7 +158,7 @@ class Shares:
         query = {"accounts": _joined(accounts), "users": _joined(users)}
         operation = "slurm_get_shares"
         body = await self._speaker.caller.call(operation, query=query, user=self._speaker.user)
-        inside = answers.parsed(operation, body, _Nested).shares
+        inside = answers.parse(operation, body, _Nested).shares
         return answers.listing(operation, bytes(inside), "shares", Share)
 
 

@@ -67,11 +67,11 @@ class Collection(Generic[M]):
         self, *, as_: type[V], timeout_s: float | None = None, **query: Value
     ) -> Stream[V]: ...
     def iter(self, *, as_: Any = None, timeout_s: float | None = None, **query: Value) -> Any:
-        """Yield all objects while the answer arrives, so that it is never in memory as a whole.
+        """Yield all objects while the answer arrives, so that it is never completely in memory.
 
         An object without a required field is left out: the stream's `left_out` counts them, `odd`
-        says why, and a warning is logged. An answer that turns out to be incomplete raises after
-        the objects that did arrive.
+        says why, and a warning is logged. An incomplete answer raises after the objects that did
+        arrive.
 
         Args:
             as_: As of `list`.

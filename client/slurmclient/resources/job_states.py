@@ -29,5 +29,5 @@ def has_ended(states: Iterable[str]) -> bool:
     Args:
         states: The job's `job_state`: a base state and flags.
     """
-    found = frozenset(states)
-    return bool(found & ENDED) and not found & UNFINISHED
+    all_states = frozenset(states)
+    return bool(all_states & ENDED) and not all_states & UNFINISHED

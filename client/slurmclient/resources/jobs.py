@@ -16,7 +16,7 @@ from slurmclient.models import Cancelled, Job, JobArrayResponseMsgEntry
 from slurmclient.resources import submission
 from slurmclient.resources.job_states import has_ended
 from slurmclient.resources.submission import Submitted
-from slurmclient.resources.watched import Watched
+from slurmclient.resources.watched import WatchableCollection
 from slurmclient.watching.job_picture import JobPicture
 from slurmclient.watching.picture import Picture
 from slurmclient.wire.reading import Listing
@@ -32,15 +32,15 @@ class _State(Struct, frozen=True):
     state: frozenset[str] = frozenset()
 
 
-class _Updated(Struct, frozen=True):
+class _UpdateReply(Struct, frozen=True):
     results: tuple[JobArrayResponseMsgEntry, ...] | None = None
 
 
-class _Statuses(Struct, frozen=True):
+class _CancelReply(Struct, frozen=True):
     status: tuple[Cancelled, ...] | None = None
 
 
-class Jobs(Watched[Job]):
+class Jobs(WatchableCollection[Job]):
     """The jobs that slurmctld knows, including those that ended less than MinJobAge seconds ago."""
 
     def __init__(self, speaker: Speaker) -> None:
@@ -88,10 +88,10 @@ class Jobs(Watched[Job]):
             States by id: `7`, `7_3` for a task of an array, `7+1` for a component of a
             heterogeneous job. Unknown jobs are absent.
         """
-        found = await self._speaker.read_all(
+        entries = await self._speaker.read_all(
             "slurm_get_jobs_state", "jobs", _State, query={"job_id": list(job_ids) or None}
         )
-        return {one.job_id: one.state for one in found}
+        return {entry.job_id: entry.state for entry in entries}
 
     async def submit(
         self,
@@ -140,16 +140,16 @@ class Jobs(Watched[Job]):
 
         Raises:
             NotFound: If there is no such job.
-            Conflict: If it has ended, or runs and cannot be changed in this way any more.
+            Conflict: If it has ended, or is running and can no longer be changed in this way.
         """
         operation = "slurm_post_job"
         answer, outcome = await self._speaker.write(
             operation, {"job_id": job_id}, body=fields, written=("jobs", str(job_id))
         )
-        for one in answers.parsed(operation, answer, _Updated).results or ():
-            if one.error_code:
-                words = f"job {one.step_id}: {one.error}"
-                raise answers.refused(operation, one.error_code, words)
+        for result in answers.parse(operation, answer, _UpdateReply).results or ():
+            if result.error_code:
+                words = f"job {result.step_id}: {result.error}"
+                raise answers.object_error(operation, result.error_code, words)
         return outcome
 
     async def hold(self, job_id: str | int) -> Outcome:
@@ -184,10 +184,10 @@ class Jobs(Watched[Job]):
             {"signal": signal or None, "flags": ",".join(flags) or None},
             written=("jobs", str(job_id)),
         )
-        for one in answers.parsed(operation, answer, _Statuses).status or ():
-            if one.error.code:
-                words = f"job {job_id}: {one.error.string}"
-                raise answers.refused(operation, one.error.code, words)
+        for status in answers.parse(operation, answer, _CancelReply).status or ():
+            if status.error.code:
+                words = f"job {job_id}: {status.error.string}"
+                raise answers.object_error(operation, status.error.code, words)
 
     async def cancel_many(self, *job_ids: str | int, **which: object) -> tuple[Cancelled, ...]:
         """Cancel several jobs with one request.
@@ -198,7 +198,7 @@ class Jobs(Watched[Job]):
                 `partition`, `job_state`.
 
         Returns:
-            What became of each job; `error.code` is 0 for those that were cancelled.
+            The result for each job; `error.code` is 0 for those that were cancelled.
 
         Raises:
             ValueError: If there are neither ids nor filters, which would mean every job.
@@ -207,15 +207,15 @@ class Jobs(Watched[Job]):
             raise ValueError("name the jobs to cancel, or filter them: user_name=…, partition=…")
         body: dict[str, object] = dict(which)
         if job_ids:
-            body["jobs"] = [str(one) for one in job_ids]
+            body["jobs"] = [str(job_id) for job_id in job_ids]
         operation = "slurm_delete_jobs"
         answer, _ = await self._speaker.write(operation, body=body)
-        for one in job_ids:
-            await self._speaker.notify("jobs", str(one))
-        return answers.parsed(operation, answer, _Statuses).status or ()
+        for job_id in job_ids:
+            await self._speaker.notify("jobs", str(job_id))
+        return answers.parse(operation, answer, _CancelReply).status or ()
 
     async def requeue(self, job_id: str | int, *, hold: bool = False) -> None:
-        """Put a batch job back into the queue, held if so asked; needs v0.0.45.
+        """Put a batch job back into the queue, optionally held; needs v0.0.45.
 
         Raises:
             NotFound: If there is no such job.
@@ -235,20 +235,20 @@ class Jobs(Watched[Job]):
 
         Args:
             job_id: The job's id.
-            timeout_s: How long to wait; None for ever.
-            interval_s: The time between two looks.
+            timeout_s: How long to wait; None for no limit.
+            interval_s: The time between polls.
 
         Raises:
             TimeoutError: If it has not ended in time.
-            NotFound: If there is no such job, or slurmctld purged it between two looks; then
+            NotFound: If there is no such job, or slurmctld purged it between polls; then
                 `db.jobs.get` may have it.
         """
         async with asyncio.timeout(timeout_s):
             while True:
-                found = await self.states([job_id])
-                if not found:
+                states = await self.states([job_id])
+                if not states:
                     raise NotFound("slurm_get_jobs_state", f"there is no job {job_id}")
-                if all(map(has_ended, found.values())):
+                if all(map(has_ended, states.values())):
                     return await self.get(job_id)
                 await asyncio.sleep(interval_s)
 

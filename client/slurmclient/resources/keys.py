@@ -1,4 +1,4 @@
-"""The key in a job's comment, and the decision which of several jobs with one key counts."""
+"""The key in a job's comment, and the choice among several jobs with one key."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
 _MARK: Final = re.compile(r"(?:^| )slurmclient-key(?P<open>\??)=(?P<key>\S+)$")
 
 
-class Keyed(Struct, frozen=True):
+class JobKeyView(Struct, frozen=True):
     """The fields of a job that tell whether it has a key."""
 
     job_id: int
@@ -26,7 +26,7 @@ class Keyed(Struct, frozen=True):
         """Check whether the job belongs to a user, so that others cannot claim the user's keys.
 
         Args:
-            owner: A name or uid; "" matches everybody.
+            owner: A name or uid; "" matches every user.
         """
         return owner in {"", self.user_name, str(self.user_id)}
 
@@ -44,18 +44,18 @@ class Keyed(Struct, frozen=True):
 class Choice(Struct, frozen=True):
     """What to do about the jobs with a key."""
 
-    job: Keyed | None
+    job: JobKeyView | None
     """The job that counts; None if there is none."""
     confirm: bool = False
-    """Whether it has yet to be confirmed and released."""
+    """Whether it still has to be confirmed and released."""
     cancel: tuple[int, ...] = ()
     """The ids of the others, all of them held."""
 
 
 def mark_of(comment: str) -> tuple[str, bool] | None:
     """Return the key in a job's comment, and whether the job is confirmed; None if it has no key."""
-    found = _MARK.search(comment)
-    return (found["key"], not found["open"]) if found else None
+    match = _MARK.search(comment)
+    return (match["key"], not match["open"]) if match else None
 
 
 def check_key(key: str) -> None:
@@ -71,7 +71,7 @@ def check_key(key: str) -> None:
         )
 
 
-def choose(jobs: Sequence[Keyed], key: str) -> Choice:
+def choose(jobs: Sequence[JobKeyView], key: str) -> Choice:
     """Choose the job of a key that counts.
 
     A confirmed job does, or else the pending one with the lowest id. The result depends only on the
@@ -81,15 +81,15 @@ def choose(jobs: Sequence[Keyed], key: str) -> Choice:
         jobs: All jobs of the user, with and without keys.
         key: The key.
     """
-    confirmed = sorted((one for one in jobs if one.mark == (key, True)), key=_by_id)
+    confirmed = sorted((job for job in jobs if job.mark == (key, True)), key=_by_id)
     still_open = sorted(
-        (one for one in jobs if one.mark == (key, False) and "PENDING" in one.job_state), key=_by_id
+        (job for job in jobs if job.mark == (key, False) and "PENDING" in job.job_state), key=_by_id
     )
     if confirmed:
-        return Choice(job=confirmed[0], cancel=tuple(one.id for one in still_open))
+        return Choice(job=confirmed[0], cancel=tuple(job.id for job in still_open))
     if not still_open:
         return Choice(job=None)
-    return Choice(job=still_open[0], confirm=True, cancel=tuple(one.id for one in still_open[1:]))
+    return Choice(job=still_open[0], confirm=True, cancel=tuple(job.id for job in still_open[1:]))
 
 
 def marked(comment: str, key: str, step: Literal["open", "confirmed"]) -> str:
@@ -98,5 +98,5 @@ def marked(comment: str, key: str, step: Literal["open", "confirmed"]) -> str:
     return f"{comment} {mark}" if comment else mark
 
 
-def _by_id(job: Keyed) -> int:
+def _by_id(job: JobKeyView) -> int:
     return job.id

@@ -1,7 +1,7 @@
 """Submitting a job, and submitting it at most once.
 
 A submit is not idempotent, and its answer may get lost. slurmctld may even accept it minutes later,
-when it recovers. Therefore a job with a key is submitted in two steps, and its comment records the
+when it recovers. Therefore a job with a key is submitted in two steps, and its comment records which
 step it has reached:
 
 1. Submit it *held*, with `slurmclient-key?=KEY` in its comment. A held job cannot run.
@@ -24,7 +24,7 @@ from msgspec import Struct
 from slurmclient.calls import answers
 from slurmclient.calls.speaker import Speaker
 from slurmclient.errors import Conflict, LostReply, NotFound, Rejected, Remark
-from slurmclient.resources.keys import Keyed, check_key, choose, marked
+from slurmclient.resources.keys import JobKeyView, check_key, choose, marked
 
 _ATTEMPTS: Final = 3
 
@@ -36,7 +36,7 @@ class Submitted(Struct, frozen=True):
     is_new: bool = True
     """False if a job with this key existed already."""
     message: str = ""
-    """What the cluster's job_submit plugin tells the user."""
+    """The message of the cluster's job_submit plugin for the user."""
     warnings: tuple[Remark, ...] = ()
 
 
@@ -59,15 +59,17 @@ async def submit(speaker: Speaker, description: Mapping[str, object]) -> Submitt
     """
     operation = "slurm_post_job_submit"
     answer, _ = await speaker.write(operation, body={"job": description})
-    said = answers.parsed(operation, answer, _Reply)
-    warnings = said.warnings or ()
-    if not said.job_id:  # for a field of the wrong type slurmrestd only warns, and submits nothing
+    reply = answers.parse(operation, answer, _Reply)
+    warnings = reply.warnings or ()
+    if not reply.job_id:  # for a field of the wrong type slurmrestd only warns, and submits nothing
         words = (
-            "; ".join(f"{one.source}: {one.description}" for one in warnings)
+            "; ".join(f"{warning.source}: {warning.description}" for warning in warnings)
             or "the answer has no job id"
         )
         raise Rejected(operation, words, warnings=warnings)
-    return Submitted(job_id=said.job_id, message=said.job_submit_user_msg or "", warnings=warnings)
+    return Submitted(
+        job_id=reply.job_id, message=reply.job_submit_user_msg or "", warnings=warnings
+    )
 
 
 async def submit_once(speaker: Speaker, description: Mapping[str, object], key: str) -> Submitted:
@@ -76,7 +78,7 @@ async def submit_once(speaker: Speaker, description: Mapping[str, object], key: 
     Args:
         speaker: The user to submit as.
         description: The job's fields (OpenAPI: `job_desc_msg`).
-        key: The key; `keys.check_key` says what it may consist of.
+        key: The key; `keys.check_key` defines its form.
 
     Raises:
         ValueError: If the key is invalid.
@@ -84,9 +86,9 @@ async def submit_once(speaker: Speaker, description: Mapping[str, object], key: 
     """
     check_key(key)
     comment = str(description.get("comment") or "")
-    found = await _settle(speaker, key, comment, description)
-    if found is not None:
-        return Submitted(job_id=found, is_new=False)
+    existing_id = await _settle(speaker, key, comment, description)
+    if existing_id is not None:
+        return Submitted(job_id=existing_id, is_new=False)
     submitted = await _submit_held(speaker, description, key, comment)
     for _ in range(_ATTEMPTS):
         settled = await _settle(speaker, key, comment, description)
@@ -110,7 +112,7 @@ async def _submit_held(
     except LostReply:
         return None
     except Rejected as error:
-        if error.job_id:  # refused for an unknown flag, and submitted all the same
+        if error.job_id:  # refused for an unknown flag, but submitted
             await speaker.write("slurm_delete_job", {"job_id": error.job_id})
         raise
 
@@ -120,8 +122,8 @@ async def _settle(
 ) -> int | None:
     """Reduce the jobs with the key to one; return its id, or None if there is none."""
     owner = str(description.get("user_id") or speaker.user or await speaker.caller.transport.user())
-    listed = await speaker.read_all("slurm_get_jobs", "jobs", Keyed)
-    choice = choose([one for one in listed if one.is_of(owner)], key)
+    listed = await speaker.read_all("slurm_get_jobs", "jobs", JobKeyView)
+    choice = choose([job for job in listed if job.is_of(owner)], key)
     for job_id in choice.cancel:
         with contextlib.suppress(NotFound, Conflict):  # another program was faster
             await speaker.write("slurm_delete_job", {"job_id": job_id})

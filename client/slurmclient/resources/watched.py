@@ -19,7 +19,7 @@ from slurmclient.watching.polling import watch
 M = TypeVar("M", bound=Struct)
 
 
-class Watched(Collection[M], ABC):
+class WatchableCollection(Collection[M], ABC):
     """A collection with `watch` and `cache`."""
 
     @overload
@@ -31,21 +31,21 @@ class Watched(Collection[M], ABC):
         self, *, as_: type[V], interval_s: float = ..., resync_s: float = ...
     ) -> AsyncIterator[Event[V]]: ...
     def watch(self, *, as_: Any = None, interval_s: float = 1.0, resync_s: float = 300.0) -> Any:
-        """Yield `Added` for every object, and then every change that is seen, in order, for ever.
+        """Yield `Added` for every object, and then every change that is seen, in order, forever.
 
-        Slurm has no watch, so this polls: what comes and goes between two looks is not seen. Failed
-        looks are repeated, with pauses of up to 30 s.
+        Slurm has no watch, so this polls: an object that comes and goes between two polls is not
+        seen. Failed polls are repeated, with pauses of up to 30 s.
 
         Args:
             as_: A struct with the fields that you need; changes of other fields are ignored.
-            interval_s: The time between the beginnings of two looks. A look at 10 000 jobs costs
+            interval_s: The time between the beginnings of two polls. A poll of 10 000 jobs costs
                 slurmrestd at least 50 ms.
-            resync_s: How often to list jobs as a whole, to see changes that their states do not
-                show. Other objects are always listed as a whole.
+            resync_s: How often to list all jobs, to see changes that their states do not show. Other
+                objects are always listed.
 
         Raises:
             Unauthorized: If Slurm does not accept the token.
-            TooOld: If this Slurm does not have what is watched.
+            TooOld: If this Slurm does not have such objects.
         """
         return watch(self._picture(as_ or self._kind, resync_s), interval_s=interval_s)
 
@@ -95,10 +95,10 @@ class Watched(Collection[M], ABC):
         """Return an empty picture of these objects."""
 
 
-class WatchedNames(Watched[M]):
-    """A collection of named objects, which every look lists as a whole."""
+class NamedCollection(WatchableCollection[M]):
+    """A collection of named objects, all of which every poll lists."""
 
-    def _picture(self, kind: type[V], resync_s: float) -> Picture[V]:  # noqa: ARG002  # every look is a full listing
+    def _picture(self, kind: type[V], resync_s: float) -> Picture[V]:  # noqa: ARG002  # every poll is a full listing
         return NamedPicture(
             self._speaker,
             kind,

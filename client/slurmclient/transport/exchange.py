@@ -110,7 +110,7 @@ class Server:
             for _ in range(2)
         )
         # Half of the deadline, so that a failure to connect is not taken for a lost reply.
-        self._whole = aiohttp.ClientTimeout(total=None, sock_connect=timeout_s / 2)
+        self._limits = aiohttp.ClientTimeout(total=None, sock_connect=timeout_s / 2)
         # aiohttp sends a GET or DELETE again if its connection breaks; some of Slurm's mutate.
         self._sending_once._retry_connection = False  # noqa: SLF001  # no public way
 
@@ -133,9 +133,9 @@ class Server:
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
-                self._sent(request, headers, self._whole) as response,
+                self._request(request, headers, self._limits) as response,
             ):
-                return response.status, await bounded(request.operation, response, most_bytes)
+                return response.status, await read_body(request.operation, response, most_bytes)
         except _NO_ANSWER as error:
             raise self._failure(request.operation, error, self._timeout_s) from error
 
@@ -154,12 +154,12 @@ class Server:
             total=None, sock_connect=self._timeout_s / 2, sock_read=timeout_s
         )
         try:
-            async with self._sent(request, headers, limits) as response:
+            async with self._request(request, headers, limits) as response:
                 yield response
         except _NO_ANSWER as error:
             raise self._failure(request.operation, error, timeout_s) from error
 
-    def _sent(
+    def _request(
         self, request: Request, headers: dict[str, str], limits: aiohttp.ClientTimeout
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         query = f"?{urlencode(request.query)}" if request.query else ""
@@ -176,7 +176,7 @@ class Server:
         )
 
     def _failure(self, operation: str, error: Exception, timeout_s: float) -> Unavailable:
-        """Return what a failed exchange means; read the certificates again if they may be why."""
+        """Return the error for a failed exchange; reload the certificates if they may be the cause."""
         where = f"slurmrestd at {self.address}"
         if isinstance(error, TimeoutError) and not isinstance(error, _NOT_CONNECTED):
             return LostReply(operation, f"no response from {where} within {timeout_s:g} s")
@@ -188,7 +188,7 @@ class Server:
         return LostReply(operation, f"{where} closed the connection ({type(error).__name__})")
 
 
-async def bounded(operation: str, response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def read_body(operation: str, response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
     """Read an answer's body.
 
     Raises:

@@ -7,10 +7,10 @@ from typing import Final, Protocol, TypeVar
 import aiohttp
 
 from slurmclient.errors import LostReply, Unavailable
-from slurmclient.transport.exchange import Reply, Request, Server, bounded, check_url
+from slurmclient.transport.exchange import Reply, Request, Server, check_url, read_body
 from slurmclient.transport.jwt import user_of
 from slurmclient.transport.tls import Tls
-from slurmclient.transport.tokens import TokenSource, checked
+from slurmclient.transport.tokens import TokenSource, check_token
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ MOST_BYTES: Final = 1 << 30
 
 
 class Sender(Protocol):
-    """What a `Transport` does for those who call operations."""
+    """The interface of a `Transport`, as the callers of operations use it."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -77,7 +77,7 @@ class Transport:
         Raises:
             ValueError: If a URL has another form than `Server` expects.
         """
-        for url in urls:  # before a pool is open that nobody would close
+        for url in urls:  # before the first pool is open, as an error would leave it open
             check_url(url)
         self._token = token
         self._most_bytes = most_bytes
@@ -105,8 +105,8 @@ class Transport:
         """Send a request and read its answer.
 
         It goes to the server that answered last, and to the others in turn while none can be
-        reached. What may have been sent is never sent to another. A refused token is replaced once,
-        if the source has another one by then.
+        reached. A request that may have been sent is never sent to another server. A refused token is
+        replaced once, if the source has another one by then.
 
         Raises:
             Unauthorized: If there is no token to send.
@@ -147,7 +147,7 @@ class Transport:
             try:
                 yield response
             except (aiohttp.ClientError, OSError):
-                self.avoid(used)  # the server's own context says what it means
+                self.avoid(used)  # the server's own context turns it into our error
                 raise
 
     async def rest(self, operation: str, response: aiohttp.ClientResponse) -> bytes:
@@ -156,10 +156,10 @@ class Transport:
         Raises:
             Malformed: If it is too long.
         """
-        return await bounded(operation, response, self._most_bytes)
+        return await read_body(operation, response, self._most_bytes)
 
     def avoid(self, server: int) -> None:
-        """Send the next requests to another server, unless that is decided already."""
+        """Send the next requests to another server, unless they already go there."""
         if server == self._current:
             self._current = (server + 1) % len(self._servers)
 
@@ -198,5 +198,5 @@ def _headers(request: Request, token: str) -> dict[str, str]:
     if request.content is not None:
         headers["Content-Type"] = "application/json"
     if token:
-        headers["X-SLURM-USER-TOKEN"] = checked(token)
+        headers["X-SLURM-USER-TOKEN"] = check_token(token)
     return headers

@@ -24,17 +24,17 @@ def mint(key: bytes, *, user: str, now_s: int, lifetime_s: int) -> str:
 
 
 def expires_at(token: str) -> datetime | None:
-    """Return when a token expires, in UTC; None if it does not say, or is no token."""
+    """Return when a token expires, in UTC; None if it has no such claim, or is no token."""
     return _moment(token, "exp")
 
 
 def issued_at(token: str) -> datetime | None:
-    """Return when a token was issued, in UTC; None if it does not say, or is no token."""
+    """Return when a token was issued, in UTC; None if it has no such claim, or is no token."""
     return _moment(token, "iat")
 
 
 def user_of(token: str) -> str:
-    """Return a token's user, its claim `sun`; "" if it does not say, or is no token."""
+    """Return a token's user, its claim `sun`; "" if it has no such claim, or is no token."""
     try:
         return str(_claims(token)["sun"])
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -48,8 +48,8 @@ class Tls:
         self._loaded_at = monotonic()
         try:
             self._files = self._content()
-            # Loading the system's CAs takes 20 ms, in vain for plain HTTP.
-            self._context = self._made() if self._files or ca_data else None
+            # Loading the system's CAs takes 20 ms, which plain HTTP does not need.
+            self._context = self._create_context() if self._files or ca_data else None
         except (OSError, ssl.SSLError) as error:
             raise UnusableTls(
                 f"TLS towards slurmrestd: expected a CA in {ca_file or ('(given)' if ca_data else '(the system)')} and"
@@ -59,26 +59,26 @@ class Tls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The context for new connections; another one after the files have changed."""
+        """The context for new connections; a new one once the files have changed."""
         if self._monotonic() - self._loaded_at >= RELOAD_AFTER_S:
             self.reload()
         if self._context is None:
-            self._context = self._made()
+            self._context = self._create_context()
         return self._context
 
     def reload(self) -> None:
         """Read the files again for future connections; keep the old ones if that fails."""
         self._loaded_at = self._monotonic()
         with contextlib.suppress(OSError, ssl.SSLError):
-            if (found := self._content()) != self._files:
-                self._context = self._made()
-                self._files = found
+            if (content := self._content()) != self._files:
+                self._context = self._create_context()
+                self._files = content
 
     def _content(self) -> tuple[bytes, ...]:
         names = (self._ca_file, *(self._pair or ()))
         return tuple(Path(name).read_bytes() for name in names if name)
 
-    def _made(self) -> ssl.SSLContext:
+    def _create_context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(
             cafile=self._ca_file or None, cadata=self._ca_data or None
         )

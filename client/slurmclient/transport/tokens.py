@@ -18,7 +18,7 @@ from slurmclient.transport.jwt import expires_at, mint
 
 _COMMAND_TIMEOUT_S: Final = 30.0
 _RENEWED_AT: Final = 0.8
-"""The share of a token's lifetime after which to renew it; leaves room for clock skew."""
+"""Fraction of a token's lifetime after which to renew it; leaves room for clock skew."""
 _ASSUMED_LIFETIME_S: Final = 60.0
 """The lifetime of a token without an `exp` claim."""
 
@@ -26,17 +26,16 @@ _ASSUMED_LIFETIME_S: Final = 60.0
 _FORM: Final = re.compile(r"[!-~]+")
 
 
-def checked(text: str) -> str:
+def check_token(text: str) -> str:
     """Return a token that an HTTP header can hold.
 
     Raises:
-        Unauthorized: If it is none; the message does not repeat it.
+        Unauthorized: If it cannot be one; the message does not repeat it.
     """
     if _FORM.fullmatch(text) is None:
         raise Unauthorized(
             "token",
-            "the token contains blanks or control characters; a Slurm JWT, one line of letters, digits, dots, - and _, is"
-            " expected",
+            "the token contains blanks or control characters; expected a Slurm JWT: one line of letters, digits, dots, - and _",
         )
     return text
 
@@ -86,7 +85,7 @@ class TokenFile:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the token in the file expires; None if it does not say, or there is no token."""
+        """When the token in the file expires; None if it has no expiry, or there is no token."""
         try:
             return expires_at(self._read(again=False))
         except Unauthorized:
@@ -102,7 +101,7 @@ class TokenFile:
         except (OSError, UnicodeDecodeError) as error:
             raise Unauthorized("token", f"cannot read {self._path}: {error}") from error
         if not self._text:
-            raise Unauthorized("token", f"{self._path} is empty, a Slurm JWT is expected")
+            raise Unauthorized("token", f"{self._path} is empty; expected a Slurm JWT")
         return self._text
 
 
@@ -135,8 +134,8 @@ class TokenCommand:
             if self._text == refused or self._clock() >= self._renew_at:
                 self._text = bare(await self._run())
                 now = self._clock()
-                told = expires_at(self._text)
-                end = told.timestamp() if told else now + _ASSUMED_LIFETIME_S
+                expiry = expires_at(self._text)
+                end = expiry.timestamp() if expiry else now + _ASSUMED_LIFETIME_S
                 self._renew_at = now + (end - now) * _RENEWED_AT
             return self._text
 
@@ -153,12 +152,15 @@ class TokenCommand:
                     process.kill()
                     await process.wait()
         except OSError as error:  # TimeoutError is one
-            raise Unauthorized("token", f"{self._command[0]} gave no token: {error!r}") from error
+            raise Unauthorized(
+                "token", f"{self._command[0]} printed no token: {error!r}"
+            ) from error
         text = printed.decode(errors="replace").strip()
         if process.returncode or not text:
-            said = complaint.decode(errors="replace").strip()[-300:]
+            message = complaint.decode(errors="replace").strip()[-300:]
             raise Unauthorized(
-                "token", f"{self._command[0]} gave no token, exit code {process.returncode}: {said}"
+                "token",
+                f"{self._command[0]} printed no token, exit code {process.returncode}: {message}",
             )
         return text
 

@@ -1,4 +1,4 @@
-"""The events that wait for one handler of a cache."""
+"""The queued events of one handler of a cache."""
 
 import asyncio
 from collections import deque
@@ -11,7 +11,7 @@ Handler: TypeAlias = Callable[[Event[V]], Awaitable[None] | None]
 """A function or coroutine function that takes an event."""
 
 _BACKLOG: Final = 10_000
-"""The most events to keep for a handler; one that falls behind further starts over."""
+"""Maximum number of events to keep for a handler; one that falls behind further starts over."""
 
 
 class Backlog(Generic[V]):
@@ -20,12 +20,12 @@ class Backlog(Generic[V]):
     def __init__(self) -> None:
         self._events: deque[Event[V]] = deque()
         self._prologue: tuple[Event[V], ...] | None = ()
-        """What precedes an `Added` for each object; None once all of this has been delivered."""
+        """Events before an `Added` for each object; None once all of them have been delivered."""
         self._is_closed = False
         self._news = asyncio.Event()
 
     def put(self, events: Iterable[Event[V]]) -> None:
-        """Queue events; drop all of them and start over if there are too many."""
+        """Queue events; if there are too many, drop all and start over."""
         if self._prologue is None:
             self._events.extend(events)
         if len(self._events) > _BACKLOG:
@@ -34,7 +34,7 @@ class Backlog(Generic[V]):
         self._news.set()
 
     def close(self) -> None:
-        """End `events` after what is queued."""
+        """End `events` after the queued ones."""
         self._is_closed = True
         self._news.set()
 
@@ -44,7 +44,7 @@ class Backlog(Generic[V]):
         After an overflow, yield `Restarted` and start over.
 
         Args:
-            values: Returns the objects there are now.
+            values: Returns the current objects.
         """
         while True:
             if self._prologue is not None:

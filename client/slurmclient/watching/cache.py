@@ -4,7 +4,7 @@ async with slurm.jobs.cache(indexes={"user": lambda job: job.user_name}) as jobs
     await jobs.synced(timeout_s=60)
     mine = jobs.by("user", "alice")          # from memory
     jobs.on(print)                           # every event, in order; any number of handlers
-    await jobs.fresh()                       # wait for a look that begins after this call
+    await jobs.fresh()                       # wait for a poll that begins after this call
     await jobs.wait_for("4711", lambda job: job is None or has_ended(job.job_state), timeout_s=60)
 
 A change made through the same client is in the cache before the call returns.
@@ -40,8 +40,8 @@ class Cache(Generic[V]):
         """Start empty; `running` keeps it up to date.
 
         Args:
-            picture: The objects, and how to look at them again.
-            interval_s: The time between the beginnings of two looks.
+            picture: The objects, and how to poll them.
+            interval_s: The time between the beginnings of two polls.
             indexes: Functions by name that return the value to find an object by.
             clock: Returns monotonic seconds.
         """
@@ -54,9 +54,9 @@ class Cache(Generic[V]):
         self._group: asyncio.TaskGroup | None = None
         self._changed = asyncio.Condition()
         self._wake = asyncio.Event()
-        self._looked_at: float | None = None
+        self._polled_at: float | None = None
         self.error: SlurmError | None = None
-        """Why the last look failed; None if it succeeded."""
+        """Why the last poll failed; None if it succeeded."""
 
     def get(self, key: str | int) -> V | None:
         """Return the object with this name, or the job with this id; None if there is none."""
@@ -79,7 +79,7 @@ class Cache(Generic[V]):
 
     @property
     def odd(self) -> Mapping[str, str]:
-        """What is wrong with objects that cannot be decoded, or not all of them, by key.
+        """Why objects cannot be decoded, wholly or in part, by key.
 
         An object that cannot be decoded at all keeps its last version, if there was one. The key is
         "" if not even the object's key could be decoded.
@@ -88,8 +88,8 @@ class Cache(Generic[V]):
 
     @property
     def age_s(self) -> float | None:
-        """The seconds since the last successful look began; None if there was none."""
-        return None if self._looked_at is None else self._clock() - self._looked_at
+        """The seconds since the last successful poll began; None if there was none."""
+        return None if self._polled_at is None else self._clock() - self._polled_at
 
     def on(self, handler: Handler[V]) -> None:
         """Call a handler with `Added` for every object, and from then on with every event in order.
@@ -107,27 +107,27 @@ class Cache(Generic[V]):
         self._group.create_task(self._serve(backlog, handler))
 
     async def synced(self, *, timeout_s: float | None = None) -> None:
-        """Wait for the first successful look.
+        """Wait for the first successful poll.
 
         Raises:
             TimeoutError: If there is none in time; `error` says why.
         """
         async with asyncio.timeout(timeout_s), self._changed:
-            await self._changed.wait_for(lambda: self._looked_at is not None)
+            await self._changed.wait_for(lambda: self._polled_at is not None)
 
     async def fresh(self, *, max_age_s: float = 0.0, timeout_s: float | None = None) -> None:
-        """Wait for a successful look that begins after this call, or began shortly before it.
+        """Wait for a successful poll that begins after this call, or began shortly before it.
 
         Args:
-            max_age_s: How many seconds before this call the look may have begun.
-            timeout_s: How long to wait; None for ever.
+            max_age_s: How many seconds before this call the poll may have begun.
+            timeout_s: How long to wait; None for no limit.
 
         Raises:
             TimeoutError: If there is none in time; `error` says why.
         """
         wanted = self._clock() - max_age_s
         async with asyncio.timeout(timeout_s), self._changed:
-            while self._looked_at is None or self._looked_at < wanted:
+            while self._polled_at is None or self._polled_at < wanted:
                 self._wake.set()
                 await self._changed.wait()
 
@@ -139,14 +139,14 @@ class Cache(Generic[V]):
         Args:
             key: The object's name, or the job's id.
             holds: The condition; its argument is None while there is no such object.
-            timeout_s: How long to wait; None for ever.
+            timeout_s: How long to wait; None for no limit.
 
         Raises:
             TimeoutError: If it does not hold in time.
         """
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(
-                lambda: self._looked_at is not None and holds(self.get(key))
+                lambda: self._polled_at is not None and holds(self.get(key))
             )
             return self.get(key)
 
@@ -156,12 +156,12 @@ class Cache(Generic[V]):
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                looking = group.create_task(self._look_on())
+                polling = group.create_task(self._poll_forever())
                 try:
                     yield self
                 finally:
                     self._group = None
-                    looking.cancel()
+                    polling.cancel()
                     for backlog in self._backlogs:
                         backlog.close()
         except BaseExceptionGroup as failures:
@@ -170,22 +170,22 @@ class Cache(Generic[V]):
             raise
 
     def refresh(self) -> None:
-        """Start the next look at once."""
+        """Start the next poll at once."""
         self._wake.set()
 
     async def note(self, name: str) -> None:
         """Read an object that this client has just changed."""
-        await self._take(await self._picture.look_at(name))
+        await self._take(await self._picture.poll_one(name))
 
-    async def _look_on(self) -> None:
+    async def _poll_forever(self) -> None:
         failures = 0
         while True:
             began = self._clock()
             self._wake.clear()
             try:
-                events = await self._picture.look()
+                events = await self._picture.poll()
                 self.error = None
-                self._looked_at = began
+                self._polled_at = began
                 failures = 0
             except SlurmError as error:
                 events = []
@@ -193,7 +193,7 @@ class Cache(Generic[V]):
                 failures += 1
             await self._take(events)
             left_s = max(0.0, pause_s(self._interval_s, failures) - (self._clock() - began))
-            if failures:  # those who wait for a fresh look must not cause a busy loop
+            if failures:  # callers that wait for a fresh poll must not cause a busy loop
                 await asyncio.sleep(left_s)
             else:
                 # Not wait_for: Python 3.11's loses a cancellation that meets the event.
@@ -218,16 +218,16 @@ class Cache(Generic[V]):
         async with self._changed:
             self._changed.notify_all()
 
-    def _index(self, one: V) -> None:
+    def _index(self, value: V) -> None:
         for name, key in self._keys.items():
-            self._indexes[name].setdefault(key(one), {})[id(one)] = one
+            self._indexes[name].setdefault(key(value), {})[id(value)] = value
 
-    def _unindex(self, one: V) -> None:
+    def _unindex(self, value: V) -> None:
         for name, key in self._keys.items():
-            found = self._indexes[name].get(key(one), {})
-            found.pop(id(one), None)
-            if not found:
-                self._indexes[name].pop(key(one), None)
+            indexed = self._indexes[name].get(key(value), {})
+            indexed.pop(id(value), None)
+            if not indexed:
+                self._indexes[name].pop(key(value), None)
 
     async def _serve(self, backlog: "Backlog[V]", handler: Handler[V]) -> None:
         async for event in backlog.events(self.values):
@@ -246,28 +246,28 @@ async def cached(
     indexes: Mapping[str, Callable[[V], Hashable]] | None,
     clock: Clock = time.monotonic,
 ) -> AsyncIterator[Cache[V]]:
-    """Keep a picture in memory while the block lasts; read at once what this client changes.
+    """Keep a picture in memory while the block lasts; read objects at once if this client changes them.
 
     Args:
-        speaker: The user whose changes are noticed at once.
+        speaker: The user whose changes are read at once.
         key: The name of the list, such as `jobs`.
-        picture: The objects, and how to look at them again.
-        interval_s: The time between the beginnings of two looks.
+        picture: The objects, and how to poll them.
+        interval_s: The time between the beginnings of two polls.
         indexes: As of `Cache`.
         clock: Returns monotonic seconds.
     """
     cache = Cache(picture, interval_s=interval_s, indexes=indexes or {}, clock=clock)
 
-    async def hear(written: str, name: str) -> None:
+    async def read_change(written: str, name: str) -> None:
         if written == key:
             try:
                 await cache.note(name)
-            except SlurmError:  # the change is made; the next look will see it
+            except SlurmError:  # the change is made; the next poll will see it
                 cache.refresh()
 
-    speaker.on_write.append(hear)
+    speaker.on_write.append(read_change)
     try:
         async with cache.running() as running:
             yield running
     finally:
-        speaker.on_write.remove(hear)
+        speaker.on_write.remove(read_change)

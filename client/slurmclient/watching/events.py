@@ -8,13 +8,13 @@ V = TypeVar("V", bound=Struct)
 
 
 class Added(Struct, Generic[V], frozen=True):
-    """An object has appeared."""
+    """An object is new."""
 
     new: V
 
 
 class Modified(Struct, Generic[V], frozen=True):
-    """An object differs from what was last seen of it."""
+    """An object differs from its last version."""
 
     old: V
     new: V
@@ -27,7 +27,7 @@ class Deleted(Struct, Generic[V], frozen=True):
 
 
 class Restarted(Struct, frozen=True):
-    """What was seen so far may be void; events that describe the new state follow.
+    """Earlier events may be void; events that describe the new state follow.
 
     slurmctld has lost its state or reused a job id, or a handler has fallen too far behind.
     """

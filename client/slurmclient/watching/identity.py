@@ -35,10 +35,10 @@ class Identity(Model, frozen=True):
 
     @property
     def name(self) -> object:
-        """The sluid, unique for ever; before v0.0.44 the time of submission."""
+        """The sluid, which is never reused; before v0.0.44 the time of submission."""
         return self.step_id.sluid or self.submit_time
 
 
 def is_alive(states: Iterable[State]) -> bool:
     """Check whether one of these jobs had not ended."""
-    return any(not _ALIVE.isdisjoint(one.state) for one in states)
+    return any(not _ALIVE.isdisjoint(state.state) for state in states)

@@ -13,7 +13,7 @@ from slurmclient.wire.reading import Decoded, Unreadable
 from slurmclient.wire.values import Time
 
 
-class _Named(Struct, frozen=True):
+class _Name(Struct, frozen=True):
     name: str
 
 
@@ -39,16 +39,16 @@ class NamedPicture(Picture[V]):
         self._parameter = parameter
         self._since: Time = None
 
-    async def look(self) -> list[Event[V]]:
+    async def poll(self) -> list[Event[V]]:
         """List all objects, unless Slurm says that none has changed (HTTP 304)."""
         began = self._clock()
         query = {"update_time": self._since}
         listed = await self._speaker.read(self._lists, self._key, Raw, query=query)  # type: ignore[type-var]  # Raw is no struct
         if listed is None:
             return []
-        found, is_partial = self._named(listed)
-        gone = () if is_partial else (key for key in self.objects if key not in found)
-        keys = [*found, *gone]
+        objects, is_partial = self._named(listed)
+        gone = () if is_partial else (key for key in self.objects if key not in objects)
+        keys = [*objects, *gone]
         noted = {key for key in keys if self._is_noted_since(key, began)}
         if not noted:  # or else one of them may have changed again since: list again next time
             self._since = listed.updated_at
@@ -57,29 +57,31 @@ class NamedPicture(Picture[V]):
             event
             for key in keys
             if key not in noted
-            for event in (self._store(key, found[key]) if key in found else self._put(key, None))
+            for event in (
+                self._store(key, objects[key]) if key in objects else self._put(key, None)
+            )
         ]
 
     def _named(self, listed: Iterable[Raw]) -> tuple[dict[str, Decoded[V] | Unreadable], bool]:
         """Return the objects by name, and whether there are others whose names are unreadable."""
-        found: dict[str, Decoded[V] | Unreadable] = {}
+        objects: dict[str, Decoded[V] | Unreadable] = {}
         self.odd.pop("", None)
         for index, raw in enumerate(listed):
             body = bytes(raw)
-            named = reading.lenient(body, _Named, index)
+            named = reading.lenient(body, _Name, index)
             if isinstance(named, Unreadable):
                 self._set_aside("", named.why)
             else:
-                found[named.value.name] = reading.lenient(body, self._kind, index)
-        return found, "" in self.odd
+                objects[named.value.name] = reading.lenient(body, self._kind, index)
+        return objects, "" in self.odd
 
-    async def look_at(self, name: str) -> list[Event[V]]:
+    async def poll_one(self, name: str) -> list[Event[V]]:
         """Read one object."""
         try:
-            found: V | None = await self._speaker.read_one(
+            value: V | None = await self._speaker.read_one(
                 self._gets, self._key, self._kind, {self._parameter: name}
             )
         except NotFound:
-            found = None
+            value = None
         self._noted[name] = self._clock()
-        return list(self._put(name, found))
+        return list(self._put(name, value))

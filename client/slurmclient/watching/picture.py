@@ -1,4 +1,4 @@
-"""A picture: the objects of one kind as they were last seen, and how to look again."""
+"""A picture: the objects of one kind as last read, and how to poll them."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ Clock: TypeAlias = Callable[[], float]
 
 
 class Picture(ABC, Generic[V]):
-    """Objects by key, brought up to date look by look."""
+    """Objects by key, brought up to date poll by poll."""
 
     def __init__(self, speaker: Speaker, kind: type[V], clock: Clock) -> None:
         """Start empty.
@@ -24,39 +24,39 @@ class Picture(ABC, Generic[V]):
         Args:
             speaker: Performs the reads.
             kind: The type of the objects; only its fields are decoded and compared.
-            clock: Orders looks at everything and looks at single objects.
+            clock: Orders full polls and reads of single objects.
         """
         self._speaker = speaker
         self._kind = kind
         self._clock = clock
         self.objects: dict[str, V] = {}
         self.odd: dict[str, str] = {}
-        """What is wrong with objects that cannot be decoded, or not all of them, by key.
+        """Why objects cannot be decoded, wholly or in part, by key.
 
         An object that cannot be decoded at all keeps its last version, if there was one. The key is
         "" if not even the object's key could be decoded.
         """
         self._noted: dict[str, float] = {}
-        """When each object was last read by itself; a look begun earlier must not overwrite it."""
+        """When each object was last read singly; a poll begun earlier must not overwrite it."""
 
     @abstractmethod
-    async def look(self) -> list[Event[V]]:
+    async def poll(self) -> list[Event[V]]:
         """Compare everything with Slurm; return the changes in order.
 
         Raises:
-            SlurmError: If the look failed; no change is lost, the next look finds it.
+            SlurmError: If the poll failed; no change is lost, the next poll finds it.
         """
 
     @abstractmethod
-    async def look_at(self, name: str) -> list[Event[V]]:
+    async def poll_one(self, name: str) -> list[Event[V]]:
         """Compare one object with Slurm, as this client has just changed it.
 
         Raises:
-            SlurmError: If the look failed.
+            SlurmError: If the poll failed.
         """
 
     def _store(self, key: str, read: Decoded[V] | Unreadable) -> Iterable[Event[V]]:
-        """Store what was read of an object; yield the change, if it is one."""
+        """Store an object that was read; yield the change, if it is one."""
         if isinstance(read, Unreadable):
             self._set_aside(key, read.why)
             return ()
@@ -67,9 +67,11 @@ class Picture(ABC, Generic[V]):
         return self._put(key, read.value)
 
     def _set_aside(self, key: str, why: str) -> None:
-        """Note that an object cannot be decoded; say so once."""
+        """Note that an object cannot be decoded; log it once."""
         if key not in self.odd:
-            _log.warning("%s %s is set aside: %s", self._kind.__name__, key or "without a key", why)
+            _log.warning(
+                "%s %s cannot be decoded: %s", self._kind.__name__, key or "without a key", why
+            )
         self.odd[key] = why
 
     def _put(self, key: str, new: V | None) -> Iterable[Event[V]]:

@@ -1,4 +1,4 @@
-"""Looking again and again, with longer pauses while Slurm cannot answer."""
+"""Polling, with longer pauses while Slurm cannot answer."""
 
 import asyncio
 import time
@@ -10,30 +10,30 @@ from slurmclient.watching.events import Event, V
 from slurmclient.watching.picture import Clock, Picture
 
 _LONGEST_PAUSE_S: Final = 30.0
-"""The longest pause between two looks while Slurm cannot answer."""
+"""The longest pause between polls while Slurm cannot answer."""
 _DOUBLINGS: Final = 16
-"""The most doublings of the interval; a float overflows after a thousand."""
+"""Maximum number of doublings of the interval; a float overflows after a thousand."""
 
 
 async def watch(
     picture: Picture[V], *, interval_s: float, clock: Clock = time.monotonic
 ) -> AsyncIterator[Event[V]]:
-    """Yield the changes that repeated looks find, in order; failed looks are repeated.
+    """Yield the changes that repeated polls find, in order; failed polls are repeated.
 
     Args:
-        picture: What to look at.
-        interval_s: The time between the beginnings of two looks.
+        picture: The objects to poll.
+        interval_s: The time between the beginnings of two polls.
         clock: Returns monotonic seconds.
 
     Raises:
         Unauthorized: If Slurm does not accept the token.
-        TooOld: If this Slurm does not have what is watched.
+        TooOld: If this Slurm does not have such objects.
     """
     failures = 0
     while True:
         began = clock()
         try:
-            events = await picture.look()
+            events = await picture.poll()
             failures = 0
         except (Unauthorized, TooOld):
             raise
@@ -46,7 +46,7 @@ async def watch(
 
 
 def pause_s(interval_s: float, failures: int) -> float:
-    """Return the time between two looks: it doubles with each failure, up to 30 s."""
+    """Return the time between polls: it doubles with each failure, up to 30 s."""
     if not failures:
         return interval_s
     doubled_s = interval_s * float(2 ** min(failures, _DOUBLINGS))

@@ -38,8 +38,8 @@ class States(Struct, frozen=True):
     listed: tuple[State, ...]
 
 
-def told(answer: StatesAnswer, before: States | None) -> States:
-    """Return what an answer lists; `before` itself if it is the same.
+def decode(answer: StatesAnswer, before: States | None) -> States:
+    """Decode the list of an answer; return `before` itself if it is the same.
 
     Raises:
         Malformed: If the answer has no list of states.
@@ -59,7 +59,7 @@ async def read(speaker: Speaker, before: States | None) -> States:
     Raises:
         SlurmError: As `slurmclient.errors` classifies it.
     """
-    return told(await speaker.read_answer(OPERATION, StatesAnswer), before)
+    return decode(await speaker.read_answer(OPERATION, StatesAnswer), before)
 
 
 def component(job_id: str) -> tuple[int, int] | None:
@@ -68,7 +68,7 @@ def component(job_id: str) -> tuple[int, int] | None:
     The id is the leader's: `21+1` is component 1 of job 20. The offset of any other job is 0.
 
     Returns:
-        None for a task of an array, or what is no id.
+        None for a task of an array, or if it is not an id.
     """
     if job_id.isascii() and job_id.isdecimal():
         return int(job_id), 0
@@ -80,16 +80,16 @@ def component(job_id: str) -> tuple[int, int] | None:
 
 def by_base(listed: Iterable[State]) -> dict[str, tuple[State, ...]]:
     """Group the states of jobs by the array or heterogeneous job that they belong to."""
-    found: dict[str, tuple[State, ...]] = {}
+    entries: dict[str, tuple[State, ...]] = {}
     parts: dict[str, list[State]] = {}
-    for one in listed:
-        if one.job_id.isdecimal():  # most jobs: thousands a look
-            found[one.job_id] = (one,)
+    for state in listed:
+        if state.job_id.isdecimal():  # most jobs: thousands per poll
+            entries[state.job_id] = (state,)
         else:
-            parts.setdefault(_base(one.job_id), []).append(one)
+            parts.setdefault(_base(state.job_id), []).append(state)
     for base, several in parts.items():
-        found[base] = (*found.get(base, ()), *several)
-    return found
+        entries[base] = (*entries.get(base, ()), *several)
+    return entries
 
 
 def _base(job_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Decoding answers into structs, so that one odd object costs only itself.
+"""Decoding answers into structs, so that an undecodable object costs only itself.
 
 If an answer does not decode as a whole, its objects are decoded one by one. If an object does not
 decode, its fields are decoded one by one: an invalid field keeps its default and is reported in
@@ -22,11 +22,10 @@ from slurmclient.wire.values import Time, dec_hook
 T = TypeVar("T")
 
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises, whatever the input."""
+"""All exceptions that decoding can raise."""
 _NOTHING: Final[tuple["Odd", ...]] = ()
 _NO_CONTROLS: Final = bytes(max(byte, ord(" ")) for byte in range(256))
-"""Maps control characters to spaces: JSON allows none in a string, and between values a space will
-do."""
+"""Maps control characters to spaces: JSON allows none in a string, and between values a space is as good."""
 
 
 class Model(Struct, frozen=True, gc=False):
@@ -65,27 +64,27 @@ class Decoded(Struct, Generic[T], frozen=True):
     @property
     def left_out(self) -> frozenset[str]:
         """The names of the fields that could not be decoded."""
-        return frozenset(one.field for one in self.odd)
+        return frozenset(fault.field for fault in self.odd)
 
     @property
     def why(self) -> str:
-        """What is wrong with the object, as a message; "" if nothing is."""
+        """Why the object could not be decoded completely; "" if it could."""
         return _words(self.odd) or self.repaired
 
 
 class Unreadable(Struct, frozen=True):
-    """An object that is none, or lacks a required field."""
+    """Something that is not an object, or lacks a required field."""
 
     odd: tuple[Odd, ...]
 
     @property
     def why(self) -> str:
-        """What is wrong with the object, as a message."""
+        """Why it could not be decoded."""
         return _words(self.odd)
 
 
 class Listing(list[T]):
-    """A list of objects, with what could not be decoded and what Slurm remarked."""
+    """A list of objects, with decoding failures and Slurm's warnings."""
 
     def __init__(
         self,
@@ -145,20 +144,20 @@ def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
         RecursionError: If it is nested too deeply.
     """
     try:
-        found = _decoder(_envelope(key, cast("Any", kind))).decode(body)
-        items, odd = found.items, _NOTHING
+        envelope = _decoder(_envelope(key, cast("Any", kind))).decode(body)
+        items, odd = envelope.items, _NOTHING
     except UNREADABLE:
-        found = _decoder(_envelope(key, Raw)).decode(repaired(body))
-        read = [one(bytes(raw), kind, index) for index, raw in enumerate(found.items or ())]
+        envelope = _decoder(_envelope(key, Raw)).decode(repaired(body))
+        read = [one(bytes(raw), kind, index) for index, raw in enumerate(envelope.items or ())]
         items = [item for item, _ in read if item is not None]
         odd = tuple(odd for _, odds in read for odd in odds)
-    warnings = tuple(found.warnings or ())
-    listed = Listing(items or (), odd=odd, warnings=warnings, updated_at=found.last_update)
-    return listed, Answer(errors=found.errors, warnings=found.warnings)
+    warnings = tuple(envelope.warnings or ())
+    listed = Listing(items or (), odd=odd, warnings=warnings, updated_at=envelope.last_update)
+    return listed, Answer(errors=envelope.errors, warnings=envelope.warnings)
 
 
 def one(body: bytes, kind: type[T], index: int = 0) -> tuple[T | None, tuple[Odd, ...]]:
-    """Decode an object, field by field if it is invalid as a whole.
+    """Decode an object, field by field if it is invalid.
 
     Args:
         body: The object's JSON.
@@ -168,14 +167,14 @@ def one(body: bytes, kind: type[T], index: int = 0) -> tuple[T | None, tuple[Odd
     Returns:
         The object and its invalid fields; None instead of an object without a required field.
     """
-    found = lenient(body, kind, index)
-    return (None if isinstance(found, Unreadable) else found.value), found.odd
+    result = lenient(body, kind, index)
+    return (None if isinstance(result, Unreadable) else result.value), result.odd
 
 
 def lenient(
     body: bytes, kind: type[T], index: int = 0, *, is_null_odd: bool = False
 ) -> Decoded[T] | Unreadable:
-    """Decode an object as `one` does, and say what was wrong with it.
+    """Decode an object as `one` does, and report what was wrong with it.
 
     Args:
         body: The object's JSON.
@@ -209,12 +208,12 @@ def _by_fields(
 ) -> Decoded[T] | Unreadable:
     odd = []
     good = {}
-    for name, wire_name, type_ in _fields(cast("Any", kind)):
+    for name, wire_name, field_type in _fields(cast("Any", kind)):
         raw = bytes(fields.get(wire_name, b""))
         if not raw or (raw == b"null" and not is_null_odd):
             continue
         try:
-            good[name] = decode(raw, type_)
+            good[name] = decode(raw, field_type)
         except UNREADABLE as error:
             odd.append(Odd(index, name, str(error)))
     try:
@@ -224,12 +223,14 @@ def _by_fields(
 
 
 def _words(odd: Iterable[Odd]) -> str:
-    return "; ".join(f"{one.field}: {one.why}" if one.field else one.why for one in odd)
+    return "; ".join(f"{fault.field}: {fault.why}" if fault.field else fault.why for fault in odd)
 
 
 @functools.lru_cache(maxsize=512)
 def _fields(kind: Any) -> tuple[tuple[str, str, Any], ...]:
-    return tuple((one.name, one.encode_name, one.type) for one in msgspec.structs.fields(kind))
+    return tuple(
+        (field.name, field.encode_name, field.type) for field in msgspec.structs.fields(kind)
+    )
 
 
 @functools.lru_cache(maxsize=512)

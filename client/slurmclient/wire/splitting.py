@@ -1,7 +1,7 @@
 """Splitting a long list into its objects while it arrives.
 
 The end of an object is found by counting braces outside of strings. A list of 10 000 jobs has a
-million braces, so a regular expression skips innermost objects as a whole.
+million braces, so a regular expression skips innermost objects at once.
 """
 
 import re
@@ -18,7 +18,7 @@ _STEP: Final = re.compile(rb'(?:[^"{}]++|' + _STRING + rb"|" + _FLAT + rb")*+([{
 """Everything up to the next brace that is neither in a string nor part of a flat object."""
 _BETWEEN: Final = re.compile(rb"[ \t\r\n,]*+")
 _LONGEST: Final = 64 << 20
-"""The most bytes to hold: of one object, or of what surrounds the list."""
+"""Maximum number of bytes to hold: of one object, or of the text around the list."""
 
 
 class Splitter:
@@ -30,7 +30,7 @@ class Splitter:
         Args:
             operation: The operation, for the error.
             key: The list's name in the answer, such as `jobs`.
-            longest: The most bytes to hold: of one object, or of what surrounds the list.
+            longest: Maximum number of bytes to hold: of one object, or of the text around the list.
         """
         self._longest = longest
         self._operation = operation
@@ -58,7 +58,7 @@ class Splitter:
         """Yield the objects that this piece completes.
 
         Raises:
-            Malformed: If an object, or what surrounds the list, is too long.
+            Malformed: If an object, or the text around the list, is too long.
         """
         self._buffer += piece
         if not self._is_in_list and not self.is_done:
@@ -73,9 +73,9 @@ class Splitter:
             )
 
     def _find_start(self) -> None:
-        if found := self._start.search(self._buffer):
-            self.before = self._buffer[: found.end()]
-            self._buffer = self._buffer[found.end() :]
+        if match := self._start.search(self._buffer):
+            self.before = self._buffer[: match.end()]
+            self._buffer = self._buffer[match.end() :]
             self._is_in_list = True
 
     def _objects(self) -> Iterator[bytes]:

@@ -57,7 +57,7 @@ def moment(value: object) -> datetime | None:
         value: Parsed JSON: seconds since 1970, in any form that `number` accepts.
 
     Raises:
-        ValueError: If it is no timestamp, or out of the range of `datetime`.
+        ValueError: If it is not a timestamp, or out of the range of `datetime`.
     """
     seconds = number(value)
     if not seconds or seconds == math.inf:

@@ -35,11 +35,11 @@ def _plain(value: object, key: str = "") -> Any:
         case float() if value == math.inf:
             return {"set": True, "infinite": True}
         case Mapping():
-            return {name: _plain(one, name) for name, one in value.items() if one is not None}
+            return {name: _plain(item, name) for name, item in value.items() if item is not None}
         case frozenset() | set():
             return sorted(value)
         case list() | tuple():
-            return [_plain(one, key) for one in value]
+            return [_plain(item, key) for item in value]
         case Struct():
             return _plain(msgspec.structs.asdict(value))
         case _:

@@ -13,19 +13,19 @@ from slurmexporter.collecting.efficiency import EfficiencyCollector
 from slurmexporter.collecting.jobs import JobCollector
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.collecting.latest import Latest
-from slurmexporter.collecting.pace import Pace, adapted
+from slurmexporter.collecting.pace import Pace, adapt
 from slurmexporter.collecting.sources import Read, Sources
 from slurmexporter.settings import Settings
 
 _LOG: Final = logging.getLogger(__name__)
 _REASON_ROUND_S: Final = 1.0
 _JITTER: Final = 0.05
-"""The share of an interval by which a pause varies, so that sources do not ask in step."""
+"""Fraction of an interval by which a pause varies, so that sources do not poll in step."""
 _LIST_S: Final = 120.0
 """How long a reading may take; listing all jobs of a large cluster takes many seconds."""
 _NO_ANSWER: Final = frozenset({"unavailable", "lost_reply", "timeout"})
 _ORDER: Final = ("controllers", "partitions", "scheduler", "nodes", "jobs")
-"""Sources that the first reading begins with."""
+"""The sources that the first reading starts with."""
 
 
 class Collector:
@@ -46,9 +46,9 @@ class Collector:
 
         Args:
             slurm: An open client.
-            settings: Say how often to ask for what.
-            journal: Takes down what was done.
-            latest: Takes the readings.
+            settings: How often to read each source.
+            journal: Counts the readings.
+            latest: Keeps the readings.
             on_news: Awaited after each reading that differs from the last one.
             clock: Returns monotonic seconds.
             jitter: Returns a random number in [0, 1).
@@ -81,7 +81,7 @@ class Collector:
         await self._on_news()
 
     async def run(self) -> None:
-        """Read all sources on their schedules, for ever."""
+        """Read all sources on their schedules, forever."""
         async with asyncio.TaskGroup() as group:
             for source in self._reads:
                 group.create_task(self._repeat(source))
@@ -97,7 +97,7 @@ class Collector:
             await asyncio.sleep(max(0.0, every_s - (self._clock() - began_s)))
 
     def every_s(self, source: str) -> float:
-        """Return the time from the beginning of the last reading of a source to the next one."""
+        """Return the time from the beginning of one reading of a source to the next."""
         pause_s = self._jobs.pause_s if source == "jobs" else self._sources.pause_s(source)
         return max(self._settings.every_s(source) * self.pace.factor, pause_s)
 
@@ -105,7 +105,7 @@ class Collector:
         while True:
             began_s = self._clock()
             if self._latest.is_fresh("jobs"):
-                await self._guarded("reasons", self._read_reasons)
+                await self._guard("reasons", self._read_reasons)
             pause_s = _REASON_ROUND_S * self.pace.factor
             await asyncio.sleep(max(0.0, pause_s - (self._clock() - began_s)))
 
@@ -114,7 +114,7 @@ class Collector:
         began_s = self._clock()
         if not self._latest.is_fresh(source):
             self._sources.start_over(source)
-        reading, is_read = await self._guarded(source, self._reads[source])
+        reading, is_read = await self._guard(source, self._reads[source])
         seconds = self._clock() - began_s
         if source == "scheduler":
             self._adapt(reading, seconds, is_read=is_read)
@@ -124,8 +124,8 @@ class Collector:
             self._latest.put(source, reading, began_s=began_s)
         return reading is not None
 
-    async def _guarded(self, source: str, read: Read) -> tuple[object, bool]:
-        """Read, and keep whatever goes wrong from other sources."""
+    async def _guard(self, source: str, read: Read) -> tuple[object, bool]:
+        """Read a source; its failures do not affect other sources."""
         began_s, outcome, error = self._clock(), "ok", ""
         reading: object = None
         try:
@@ -135,12 +135,12 @@ class Collector:
             outcome, error = failure.outcome, str(failure)
         except TimeoutError:
             outcome, error = "timeout", f"the reading took more than {_LIST_S:g} s"
-        except Exception as failure:  # noqa: BLE001  # whatever is odd in one source costs that source only
+        except Exception as failure:  # noqa: BLE001  # a defect in one source must cost that source only
             _LOG.exception("reading %s failed", source)
             outcome, error = "crash", repr(failure)
         if error and self._journal.last_error.get(source) != error:
             _LOG.warning("reading %s failed: %s", source, error)
-        self._journal.collected(source, self._clock() - began_s, outcome, error)
+        self._journal.count_reading(source, self._clock() - began_s, outcome, error)
         return reading, outcome == "ok"
 
     def _adapt(self, reading: object, seconds: float, *, is_read: bool) -> None:
@@ -149,10 +149,10 @@ class Collector:
         threads = reading.server_thread_count if isinstance(reading, Statistics) else 0
         before = self.pace.factor
         most = self._settings.max_backoff
-        look_s = seconds if is_read or is_refused else None
-        self.pace = adapted(self.pace, seconds=look_s, threads=threads, most=most)
+        took_s = seconds if is_read or is_refused else None
+        self.pace = adapt(self.pace, seconds=took_s, threads=threads, most=most)
         if self.pace.factor != before:
-            _LOG.info("asking at %g times the interval: %s", self.pace.factor, self.pace.reason)
+            _LOG.info("polling at %g times the interval: %s", self.pace.factor, self.pace.reason)
 
     async def _read_jobs(self) -> object:
         return await self._jobs.read(pace=self.pace.factor)

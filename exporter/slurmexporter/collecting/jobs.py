@@ -1,4 +1,4 @@
-"""Reading jobs: the states of all, then only the jobs whose state has changed, within a budget."""
+"""Read jobs: the states of all, then only the jobs whose state has changed, within a budget."""
 
 import asyncio
 import math
@@ -12,31 +12,29 @@ from slurmexporter.collecting.journal import Journal
 from slurmexporter.families.picture import JobsReading
 from slurmexporter.jobtable.table import JobTable
 from slurmexporter.jobtable.tally import Tally
-from slurmexporter.readings.cells import Cell, grouped
+from slurmexporter.readings.cells import Cell, group_jobs
 from slurmexporter.readings.job import Job, JobView, job_of
 from slurmexporter.settings import Settings
 
 _AT_A_TIME: Final = 4
-"""Jobs to read concurrently: slurmrestd needs less for each than one by one, and has threads for
-others.
-"""
+"""Jobs to read concurrently: cheaper for slurmrestd than one by one, and it keeps threads for others."""
 _FEW: Final = 50
 _SHARE: Final = 4
 """More changed jobs than `_FEW` and a quarter of all are cheaper to list than to read singly."""
 _RECORDS_PER_YIELD: Final = 500
-"""Records to take before other tasks get their turn: a scrape must not wait for a long list."""
+"""Records to take before yielding to other tasks: a scrape must not wait for a long list."""
 _LIST_PAUSES: Final = 8.0
 """Pauses between lists, as multiples of how long a list takes."""
 _STATE_S: Final = 5e-6
 _TASKS_S: Final = 6e-9
 _RECORD_S: Final = 5e-4
 _LIST_S: Final = 0.03
-_LOOK_S: Final = 2e-3
-"""What slurmrestd needs for the state of a job, for the tasks of an array squared, for a job in a
+_SINGLE_S: Final = 2e-3
+"""Time that slurmrestd needs for the state of a job, for the tasks of an array squared, for a job in a
 list, for a list, and for a job read singly; measured with 26.05.
 """
 _LIST_TIMEOUT_S: Final = 60.0
-"""How long slurmrestd may take to make a list: about 5 s for 10 000 jobs, more on a busy machine."""
+"""How long slurmrestd may take for a list: about 5 s for 10 000 jobs, more on a busy machine."""
 LARGE_ARRAYS: Final = "large_arrays"
 FILLING: Final = "filling"
 OVER_BUDGET: Final = "look_rate"
@@ -57,8 +55,8 @@ class JobCollector:
 
         Args:
             slurm: An open client.
-            settings: Say what may be asked.
-            journal: Takes down what is odd and what is left out.
+            settings: The request budget.
+            journal: Notes undecodable jobs and what is left out.
             wall: Returns seconds since 1970, as Slurm counts them.
         """
         self._slurm = slurm
@@ -67,9 +65,7 @@ class JobCollector:
         self._wall = wall
         self.table = JobTable(Tally(top_accounts=settings.limits.top_accounts))
         self._first: set[str] | None = None
-        """Jobs that were there before the table and have not been read yet; None before the first
-        reading.
-        """
+        """Jobs older than the table that have not been read yet; None before the first reading."""
         self._started: datetime | None = None
         self._needs_list = True
         self._is_list_too_slow = False
@@ -81,16 +77,16 @@ class JobCollector:
 
     @property
     def pause_s(self) -> float:
-        """How long to wait at least until the next reading: lists cost Slurm a lot."""
+        """The shortest wait until the next reading: lists cost Slurm a lot."""
         return self._list_took_s * _LIST_PAUSES if self._is_listing else 0.0
 
     async def read(self, *, pace: float) -> JobsReading:
-        """Read the states of all jobs, and those jobs whose state has changed.
+        """Read the states of all jobs, and the jobs whose state has changed.
 
-        Where large arrays make the states dearer than all jobs, list all jobs instead.
+        If large arrays make the states more expensive than a list of all jobs, list all jobs instead.
 
         Args:
-            pace: The factor by which to ask less.
+            pace: The factor by which to poll less.
 
         Raises:
             SlurmError: If they could not be read.
@@ -104,11 +100,11 @@ class JobCollector:
             except LostReply as error:
                 if error.operation != "slurm_get_jobs_state":
                     raise
-                # A large array may just have come. If slurmctld hangs, the list fails as well.
+                # A large array may just have been submitted. If slurmctld hangs, the list fails as well.
                 self._is_listing = True
         if self._is_listing:
             await self._check_start()
-            await self._list_all(is_whole=True)
+            await self._list_all(without_states=True)
         self._journal.degrade(LARGE_ARRAYS, holds=self._is_listing)
         self._journal.degrade(OVER_BUDGET, holds=unread > _FEW and not self._first)
         self._journal.degrade(FILLING, holds=bool(self._first))
@@ -116,7 +112,7 @@ class JobCollector:
         return await self._reading(at_s, unread)
 
     async def _read_changed(self, pace: float) -> int:
-        """Read all states and the jobs whose state has changed; return how many are left."""
+        """Read all states and the jobs whose state has changed; return how many remain to be read."""
         states = await self._slurm.jobs.states()
         await self._check_start()
         changes = self.table.compare(states)
@@ -127,19 +123,19 @@ class JobCollector:
         for base in changes.gone:
             self.table.drop(base)
             self._is_changed = True
-        await self._look(changes.changed, len(states), pace)
+        await self._read_details(changes.changed, len(states), pace)
         return len(self.table.compare(states).changed)
 
     async def read_reasons(self, seconds: float, *, pace: float) -> None:
-        """Read the waiting jobs that were read longest ago, as many as the budget allows.
+        """Read the pending jobs that were read longest ago, as many as the budget allows.
 
-        None is read again within an interval, as that would not be shown. Where many of all jobs
-        wait, one list costs a quarter of reading each of them: then they are listed, as often as
-        the budget would have read each of them once.
+        None is read twice within an interval, as that would not be shown. If a large share of the
+        jobs is pending, one list costs a quarter of reading them singly. Then they are listed, as
+        often as the budget would have read each of them once.
 
         Args:
             seconds: The time that the budget is for.
-            pace: The factor by which to ask less.
+            pace: The factor by which to poll less.
 
         Raises:
             SlurmError: If they could not be read.
@@ -151,10 +147,10 @@ class JobCollector:
         every_s = self._settings.interval_s * pace
         if not self._lists_reasons(len(waiting)):
             most = max(1, int(rate * seconds))
-            await self._look_at_each(self.table.waiting_unread(most, since_s=now_s - every_s))
+            await self._read_singly(self.table.waiting_unread(most, since_s=now_s - every_s))
         else:
             pause_s = max(every_s, len(waiting) / rate)
-            # A list that lacks a job, or fails, leaves the age as it was: it is not asked for at once.
+            # A list that lacks a job, or fails, leaves the age as it was; do not repeat it at once.
             is_rested = now_s - self._reasons_listed_s >= pause_s
             if is_rested and self.table.reason_age_s(now_s) >= pause_s:
                 await self._list_reasons(waiting)
@@ -163,23 +159,23 @@ class JobCollector:
         records = sum(1 for _ in self.table.jobs())
         may_list = records <= self._settings.full_list_max and not self._is_list_too_slow
         is_filled = self._first is not None and not self._first
-        return may_list and is_filled and _LIST_S + records * _RECORD_S < waiting * _LOOK_S
+        return may_list and is_filled and _LIST_S + records * _RECORD_S < waiting * _SINGLE_S
 
     async def _list_reasons(self, waiting: Sequence[str]) -> None:
         began_s = self._reasons_listed_s = self._wall()
         expected = {base: self.table.expected(base) for base in waiting}
         try:
-            found = await self._listed()
+            jobs_by_base = await self._list_jobs()
         except LostReply:
             self._is_list_too_slow = True
             raise
         for base in waiting:
-            # What has gone meanwhile must not come back, and be counted again.
-            if base in self.table.rows and base in found:
-                self._take(base, found[base], expected[base], began_s)
+            # A job that is gone by now must not come back and be counted again.
+            if base in self.table.rows and base in jobs_by_base:
+                self._take(base, jobs_by_base[base], expected[base], began_s)
 
     async def _check_start(self) -> None:
-        """Distrust the table if slurmctld has restarted: ids may be other jobs' now."""
+        """Distrust the table if slurmctld has restarted: its ids may belong to other jobs now."""
         statistics = await self._slurm.diag()
         started = statistics.req_time_start
         if statistics.req_time is not None:
@@ -189,71 +185,73 @@ class JobCollector:
             self._needs_list = True
         self._started = started
 
-    async def _look(self, changed: Sequence[str], total: int, pace: float) -> None:
+    async def _read_details(self, changed: Sequence[str], total: int, pace: float) -> None:
         many = len(changed) > max(_FEW, total // _SHARE)
         is_small = total <= self._settings.full_list_max and not self._is_list_too_slow
         if (self._needs_list or many) and is_small and changed:
             try:
                 await self._list_all()
             except LostReply:
-                # It would take as long the next time: read the jobs one by one from now on.
+                # The next list would take as long: read the jobs one by one from now on.
                 self._is_list_too_slow = True
                 raise
         else:
             most = int(self._settings.look_rate * self._settings.interval_s / pace)
-            await self._look_at_each(changed[: max(1, most)])
+            await self._read_singly(changed[: max(1, most)])
         self._needs_list = False
 
-    async def _list_all(self, *, is_whole: bool = False) -> None:
-        """List all jobs, and take what the list says of them.
+    async def _list_all(self, *, without_states: bool = False) -> None:
+        """List all jobs, and take their records.
 
         Args:
-            is_whole: Whether jobs that are not in the list are gone; else the states say that.
+            without_states: Whether the list replaces the states, so that jobs missing from it are gone.
         """
         began_s = self._wall()
-        if is_whole:
+        if without_states:
             self.table.compare({})
         expected = {base: self.table.expected(base) for base in self.table.bases()}
-        found = await self._listed()
-        if is_whole:
+        jobs_by_base = await self._list_jobs()
+        if without_states:
             if self._first is None:
-                self._first = set(found)
-            for base in self.table.rows.keys() - found.keys():
+                self._first = set(jobs_by_base)
+            for base in self.table.rows.keys() - jobs_by_base.keys():
                 self.table.drop(base)
                 self._is_changed = True
-        for base, jobs in found.items():
+        for base, jobs in jobs_by_base.items():
             self._take(base, jobs, expected.get(base), began_s)
         self._first = set()
         self._list_took_s = self._wall() - began_s
 
-    async def _listed(self) -> dict[str, list[Job]]:
+    async def _list_jobs(self) -> dict[str, list[Job]]:
         """List all jobs by base; the answer is decoded job by job while it arrives."""
-        found: dict[str, list[Job]] = {}
+        jobs_by_base: dict[str, list[Job]] = {}
         count = 0
         timeout_s = max(self._settings.timeout_s, _LIST_TIMEOUT_S)
         async for view in self._slurm.jobs.iter(as_=JobView, timeout_s=timeout_s):
             job = job_of(view)
-            found.setdefault(job.base, []).append(job)
+            jobs_by_base.setdefault(job.base, []).append(job)
             count += 1
             if count % _RECORDS_PER_YIELD == 0:
                 await asyncio.sleep(0)
-        return found
+        return jobs_by_base
 
-    async def _look_at_each(self, bases: Sequence[str]) -> None:
+    async def _read_singly(self, bases: Sequence[str]) -> None:
         waiting = iter(bases)
 
-        async def look() -> None:
+        async def read_next() -> None:
             for base in waiting:
-                await self._look_at(base)
+                await self._read_job(base)
 
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(_AT_A_TIME, len(bases))):
-                    group.create_task(look())
-        except ExceptionGroup as failures:  # one server, so the first failure explains the others
+                    group.create_task(read_next())
+        except (
+            ExceptionGroup
+        ) as failures:  # it is one server, so the first failure explains the others
             raise failures.exceptions[0] from None
 
-    async def _look_at(self, base: str) -> None:
+    async def _read_job(self, base: str) -> None:
         began_s, expected = self._wall(), self.table.expected(base)
         try:
             listed = await self._slurm.jobs.parts(base, as_=JobView)
@@ -279,7 +277,7 @@ class JobCollector:
     async def _reading(self, at_s: float, unread: int) -> JobsReading:
         if self._is_changed:
             self._is_changed = False
-            self._cells = await asyncio.to_thread(grouped, tuple(self.table.jobs()))
+            self._cells = await asyncio.to_thread(group_jobs, tuple(self.table.jobs()))
         most = self._settings.job_info
         alive = (job for job in self.table.jobs() if not job.has_ended)
         return JobsReading(
@@ -295,8 +293,8 @@ class JobCollector:
 def lists_instead(jobs: Iterable[Job]) -> bool:
     """Return whether listing all jobs costs slurmrestd less than reading their states.
 
-    `/jobs/state` has an entry for each waiting task of an array, and takes the square of their
-    number: 0.6 s for 10 000 tasks, a minute for 100 000.
+    `/jobs/state` has an entry for every pending task of an array, and its time grows with the square
+    of their number: 0.6 s for 10 000 tasks, a minute for 100 000.
     """
     records = squares = 0
     for job in jobs:

@@ -1,10 +1,10 @@
-"""What the exporter knows of itself: requests, readings, what is odd, what it does without."""
+"""The exporter's counters about itself: requests, readings, undecodable objects, what is left out."""
 
 from collections import defaultdict
 from typing import Final
 
 _OPERATIONS: Final = 100
-"""The most operations to count apart; slurm-client has fewer that read."""
+"""Maximum number of operations to count separately; slurm-client has fewer that read."""
 
 
 class Journal:
@@ -22,7 +22,7 @@ class Journal:
         self.odd: dict[str, int] = defaultdict(int)
         """Objects that could not be decoded, by source."""
         self.degraded: set[str] = set()
-        """What is left out, and why, in one word."""
+        """What is left out or late, as the reason in one word."""
         self.scrapes = 0
         self.scrape_s = 0.0
         self.is_slurmrestd_up = False
@@ -32,12 +32,12 @@ class Journal:
         self.token_expires_s: float | None = None
 
     def on_call(self, operation: str, seconds: float, outcome: str) -> None:
-        """Count a request of slurm-client's."""
+        """Count a request by slurm-client."""
         if len(self.request_s) < _OPERATIONS or operation in self.request_s:
             self.requests[operation, outcome] += 1
             self.request_s[operation] += seconds
 
-    def collected(self, source: str, seconds: float, outcome: str, error: str = "") -> None:
+    def count_reading(self, source: str, seconds: float, outcome: str, error: str = "") -> None:
         """Count a reading of a source."""
         self.collects[source, outcome] += 1
         self.collect_s[source] += seconds
@@ -45,5 +45,5 @@ class Journal:
         self.last_error[source] = error
 
     def degrade(self, reason: str, *, holds: bool) -> None:
-        """Note whether something is left out for a reason."""
+        """Set or clear a reason for leaving something out."""
         (self.degraded.add if holds else self.degraded.discard)(reason)

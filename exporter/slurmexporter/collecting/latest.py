@@ -1,4 +1,4 @@
-"""The latest reading of each source, and which are fresh."""
+"""The latest reading of each source, and its freshness."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,7 +8,7 @@ from slurmexporter.families.picture import Picture
 from slurmexporter.settings import Settings
 
 
-class _Kept(Struct, frozen=True):
+class _Stamped(Struct, frozen=True):
     reading: object
     at_s: float
     """When the reading began, by the monotonic clock."""
@@ -16,56 +16,56 @@ class _Kept(Struct, frozen=True):
 
 
 class Latest:
-    """Keeps readings; one that is too old is no reading any more."""
+    """Keeps the latest reading of each source; a stale one does not count."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
         """Start without readings.
 
         Args:
-            settings: Say when a reading is stale.
+            settings: When a reading is stale.
             clock: Returns monotonic seconds.
         """
         self._settings = settings
         self._clock = clock
-        self._kept: dict[str, _Kept] = {}
+        self._readings: dict[str, _Stamped] = {}
         self._version = 0
 
     def put(self, source: str, reading: object, *, began_s: float) -> None:
-        """Keep a new reading; None confirms that the last one still holds.
+        """Keep a new reading; None confirms that the last one is still valid.
 
         Args:
             source: An attribute of `Picture`.
-            reading: What was read; None if nothing has changed since.
+            reading: The reading; None if nothing has changed since the last one.
             began_s: When the reading began, by the monotonic clock.
         """
-        before = self._kept.get(source)
+        before = self._readings.get(source)
         if reading is None and before is not None:
-            self._kept[source] = _Kept(before.reading, began_s, before.version)
+            self._readings[source] = _Stamped(before.reading, began_s, before.version)
         elif reading is not None:
             self._version += 1
-            self._kept[source] = _Kept(reading, began_s, self._version)
+            self._readings[source] = _Stamped(reading, began_s, self._version)
 
     def versions(self, sources: tuple[str, ...]) -> tuple[int, ...] | None:
-        """Return what tells these readings from earlier ones; None unless all are fresh."""
-        found = [self._fresh(source) for source in sources]
-        return tuple(one.version for one in found if one) if all(found) else None
+        """Return the versions of these readings; None unless all are fresh."""
+        readings = [self._fresh(source) for source in sources]
+        return tuple(reading.version for reading in readings if reading) if all(readings) else None
 
     def picture(self) -> Picture:
         """Return all fresh readings."""
-        fresh = {name: self._fresh(name) for name in self._kept}
-        return Picture(**{name: one.reading for name, one in fresh.items() if one})  # type: ignore[arg-type]  # each source has its own type
+        fresh = {name: self._fresh(name) for name in self._readings}
+        return Picture(**{name: reading.reading for name, reading in fresh.items() if reading})  # type: ignore[arg-type]  # each source has its own type
 
     def ages_s(self) -> Mapping[str, float]:
         """Return the age of each reading, fresh or not."""
         now_s = self._clock()
-        return {name: max(0.0, now_s - kept.at_s) for name, kept in self._kept.items()}
+        return {name: max(0.0, now_s - reading.at_s) for name, reading in self._readings.items()}
 
     def is_fresh(self, source: str) -> bool:
         """Check whether there is a fresh reading of a source."""
         return self._fresh(source) is not None
 
-    def _fresh(self, source: str) -> _Kept | None:
-        kept = self._kept.get(source)
-        if kept is None or self._clock() - kept.at_s > self._settings.stale_s(source):
+    def _fresh(self, source: str) -> _Stamped | None:
+        reading = self._readings.get(source)
+        if reading is None or self._clock() - reading.at_s > self._settings.stale_s(source):
             return None
-        return kept
+        return reading

@@ -1,19 +1,19 @@
-"""How often to ask Slurm: less often while slurmctld is slow."""
+"""How often to poll Slurm: less often while slurmctld is slow."""
 
 from typing import Final
 
 from msgspec import Struct
 
 _SLOW_S: Final = 1.0
-"""An answer to `sdiag` that takes longer means a slow slurmctld; usual are milliseconds."""
+"""slurmctld is slow if `sdiag` takes longer; milliseconds are usual."""
 _MANY_THREADS: Final = 128
-"""Half of the threads that slurmctld has for RPCs."""
+"""Half of slurmctld's threads for RPCs."""
 _CALM: Final = 3
-"""Calm readings in a row after which to ask more often again."""
+"""Calm readings in a row after which to poll more often again."""
 
 
 class Pace(Struct, frozen=True):
-    """The factor by which intervals are longer than set, and why."""
+    """The factor by which intervals are stretched, and why."""
 
     factor: float = 1.0
     calm: int = 0
@@ -21,12 +21,12 @@ class Pace(Struct, frozen=True):
     reason: str = ""
 
 
-def adapted(pace: Pace, *, seconds: float | None, threads: int, most: float) -> Pace:
-    """Return the pace after a look at slurmctld's statistics.
+def adapt(pace: Pace, *, seconds: float | None, threads: int, most: float) -> Pace:
+    """Return the pace after reading slurmctld's statistics.
 
     Args:
         pace: The pace until now.
-        seconds: How long the look took; None if it failed.
+        seconds: How long reading took; None if it failed.
         threads: slurmctld's threads that served RPCs.
         most: The greatest factor.
     """

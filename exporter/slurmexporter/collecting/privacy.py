@@ -1,4 +1,4 @@
-"""What PrivateData hides from the exporter's user: that must be said, or it looks as if there were nothing."""
+"""What PrivateData hides from the exporter's user. It must be reported, or hidden objects look like none."""
 
 from typing import Final
 
@@ -7,22 +7,22 @@ from slurmclient import Client, SlurmError, TooOld
 PRIVATE: Final = frozenset(
     {"JOBS", "NODES", "PARTITIONS", "ACCOUNTS", "USERS", "USAGE", "RESERVATIONS"}
 )
-"""The words of slurm.conf's PrivateData that hide something which is exported."""
+"""The words of slurm.conf's PrivateData that hide exported objects."""
 _SEES_ALL: Final = frozenset({"OPERATOR", "ADMINISTRATOR"})
 
 
 async def hidden(slurm: Client) -> frozenset[str]:
-    """Return the words of PrivateData that hold for the token's user.
+    """Return the words of PrivateData that apply to the token's user.
 
     Args:
         slurm: An open client.
 
     Returns:
-        None of them for root, SlurmUser, operators and administrators; else, and where slurmdbd does
-        not say what the user is, all that are set.
+        None of them for root, SlurmUser, operators and administrators; else all that are set, also if
+        slurmdbd does not know the user's level.
 
     Raises:
-        TooOld: If Slurm does not tell its configuration; that needs v0.0.45.
+        TooOld: If Slurm does not serve its configuration; that needs v0.0.45.
         SlurmError: If it cannot be read.
     """
     conf = await slurm.conf()
@@ -38,7 +38,7 @@ async def hidden(slurm: Client) -> frozenset[str]:
 
 
 async def hidden_or_unknown(slurm: Client) -> frozenset[str]:
-    """Return what `hidden` returns; nothing where Slurm is too old to tell."""
+    """Return what `hidden` returns; nothing if Slurm is too old to serve its configuration."""
     try:
         return await hidden(slurm)
     except TooOld:

@@ -1,4 +1,4 @@
-"""What is read, but jobs: each source is one function, and fails alone."""
+"""All sources but jobs: each is one function, and fails alone."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,7 +26,7 @@ _LOG: Final = logging.getLogger(__name__)
 _REST: Final = 3
 """Intervals between two lists of nodes while only jobs change them: slurmrestd sends all of them."""
 _ROUNDS: Final = 20
-"""How many readings of who answers there are for one of what PrivateData hides."""
+"""Readings of the controllers per check of PrivateData."""
 
 
 class Sources:
@@ -37,8 +37,8 @@ class Sources:
 
         Args:
             slurm: An open client.
-            settings: Say whether there is accounting.
-            journal: Takes down what is odd.
+            settings: Whether there is accounting, and the intervals.
+            journal: Notes undecodable objects and what PrivateData hides.
         """
         self._slurm = slurm
         self._settings = settings
@@ -51,7 +51,7 @@ class Sources:
 
     def all(self) -> dict[str, Read]:
         """Return the functions that read, by the names of their sources."""
-        found: dict[str, Read] = {
+        reads: dict[str, Read] = {
             "controllers": self.controllers,
             "scheduler": self.scheduler,
             "nodes": self.nodes,
@@ -61,20 +61,20 @@ class Sources:
             "shares": self.shares,
         }
         if self._settings.has_accounting:
-            found["accounting"] = self.accounting
-        return found
+            reads["accounting"] = self.accounting
+        return reads
 
     def start_over(self, source: str) -> None:
-        """Read a source as a whole next time: its last reading is not shown any more."""
+        """Read a source in full next time: its last reading is no longer shown."""
         if source == "nodes":
             self._nodes_at = None
         if source == "partitions":
             self._partitions_at = None
 
     def pause_s(self, source: str) -> float:
-        """Return how long to wait at least until the next reading of a source.
+        """Return the shortest wait until the next reading of a source.
 
-        Nodes that may be stale soon are not waited for: two more readings may fail first.
+        It leaves time for two failed readings before nodes become stale.
         """
         if source != "nodes" or not self._do_nodes_rest:
             return 0.0
@@ -82,7 +82,7 @@ class Sources:
         return max(0.0, min(_REST * every_s, stale_s - 2 * every_s))
 
     async def controllers(self) -> ControllersReading:
-        """Ask who answers."""
+        """Ask which controllers and databases respond."""
         dialect = await self._slurm.dialect()
         pings = await self._slurm.ping()
         databases: Sequence[DatabasePing] = ()
@@ -160,7 +160,7 @@ class Sources:
                 reason = f"private_{word.lower()}"
                 if word in hidden and reason not in self._journal.degraded:
                     _LOG.warning(
-                        "PrivateData hides %s of other users from the token's user: what is counted is not all;"
+                        "PrivateData hides %s of other users from the token's user: the counts are incomplete;"
                         " use a token of SlurmUser, root or an operator",
                         word.lower(),
                     )
@@ -168,7 +168,7 @@ class Sources:
         self._rounds += 1
 
     async def _databases(self) -> Sequence[DatabasePing]:
-        """Ask which slurmdbd answer; none does where Slurm has no accounting."""
+        """Ask which slurmdbd respond; none does if Slurm has no accounting."""
         try:
             pings = await self._slurm.db.ping()
         except SlurmError:

@@ -1,4 +1,4 @@
-"""A chapter: a part of a page that is made of the same readings and rendered as one."""
+"""A chapter: a part of a page that needs the same readings and is rendered at once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from slurmexporter.text.family import Family, Metric, Sample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many label values are worth a series of their own."""
+    """How many label values get series of their own."""
 
     top_users: int = 100
     """The users with the most jobs; the rest is `(other)`. 0 for no series by user."""
@@ -27,11 +27,11 @@ class Chapter:
     sources: tuple[str, ...]
     """Attributes of `Picture`."""
     families: tuple[Family, ...]
-    """Everything that `write` may return, for the documentation."""
+    """All families that `write` may return, for the documentation."""
     write: Callable[[Picture, Limits], Iterable[Metric]]
 
 
-class Written:
+class MetricBuilder:
     """Collects samples by family; families keep the order of their first sample."""
 
     def __init__(self) -> None:
@@ -51,9 +51,9 @@ def by_name(families: Iterable[Family]) -> Mapping[str, Family]:
     Raises:
         ValueError: If two have the same name.
     """
-    found: dict[str, Family] = {}
+    named: dict[str, Family] = {}
     for family in families:
-        if family.name in found:
+        if family.name in named:
             raise ValueError(f"two families are called {family.name}")
-        found[family.name] = family
-    return found
+        named[family.name] = family
+    return named

@@ -12,44 +12,44 @@ Namer = Callable[[Cell], Iterable[str]]
 
 
 def in_partitions(cell: Cell) -> Iterable[str]:
-    """Return the partitions of a cell: all that waiting jobs may run in, the one they run in later."""
+    """Return the partitions of a cell: all that pending jobs may run in, or the one that jobs run in."""
     return cell.traits.partitions
 
 
 def by_account(cells: Iterable[Cell], limits: Limits) -> Namer:
     """Return the account of a cell; accounts beyond the budget are `(other)`."""
-    return _budgeted(cells, lambda cell: cell.traits.account, limits.top_accounts)
+    return _within_budget(cells, lambda cell: cell.traits.account, limits.top_accounts)
 
 
 def by_user(cells: Iterable[Cell], limits: Limits) -> Namer:
     """Return the user of a cell; users beyond the budget are `(other)`. None without a budget."""
     if not limits.top_users:
         return lambda _: ()
-    return _budgeted(cells, lambda cell: cell.traits.user, limits.top_users)
+    return _within_budget(cells, lambda cell: cell.traits.user, limits.top_users)
 
 
 def groups(
     cells: Iterable[Cell], name: Namer, always: Iterable[str] = ()
 ) -> Mapping[str, Sequence[Cell]]:
-    """Group cells by a label, with an empty group for each name that must always be there."""
-    found: dict[str, list[Cell]] = {each: [] for each in always}
+    """Group cells by a label, with a group for every name in `always`, even if empty."""
+    grouped: dict[str, list[Cell]] = {label: [] for label in always}
     for cell in cells:
-        for each in name(cell):
-            found.setdefault(each, []).append(cell)
-    return found
+        for label in name(cell):
+            grouped.setdefault(label, []).append(cell)
+    return grouped
 
 
 def sums(
     cells: Iterable[Cell], key: Callable[[Cell], str], amount: Callable[[Cell], float]
 ) -> Iterator[tuple[str, float]]:
     """Yield the sum of an amount by key."""
-    found: dict[str, float] = defaultdict(float)
+    totals: dict[str, float] = defaultdict(float)
     for cell in cells:
-        found[key(cell)] += amount(cell)
-    yield from found.items()
+        totals[key(cell)] += amount(cell)
+    yield from totals.items()
 
 
-def _budgeted(cells: Iterable[Cell], name: Callable[[Cell], str], most: int) -> Namer:
+def _within_budget(cells: Iterable[Cell], name: Callable[[Cell], str], most: int) -> Namer:
     weights = dict(sums(cells, name, lambda cell: cell.tasks))
-    kept = largest(weights, most)
-    return lambda cell: (name(cell) if name(cell) in kept else OTHER,)
+    largest_names = largest(weights, most)
+    return lambda cell: (name(cell) if name(cell) in largest_names else OTHER,)

@@ -1,8 +1,8 @@
 """The families of slurmctld's own metrics endpoint (25.11+): its names and labels, with right values.
 
 What differs from slurmctld: sums of CPUs do not wrap at 65 536, memory is in bytes, powering_up and
-powering_down are what they say, draining nodes count as drain, too, and a waiting job counts in each
-of its partitions.
+powering_down are separate, draining nodes count as drain, too, and a pending job counts in each of
+its partitions.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Final
 
 from slurmclient.models import Statistics
 from slurmexporter.families import counting, scheduler_figures
-from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.node import SlurmNode
@@ -52,15 +52,15 @@ _JOBS: Final[Mapping[str, tuple[str, _JobTest]]] = {
     "running": ("in state RUNNING", _job_state("RUNNING")),
     "signaling": ("with flag SIGNALING", _job_flag("SIGNALING")),
     "stageout": ("with flag STAGE_OUT", _job_flag("STAGE_OUT")),
-    "started": ("that do not wait any more", lambda cell: not cell.is_pending),
+    "started": ("not in state PENDING", lambda cell: not cell.is_pending),
     "suspended": ("in state SUSPENDED", _job_state("SUSPENDED")),
     "timeout": ("in state TIMEOUT", _job_state("TIMEOUT")),
 }
 _ALLOCATED: Final[Mapping[str, tuple[str, Callable[[Cell], float]]]] = {
-    "cpus_alloc": ("CPUs that jobs hold", lambda cell: cell.cpus),
-    "gpus_alloc": ("GPUs that jobs hold", lambda cell: cell.gpus),
-    "memory_alloc": ("Memory that jobs hold, in bytes", lambda cell: cell.memory_bytes),
-    "nodes_alloc": ("Nodes that jobs hold, once for each job", lambda cell: cell.nodes),
+    "cpus_alloc": ("CPUs allocated to jobs", lambda cell: cell.cpus),
+    "gpus_alloc": ("GPUs allocated to jobs", lambda cell: cell.gpus),
+    "memory_alloc": ("Memory allocated to jobs, in bytes", lambda cell: cell.memory_bytes),
+    "nodes_alloc": ("Nodes allocated to jobs, counted once per job", lambda cell: cell.nodes),
 }
 
 
@@ -128,18 +128,18 @@ _PARTITION_SUFFIXES: Final = {
 
 _SIZES: Final[Mapping[str, tuple[str, Callable[[SlurmNode], float]]]] = {
     "cpus": ("CPUs", lambda node: node.cpus),
-    "cpus_alloc": ("CPUs that jobs have", lambda node: node.allocated_cpus),
-    "cpus_effective": ("CPUs that jobs can have", lambda node: node.effective_cpus),
+    "cpus_alloc": ("Allocated CPUs", lambda node: node.allocated_cpus),
+    "cpus_effective": ("Usable CPUs", lambda node: node.effective_cpus),
     "cpus_idle": ("Idle CPUs", lambda node: node.idle_cpus),
     "gpus": ("GPUs", lambda node: node.gpus),
-    "gpus_alloc": ("GPUs that jobs have", lambda node: node.allocated_gpus),
+    "gpus_alloc": ("Allocated GPUs", lambda node: node.allocated_gpus),
     "memory_bytes": ("Memory in bytes", lambda node: node.memory_bytes),
     "memory_alloc_bytes": (
-        "Memory in bytes that jobs have",
+        "Allocated memory in bytes",
         lambda node: node.allocated_memory_bytes,
     ),
     "memory_effective_bytes": (
-        "Memory in bytes that jobs can have",
+        "Usable memory in bytes",
         lambda node: node.effective_memory_bytes,
     ),
     "memory_free_bytes": ("Unused memory in bytes", lambda node: node.free_memory_bytes or 0),
@@ -189,16 +189,16 @@ def _of_partition(suffix: str, words: str) -> Family:
     return Family(f"slurm_partition_{suffix}", "gauge", words, _PARTITION)
 
 
-MOST: Final = _of_partition("jobs_max_job_nodes", "The most nodes that a waiting job asks for.")
+MOST: Final = _of_partition("jobs_max_job_nodes", "Most nodes requested by a pending job.")
 MOST_ABLE: Final = _of_partition(
-    "jobs_max_job_nodes_nohold", "The most nodes that a waiting job asks for that is not held."
+    "jobs_max_job_nodes_nohold", "Most nodes requested by a pending job that is not held."
 )
-FEWEST: Final = _of_partition("jobs_min_job_nodes", "The fewest nodes that a waiting job asks for.")
+FEWEST: Final = _of_partition("jobs_min_job_nodes", "Fewest nodes requested by a pending job.")
 FEWEST_ABLE: Final = _of_partition(
-    "jobs_min_job_nodes_nohold", "The fewest nodes that a waiting job asks for that is not held."
+    "jobs_min_job_nodes_nohold", "Fewest nodes requested by a pending job that is not held."
 )
 NODE_LIMIT: Final = _of_partition(
-    "jobs_wait_part_node_limit", "Jobs that wait for the partition's limit of nodes."
+    "jobs_wait_part_node_limit", "Pending jobs that exceed the partition's node limit."
 )
 PARTITIONS: Final = Family("slurm_partitions", "gauge", "Partitions.")
 PARTITION_CPUS: Final = _of_partition("cpus", "CPUs of a partition.")
@@ -206,7 +206,9 @@ PARTITION_GPUS: Final = _of_partition("gpus", "GPUs of a partition.")
 PARTITION_COUNT: Final = _of_partition("nodes", "Nodes of a partition.")
 PARTITION_STATES: Final = _node_families("slurm_partition_nodes", _PARTITION_SUFFIXES, _PARTITION)
 PARTITION_SIZES: Final = {
-    suffix: _of_partition(f"nodes_{suffix}", f"{_SIZES[size][0]}, of a partition's nodes.")
+    suffix: _of_partition(
+        f"nodes_{suffix}", f"{_SIZES[size][0]}, summed over the nodes of a partition."
+    )
     for suffix, size in _PARTITION_SIZES.items()
 }
 NODES: Final = Family("slurm_nodes", "gauge", "Nodes.")
@@ -215,19 +217,19 @@ NODE_SIZES: Final = {
     suffix: Family(f"slurm_node_{suffix}", "gauge", f"{words} of a node.", ("node",))
     for suffix, (words, _) in _SIZES.items()
 }
-SCHEDULER: Final = scheduler_figures.families(scheduler_figures.NATIVE, "as slurmctld calls it")
+SCHEDULER: Final = scheduler_figures.families(scheduler_figures.NATIVE, "under slurmctld's name")
 
 
 def jobs(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return all jobs, as `/metrics/jobs`."""
-    out = Written()
+    out = MetricBuilder()
     _jobs(out, JOBS, (), picture.jobs.cells if picture.jobs else ())
     return out
 
 
 def users_and_accounts(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return jobs by user and account, as `/metrics/jobs-users-accts`."""
-    out = Written()
+    out = MetricBuilder()
     cells = picture.jobs.cells if picture.jobs else ()
     for name, group in counting.groups(cells, counting.by_user(cells, limits)).items():
         _jobs(out, USER_JOBS, (name,), group)
@@ -238,11 +240,11 @@ def users_and_accounts(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return all nodes and each one, as `/metrics/nodes`."""
-    out, found = Written(), picture.nodes or ()
-    out.add(NODES, len(found))
-    _states(out, NODE_STATES, _NODE_SUFFIXES, (), found)
+    out, slurm_nodes = MetricBuilder(), picture.nodes or ()
+    out.add(NODES, len(slurm_nodes))
+    _states(out, NODE_STATES, _NODE_SUFFIXES, (), slurm_nodes)
     if limits.node_series:
-        for node in found:
+        for node in slurm_nodes:
             for suffix, (_, size) in _SIZES.items():
                 out.add(NODE_SIZES[suffix], size(node), node.name)
     return out
@@ -250,7 +252,7 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 def partitions(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return all partitions, as `/metrics/partitions`."""
-    out = Written()
+    out = MetricBuilder()
     names = [partition.name for partition in picture.partitions or ()]
     out.add(PARTITIONS, len(names))
     members: dict[str, list[SlurmNode]] = {name: [] for name in names}
@@ -273,14 +275,17 @@ def partitions(picture: Picture, _: Limits) -> Iterable[Metric]:
 
 def scheduler(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return slurmctld's statistics, as `/metrics/scheduler`."""
-    out, statistics = Written(), picture.scheduler or Statistics()
+    out, statistics = MetricBuilder(), picture.scheduler or Statistics()
     for name, path in scheduler_figures.NATIVE.items():
         out.add(SCHEDULER[name], scheduler_figures.field(path)(statistics))
     return out
 
 
 def _jobs(
-    out: Written, families: Mapping[str, Family], labels: tuple[str, ...], cells: Sequence[Cell]
+    out: MetricBuilder,
+    families: Mapping[str, Family],
+    labels: tuple[str, ...],
+    cells: Sequence[Cell],
 ) -> None:
     """Add the figures of jobs; each task of an array is a job."""
     out.add(families[""], sum(cell.tasks for cell in cells), *labels)
@@ -291,7 +296,7 @@ def _jobs(
             out.add(family, sum(amount(cell) for cell in cells if cell.holds), *labels)
 
 
-def _asked_nodes(out: Written, name: str, pending: Sequence[Cell]) -> None:
+def _asked_nodes(out: MetricBuilder, name: str, pending: Sequence[Cell]) -> None:
     able = [cell for cell in pending if not cell.traits.is_held]
     out.add(MOST, max((cell.most_nodes for cell in pending), default=0), name)
     out.add(MOST_ABLE, max((cell.most_nodes for cell in able), default=0), name)
@@ -302,7 +307,7 @@ def _asked_nodes(out: Written, name: str, pending: Sequence[Cell]) -> None:
 
 
 def _states(
-    out: Written,
+    out: MetricBuilder,
     families: Mapping[str, Family],
     suffixes: Mapping[str, str],
     labels: tuple[str, ...],

@@ -4,25 +4,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from slurmexporter.families import counting
-from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import JobsReading, Picture
 from slurmexporter.jobtable.tally import Tally
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.states import JOB_FLAGS, JOB_STATES
 from slurmexporter.text.family import Family, Metric
 
-_TASKS: Final = "each task of an array is a job"
+_TASKS: Final = "each array task counts as a job"
 STATE: Final = Family("slurm_jobs_by_state", "gauge", f"Jobs by base state; {_TASKS}.", ("state",))
 FLAG: Final = Family(
-    "slurm_jobs_by_flag", "gauge", f"Jobs by flag beside their base state; {_TASKS}.", ("flag",)
+    "slurm_jobs_by_flag", "gauge", f"Jobs by flag, besides their base state; {_TASKS}.", ("flag",)
 )
-HELD: Final = Family(
-    "slurm_jobs_held", "gauge", f"Jobs that a user or administrator holds; {_TASKS}."
-)
+HELD: Final = Family("slurm_jobs_held", "gauge", f"Jobs held by a user or administrator; {_TASKS}.")
 PARTITION: Final = Family(
     "slurm_partition_jobs_by_state",
     "gauge",
-    "Jobs by partition and base state. A waiting job counts in each partition that it may run in.",
+    "Jobs by partition and base state. A pending job counts in every partition it may run in.",
     ("partition", "state"),
 )
 ACCOUNT: Final = Family(
@@ -39,76 +37,80 @@ _RESOURCES: Final = ("cpus", "gpus", "memory_bytes", "nodes")
 _WORDS: Final = {
     "cpus": "CPUs",
     "gpus": "GPUs",
-    "memory_bytes": "Memory in bytes",
-    "nodes": "Nodes, once for each job",
+    "memory_bytes": "Bytes of memory",
+    "nodes": "Nodes",
 }
+_NOTES: Final = {"nodes": " A node counts once for each of its jobs."}
 
 
 def _resources(prefix: str, words: str, label: str) -> Mapping[str, Family]:
     return {
-        name: Family(f"{prefix}_{name}", "gauge", f"{_WORDS[name]} {words} by {label}.", (label,))
+        name: Family(
+            f"{prefix}_{name}",
+            "gauge",
+            f"{_WORDS[name]} {words}, by {label}.{_NOTES.get(name, '')}",
+            (label,),
+        )
         for name in _RESOURCES
     }
 
 
-ALLOCATED: Final = _resources("slurm_allocated", "that jobs hold,", "partition")
-REQUESTED: Final = _resources("slurm_requested", "that waiting jobs ask for,", "partition")
-ACCOUNT_ALLOCATED: Final = _resources("slurm_account_allocated", "that jobs hold,", "account")
-USER_ALLOCATED: Final = _resources("slurm_user_allocated", "that jobs hold,", "user")
-QOS_ALLOCATED: Final = _resources("slurm_qos_allocated", "that jobs hold,", "qos")
+ALLOCATED: Final = _resources("slurm_allocated", "allocated to jobs", "partition")
+REQUESTED: Final = _resources("slurm_requested", "requested by pending jobs", "partition")
+ACCOUNT_ALLOCATED: Final = _resources("slurm_account_allocated", "allocated to jobs", "account")
+USER_ALLOCATED: Final = _resources("slurm_user_allocated", "allocated to jobs", "user")
+QOS_ALLOCATED: Final = _resources("slurm_qos_allocated", "allocated to jobs", "qos")
 
 PENDING: Final = Family(
     "slurm_pending_jobs",
     "gauge",
-    f"Waiting jobs by Slurm's reason; {_TASKS}. See slurm_pending_reason_age_seconds.",
+    f"Pending jobs by Slurm's reason; {_TASKS}. Its age is slurm_pending_reason_age_seconds.",
     ("partition", "reason"),
 )
 DEPENDENT: Final = Family(
-    "slurm_pending_dependent_jobs", "gauge", f"Waiting jobs that depend on others; {_TASKS}."
+    "slurm_pending_dependent_jobs", "gauge", f"Pending jobs with dependencies; {_TASKS}."
 )
 OLDEST: Final = Family(
     "slurm_oldest_pending_seconds",
     "gauge",
-    "How long the job that could start has waited that has waited longest.",
+    "Age of the oldest pending job that is able to start.",
     ("partition",),
 )
 REASON_AGE: Final = Family(
     "slurm_pending_reason_age_seconds",
     "gauge",
-    "How long ago the waiting job was read that was read longest ago.",
+    "Age of the stalest pending-job reading.",
 )
 
 _BY: Final = ("partition", "account")
 SUBMITS: Final = Family("slurm_job_submits_total", "counter", f"Jobs submitted; {_TASKS}.", _BY)
-STARTS: Final = Family(
-    "slurm_job_starts_total", "counter", "Jobs started, each start counted.", _BY
-)
+STARTS: Final = Family("slurm_job_starts_total", "counter", "Job starts, restarts included.", _BY)
 REQUEUES: Final = Family("slurm_job_requeues_total", "counter", "Jobs requeued.", _BY)
 ENDS: Final = Family(
     "slurm_job_ends_total",
     "counter",
-    "Jobs ended, each counted once. LOST: slurmctld forgot the job before its end was seen.",
+    "Jobs ended, each counted once. LOST: slurmctld forgot the job before the exporter saw its end.",
     (*_BY, "state"),
 )
 WAIT: Final = Family(
     "slurm_job_wait_seconds",
     "histogram",
-    "How long jobs waited that have started, since they were eligible.",
+    "Time from eligible to started.",
     ("partition",),
 )
 RUN: Final = Family(
     "slurm_job_run_seconds",
     "histogram",
-    "How long jobs ran that have ended, without the time they were suspended.",
+    "Run time of finished jobs, excluding suspension.",
     ("partition", "state"),
 )
 LIMIT: Final = Family(
     "slurm_job_timelimit_used_ratio",
     "histogram",
-    "The share of its time limit that a job used that has ended.",
+    "Fraction of the time limit that finished jobs used.",
     ("partition",),
 )
-_HELD_FOR: Final = "allocated to jobs, as time passes, without the time they were suspended."
+_HELD_FOR: Final = "allocated to jobs so far, excluding suspension."
 CPU_S: Final = Family(
     "slurm_allocated_cpu_seconds_total", "counter", f"CPU-seconds {_HELD_FOR}", _BY
 )
@@ -148,9 +150,9 @@ JOB_END: Final = Family(
 
 
 def jobs_now(picture: Picture, limits: Limits) -> Iterable[Metric]:
-    """Return jobs by state, partition, account, user and QOS, and what they hold and ask for."""
+    """Return jobs by state, partition, account, user and QOS, and the resources they have or request."""
     reading, partitions = _reading(picture), picture.partitions or ()
-    cells, out = reading.cells, Written()
+    cells, out = reading.cells, MetricBuilder()
     _states(out, STATE, (), cells)
     for flag in JOB_FLAGS:
         out.add(FLAG, sum(cell.tasks for cell in cells if flag in cell.traits.flags), flag)
@@ -172,8 +174,8 @@ def jobs_now(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 
 def waiting(picture: Picture, _: Limits) -> Iterable[Metric]:
-    """Return why jobs wait, and for how long."""
-    reading, out = _reading(picture), Written()
+    """Return why jobs are pending, and for how long."""
+    reading, out = _reading(picture), MetricBuilder()
     pending = [cell for cell in reading.cells if cell.is_pending]
     names = [partition.name for partition in picture.partitions or ()]
     for name, group in counting.groups(pending, counting.in_partitions, names).items():
@@ -208,8 +210,8 @@ def counters(picture: Picture, _: Limits) -> Iterator[Metric]:
 
 
 def single_jobs(picture: Picture, _: Limits) -> Iterable[Metric]:
-    """Return series of single jobs, as far as they are switched on."""
-    out = Written()
+    """Return series of single jobs, as many as are enabled."""
+    out = MetricBuilder()
     for job in _reading(picture).single:
         name = str(job.job_id)
         partition = ",".join(job.partitions)
@@ -230,7 +232,7 @@ def _reading(picture: Picture) -> JobsReading:
 
 
 def _states(
-    out: Written,
+    out: MetricBuilder,
     family: Family,
     labels: tuple[str, ...],
     cells: Iterable[Cell],
@@ -246,7 +248,7 @@ def _states(
 
 
 def _amounts(
-    out: Written, families: Mapping[str, Family], name: str, cells: Iterable[Cell]
+    out: MetricBuilder, families: Mapping[str, Family], name: str, cells: Iterable[Cell]
 ) -> None:
     group = list(cells)
     for resource, family in families.items():

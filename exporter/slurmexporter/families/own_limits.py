@@ -1,11 +1,11 @@
-"""Own names: limits of QOS and associations, what counts towards them, and slurmdbd's statistics."""
+"""Own names: limits of QOS and associations, the usage that counts towards them, and slurmdbd's statistics."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from slurmclient.models import Association, Qos, Tres
-from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import AccountingReading, Picture
 from slurmexporter.readings.tres import MIB
 from slurmexporter.text.budget import largest
@@ -17,35 +17,33 @@ _US: Final = 1e-6
 QOS_LIMIT: Final = Family(
     "slurm_qos_limit",
     "gauge",
-    "Limits of a QOS by the names of sacctmgr(1); memory in bytes, times in seconds.",
+    "Limits of a QOS, named as in sacctmgr(1); memory in bytes, times in seconds.",
     ("qos", "limit", "tres"),
 )
 QOS_USAGE: Final = Family(
     "slurm_qos_usage",
     "gauge",
-    "What counts towards the limits of a QOS for all its jobs together.",
+    "Usage that counts towards the limits of a QOS, of all its jobs together.",
     ("qos", "limit", "tres"),
 )
 ASSOC_LIMIT: Final = Family(
     "slurm_assoc_limit",
     "gauge",
-    "Limits of an association by the names of sacctmgr(1); memory in bytes, times in seconds.",
+    "Limits of an association, named as in sacctmgr(1); memory in bytes, times in seconds.",
     ("account", "user", "partition", "limit", "tres"),
 )
 ASSOC_USAGE: Final = Family(
     "slurm_assoc_usage",
     "gauge",
-    "What counts towards the limits of an association and, with slurmdbd, its children.",
+    "Usage that counts towards the limits of an association; with slurmdbd, including its children's.",
     ("account", "user", "limit", "tres"),
 )
-DBD_RPCS: Final = Family(
-    "slurm_dbd_rpcs_total", "counter", "RPCs that slurmdbd has served.", ("type",)
-)
+DBD_RPCS: Final = Family("slurm_dbd_rpcs_total", "counter", "RPCs served by slurmdbd.", ("type",))
 DBD_RPC_S: Final = Family(
-    "slurm_dbd_rpc_seconds_total", "counter", "Time that slurmdbd has spent on RPCs.", ("type",)
+    "slurm_dbd_rpc_seconds_total", "counter", "Time slurmdbd spent on RPCs.", ("type",)
 )
 ROLLUP: Final = Family(
-    "slurm_dbd_rollup_last_duration_seconds", "gauge", "Duration of the last roll-up.", ("kind",)
+    "slurm_dbd_rollup_last_duration_seconds", "gauge", "Duration of the last rollup.", ("kind",)
 )
 ROLLUP_LAST: Final = Family(
     "slurm_dbd_rollup_last_timestamp_seconds",
@@ -57,7 +55,7 @@ ROLLUP_LAST: Final = Family(
 
 def accounting(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return limits of QOS and associations, and slurmdbd's statistics."""
-    out, reading = Written(), picture.accounting
+    out, reading = MetricBuilder(), picture.accounting
     if reading is None:
         return out
     _limits(out, reading, limits)
@@ -65,23 +63,23 @@ def accounting(picture: Picture, limits: Limits) -> Iterable[Metric]:
         out.add(DBD_RPCS, rpc.count, rpc.rpc)
         out.add(DBD_RPC_S, rpc.time.total * _US, rpc.rpc)
     rollups = reading.statistics.rollups
-    for kind, one in (
+    for kind, rollup in (
         ("hourly", rollups.hourly),
         ("daily", rollups.daily),
         ("monthly", rollups.monthly),
     ):
-        out.add(ROLLUP, one.duration.last * _US, kind)
-        out.add(ROLLUP_LAST, _stamp(one.last_run), kind)
+        out.add(ROLLUP, rollup.duration.last * _US, kind)
+        out.add(ROLLUP_LAST, _stamp(rollup.last_run), kind)
     return out
 
 
 def usage(picture: Picture, limits: Limits) -> Iterable[Metric]:
-    """Return what counts towards limits: jobs and resources by QOS, account and user.
+    """Return the usage that counts towards limits: jobs and resources by QOS, account and user.
 
-    Nodes are left out: Slurm counts each node once however many jobs it has, which the sums by
-    group do not tell.
+    Nodes are left out: Slurm counts each node once however many jobs it has, which sums by group
+    cannot show.
     """
-    out = Written()
+    out = MetricBuilder()
     if picture.jobs is None:
         return out
     parents = _parents(picture.accounting)
@@ -90,7 +88,7 @@ def usage(picture: Picture, limits: Limits) -> Iterable[Metric]:
     users: dict[str, float] = {}
     for cell in cells:
         users[cell.traits.user] = users.get(cell.traits.user, 0) + cell.tasks
-    kept = largest(users, limits.top_users)
+    shown_users = largest(users, limits.top_users)
     for cell in cells:
         amounts: dict[tuple[str, str], float] = {("GrpSubmitJobs", ""): cell.tasks}
         if cell.holds:
@@ -102,8 +100,10 @@ def usage(picture: Picture, limits: Limits) -> Iterable[Metric]:
             }
         traits = cell.traits
         groups: list[tuple[Family, tuple[str, ...]]] = [(QOS_USAGE, (traits.qos,))]
-        groups += [(ASSOC_USAGE, (one, "")) for one in _with_parents(traits.account, parents)]
-        if traits.user in kept:
+        groups += [
+            (ASSOC_USAGE, (ancestor, "")) for ancestor in _with_parents(traits.account, parents)
+        ]
+        if traits.user in shown_users:
             groups.append((ASSOC_USAGE, (traits.account, traits.user)))
         for group in groups:
             sums = totals.setdefault(group, {})
@@ -117,8 +117,12 @@ def usage(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 def _parents(reading: AccountingReading | None) -> Mapping[str, str]:
     """Return the parents of accounts; none unless slurmdbd was read."""
-    found = reading.associations if reading else ()
-    return {one.account: one.parent_account for one in found if not one.user}
+    associations = reading.associations if reading else ()
+    return {
+        association.account: association.parent_account
+        for association in associations
+        if not association.user
+    }
 
 
 def _with_parents(account: str, parents: Mapping[str, str]) -> Iterator[str]:
@@ -130,17 +134,25 @@ def _with_parents(account: str, parents: Mapping[str, str]) -> Iterator[str]:
         account = parents.get(account, "")
 
 
-def _limits(out: Written, reading: AccountingReading, limits: Limits) -> None:
+def _limits(out: MetricBuilder, reading: AccountingReading, limits: Limits) -> None:
     for qos in reading.qos:
         for name, tres, value in _qos_limits(qos):
             out.add(QOS_LIMIT, value, qos.name, name, tres)
-    users = {one.user: 1.0 for one in reading.associations if one.user}
-    kept = largest(users, limits.top_users)
-    for one in reading.associations:
-        if one.user and one.user not in kept:
+    users = {association.user: 1.0 for association in reading.associations if association.user}
+    shown_users = largest(users, limits.top_users)
+    for association in reading.associations:
+        if association.user and association.user not in shown_users:
             continue
-        for name, tres, value in _association_limits(one):
-            out.add(ASSOC_LIMIT, value, one.account, one.user, one.partition, name, tres)
+        for name, tres, value in _association_limits(association):
+            out.add(
+                ASSOC_LIMIT,
+                value,
+                association.account,
+                association.user,
+                association.partition,
+                name,
+                tres,
+            )
 
 
 def _qos_limits(qos: Qos) -> Iterator[tuple[str, str, float]]:
@@ -167,8 +179,8 @@ def _qos_limits(qos: Qos) -> Iterator[tuple[str, str, float]]:
     )
 
 
-def _association_limits(one: Association) -> Iterator[tuple[str, str, float]]:
-    most = one.max
+def _association_limits(association: Association) -> Iterator[tuple[str, str, float]]:
+    most = association.max
     yield from _numbers(
         {
             "GrpJobs": most.jobs.per.count,
@@ -190,9 +202,9 @@ def _numbers(values: Mapping[str, float | None]) -> Iterator[tuple[str, str, flo
 
 def _tres(values: Mapping[str, Sequence[Tres]]) -> Iterator[tuple[str, str, float]]:
     for name, several in values.items():
-        for one in several:
-            full = f"{one.type}/{one.name}" if one.name else one.type
-            yield name, full, one.count * (MIB if one.type == "mem" else 1)
+        for amount in several:
+            full = f"{amount.type}/{amount.name}" if amount.name else amount.type
+            yield name, full, amount.count * (MIB if amount.type == "mem" else 1)
 
 
 def _minutes(value: float | None) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
 from slurmexporter.readings.node import PartitionView, SlurmNode
 from slurmexporter.readings.states import NODE_FLAGS, NODE_STATES
@@ -18,59 +18,60 @@ def _node(name: str, words: str, *labels: str) -> Family:
 
 STATE: Final = Family("slurm_nodes_by_state", "gauge", "Nodes by base state.", ("state",))
 FLAG: Final = Family(
-    "slurm_nodes_by_flag", "gauge", "Nodes by flag beside their base state.", ("flag",)
+    "slurm_nodes_by_flag", "gauge", "Nodes by flag, besides their base state.", ("flag",)
 )
 AVAILABLE: Final = Family(
     "slurm_nodes_available",
     "gauge",
-    "Nodes that respond and are neither drained, failing, in maintenance, rebooted nor powered down.",
+    "Nodes that respond and are neither drained, failing, in maintenance, rebooting nor powered down.",
 )
 CPU_SIZE: Final = _node("cpu_size", "CPUs of a node.")
-CPU_ALLOCATED: Final = _node("cpu_allocated", "CPUs of a node that jobs have.")
-CPU_EFFECTIVE: Final = _node("cpu_effective", "CPUs of a node that jobs can have.")
-LOAD: Final = _node("load", "Load of a node, as its slurmd reports it.")
+CPU_ALLOCATED: Final = _node("cpu_allocated", "Allocated CPUs of a node.")
+CPU_EFFECTIVE: Final = _node("cpu_effective", "CPUs of a node that jobs can use.")
+LOAD: Final = _node("load", "Load of a node, as reported by its slurmd.")
 MEMORY_SIZE: Final = _node("memory_size_bytes", "Memory of a node.")
-MEMORY_ALLOCATED: Final = _node("memory_allocated_bytes", "Memory of a node that jobs have.")
+MEMORY_ALLOCATED: Final = _node("memory_allocated_bytes", "Allocated memory of a node.")
 MEMORY_EFFECTIVE: Final = _node(
-    "memory_available_to_jobs_bytes", "Memory of a node that jobs can have."
+    "memory_available_to_jobs_bytes", "Memory of a node that jobs can use."
 )
 MEMORY_FREE: Final = _node(
-    "memory_unused_bytes", "Memory of a node that no process uses, as its slurmd reports it."
+    "memory_unused_bytes", "Memory of a node that no process uses, as reported by its slurmd."
 )
 GRES: Final = _node("gres", "Generic resources of a node, such as GPUs.", "gres", "type")
 GRES_ALLOCATED: Final = _node(
-    "gres_allocated", "Generic resources of a node that jobs have.", "gres", "type"
+    "gres_allocated", "Allocated generic resources of a node.", "gres", "type"
 )
 UP: Final = _node(
     "available",
-    "1 if a node responds and is neither drained, failing, in maintenance, rebooted nor powered down, else 0.",
+    "1 if a node responds and is neither drained, failing, in maintenance, rebooting nor powered down, else 0.",
 )
 REASON: Final = _node(
-    "reason_info", "Why a node is down or drained, and who said so; always 1.", "reason", "user"
+    "reason_info",
+    "Why a node is down or drained, and who set the reason; always 1.",
+    "reason",
+    "user",
 )
-REASON_SINCE: Final = _node("reason_since_timestamp_seconds", "Since when a node has its reason.")
+REASON_SINCE: Final = _node("reason_since_timestamp_seconds", "When the reason of a node was set.")
 BOOT: Final = _node("boot_timestamp_seconds", "When a node booted.")
 BUSY: Final = _node("last_busy_timestamp_seconds", "When a node was last busy.")
 GRES_TOTAL: Final = Family(
     "slurm_gres", "gauge", "Generic resources of all nodes.", ("gres", "type")
 )
 GRES_USED: Final = Family(
-    "slurm_gres_allocated", "gauge", "Generic resources that jobs have.", ("gres", "type")
+    "slurm_gres_allocated", "gauge", "Allocated generic resources of all nodes.", ("gres", "type")
 )
-VERSION: Final = Family(
-    "slurm_nodes_by_version", "gauge", "Nodes by the version of their slurmd.", ("version",)
-)
+VERSION: Final = Family("slurm_nodes_by_version", "gauge", "Nodes by slurmd version.", ("version",))
 
 CAPACITY: Final = Family(
     "slurm_partition_capacity",
     "gauge",
-    "What the nodes of a partition have: nodes, cpus, gpus, memory_bytes.",
+    "Capacity of the nodes of a partition: nodes, cpus, gpus, memory_bytes.",
     ("partition", "resource"),
 )
 ALLOCATED: Final = Family(
     "slurm_partition_allocated",
     "gauge",
-    "What jobs of any partition have of the nodes of this one: nodes, cpus, gpus, memory_bytes.",
+    "Allocated resources of the nodes of a partition, to jobs of any partition: nodes, cpus, gpus, memory_bytes.",
     ("partition", "resource"),
 )
 PARTITION_NODES: Final = Family(
@@ -82,34 +83,34 @@ PARTITION_NODES: Final = Family(
 PARTITION_AVAILABLE: Final = Family(
     "slurm_partition_nodes_available",
     "gauge",
-    "Nodes of a partition that respond and are neither drained, failing, in maintenance, rebooted nor powered down.",
+    "Nodes of a partition that respond and are neither drained, failing, in maintenance, rebooting nor powered down.",
     ("partition",),
 )
 PARTITION_UP: Final = Family(
     "slurm_partition_up",
     "gauge",
-    "1 if a partition takes jobs and starts them, else 0.",
+    "1 if a partition accepts jobs and starts them, else 0.",
     ("partition",),
 )
 TIME_LIMIT: Final = Family(
     "slurm_partition_time_limit_seconds",
     "gauge",
-    "The longest time limit of a partition; +Inf if there is none.",
+    "Maximum time limit of a partition; +Inf if there is none.",
     ("partition",),
 )
 
 
 def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
-    """Return nodes by state, and what each has."""
-    found, out = picture.nodes or (), Written()
-    _states(out, STATE, (), found)
+    """Return nodes by state, and the resources of each."""
+    slurm_nodes, out = picture.nodes or (), MetricBuilder()
+    _states(out, STATE, (), slurm_nodes)
     for flag in NODE_FLAGS:
-        out.add(FLAG, sum(flag in node.flags for node in found), flag)
-    out.add(AVAILABLE, sum(node.is_available for node in found))
+        out.add(FLAG, sum(flag in node.flags for node in slurm_nodes), flag)
+    out.add(AVAILABLE, sum(node.is_available for node in slurm_nodes))
     versions: dict[str, int] = {}
     total: dict[tuple[str, str], float] = {}
     used: dict[tuple[str, str], float] = {}
-    for node in found:
+    for node in slurm_nodes:
         if node.version:
             versions[node.version] = versions.get(node.version, 0) + 1
         for kind, amount in node.gres.items():
@@ -127,9 +128,11 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 
 def partitions(picture: Picture, _: Limits) -> Iterable[Metric]:
-    """Return partitions, and what their nodes have."""
-    out = Written()
-    members: dict[str, list[SlurmNode]] = {one.name: [] for one in picture.partitions or ()}
+    """Return partitions, and the resources of their nodes."""
+    out = MetricBuilder()
+    members: dict[str, list[SlurmNode]] = {
+        partition.name: [] for partition in picture.partitions or ()
+    }
     for node in picture.nodes or ():
         for name in node.partitions:
             if name in members:
@@ -139,7 +142,7 @@ def partitions(picture: Picture, _: Limits) -> Iterable[Metric]:
     return out
 
 
-def _partition(out: Written, partition: PartitionView, nodes: Sequence[SlurmNode]) -> None:
+def _partition(out: MetricBuilder, partition: PartitionView, nodes: Sequence[SlurmNode]) -> None:
     name = partition.name
     out.add(PARTITION_UP, partition.is_up, name)
     limit = partition.maximums.time
@@ -161,7 +164,7 @@ def _partition(out: Written, partition: PartitionView, nodes: Sequence[SlurmNode
         out.add(ALLOCATED, allocated, name, resource)
 
 
-def _one(out: Written, node: SlurmNode) -> None:
+def _one(out: MetricBuilder, node: SlurmNode) -> None:
     name = node.name
     out.add(UP, node.is_available, name)
     out.add(CPU_SIZE, node.cpus, name)
@@ -187,7 +190,7 @@ def _one(out: Written, node: SlurmNode) -> None:
 
 
 def _states(
-    out: Written, family: Family, labels: tuple[str, ...], nodes: Iterable[SlurmNode]
+    out: MetricBuilder, family: Family, labels: tuple[str, ...], nodes: Iterable[SlurmNode]
 ) -> None:
     counts = dict.fromkeys(NODE_STATES, 0)
     for node in nodes:

@@ -1,6 +1,6 @@
-"""Own names: the scheduler, RPCs, and who answers.
+"""Own names: the scheduler, RPCs, and which daemons respond.
 
-slurmctld sets its statistics back to 0 at midnight UTC, at a restart and on `sdiag --reset`. Counters
+slurmctld resets its statistics to 0 at midnight UTC, at a restart and on `sdiag --reset`. Counters
 follow; Prometheus' `rate()` and `increase()` allow for that.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from slurmclient.models import Statistics
-from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
 from slurmexporter.text.budget import OTHER, largest
 from slurmexporter.text.family import Family, Kind, Metric
@@ -26,82 +26,88 @@ def _row(name: str, kind: Kind, words: str, value: _Value) -> tuple[Family, _Val
 TABLE: Final = (
     _row("sched_cycles_total", "counter", "Cycles of the main scheduler.", lambda s: s.schedule_cycle_total),
     _row("sched_cycle_seconds_total", "counter", "Time spent in cycles of the main scheduler.", lambda s: s.schedule_cycle_sum * _US),
-    _row("sched_depth_total", "counter", "Jobs that the main scheduler has looked at.", lambda s: s.schedule_cycle_depth),
+    _row("sched_depth_total", "counter", "Jobs considered by the main scheduler.", lambda s: s.schedule_cycle_depth),
     _row("sched_last_cycle_duration_seconds", "gauge", "Duration of the main scheduler's last cycle.", lambda s: s.schedule_cycle_last * _US),
     _row("sched_longest_cycle_duration_seconds", "gauge", "Duration of the main scheduler's longest cycle.", lambda s: s.schedule_cycle_max * _US),
     _row("sched_queue_length", "gauge", "Jobs in the main scheduler's queue.", lambda s: s.schedule_queue_length),
     _row("backfill_cycles_total", "counter", "Cycles of the backfill scheduler.", lambda s: s.bf_cycle_counter),
     _row("backfill_cycle_seconds_total", "counter", "Time spent in cycles of the backfill scheduler.", lambda s: s.bf_cycle_sum * _US),
-    _row("backfill_depth_total", "counter", "Jobs that the backfill scheduler has looked at.", lambda s: s.bf_depth_sum),
-    _row("backfill_depth_tried_total", "counter", "Jobs among them that it has tried to start.", lambda s: s.bf_depth_try_sum),
+    _row("backfill_depth_total", "counter", "Jobs considered by the backfill scheduler.", lambda s: s.bf_depth_sum),
+    _row("backfill_depth_tried_total", "counter", "Jobs that the backfill scheduler tried to start.", lambda s: s.bf_depth_try_sum),
     _row("backfill_last_cycle_duration_seconds", "gauge", "Duration of the backfill scheduler's last cycle.", lambda s: s.bf_cycle_last * _US),
     _row("backfill_longest_cycle_duration_seconds", "gauge", "Duration of the backfill scheduler's longest cycle.", lambda s: s.bf_cycle_max * _US),
     _row("backfill_last_cycle_timestamp_seconds", "gauge", "When the backfill scheduler last ran.", lambda s: s.bf_when_last_cycle.timestamp() if s.bf_when_last_cycle else 0),
     _row("backfill_running", "gauge", "1 while the backfill scheduler runs, else 0.", lambda s: s.bf_active),
     _row("backfill_queue_length", "gauge", "Jobs in the backfill scheduler's queue.", lambda s: s.bf_queue_len),
-    _row("backfill_jobs_started_total", "counter", "Jobs that the backfill scheduler has started since slurmctld started.", lambda s: s.bf_backfilled_jobs),
-    _row("backfill_het_components_started_total", "counter", "Components of heterogeneous jobs that it has started.", lambda s: s.bf_backfilled_het_jobs),
+    _row("backfill_jobs_started_total", "counter", "Jobs started by the backfill scheduler since slurmctld started.", lambda s: s.bf_backfilled_jobs),
+    _row("backfill_het_components_started_total", "counter", "Components of heterogeneous jobs started by the backfill scheduler.", lambda s: s.bf_backfilled_het_jobs),
     _row("ctld_jobs_submitted_total", "counter", "Jobs submitted, by slurmctld's own count.", lambda s: s.jobs_submitted),
     _row("ctld_jobs_started_total", "counter", "Jobs started, by slurmctld's own count.", lambda s: s.jobs_started),
     _row("ctld_jobs_completed_total", "counter", "Jobs completed, by slurmctld's own count.", lambda s: s.jobs_completed),
     _row("ctld_jobs_canceled_total", "counter", "Jobs cancelled, by slurmctld's own count.", lambda s: s.jobs_canceled),
     _row("ctld_jobs_failed_total", "counter", "Jobs failed, by slurmctld's own count.", lambda s: s.jobs_failed),
-    _row("ctld_threads", "gauge", "Threads of slurmctld that serve RPCs; it has 256 at most.", lambda s: s.server_thread_count),
-    _row("ctld_agents", "gauge", "Agents of slurmctld that send RPCs.", lambda s: s.agent_count),
-    _row("ctld_agent_threads", "gauge", "Threads of these agents.", lambda s: s.agent_thread_count),
-    _row("ctld_agent_queue", "gauge", "RPCs that wait to be sent by slurmctld.", lambda s: s.agent_queue_size),
-    _row("ctld_dbd_queue", "gauge", "Messages that wait to be sent to slurmdbd.", lambda s: s.dbd_agent_queue_size),
-    _row("ctld_statistics_start_timestamp_seconds", "gauge", "Since when slurmctld counts: its start, midnight UTC or a reset.", lambda s: s.req_time_start.timestamp() if s.req_time_start else 0),
+    _row("ctld_threads", "gauge", "slurmctld threads serving RPCs; at most 256.", lambda s: s.server_thread_count),
+    _row("ctld_agents", "gauge", "slurmctld agents sending RPCs.", lambda s: s.agent_count),
+    _row("ctld_agent_threads", "gauge", "Threads of slurmctld's agents.", lambda s: s.agent_thread_count),
+    _row("ctld_agent_queue", "gauge", "RPCs waiting to be sent by slurmctld.", lambda s: s.agent_queue_size),
+    _row("ctld_dbd_queue", "gauge", "Messages waiting to be sent to slurmdbd.", lambda s: s.dbd_agent_queue_size),
+    _row("ctld_statistics_start_timestamp_seconds", "gauge", "When slurmctld's counters began: at its start, at midnight UTC or at a reset.", lambda s: s.req_time_start.timestamp() if s.req_time_start else 0),
 )  # fmt: skip
-"""Families that are one figure of slurmctld's statistics."""
+"""Families that show one figure of slurmctld's statistics."""
 
 SCHED_EXITS: Final = Family(
-    "slurm_sched_exits_total", "counter", "Ends of main scheduling cycles, by reason.", ("reason",)
+    "slurm_sched_exits_total",
+    "counter",
+    "Main scheduling cycles by the reason they ended.",
+    ("reason",),
 )
 BACKFILL_EXITS: Final = Family(
-    "slurm_backfill_exits_total", "counter", "Ends of backfill cycles, by reason.", ("reason",)
+    "slurm_backfill_exits_total",
+    "counter",
+    "Backfill cycles by the reason they ended.",
+    ("reason",),
 )
-RPCS: Final = Family("slurm_rpcs_total", "counter", "RPCs that slurmctld has served.", ("type",))
+RPCS: Final = Family("slurm_rpcs_total", "counter", "RPCs served by slurmctld, by type.", ("type",))
 RPC_S: Final = Family(
-    "slurm_rpc_seconds_total", "counter", "Time that slurmctld has spent on RPCs.", ("type",)
+    "slurm_rpc_seconds_total", "counter", "Time slurmctld spent on RPCs, by type.", ("type",)
 )
-RPC_QUEUE: Final = Family("slurm_rpc_queue", "gauge", "RPCs that wait in slurmctld.", ("type",))
+RPC_QUEUE: Final = Family("slurm_rpc_queue", "gauge", "RPCs waiting in slurmctld.", ("type",))
 RPC_DROPPED: Final = Family(
     "slurm_rpc_dropped_total",
     "counter",
-    "RPCs that slurmctld has refused for lack of time.",
+    "RPCs that slurmctld dropped for lack of time.",
     ("type",),
 )
 USER_RPCS: Final = Family(
-    "slurm_user_rpcs_total", "counter", "RPCs that slurmctld has served.", ("user",)
+    "slurm_user_rpcs_total", "counter", "RPCs served by slurmctld, by user.", ("user",)
 )
 USER_RPC_S: Final = Family(
-    "slurm_user_rpc_seconds_total", "counter", "Time that slurmctld has spent on RPCs.", ("user",)
+    "slurm_user_rpc_seconds_total", "counter", "Time slurmctld spent on RPCs, by user.", ("user",)
 )
 
 UP: Final = Family(
     "slurm_controller_up", "gauge", "1 if a slurmctld responds, else 0.", ("host", "role")
 )
 LATENCY: Final = Family(
-    "slurm_controller_ping_seconds", "gauge", "How long a slurmctld takes to respond.", ("host",)
+    "slurm_controller_ping_seconds", "gauge", "Response time of a slurmctld.", ("host",)
 )
 DBD_UP: Final = Family(
     "slurm_dbd_up", "gauge", "1 if a slurmdbd responds, else 0.", ("host", "role")
 )
 DBD_LATENCY: Final = Family(
-    "slurm_dbd_ping_seconds", "gauge", "How long a slurmdbd takes to respond.", ("host",)
+    "slurm_dbd_ping_seconds", "gauge", "Response time of a slurmdbd.", ("host",)
 )
 INFO: Final = Family(
     "slurm_cluster_info",
     "gauge",
-    "The cluster, and what was read; always 1.",
+    "The cluster, its Slurm version and the API version in use; always 1.",
     ("cluster", "version", "api"),
 )
 
 
 def scheduler(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return slurmctld's statistics: schedulers, queues, RPCs."""
-    statistics, out = picture.scheduler or Statistics(), Written()
+    statistics, out = picture.scheduler or Statistics(), MetricBuilder()
     for family, value in TABLE:
         out.add(family, value(statistics))
     for family, exits in (
@@ -122,7 +128,7 @@ def scheduler(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 def controllers(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return which controllers and databases respond."""
-    out = Written()
+    out = MetricBuilder()
     if (reading := picture.controllers) is None:
         return out
     for up, seconds, pings in (
@@ -138,15 +144,17 @@ def controllers(picture: Picture, _: Limits) -> Iterable[Metric]:
     return out
 
 
-def _users(out: Written, statistics: Statistics, most: int) -> None:
-    kept = largest({one.user: one.count for one in statistics.rpcs_by_user}, most)
+def _users(out: MetricBuilder, statistics: Statistics, most: int) -> None:
+    shown_users = largest(
+        {user_rpcs.user: user_rpcs.count for user_rpcs in statistics.rpcs_by_user}, most
+    )
     rest, rest_s = 0, 0.0
-    for one in statistics.rpcs_by_user:
-        if one.user in kept:
-            out.add(USER_RPCS, one.count, one.user)
-            out.add(USER_RPC_S, one.total_time * _US, one.user)
+    for user_rpcs in statistics.rpcs_by_user:
+        if user_rpcs.user in shown_users:
+            out.add(USER_RPCS, user_rpcs.count, user_rpcs.user)
+            out.add(USER_RPC_S, user_rpcs.total_time * _US, user_rpcs.user)
         else:
-            rest, rest_s = rest + one.count, rest_s + one.total_time * _US
+            rest, rest_s = rest + user_rpcs.count, rest_s + user_rpcs.total_time * _US
     if rest:
         out.add(USER_RPCS, rest, OTHER)
         out.add(USER_RPC_S, rest_s, OTHER)

@@ -1,11 +1,11 @@
-"""Own names: what is shared: fair-share, licenses, reservations; and how well it was used."""
+"""Own names: fair-share, licenses, reservations, and the efficiency of ended jobs."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
 from slurmclient.models import Reservation
-from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Efficiency, Picture
 from slurmexporter.text.budget import largest
 from slurmexporter.text.family import Family, Metric
@@ -18,44 +18,42 @@ def _share(name: str, words: str, *labels: str) -> Family:
     return Family(
         f"slurm_share_{name}",
         "gauge",
-        f"{words} The user is empty for an account.",
+        f"{words} The label user is empty for accounts.",
         (*_WHO, *labels),
     )
 
 
-SHARES: Final = _share(
-    "raw", "Shares of a user or account; NaN for those that inherit them (parent)."
-)
-NORM: Final = _share("norm", "Shares, normalized by those of all.")
-USAGE_NORM: Final = _share("usage_norm", "Usage, normalized by that of all.")
+SHARES: Final = _share("raw", "Shares of a user or account; NaN if inherited (parent).")
+NORM: Final = _share("norm", "Shares as a fraction of all shares.")
+USAGE_NORM: Final = _share("usage_norm", "Usage as a fraction of all usage.")
 USAGE_EFFECTIVE: Final = _share(
-    "usage_effective", "Usage that counts, with that of the account's others."
+    "usage_effective", "Effective usage, which includes that of the account's other users."
 )
 FACTOR: Final = _share("fairshare_factor", "Fair-share factor of the priority, from 0 to 1.")
 LEVEL: Final = _share(
-    "level", "Fair-share among siblings: above 1 if underserved, +Inf without any usage."
+    "level", "Fair-share level among siblings: above 1 if underserved, +Inf without any usage."
 )
 USAGE: Final = _share(
     "usage_seconds",
-    "Decayed usage in seconds of a trackable resource; memory in MiB-seconds.",
+    "Decayed usage of a trackable resource, in seconds; memory in MiB-seconds.",
     "tres",
 )
 RUNNING: Final = _share(
-    "running_seconds", "What running jobs may still use; memory in MiB-seconds.", "tres"
+    "running_seconds",
+    "Usage that running jobs may still add, in seconds; memory in MiB-seconds.",
+    "tres",
 )
 
-LICENSE: Final = Family("slurm_license_total", "gauge", "Licenses there are.", ("license",))
-LICENSE_USED: Final = Family(
-    "slurm_license_used", "gauge", "Licenses that jobs have.", ("license",)
-)
-LICENSE_FREE: Final = Family("slurm_license_free", "gauge", "Licenses that are free.", ("license",))
+LICENSE: Final = Family("slurm_license_total", "gauge", "Licenses in total.", ("license",))
+LICENSE_USED: Final = Family("slurm_license_used", "gauge", "Licenses used by jobs.", ("license",))
+LICENSE_FREE: Final = Family("slurm_license_free", "gauge", "Free licenses.", ("license",))
 LICENSE_RESERVED: Final = Family(
-    "slurm_license_reserved", "gauge", "Licenses that are reserved.", ("license",)
+    "slurm_license_reserved", "gauge", "Reserved licenses.", ("license",)
 )
 LICENSE_DEFICIT: Final = Family(
     "slurm_license_deficit",
     "gauge",
-    "Licenses missing from the cluster's share of a server's.",
+    "Licenses missing from the cluster's share of a license server.",
     ("license",),
 )
 
@@ -75,25 +73,25 @@ RESERVATION_CORES: Final = _reservation("cores", "Cores of a reservation.")
 CPU_EFFICIENCY: Final = Family(
     "slurm_job_cpu_efficiency_ratio",
     "histogram",
-    "CPU time that ended jobs used, by the CPU time they held. Needs --efficiency.",
+    "CPU time used by ended jobs, as a fraction of their allocated CPU time. Needs --efficiency.",
     ("partition",),
 )
 MEMORY_EFFICIENCY: Final = Family(
     "slurm_job_memory_efficiency_ratio",
     "histogram",
-    "The most memory that ended jobs used at once, by the memory they held. Needs --efficiency.",
+    "Peak memory of ended jobs, as a fraction of their allocated memory. Needs --efficiency.",
     ("partition",),
 )
 WASTED_CPU: Final = Family(
     "slurm_wasted_cpu_seconds_total",
     "counter",
-    "CPU time that ended jobs held and did not use. Needs --efficiency.",
+    "CPU time allocated to ended jobs but not used. Needs --efficiency.",
     ("account",),
 )
 WASTED_MEMORY: Final = Family(
     "slurm_wasted_memory_byte_seconds_total",
     "counter",
-    "Memory that ended jobs held and never used, times how long they ran. Needs --efficiency.",
+    "Memory allocated to ended jobs but never used, times their run time. Needs --efficiency.",
     ("account",),
 )
 NOT_MEASURED: Final = Family(
@@ -104,28 +102,30 @@ NOT_MEASURED: Final = Family(
 
 
 def shares(picture: Picture, limits: Limits) -> Iterable[Metric]:
-    """Return the fair-share tree, of the users with the most usage."""
-    out, found = Written(), picture.shares or ()
-    kept = largest({one.name: one.usage for one in found if "USER" in one.type}, limits.top_users)
-    for one in found:
-        is_user = "USER" in one.type
-        if is_user and one.name not in kept:
+    """Return the fair-share tree: all accounts, and the users with the most usage."""
+    out, all_shares = MetricBuilder(), picture.shares or ()
+    shown_users = largest(
+        {share.name: share.usage for share in all_shares if "USER" in share.type}, limits.top_users
+    )
+    for share in all_shares:
+        is_user = "USER" in share.type
+        if is_user and share.name not in shown_users:
             continue
-        who = (one.parent, one.name, one.partition) if is_user else (one.name, "", "")
+        who = (share.parent, share.name, share.partition) if is_user else (share.name, "", "")
         for family, value in (
-            (SHARES, one.shares),
-            (NORM, one.shares_normalized),
-            (USAGE_NORM, one.usage_normalized),
-            (USAGE_EFFECTIVE, one.effective_usage),
-            (FACTOR, one.fairshare.factor),
-            (LEVEL, _level(one.fairshare.level)),
+            (SHARES, share.shares),
+            (NORM, share.shares_normalized),
+            (USAGE_NORM, share.usage_normalized),
+            (USAGE_EFFECTIVE, share.effective_usage),
+            (FACTOR, share.fairshare.factor),
+            (LEVEL, _level(share.fairshare.level)),
         ):
             if value is not None:
                 out.add(family, value, *who)
-        for usage in one.tres.usage:
+        for usage in share.tres.usage:
             if usage.value:
                 out.add(USAGE, usage.value, *who, usage.name)
-        for running in one.tres.run_seconds:
+        for running in share.tres.run_seconds:
             if running.value:
                 out.add(RUNNING, running.value, *who, running.name)
     return out
@@ -133,42 +133,48 @@ def shares(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 def licenses(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return the licenses."""
-    out = Written()
-    for one in picture.licenses or ():
+    out = MetricBuilder()
+    for item in picture.licenses or ():
         for family, value in (
-            (LICENSE, one.total),
-            (LICENSE_USED, one.used),
-            (LICENSE_FREE, one.free),
-            (LICENSE_RESERVED, one.reserved),
-            (LICENSE_DEFICIT, one.last_deficit),
+            (LICENSE, item.total),
+            (LICENSE_USED, item.used),
+            (LICENSE_FREE, item.free),
+            (LICENSE_RESERVED, item.reserved),
+            (LICENSE_DEFICIT, item.last_deficit),
         ):
-            out.add(family, value, one.license_name)
+            out.add(family, value, item.license_name)
     return out
 
 
 def reservations(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return the reservations."""
-    out = Written()
-    for one in picture.reservations or ():
-        out.add(RESERVATION, 1, one.name, *_words(one))
-        out.add(RESERVATION_START, _stamp(one.start_time), one.name)
-        out.add(RESERVATION_END, _stamp(one.end_time), one.name)
-        out.add(RESERVATION_NODES, one.node_count, one.name)
-        out.add(RESERVATION_CORES, one.core_count, one.name)
+    out = MetricBuilder()
+    for reservation in picture.reservations or ():
+        out.add(RESERVATION, 1, reservation.name, *_words(reservation))
+        out.add(RESERVATION_START, _stamp(reservation.start_time), reservation.name)
+        out.add(RESERVATION_END, _stamp(reservation.end_time), reservation.name)
+        out.add(RESERVATION_NODES, reservation.node_count, reservation.name)
+        out.add(RESERVATION_CORES, reservation.core_count, reservation.name)
     return out
 
 
 def efficiency(picture: Picture, _: Limits) -> Iterator[Metric]:
-    """Return how much of what they held ended jobs used."""
-    found = picture.efficiency or Efficiency()
-    yield CPU_EFFICIENCY, [((name,), one) for name, one in sorted(found.cpu.items())]
-    yield MEMORY_EFFICIENCY, [((name,), one) for name, one in sorted(found.memory.items())]
-    yield WASTED_CPU, [((name,), one) for name, one in sorted(found.wasted_cpu_s.items())]
+    """Return how much of their allocations ended jobs used."""
+    reading = picture.efficiency or Efficiency()
+    yield CPU_EFFICIENCY, [((name,), histogram) for name, histogram in sorted(reading.cpu.items())]
+    yield (
+        MEMORY_EFFICIENCY,
+        [((name,), histogram) for name, histogram in sorted(reading.memory.items())],
+    )
+    yield WASTED_CPU, [((name,), seconds) for name, seconds in sorted(reading.wasted_cpu_s.items())]
     yield (
         WASTED_MEMORY,
-        [((name,), one) for name, one in sorted(found.wasted_memory_byte_s.items())],
+        [
+            ((name,), byte_seconds)
+            for name, byte_seconds in sorted(reading.wasted_memory_byte_s.items())
+        ],
     )
-    yield NOT_MEASURED, [((), found.skipped)]
+    yield NOT_MEASURED, [((), reading.skipped)]
 
 
 def _level(level: float | None) -> float | None:
@@ -180,8 +186,13 @@ def _stamp(moment: datetime | None) -> float:
     return moment.timestamp() if moment else 0
 
 
-def _words(one: Reservation) -> tuple[str, str, str, str]:
-    return one.partition, one.users, one.accounts, ",".join(sorted(one.flags))
+def _words(reservation: Reservation) -> tuple[str, str, str, str]:
+    return (
+        reservation.partition,
+        reservation.users,
+        reservation.accounts,
+        ",".join(sorted(reservation.flags)),
+    )
 
 
 SHARING: Final = Chapter(

@@ -1,4 +1,4 @@
-"""The latest readings of Slurm, of which all pages are made."""
+"""The latest readings of Slurm, from which all pages are rendered."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,23 +23,23 @@ from slurmexporter.text.family import Histogram
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobsReading:
-    """All jobs, grouped, and the counters of what has happened to them."""
+    """All jobs, grouped, and the counters of their events."""
 
     cells: Sequence[Cell]
     tally: Tally
     at_s: float
     """When the states were read, seconds since 1970."""
     unread: int = 0
-    """Jobs that slurmctld has and that were not read yet."""
+    """Jobs of slurmctld that have not been read yet."""
     reason_age_s: float = 0.0
-    """How long ago the waiting job was read that was read longest ago."""
+    """Age of the stalest reading of a pending job."""
     single: Sequence[Job] = ()
-    """The jobs that have a series of their own; none unless that is switched on."""
+    """The jobs with series of their own; none unless enabled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllersReading:
-    """Who answers."""
+    """Which controllers and databases respond."""
 
     controllers: Sequence[ControllerPing]
     databases: Sequence[DatabasePing]
@@ -50,7 +50,7 @@ class ControllersReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountingReading:
-    """What slurmdbd knows."""
+    """Limits and statistics from slurmdbd."""
 
     associations: Sequence[Association]
     qos: Sequence[Qos]
@@ -59,7 +59,7 @@ class AccountingReading:
 
 @dataclass(slots=True, kw_only=True)
 class Efficiency:
-    """How much of what they held jobs used that have ended; grows until the exporter restarts."""
+    """How much of their allocations ended jobs used; grows until the exporter restarts."""
 
     cpu: dict[str, Histogram] = field(default_factory=dict)
     memory: dict[str, Histogram] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Efficiency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """The latest reading of each source; None if there is none that is fresh enough."""
+    """The latest reading of each source; None without a fresh one."""
 
     jobs: JobsReading | None = None
     nodes: Sequence[SlurmNode] | None = None

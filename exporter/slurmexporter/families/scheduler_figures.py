@@ -67,7 +67,7 @@ SLINKY: Final[Mapping[str, str]] = {
     "slurm_bfscheduler_nodespace_total": "bf_exit.bf_node_space_size",
     "slurm_bfscheduler_statechanged_total": "bf_exit.state_changed",
 }
-"""slurm-exporter's names; `_seconds` are seconds here, where slurm-exporter has microseconds."""
+"""slurm-exporter's names; `_seconds` are seconds here, but microseconds in slurm-exporter."""
 
 NATIVE: Final[Mapping[str, str]] = {
     "slurm_agent_cnt": "agent_count",
@@ -129,11 +129,11 @@ NATIVE: Final[Mapping[str, str]] = {
     "slurm_server_thread_cnt": "server_thread_count",
     "slurm_slurmdbd_queue_size": "dbd_agent_queue_size",
 }
-"""slurmctld's names; times are in microseconds, as there, except for timestamps."""
+"""slurmctld's names; times are in microseconds, as in slurmctld, except for timestamps."""
 
 
 def field(path: str) -> Callable[[Statistics], float]:
-    """Return how to read a field of the statistics; a moment becomes seconds since 1970."""
+    """Return a function that reads a field of the statistics; a time becomes seconds since 1970."""
 
     def read(statistics: Statistics) -> float:
         value: object = statistics
@@ -147,7 +147,10 @@ def field(path: str) -> Callable[[Statistics], float]:
 
 
 def families(names: Mapping[str, str], source: str) -> Mapping[str, Family]:
-    """Return the families of such a table, by name."""
+    """Return the families of such a table, by name.
+
+    source: ends the help text, such as "under slurmctld's name".
+    """
     return {
         name: Family(name, "gauge", f"{path} of slurmctld's statistics, {source}.")
         for name, path in names.items()

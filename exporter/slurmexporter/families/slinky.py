@@ -1,7 +1,7 @@
 """The 185 families of SchedMD's slurm-exporter: its names and labels, with right values.
 
 What differs from slurm-exporter: `_bytes` are bytes and `_seconds` seconds (it has MiB and
-microseconds), and the two `stageout` families that it declares and never emits are there.
+microseconds), and the two `stageout` families, which it declares but never emits, exist.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Final
 
 from slurmclient.models import Statistics
 from slurmexporter.families import counting, scheduler_figures
-from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.node import SlurmNode
@@ -48,15 +48,15 @@ _NODE_FLAGS: Final = {
 }
 _SIZES: Final[Mapping[str, tuple[str, Callable[[SlurmNode], float]]]] = {
     "cpus_total": ("CPUs", lambda node: node.cpus),
-    "cpus_effective_total": ("CPUs that jobs can have", lambda node: node.effective_cpus),
-    "cpus_alloc_total": ("CPUs that jobs have", lambda node: node.allocated_cpus),
+    "cpus_effective_total": ("usable CPUs", lambda node: node.effective_cpus),
+    "cpus_alloc_total": ("allocated CPUs", lambda node: node.allocated_cpus),
     "cpus_idle_total": ("idle CPUs", lambda node: node.idle_cpus),
     "memory_bytes": ("memory", lambda node: node.memory_bytes),
     "memory_effective_bytes": (
-        "memory that jobs can have",
+        "usable memory",
         lambda node: node.effective_memory_bytes,
     ),
-    "memory_alloc_bytes": ("memory that jobs have", lambda node: node.allocated_memory_bytes),
+    "memory_alloc_bytes": ("allocated memory", lambda node: node.allocated_memory_bytes),
     "memory_free_bytes": ("unused memory", lambda node: node.free_memory_bytes or 0),
 }
 
@@ -70,8 +70,8 @@ def _job_families(prefix: str, labels: tuple[str, ...]) -> Mapping[str, Family]:
     words |= {f"{short}_total": f"Jobs in state {state}" for short, state in _JOB_STATES.items()}
     words |= {f"{short}_total": f"Jobs with flag {flag}" for short, flag in _JOB_FLAGS.items()}
     words |= {
-        "cpus_alloc_total": "CPUs that jobs hold",
-        "memory_alloc_bytes": "Memory that jobs hold",
+        "cpus_alloc_total": "CPUs allocated to jobs",
+        "memory_alloc_bytes": "Memory allocated to jobs",
     }
     by = f" by {' and '.join(labels)}" if labels else ""
     return {
@@ -107,7 +107,7 @@ PARTITION_JOBS: Final = _job_families("slurm_partition_jobs", _PARTITION)
 MOST_NODES: Final = Family(
     "slurm_partition_jobs_pending_maxnodecount_total",
     "gauge",
-    "The most nodes that a waiting job asks for that is not held.",
+    "Most nodes requested by a pending job that is not held.",
     _PARTITION,
 )
 NODES: Final = _node_families("slurm_nodes", ())
@@ -117,13 +117,13 @@ PARTITION_SIZES: Final = _size_families(
     "slurm_partition_nodes", "the nodes of a partition", _PARTITION
 )
 SCHEDULER: Final = scheduler_figures.families(
-    scheduler_figures.SLINKY, "as slurm-exporter calls it"
+    scheduler_figures.SLINKY, "under slurm-exporter's name"
 )
 
 
 def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return jobs in all, by account, user and partition."""
-    out = Written()
+    out = MetricBuilder()
     cells = picture.jobs.cells if picture.jobs else ()
     _jobs(out, JOBS, (), cells)
     for name, group in counting.groups(cells, counting.by_account(cells, limits)).items():
@@ -141,10 +141,12 @@ def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return nodes in all and by partition, and what each has."""
-    out, found = Written(), picture.nodes or ()
-    _nodes(out, NODES, (), found)
-    members: dict[str, list[SlurmNode]] = {one.name: [] for one in picture.partitions or ()}
-    for node in found:
+    out, slurm_nodes = MetricBuilder(), picture.nodes or ()
+    _nodes(out, NODES, (), slurm_nodes)
+    members: dict[str, list[SlurmNode]] = {
+        partition.name: [] for partition in picture.partitions or ()
+    }
+    for node in slurm_nodes:
         if limits.node_series:
             _sizes(out, NODE_SIZES, node.name, [node])
         for name in node.partitions:
@@ -157,19 +159,19 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 def scheduler(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return slurmctld's statistics."""
-    out, statistics = Written(), picture.scheduler or Statistics()
+    out, statistics = MetricBuilder(), picture.scheduler or Statistics()
     for name, path in scheduler_figures.SLINKY.items():
         out.add(SCHEDULER[name], scheduler_figures.value(name, path, statistics))
     return out
 
 
 def _jobs(
-    out: Written,
+    out: MetricBuilder,
     families: Mapping[str, Family],
     labels: tuple[str, ...],
     cells: Sequence[Cell],
 ) -> None:
-    """Add the figures of jobs; as in slurm-exporter, waiting tasks of an array are one job."""
+    """Add the figures of jobs; as in slurm-exporter, the pending tasks of an array are one job."""
     counts = dict.fromkeys(families, 0.0)
     shorts = {state: short for short, state in _JOB_STATES.items()}
     for cell in cells:
@@ -187,7 +189,7 @@ def _jobs(
 
 
 def _nodes(
-    out: Written,
+    out: MetricBuilder,
     families: Mapping[str, Family],
     labels: tuple[str, ...],
     nodes: Sequence[SlurmNode],
@@ -201,7 +203,7 @@ def _nodes(
 
 
 def _sizes(
-    out: Written, families: Mapping[str, Family], name: str, nodes: Sequence[SlurmNode]
+    out: MetricBuilder, families: Mapping[str, Family], name: str, nodes: Sequence[SlurmNode]
 ) -> None:
     for suffix, (_, size) in _SIZES.items():
         out.add(families[suffix], sum(map(size, nodes)), name)

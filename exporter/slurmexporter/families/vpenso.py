@@ -8,7 +8,7 @@ from typing import Final
 
 from slurmclient.models import Statistics
 from slurmexporter.families import counting
-from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.node import SlurmNode
@@ -21,9 +21,9 @@ def _gauge(name: str, words: str, *labels: str) -> Family:
 
 
 _GROUP_WORDS: Final = {
-    "jobs_pending": "Waiting jobs",
+    "jobs_pending": "Pending jobs",
     "jobs_running": "Running jobs",
-    "cpus_running": "CPUs that running jobs have",
+    "cpus_running": "CPUs allocated to running jobs",
     "jobs_suspended": "Suspended jobs",
 }
 ACCOUNTS: Final = {s: _gauge(f"account_{s}", f"{w}.", "account") for s, w in _GROUP_WORDS.items()}
@@ -41,37 +41,37 @@ _QUEUE: Final = {
     "node_fail": "NODE_FAIL",
 }
 QUEUE: Final = {s: _gauge(f"queue_{s}", f"Jobs in state {v}.") for s, v in _QUEUE.items()}
-QUEUE_DEPENDENCY: Final = _gauge("queue_pending_dependency", "Waiting jobs that depend on others.")
+QUEUE_DEPENDENCY: Final = _gauge("queue_pending_dependency", "Pending jobs with dependencies.")
 QUEUE_COMPLETING: Final = _gauge("queue_completing", "Jobs with flag COMPLETING.")
 QUEUE_CONFIGURING: Final = _gauge("queue_configuring", "Jobs with flag CONFIGURING.")
 
 CPUS: Final = {
-    "alloc": _gauge("cpus_alloc", "CPUs that jobs have."),
+    "alloc": _gauge("cpus_alloc", "Allocated CPUs."),
     "idle": _gauge("cpus_idle", "Idle CPUs."),
     "other": _gauge("cpus_other", "CPUs of nodes that are down or drained."),
     "total": _gauge("cpus_total", "CPUs."),
 }
 GPUS: Final = {
-    "alloc": _gauge("gpus_alloc", "GPUs that jobs have."),
+    "alloc": _gauge("gpus_alloc", "Allocated GPUs."),
     "idle": _gauge("gpus_idle", "Idle GPUs."),
-    "other": _gauge("gpus_other", "GPUs that no job has, of nodes that are down or drained."),
+    "other": _gauge("gpus_other", "Unallocated GPUs of nodes that are down or drained."),
     "total": _gauge("gpus_total", "GPUs."),
-    "utilization": _gauge("gpus_utilization", "The share of GPUs that jobs have."),
+    "utilization": _gauge("gpus_utilization", "Fraction of GPUs that is allocated."),
 }
 PARTITION: Final = {
-    "allocated": _gauge("partition_cpus_allocated", "CPUs that jobs have.", "partition"),
+    "allocated": _gauge("partition_cpus_allocated", "Allocated CPUs.", "partition"),
     "idle": _gauge("partition_cpus_idle", "Idle CPUs.", "partition"),
     "other": _gauge("partition_cpus_other", "CPUs of nodes that are down or drained.", "partition"),
     "total": _gauge("partition_cpus_total", "CPUs.", "partition"),
 }
-PARTITION_PENDING: Final = _gauge("partition_jobs_pending", "Waiting jobs.", "partition")
+PARTITION_PENDING: Final = _gauge("partition_jobs_pending", "Pending jobs.", "partition")
 _NODE: Final = ("node", "status")
 NODE: Final = {
-    "cpu_alloc": _gauge("node_cpu_alloc", "CPUs of a node that jobs have.", *_NODE),
+    "cpu_alloc": _gauge("node_cpu_alloc", "Allocated CPUs of a node.", *_NODE),
     "cpu_idle": _gauge("node_cpu_idle", "Idle CPUs of a node.", *_NODE),
     "cpu_other": _gauge("node_cpu_other", "CPUs of a node that is down or drained.", *_NODE),
     "cpu_total": _gauge("node_cpu_total", "CPUs of a node.", *_NODE),
-    "mem_alloc": _gauge("node_mem_alloc", "Memory of a node that jobs have, in MiB.", *_NODE),
+    "mem_alloc": _gauge("node_mem_alloc", "Allocated memory of a node, in MiB.", *_NODE),
     "mem_total": _gauge("node_mem_total", "Memory of a node, in MiB.", *_NODE),
 }
 
@@ -89,7 +89,7 @@ _NODES: Final[Mapping[str, tuple[str, Callable[[SlurmNode], bool]]]] = {
     "fail": ("failing", lambda node: "FAIL" in node.flags),
     "idle": ("idle", _without_flags("IDLE")),
     "maint": ("in maintenance", lambda node: "MAINTENANCE" in node.flags),
-    "mix": ("allocated in part", _without_flags("MIXED")),
+    "mix": ("partly allocated", _without_flags("MIXED")),
     "resv": ("reserved", lambda node: "RESERVED" in node.flags),
 }
 NODES: Final = {s: _gauge(f"nodes_{s}", f"Nodes that are {w}.") for s, (w, _) in _NODES.items()}
@@ -97,8 +97,8 @@ FAIRSHARE: Final = _gauge("account_fairshare", "Fair-share factor of an account.
 
 _SCHEDULER: Final[Mapping[str, tuple[str, Callable[[Statistics], float]]]] = {
     "threads": ("Threads of slurmctld", lambda s: s.server_thread_count),
-    "queue_size": ("RPCs that wait to be sent by slurmctld", lambda s: s.agent_queue_size),
-    "dbd_queue_size": ("Messages that wait to be sent to slurmdbd", lambda s: s.dbd_agent_queue_size),
+    "queue_size": ("RPCs waiting to be sent by slurmctld", lambda s: s.agent_queue_size),
+    "dbd_queue_size": ("Messages waiting to be sent to slurmdbd", lambda s: s.dbd_agent_queue_size),
     "last_cycle": ("Last cycle of the main scheduler in microseconds", lambda s: s.schedule_cycle_last),
     "mean_cycle": ("Mean cycle of the main scheduler in microseconds", lambda s: s.schedule_cycle_mean),
     "cycle_per_minute": ("Cycles of the main scheduler per minute", lambda s: s.schedule_cycle_per_minute),
@@ -114,7 +114,7 @@ SCHEDULER: Final = {s: _gauge(f"scheduler_{s}", f"{w}.") for s, (w, _) in _SCHED
 
 def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return jobs in all, by account, user and partition."""
-    out = Written()
+    out = MetricBuilder()
     cells = picture.jobs.cells if picture.jobs else ()
     for short, state in _QUEUE.items():
         out.add(QUEUE[short], sum(c.tasks for c in cells if c.traits.state == state))
@@ -136,20 +136,22 @@ def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return nodes, CPUs and GPUs in all, by node and by partition."""
-    out, found = Written(), picture.nodes or ()
+    out, slurm_nodes = MetricBuilder(), picture.nodes or ()
     for short, (_words, holds) in _NODES.items():
-        out.add(NODES[short], sum(map(holds, found)))
-    _cpus(out, CPUS, (), found)
-    total = sum(node.gpus for node in found)
-    used = sum(node.allocated_gpus for node in found)
+        out.add(NODES[short], sum(map(holds, slurm_nodes)))
+    _cpus(out, CPUS, (), slurm_nodes)
+    total = sum(node.gpus for node in slurm_nodes)
+    used = sum(node.allocated_gpus for node in slurm_nodes)
     out.add(GPUS["total"], total)
     out.add(GPUS["alloc"], used)
-    other = sum(node.gpus - node.allocated_gpus for node in found if not _is_usable(node))
+    other = sum(node.gpus - node.allocated_gpus for node in slurm_nodes if not _is_usable(node))
     out.add(GPUS["other"], other)
     out.add(GPUS["idle"], total - used - other)
     out.add(GPUS["utilization"], used / total if total else 0)
-    members: dict[str, list[SlurmNode]] = {one.name: [] for one in picture.partitions or ()}
-    for node in found:
+    members: dict[str, list[SlurmNode]] = {
+        partition.name: [] for partition in picture.partitions or ()
+    }
+    for node in slurm_nodes:
         if limits.node_series:
             _one(out, node)
         for name in node.partitions:
@@ -161,7 +163,7 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 def scheduler(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return slurmctld's statistics."""
-    out, statistics = Written(), picture.scheduler or Statistics()
+    out, statistics = MetricBuilder(), picture.scheduler or Statistics()
     for short, (_words, value) in _SCHEDULER.items():
         out.add(SCHEDULER[short], value(statistics))
     return out
@@ -169,14 +171,16 @@ def scheduler(picture: Picture, _: Limits) -> Iterable[Metric]:
 
 def fairshare(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return the fair-share of accounts."""
-    out = Written()
-    for one in picture.shares or ():
-        if "USER" not in one.type and one.fairshare.factor is not None:
-            out.add(FAIRSHARE, one.fairshare.factor, one.name)
+    out = MetricBuilder()
+    for share in picture.shares or ():
+        if "USER" not in share.type and share.fairshare.factor is not None:
+            out.add(FAIRSHARE, share.fairshare.factor, share.name)
     return out
 
 
-def _group(out: Written, families: Mapping[str, Family], name: str, cells: Sequence[Cell]) -> None:
+def _group(
+    out: MetricBuilder, families: Mapping[str, Family], name: str, cells: Sequence[Cell]
+) -> None:
     for suffix, state in (
         ("jobs_pending", "PENDING"),
         ("jobs_running", "RUNNING"),
@@ -188,7 +192,7 @@ def _group(out: Written, families: Mapping[str, Family], name: str, cells: Seque
 
 
 def _cpus(
-    out: Written,
+    out: MetricBuilder,
     families: Mapping[str, Family],
     labels: tuple[str, ...],
     nodes: Sequence[SlurmNode],
@@ -198,7 +202,7 @@ def _cpus(
         out.add(family, amount, *labels)
 
 
-def _one(out: Written, node: SlurmNode) -> None:
+def _one(out: MetricBuilder, node: SlurmNode) -> None:
     labels = node.name, _status(node)
     for suffix, amount in zip(
         ("cpu_alloc", "cpu_idle", "cpu_other", "cpu_total"), _shares_of_cpus(node), strict=True
@@ -209,7 +213,7 @@ def _one(out: Written, node: SlurmNode) -> None:
 
 
 def _shares_of_cpus(node: SlurmNode) -> tuple[int, int, int, int]:
-    """Return allocated, idle, other and all CPUs, as `sinfo -o %C` has them."""
+    """Return allocated, idle, other and all CPUs, as `sinfo -o %C` shows them."""
     rest = node.effective_cpus - node.allocated_cpus
     idle, other = (rest, 0) if _is_usable(node) else (0, rest)
     return node.allocated_cpus, idle, other, node.effective_cpus

@@ -1,5 +1,5 @@
-"""All jobs as they were last read, and what has happened to them since.
+"""All jobs as last read, and the events since.
 
-`happenings` says what lies between two readings of a job, `tally` counts it, `table` keeps the jobs.
-All of it is pure: moments are arguments, and nothing here asks Slurm.
+`happenings` finds the events between two readings of a job, `tally` counts them, `table` keeps the jobs.
+All of it is pure: times are arguments, and nothing here asks Slurm.
 """

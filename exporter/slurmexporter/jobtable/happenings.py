@@ -1,4 +1,4 @@
-"""What has happened to a job between two readings of it."""
+"""The events in a job's life, found by comparing two readings of it."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -9,61 +9,61 @@ from slurmexporter.readings.job import Job, elapsed_s
 from slurmexporter.readings.states import LOST
 
 
-class Submitted(Struct, frozen=True):
-    """A job has come."""
+class Submission(Struct, frozen=True):
+    """A job was submitted."""
 
     job: Job
 
 
-class Started(Struct, frozen=True):
-    """A job has started, for the first time or again."""
+class Start(Struct, frozen=True):
+    """A job started, for the first time or again."""
 
     job: Job
     waited_s: float
 
 
-class Requeued(Struct, frozen=True):
-    """A job that had started waits again."""
+class Requeue(Struct, frozen=True):
+    """A job that had started is pending again."""
 
     job: Job
 
 
-class Ended(Struct, frozen=True):
-    """A job has ended."""
+class End(Struct, frozen=True):
+    """A job ended."""
 
     job: Job
     state: str
     ran_s: float
 
 
-Happening: TypeAlias = Submitted | Started | Requeued | Ended
+JobEvent: TypeAlias = Submission | Start | Requeue | End
 
 
-def happened(old: Job | None, new: Job, *, is_new_base: bool) -> Iterator[Happening]:
-    """Yield what lies between two readings of a job, in order; what came and went unseen included.
+def events_between(old: Job | None, new: Job, *, is_new_base: bool) -> Iterator[JobEvent]:
+    """Yield the events between two readings of a job, in order, including a start that was never read.
 
     Args:
-        old: The earlier reading; None for a job, or a task of an array, read for the first time.
+        old: The earlier reading; None if the job, or the task of an array, is read for the first time.
         new: The later reading, of the same identity.
-        is_new_base: Whether nothing of this job or array was known before.
+        is_new_base: Whether this job or array was unknown before.
     """
     if is_new_base:
-        yield Submitted(new)
+        yield Submission(new)
     if old is not None and old.restarts < new.restarts:
-        yield Requeued(new)
+        yield Requeue(new)
     has_new_start = new.has_started and (old is None or old.start_s != new.start_s)
     if has_new_start:
-        yield Started(new, max(0.0, new.start_s - new.waits_since_s))
+        yield Start(new, max(0.0, new.start_s - new.waits_since_s))
     if new.has_ended and (old is None or not old.has_ended or has_new_start):
-        yield Ended(new, new.state, elapsed_s(new, new.end_s))
+        yield End(new, new.state, elapsed_s(new, new.end_s))
 
 
-def lost(old: Job, ran_s: float) -> Iterator[Happening]:
-    """Yield the end of a job that slurmctld does not know any more.
+def loss(old: Job, ran_s: float) -> Iterator[JobEvent]:
+    """Yield the end of a job that slurmctld no longer knows.
 
     Args:
         old: Its last reading.
         ran_s: How long it had run by then.
     """
     if not old.has_ended:
-        yield Ended(old, LOST, ran_s)
+        yield End(old, LOST, ran_s)

@@ -1,7 +1,7 @@
-"""The table of jobs: which are to be read again, and what follows from each reading.
+"""The table of jobs: which jobs to read again, and which events follow from a reading.
 
-Each job's runs are credited with the seconds that they have held their resources. What a job had run
-before it was read for the first time is credited only if the job is newer than the table.
+Each run of a job is credited with the seconds that it has held its resources. The time before a
+job's first reading is credited only if the job is newer than the table.
 """
 
 import heapq
@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from slurmexporter.jobtable.happenings import happened, lost
+from slurmexporter.jobtable.happenings import events_between, loss
 from slurmexporter.jobtable.tally import Tally
 from slurmexporter.readings.job import Job, elapsed_s
 
@@ -22,19 +22,19 @@ Entry: TypeAlias = States | Mapping[str, States]
 
 
 class _Run(Struct):
-    """A run of a job, and how much of it has been credited."""
+    """A run of a job, and how much of it is credited."""
 
     start_s: float
     credited_s: float
 
 
 class Changes(Struct, frozen=True):
-    """What a reading of all states shows."""
+    """The differences between the states and the table."""
 
     changed: tuple[str, ...]
     """Jobs that are new or whose state has changed, by base."""
     gone: tuple[str, ...]
-    """Jobs that slurmctld does not know any more."""
+    """Jobs that slurmctld no longer knows."""
 
 
 class JobTable:
@@ -43,7 +43,7 @@ class JobTable:
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
         self.skew_s = 0.0
-        """How much slurmctld's clock is ahead of ours, at least."""
+        """How far slurmctld's clock is ahead of ours, at least."""
         self.rows: dict[str, tuple[Job, ...]] = {}
         self._runs: dict[tuple[str, str], _Run] = {}
         self._entries: dict[str, Entry] = {}
@@ -57,7 +57,7 @@ class JobTable:
             yield from rows
 
     def compare(self, states: Mapping[str, States]) -> Changes:
-        """Take the states of all jobs, and return what they show.
+        """Take the states of all jobs, and return how they differ from the table.
 
         Args:
             states: States by id: `7`, `7_3` for a task, `7+1` for a component.
@@ -69,15 +69,15 @@ class JobTable:
         return Changes(changed, gone)
 
     def distrust(self) -> None:
-        """Have all jobs read again: slurmctld has restarted, and ids may be other jobs' now."""
+        """Have all jobs read again: slurmctld has restarted, and ids may belong to other jobs now."""
         self._entries.clear()
 
     def bases(self) -> Collection[str]:
-        """Return the bases that slurmctld has now."""
+        """Return the bases in the latest states."""
         return self._latest.keys()
 
     def expected(self, base: str) -> Entry | None:
-        """Return the latest states of a base, to be remembered before it is read."""
+        """Return the latest states of a base; call it before reading the base."""
         return self._latest.get(base)
 
     def take(
@@ -89,17 +89,16 @@ class JobTable:
         began_s: float,
         is_first: bool = False,
     ) -> None:
-        """Take a reading of all records of a base, and count what has happened.
+        """Take a reading of all records of a base, and count its events.
 
         Args:
             base: The id of the job, array or heterogeneous job.
-            jobs: Its records; none if there is no such job any more.
+            jobs: Its records; none if the job no longer exists.
             expected: What `expected` returned before the reading began: if the states have changed
                 since, the job is read again.
-            began_s: When the reading began, seconds since 1970; one that is older than the last is
+            began_s: When the reading began, seconds since 1970; a reading older than the last is
                 ignored.
-            is_first: Whether the job was there before the table: what happened earlier is not
-                counted.
+            is_first: Whether the job is older than the table: its earlier events are not counted.
         """
         if began_s < self._read_at.get(base, began_s):
             return
@@ -123,48 +122,48 @@ class JobTable:
             self._entries[base] = expected
 
     def drop(self, base: str) -> None:
-        """Forget a base; what had not ended is counted as lost."""
+        """Forget a base; jobs that had not ended count as lost."""
         for row in self.rows.pop(base, ()):
             run = self._runs.pop((base, row.key), None)
-            for happening in lost(row, run.credited_s if run else 0.0):
-                self.tally.add(happening)
+            for event in loss(row, run.credited_s if run else 0.0):
+                self.tally.add(event)
         self._entries.pop(base, None)
         self._read_at.pop(base, None)
 
     def credit_running(self, now_s: float) -> None:
-        """Credit all jobs that ran at a moment with what they have held until then."""
+        """Credit all running jobs with what they have held up to a time."""
         for rows in self.rows.values():
             for job in rows:
                 if job.state == "RUNNING":
                     self._credit(job, now_s, is_first=False)
 
     def waiting(self) -> Sequence[str]:
-        """Return the waiting jobs by base."""
+        """Return the bases of pending jobs."""
         return [base for base, rows in self.rows.items() if rows[0].state == "PENDING"]
 
     def waiting_unread(self, most: int, *, since_s: float) -> Sequence[str]:
-        """Return the waiting jobs that were not read since, those first that were read longest ago.
+        """Return the pending jobs that were not read since a time, the stalest first.
 
         Args:
-            most: How many.
+            most: Maximum number of jobs.
             since_s: Seconds since 1970.
         """
         old = (base for base in self.waiting() if self._read_at[base] <= since_s)
         return heapq.nsmallest(most, old, key=self._read_at.__getitem__)
 
     def reason_age_s(self, now_s: float) -> float:
-        """Return how long ago the waiting job that was read longest ago was read."""
+        """Return the age of the stalest reading of a pending job."""
         reads = map(self._read_at.__getitem__, self.waiting())
         return max(0.0, now_s - min(reads, default=now_s))
 
     def _count(self, old: Job | None, job: Job, *, is_new_base: bool) -> None:
-        for happening in happened(old, job, is_new_base=is_new_base):
-            self.tally.add(happening)
+        for event in events_between(old, job, is_new_base=is_new_base):
+            self.tally.add(event)
 
     def _credit(self, job: Job, now_s: float, *, is_first: bool) -> None:
         if not job.has_started:
             return
-        # Slurm cuts moments to seconds: a job that runs now will not have ended before this one.
+        # Slurm truncates times to seconds: a job that runs now cannot end before this second.
         ran_s = elapsed_s(job, math.floor(now_s + self.skew_s))
         run = self._runs.get((job.base, job.key))
         if run is None or run.start_s != job.start_s:
@@ -176,19 +175,19 @@ class JobTable:
 
 def by_base(states: Mapping[str, States]) -> dict[str, Entry]:
     """Group states by the array or heterogeneous job that they belong to."""
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     parts: dict[str, dict[str, States]] = {}
     for job_id, state in states.items():
-        if job_id.isdecimal():  # most jobs: thousands a reading
-            found[job_id] = state
+        if job_id.isdecimal():  # most jobs: thousands per reading
+            entries[job_id] = state
         else:
             parts.setdefault(_base(job_id), {})[job_id] = state
     for base, several in parts.items():
-        alone = found.get(base)
+        alone = entries.get(base)
         if isinstance(alone, frozenset):
             several[base] = alone
-        found[base] = several
-    return found
+        entries[base] = several
+    return entries
 
 
 def _base(job_id: str) -> str:
@@ -203,7 +202,7 @@ def _is_another(old: Job | None, new: Job) -> bool:
 
 
 def _with_tasks(jobs: Sequence[Job], entry: Entry | None) -> Sequence[Job]:
-    """Give the waiting tasks of an array their number where their record does not say it."""
+    """Set the number of pending tasks of an array if its record does not have it."""
     if all(job.tasks for job in jobs):
         return jobs
     entries = len(entry) if isinstance(entry, Mapping) else 0

@@ -1,10 +1,10 @@
-"""Counters of what has happened to jobs. They only grow, until the exporter restarts."""
+"""Counters of job events. They only grow, until the exporter restarts."""
 
 import copy
 from collections import defaultdict, deque
 from typing import Final, Self
 
-from slurmexporter.jobtable.happenings import Ended, Happening, Requeued, Started, Submitted
+from slurmexporter.jobtable.happenings import End, JobEvent, Requeue, Start, Submission
 from slurmexporter.readings.job import Job
 from slurmexporter.text.budget import Admission
 from slurmexporter.text.family import Histogram
@@ -35,7 +35,7 @@ class Tally:
 
     def __init__(self, *, top_accounts: int) -> None:
         self.ended: deque[Job] = deque(maxlen=_REMEMBERED)
-        """The jobs that have ended last, for who wants to look at them."""
+        """The last jobs that ended, for `EfficiencyCollector`."""
         self._accounts = Admission(top_accounts)
         self.submits: dict[tuple[str, str], int] = defaultdict(int)
         self.starts: dict[tuple[str, str], int] = defaultdict(int)
@@ -49,42 +49,42 @@ class Tally:
         self.node_s: dict[tuple[str, str], float] = defaultdict(float)
 
     def copy(self) -> Self:
-        """Return the counters as they are now; what happens later does not change them."""
+        """Return the counters as they are now; later events do not change the copy."""
         other = copy.copy(self)
         for name in ("submits", "starts", "requeues", "ends", "cpu_s", "gpu_s", "node_s"):
             setattr(other, name, dict(getattr(self, name)))
         for name in ("wait_s", "run_s", "limit_used"):
-            copies = {key: one.copy() for key, one in getattr(self, name).items()}
+            copies = {key: histogram.copy() for key, histogram in getattr(self, name).items()}
             setattr(other, name, copies)
         return other
 
-    def add(self, happening: Happening) -> None:
-        """Count something that has happened."""
-        job = happening.job
+    def add(self, event: JobEvent) -> None:
+        """Count an event."""
+        job = event.job
         where = self._where(job)
-        match happening:
-            case Submitted():
+        match event:
+            case Submission():
                 self.submits[where] += job.tasks
-            case Started(waited_s=waited_s):
+            case Start(waited_s=waited_s):
                 self.starts[where] += job.tasks
                 wait = self.wait_s.setdefault(where[0], Histogram.of(WAIT_BOUNDS_S))
                 wait.observe(waited_s, job.tasks)
-            case Requeued():
+            case Requeue():
                 self.requeues[where] += job.tasks
-            case Ended(state=state, ran_s=ran_s):
+            case End(state=state, ran_s=ran_s):
                 self.ends[*where, state] += job.tasks
                 if job.has_started:
                     self.ended.append(job)
-                    self._ran(where[0], happening, ran_s)
+                    self._ran(where[0], event, ran_s)
 
     def credit(self, job: Job, seconds: float) -> None:
-        """Add what a job has held for some more seconds."""
+        """Add a job's resources, multiplied by seconds."""
         where = self._where(job)
         self.cpu_s[where] += job.cpus * seconds
         self.gpu_s[where] += job.gpus * seconds
         self.node_s[where] += job.nodes * seconds
 
-    def _ran(self, partition: str, end: Ended, ran_s: float) -> None:
+    def _ran(self, partition: str, end: End, ran_s: float) -> None:
         key = partition, end.state
         self.run_s.setdefault(key, Histogram.of(RUN_BOUNDS_S)).observe(ran_s)
         if 0 < end.job.limit_s < float("inf"):

@@ -1,4 +1,4 @@
 """The command `slurm-exporter`.
 
-`arguments` reads flags and the environment, `check` says what works, `cli` runs it all.
+`arguments` parses flags and the environment, `check` reports what works, `cli` runs everything.
 """

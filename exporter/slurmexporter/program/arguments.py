@@ -31,70 +31,70 @@ class Command:
 
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
-    """Read the command line; the environment has what it does not say.
+    """Parse the command line; the environment supplies flags that it lacks.
 
     Args:
         arguments: The command line, without the program's name.
         environment: SLURM_EXPORTER_… for each flag, SLURMRESTD_URL for `--server`.
 
     Raises:
-        SystemExit: If something is not understood; the message names it and what was expected.
+        SystemExit: If a word is not understood; the message names it and what was expected.
     """
     parser = _parser()
     words = [*_from_environment(parser, environment), *arguments]
-    given = parser.parse_args(words)
-    urls = [url for each in given.server for url in each.split(",") if url]
+    options = parser.parse_args(words)
+    urls = [url for servers in options.server for url in servers.split(",") if url]
     if not urls:
         urls = [url for url in environment.get("SLURMRESTD_URL", "").split(",") if url]
     if not urls:
         parser.error("expected --server URL or SLURMRESTD_URL, such as http://HOST:6820")
-    host, _, port = given.listen.rpartition(":")
+    host, _, port = options.listen.rpartition(":")
     if not port.isdecimal() or int(port) > _LAST_PORT:
-        parser.error(f"--listen: expected HOST:PORT or :PORT, got {given.listen!r}")
+        parser.error(f"--listen: expected HOST:PORT or :PORT, got {options.listen!r}")
     for flag in ("include", "exclude"):
         try:
-            re.compile(getattr(given, flag))
+            re.compile(getattr(options, flag))
         except re.error as error:
             parser.error(f"--{flag}: expected a regular expression: {error}")
     settings = Settings(
         urls=tuple(url.strip() for url in urls),
-        api=given.api,
-        token_file=given.token_file or environment.get("SLURM_JWT_FILE", ""),
-        ca_file=given.ca_file or environment.get("SLURMRESTD_CA", ""),
-        cert_file=given.cert_file,
-        key_file=given.key_file,
+        api=options.api,
+        token_file=options.token_file or environment.get("SLURM_JWT_FILE", ""),
+        ca_file=options.ca_file or environment.get("SLURMRESTD_CA", ""),
+        cert_file=options.cert_file,
+        key_file=options.key_file,
         host=host.strip("[]"),
         port=int(port),
-        names=given.names,
-        interval_s=given.interval,
-        timeout_s=given.timeout,
-        stale_after_s=given.stale_after,
-        look_rate=given.look_rate,
-        reason_rate=given.reason_rate,
-        full_list_max=given.full_list_max,
-        max_backoff=given.max_backoff,
-        max_series=given.max_series,
-        job_info=given.job_info,
-        has_efficiency=given.efficiency,
-        has_accounting=not given.no_accounting,
-        cluster_label=given.cluster_label,
-        include=given.include,
-        exclude=given.exclude,
-        log_level=_ZAP_LEVELS.get(given.log_level, given.log_level),
+        names=options.names,
+        interval_s=options.interval,
+        timeout_s=options.timeout,
+        stale_after_s=options.stale_after,
+        look_rate=options.look_rate,
+        reason_rate=options.reason_rate,
+        full_list_max=options.full_list_max,
+        max_backoff=options.max_backoff,
+        max_series=options.max_series,
+        job_info=options.job_info,
+        has_efficiency=options.efficiency,
+        has_accounting=not options.no_accounting,
+        cluster_label=options.cluster_label,
+        include=options.include,
+        exclude=options.exclude,
+        log_level=_ZAP_LEVELS.get(options.log_level, options.log_level),
         limits=Limits(
-            top_users=given.top_users,
-            top_accounts=given.top_accounts,
-            node_series=not given.no_node_series,
+            top_users=options.top_users,
+            top_accounts=options.top_accounts,
+            node_series=not options.no_node_series,
         ),
     )
-    return Command(settings=settings, is_check=given.check, is_once=given.once)
+    return Command(settings=settings, is_check=options.check, is_once=options.once)
 
 
 def span_s(text: str) -> float:
-    """Read a span of time such as `15`, `15s`, `1m30s` or `500ms`, into seconds.
+    """Convert a time span such as `15`, `15s`, `1m30s` or `500ms` to seconds.
 
     Raises:
-        argparse.ArgumentTypeError: If it is none, or not positive.
+        argparse.ArgumentTypeError: If it is not a time span, or not positive.
     """
     parts = _SPAN.findall(text)
     seconds = sum(float(amount) * _UNITS_S[unit] for amount, unit in parts)
@@ -145,9 +145,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
-        "--check", action="store_true", help="say what works with this Slurm, and end"
+        "--check", action="store_true", help="report what works with this Slurm, and exit"
     )
-    what.add_argument("--once", action="store_true", help="print one page, and end")
+    what.add_argument("--once", action="store_true", help="print one page, and exit")
     slurm = parser.add_argument_group("Slurm")
     slurm.add_argument(
         "--server",
@@ -177,49 +177,49 @@ def _parser() -> argparse.ArgumentParser:
         type=span_s,
         default=default.interval_s,
         metavar="SPAN",
-        help="time between two readings (default: 15s)",
+        help="time between readings (default: 15s)",
     )
     slurm.add_argument(
         "--timeout",
         type=span_s,
         default=default.timeout_s,
         metavar="SPAN",
-        help="the deadline of a request (default: 10s)",
+        help="deadline of a request (default: 10s)",
     )
     slurm.add_argument(
         "--stale-after",
         type=span_s,
         default=0.0,
         metavar="SPAN",
-        help="drop data that could not be read again for so long (default: five intervals)",
+        help="drop data that could not be refreshed for this long (default: five intervals)",
     )
     slurm.add_argument(
         "--look-rate",
         type=_rate,
         default=default.look_rate,
         metavar="N",
-        help="read at most so many jobs singly each second (default: 100)",
+        help="read at most N jobs singly per second (default: 100)",
     )
     slurm.add_argument(
         "--reason-rate",
         type=_rate,
         default=default.reason_rate,
         metavar="N",
-        help="read so many waiting jobs each second for their reasons; 0 for none (default: 20)",
+        help="read N pending jobs per second for their reasons; 0 for none (default: 20)",
     )
     slurm.add_argument(
         "--full-list-max",
         type=_count,
         default=default.full_list_max,
         metavar="N",
-        help="list all jobs at the start if there are at most so many (default: 20000)",
+        help="list all jobs at start-up if there are at most N (default: 20000)",
     )
     slurm.add_argument(
         "--max-backoff",
         type=_rate,
         default=default.max_backoff,
         metavar="N",
-        help="ask at most so many times less often while slurmctld is slow (default: 4)",
+        help="poll at most N times less often while slurmctld is slow (default: 4)",
     )
     slurm.add_argument("--no-accounting", action="store_true", help="do not ask slurmdbd")
     pages = parser.add_argument_group("pages")
@@ -234,14 +234,14 @@ def _parser() -> argparse.ArgumentParser:
         "--names",
         choices=tuple(catalogue.NAMES),
         default=default.names,
-        help="the names that /metrics and --once have (default: own)",
+        help="the metric names of /metrics and --once (default: own)",
     )
     pages.add_argument(
         "--top-users",
         type=_count,
         default=default.limits.top_users,
         metavar="N",
-        help="the users with the most jobs have series of their own; 0 for none (default: 100)",
+        help="series of their own for the N users with the most jobs; 0 for none (default: 100)",
     )
     pages.add_argument(
         "--top-accounts",
@@ -256,7 +256,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_count,
         default=default.max_series,
         metavar="N",
-        help="the most series in one chapter of a page (default: 100000)",
+        help="maximum number of series in one chapter of a page (default: 100000)",
     )
     pages.add_argument(
         "--include", default="", metavar="REGEX", help="serve only families whose name matches"
@@ -277,12 +277,12 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         const=10_000,
         metavar="N",
-        help="series for single jobs, of at most so many (default: none)",
+        help="series for single jobs, at most N (default: none)",
     )
     pages.add_argument(
         "--efficiency",
         action="store_true",
-        help="read the record of each ended job from slurmdbd: CPU and memory that it used",
+        help="read the record of each ended job from slurmdbd, for its CPU and memory usage",
     )
     other = parser.add_argument_group("other")
     other.add_argument(

@@ -11,7 +11,7 @@ _WRITTEN_FOR: Final = (25, 5)
 
 
 async def findings(slurm: Client) -> AsyncIterator[tuple[bool, str]]:
-    """Yield what was tried: whether it works, and in words what was found.
+    """Yield the result of each check: whether it passed, and a line for people.
 
     Args:
         slurm: An open client.
@@ -23,9 +23,9 @@ async def findings(slurm: Client) -> AsyncIterator[tuple[bool, str]]:
         return
     yield True, f"slurmrestd {dialect.release} of cluster {dialect.cluster}, v0.0.{dialect.version}"
     if _release(dialect.release) < _WRITTEN_FOR:
-        yield False, f"Slurm {dialect.release}: the exporter is written for 25.05 and later"
+        yield False, f"Slurm {dialect.release}: the exporter needs 25.05 or later"
     for name, read in _readings(slurm):
-        yield await _tried(name, read)
+        yield await _try(name, read)
     yield await _privacy(slurm)
 
 
@@ -45,19 +45,19 @@ def _readings(slurm: Client) -> tuple[tuple[str, Callable[[], Awaitable[Any]]], 
     )
 
 
-async def _tried(name: str, read: Callable[[], Awaitable[Any]]) -> tuple[bool, str]:
+async def _try(name: str, read: Callable[[], Awaitable[Any]]) -> tuple[bool, str]:
     try:
-        found = await read()
+        answer = await read()
     except SlurmError as error:
         return False, f"{name}: {error}"
-    return True, f"{name}: {len(found)} read" if hasattr(found, "__len__") else f"{name}: read"
+    return True, f"{name}: {len(answer)} read" if hasattr(answer, "__len__") else f"{name}: read"
 
 
 async def _privacy(slurm: Client) -> tuple[bool, str]:
     try:
         hidden = await privacy.hidden(slurm)
     except TooOld:
-        return True, "PrivateData: not known before v0.0.45; see `scontrol show config`"
+        return True, "PrivateData: unknown before v0.0.45; see `scontrol show config`"
     except SlurmError as error:
         return False, f"PrivateData: {error}"
     if hidden:

@@ -26,7 +26,7 @@ from slurmexporter.settings import Settings
 
 _CONNECTIONS = 6
 _SWITCH_S = 0.0005
-"""Switch interval of the interpreter: pages are rendered in a thread, and a scrape must not wait Python's 5 ms for it."""
+"""Switch interval of the interpreter: a thread renders pages, and a scrape must not wait Python's default of 5 ms for it."""
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ async def run(command: Command) -> int:
 
 
 def client(settings: Settings, token: TokenSource | None, journal: Journal) -> Client:
-    """Return the client for these settings; failed readings are repeated by their schedule."""
+    """Return the client for these settings. It does not retry: the schedules repeat failed readings."""
     has_tls = settings.ca_file or settings.cert_file
     tls = (
         Tls(ca_file=settings.ca_file, cert_file=settings.cert_file, key_file=settings.key_file)
@@ -97,7 +97,7 @@ def client(settings: Settings, token: TokenSource | None, journal: Journal) -> C
 
 
 def token_source(settings: Settings) -> TokenSource | None:
-    """Return where the token is: the file that was named, or the environment."""
+    """Return the source of the token: the file in the settings, or the environment."""
     if settings.token_file:
         return TokenFile(settings.token_file)
     return tokens.from_environment()
@@ -150,8 +150,8 @@ async def _watch_token(token: TokenSource | None, journal: Journal, every_s: flo
 
 
 async def _check(slurm: Client) -> int:
-    is_well = True
-    async for works, words in check.findings(slurm):
-        print(f"{'ok  ' if works else 'FAIL'}  {words}")  # noqa: T201  # what was asked for
-        is_well = is_well and works
-    return 0 if is_well else 1
+    all_pass = True
+    async for passes, text in check.findings(slurm):
+        print(f"{'ok  ' if passes else 'FAIL'}  {text}")  # noqa: T201  # the command's output
+        all_pass = all_pass and passes
+    return 0 if all_pass else 1

@@ -1,1 +1,1 @@
-"""What Slurm answers, as values: only the fields that something is made of, in base units."""
+"""Slurm's answers as values: only the fields that some metric uses, in base units."""

@@ -1,4 +1,4 @@
-"""Jobs grouped by everything that they are counted by: a few hundred cells instead of all jobs."""
+"""Jobs grouped by all that metrics count them by: a few hundred cells instead of all jobs."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from slurmexporter.readings.states import HOLDING
 
 
 class Traits(NamedTuple):
-    """What the jobs of a cell have in common."""
+    """The common properties of a cell's jobs."""
 
     user: str
     user_id: int
@@ -25,21 +25,21 @@ class Traits(NamedTuple):
 
 
 class Cell(Struct):
-    """Jobs with the same traits; resources are allocated or, while they wait, requested."""
+    """Jobs with the same traits; resources are allocated or, for pending jobs, requested."""
 
     traits: Traits
     jobs: int = 0
-    """Records: the tasks of an array that have not started are one."""
+    """Records: the pending tasks of an array are one."""
     tasks: int = 0
-    """Jobs, each task of an array counted."""
+    """Jobs, where each task of an array counts."""
     cpus: float = 0
     gpus: float = 0
     memory_bytes: float = 0
     nodes: float = 0
     most_nodes: float = 0
-    """The most nodes that one of them asks for."""
+    """The most nodes requested by one of them."""
     fewest_nodes: float = 0
-    """The fewest nodes that one of them asks for."""
+    """The fewest nodes requested by one of them."""
     oldest_s: float = 0
     """When the first of them became eligible or was submitted."""
 
@@ -50,12 +50,12 @@ class Cell(Struct):
 
     @property
     def is_pending(self) -> bool:
-        """Whether its jobs wait."""
+        """Whether its jobs are pending."""
         return self.traits.state == "PENDING"
 
 
-def grouped(jobs: Iterable[Job]) -> Sequence[Cell]:
-    """Return the cells of jobs. The resources of ended jobs are nobody's and count as 0."""
+def group_jobs(jobs: Iterable[Job]) -> Sequence[Cell]:
+    """Return the cells of jobs. Ended jobs hold no resources, so theirs count as 0."""
     cells: dict[Traits, Cell] = {}
     for job in jobs:
         traits = Traits(

@@ -1,4 +1,4 @@
-"""Jobs: the fields that are decoded, and one record of Slurm's as a value."""
+"""Jobs: the fields to decode, and a record of Slurm's as a value."""
 
 import math
 import re
@@ -19,7 +19,7 @@ class _Sluid(Struct, frozen=True, gc=False):
 
 
 class JobView(Model, frozen=True):
-    """The fields of `GET /job/{id}` and `GET /jobs/` that something is made of.
+    """The fields of `GET /job/{id}` and `GET /jobs/` that metrics use.
 
     Times are seconds since 1970.
     """
@@ -59,7 +59,7 @@ class JobView(Model, frozen=True):
 class Job(Struct, frozen=True):
     """One record: a job, a task of an array, a component of a heterogeneous job.
 
-    The tasks of an array that have not started are one record, too.
+    The pending tasks of an array are one record, too.
     """
 
     base: str
@@ -67,24 +67,24 @@ class Job(Struct, frozen=True):
     key: str
     """Tells the records of one base apart: a task's number, a component's id, "" for the rest."""
     identity: str
-    """The sluid, or before v0.0.44 the time of submission: tells jobs with one id apart."""
+    """The sluid, or before v0.0.44 the time of submission: tells jobs with the same id apart."""
     job_id: int
     name: str
     account: str
     user: str
     user_id: int
     partitions: tuple[str, ...]
-    """The partition it runs in; before it starts, all that it may run in."""
+    """The partition it runs in; while pending, all that it may run in."""
     qos: str
     state: str
     flags: frozenset[str]
     reason: str
-    """Why it waits; "" if it does not."""
+    """Why it is pending; "" if it is not."""
     is_held: bool
     has_dependency: bool
     node_list: str
     cpus: float
-    """Allocated or, while it waits, requested; the same for the other resources."""
+    """Allocated or, while pending, requested; the same for the other resources."""
     gpus: float
     memory_bytes: float
     nodes: float
@@ -98,12 +98,12 @@ class Job(Struct, frozen=True):
     suspended_s: float
     """When it was last suspended or resumed; 0 if never."""
     ran_before_s: float
-    """How long it had run until then."""
+    """Its run time up to then."""
     limit_s: float
     """Infinite without a limit."""
     restarts: int
     tasks: int = 1
-    """0 if Slurm does not say how many."""
+    """0 if Slurm does not give their number."""
 
     @property
     def has_ended(self) -> bool:
@@ -112,17 +112,17 @@ class Job(Struct, frozen=True):
 
     @property
     def has_started(self) -> bool:
-        """Whether it has run, or runs."""
+        """Whether it has ever started."""
         return self.start_s > 0
 
     @property
     def waits_since_s(self) -> float:
-        """When it became eligible to start, or else when it was submitted."""
+        """When it became eligible, or else when it was submitted."""
         return self.eligible_s or self.submit_s
 
 
 def job_of(view: JobView) -> Job:
-    """Return a record of Slurm's as a value; numbers that make no sense become 0."""
+    """Return a record of Slurm's as a value; invalid numbers become 0."""
     state = base_state(view.job_state, JOB_STATES)
     is_waiting = state == "PENDING"
     start_s = 0.0 if is_waiting else _seconds(view.start_time)
@@ -154,7 +154,7 @@ def job_of(view: JobView) -> Job:
         max_nodes=_finite(view.max_nodes) or nodes,
         submit_s=_seconds(view.submit_time),
         eligible_s=_seconds(view.eligible_time),
-        # Slurm gives a job that was cancelled while it waited a start, too, but no resources.
+        # Slurm gives a job that was cancelled while pending a start time, too, but no resources.
         start_s=start_s if held else 0.0,
         end_s=end_s,
         suspended_s=_seconds(view.suspend_time),
@@ -166,11 +166,11 @@ def job_of(view: JobView) -> Job:
 
 
 def elapsed_s(job: Job, now_s: float) -> float:
-    """Return how long a job has run since its last start, without the time it was suspended.
+    """Return how long a job has run since its last start, excluding suspension.
 
     Args:
         job: The job.
-        now_s: The moment until which to count a job that runs, seconds since 1970.
+        now_s: The time up to which a running job is counted, seconds since 1970.
     """
     if not job.has_started:
         return 0.0
@@ -186,7 +186,7 @@ def task_count(text: str) -> int:
     """Return the number of tasks in a list such as `1-5,7,10-20:5%3`.
 
     Returns:
-        0 if the list is cut off (`…,...`), or makes no sense.
+        0 if the list is truncated (`…,...`) or invalid.
     """
     count = 0
     for part in text.partition("%")[0].split(","):

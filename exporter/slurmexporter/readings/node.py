@@ -13,12 +13,12 @@ from slurmexporter.readings.states import NODE_STATES, base_state
 from slurmexporter.readings.tres import MIB
 
 _LOAD_UNIT: Final = 100.0
-"""Slurm gives a node's load in hundredths."""
+"""Slurm's unit of a node's load is a hundredth."""
 _NO_LOAD: Final = 0xFFFFFFFE
 
 
 class NodeView(Model, frozen=True):
-    """The fields of `GET /nodes/` that something is made of."""
+    """The fields of `GET /nodes/` that metrics use."""
 
     name: str
     state: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ class SlurmNode(Struct, frozen=True, dict=True):
     effective_memory_bytes: int
     allocated_memory_bytes: int
     free_memory_bytes: int | None
-    """None if no slurmd has reported it."""
+    """None if slurmd has not reported it."""
     gres_text: str
     gres_used_text: str
     boot_s: float
@@ -80,12 +80,12 @@ class SlurmNode(Struct, frozen=True, dict=True):
 
     @property
     def gpus(self) -> float:
-        """GPUs it has."""
+        """Number of GPUs."""
         return tres.gpus_of(self.gres_text)
 
     @property
     def allocated_gpus(self) -> float:
-        """GPUs that jobs have."""
+        """Number of allocated GPUs."""
         return tres.gpus_of(self.gres_used_text)
 
     @property
@@ -95,7 +95,7 @@ class SlurmNode(Struct, frozen=True, dict=True):
 
     @property
     def is_available(self) -> bool:
-        """Whether Slurm can start jobs there as it is: it neither waits for people nor for power."""
+        """Whether Slurm can start jobs on it now, without an administrator or powering it up."""
         return not self.is_down and not self.flags & _OUT_OF_SERVICE
 
 
@@ -143,7 +143,7 @@ _FLAGS_OF_JOBS: Final = frozenset({"COMPLETING", "PLANNED"})
 
 
 def differ_by_jobs_only(before: Sequence[SlurmNode], now: Sequence[SlurmNode]) -> bool:
-    """Check whether only what jobs hold, and what slurmd measures, differs between two lists."""
+    """Check whether two lists differ only in allocations and in slurmd's measurements."""
     return list(map(_without_jobs, before)) == list(map(_without_jobs, now))
 
 
@@ -172,7 +172,7 @@ class _PartitionMaximums(Model, frozen=True):
 
 
 class PartitionView(Model, frozen=True):
-    """The fields of `GET /partitions/` that something is made of."""
+    """The fields of `GET /partitions/` that metrics use."""
 
     name: str
     partition: _PartitionState = _PartitionState()
@@ -180,5 +180,5 @@ class PartitionView(Model, frozen=True):
 
     @property
     def is_up(self) -> bool:
-        """Whether it takes jobs and starts them."""
+        """Whether it accepts jobs and starts them."""
         return "UP" in self.partition.state

@@ -20,9 +20,9 @@ JOB_STATES: Final = (
 )
 """Base states of jobs; a job has one."""
 LOST: Final = "LOST"
-"""The end of a job that slurmctld forgot before it was seen to end."""
+"""The end of a job that slurmctld forgot before the exporter saw its end."""
 OTHER_STATE: Final = "OTHER"
-"""A base state that Slurm has added since."""
+"""A base state that this version does not know."""
 ALIVE: Final = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
 ENDED: Final = frozenset(JOB_STATES) - ALIVE
 HOLDING: Final = frozenset({"RUNNING", "SUSPENDED"})
@@ -71,5 +71,5 @@ NODE_FLAGS: Final = (
 
 def base_state(states: Iterable[str], known: tuple[str, ...]) -> str:
     """Return the base state among a job's or node's states; `OTHER` if none is known."""
-    found = frozenset(states)
-    return next((state for state in known if state in found), OTHER_STATE)
+    all_states = frozenset(states)
+    return next((state for state in known if state in all_states), OTHER_STATE)

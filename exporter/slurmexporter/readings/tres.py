@@ -9,27 +9,27 @@ MIB: Final = 1 << 20
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
 _BINDING: Final = re.compile(r"\([^)]*\)")
-"""What follows a GRES in parentheses: sockets, indexes."""
+"""The parentheses after a GRES: sockets, indexes."""
 _BYTES: Final = frozenset({"mem", "bb"})
 """TRES whose amounts are memory; without a unit they are MiB."""
 
 
 @lru_cache(maxsize=4096)
 def amounts(text: str) -> Mapping[str, float]:
-    """Read TRES such as `cpu=4,mem=100M,node=1,billing=4,gres/gpu:h200=2`.
+    """Parse TRES such as `cpu=4,mem=100M,node=1,billing=4,gres/gpu:h200=2`.
 
     Returns:
-        Amounts by name, memory in bytes. What cannot be read is left out.
+        Amounts by name, memory in bytes. Invalid parts are left out.
     """
-    found = {}
+    by_name = {}
     for part in text.split(","):
         name, _, amount = part.partition("=")
         if (match := _AMOUNT.fullmatch(amount.strip())) is None:
             continue
         is_bytes = name.partition("/")[0] in _BYTES
         unit = _UNITS[match[2] or ("M" if is_bytes else "")]
-        found[name.strip()] = float(match[1]) * unit
-    return found
+        by_name[name.strip()] = float(match[1]) * unit
+    return by_name
 
 
 def gpus(tres: Mapping[str, float]) -> float:
@@ -42,20 +42,20 @@ def gpus(tres: Mapping[str, float]) -> float:
 
 @lru_cache(maxsize=4096)
 def gres(text: str) -> Mapping[tuple[str, str], float]:
-    """Read the GRES of a node, such as `gpu:h200:4(S:0-1),shard:8` or `gpu:a100:2(IDX:0-1)`.
+    """Parse the GRES of a node, such as `gpu:h200:4(S:0-1),shard:8` or `gpu:a100:2(IDX:0-1)`.
 
     Returns:
-        Amounts by name and type; the type is "" if there is none. What cannot be read is left out.
+        Amounts by name and type; the type is "" if there is none. Invalid parts are left out.
     """
-    found: dict[tuple[str, str], float] = {}
+    by_kind: dict[tuple[str, str], float] = {}
     for part in _BINDING.sub("", text).split(","):
         name, *rest = part.strip().split(":")
-        rest = [one for one in rest if one != "no_consume"]
+        rest = [field for field in rest if field != "no_consume"]
         if not name or not rest or (match := _AMOUNT.fullmatch(rest[-1])) is None:
             continue
         key = name, ":".join(rest[:-1])
-        found[key] = found.get(key, 0.0) + float(match[1]) * _UNITS[match[2]]
-    return found
+        by_kind[key] = by_kind.get(key, 0.0) + float(match[1]) * _UNITS[match[2]]
+    return by_kind
 
 
 def gpus_of(text: str) -> float:

@@ -1,5 +1,5 @@
 """The pages, kept as bytes, and the HTTP server.
 
-`pages` renders chapters after readings and joins them for a scrape, `self_page` says how the exporter
-itself does, `app` answers HTTP.
+`pages` renders chapters after readings and joins them for a scrape, `self_page` has the exporter's
+metrics about itself, `app` answers HTTP.
 """

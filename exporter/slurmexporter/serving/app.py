@@ -14,7 +14,7 @@ from slurmexporter.families import catalogue
 from slurmexporter.serving.pages import Pages
 from slurmexporter.serving.self_page import self_metrics
 from slurmexporter.settings import Settings
-from slurmexporter.text.rendering import CONTENT_TYPE, Rendered, joined, render, zipped
+from slurmexporter.text.rendering import CONTENT_TYPE, MetricsText, compress, join, render
 
 _Handler = Callable[[web.Request], Awaitable[web.Response]]
 _MOST: Final = 10_000
@@ -22,7 +22,7 @@ _MOST: Final = 10_000
 
 
 class Server:
-    """Answers scrapes from what is kept; it never asks Slurm."""
+    """Answers scrapes from rendered pages; never asks Slurm."""
 
     def __init__(
         self,
@@ -38,11 +38,11 @@ class Server:
         """Serve nothing yet.
 
         Args:
-            settings: Say what `/metrics` serves.
-            pages: Has the pages.
-            collector: Says how often it asks.
-            latest: Has the readings.
-            journal: Says what was done, and counts the scrapes.
+            settings: What `/metrics` serves.
+            pages: The rendered pages.
+            collector: Its sources and its pace.
+            latest: The readings.
+            journal: The exporter's counters about itself; counts the scrapes.
             version: The exporter's version.
             started_s: When it started, in seconds since 1970.
         """
@@ -69,7 +69,7 @@ class Server:
 
     async def text(self, name: str) -> bytes:
         """Return a page as text."""
-        return joined(await self._parts(name))
+        return join(await self._parts(name))
 
     def _metrics(self, name: str) -> _Handler:
         async def answer(request: web.Request) -> web.Response:
@@ -78,21 +78,21 @@ class Server:
             headers = {"Content-Type": CONTENT_TYPE, "Vary": "Accept-Encoding"}
             if "gzip" in request.headers.get("Accept-Encoding", ""):
                 headers["Content-Encoding"] = "gzip"
-                body = zipped(parts)
+                body = compress(parts)
             else:
-                body = joined(parts)
+                body = join(parts)
             self._journal.scrapes += 1
             self._journal.scrape_s += time.perf_counter() - began_s
             return web.Response(body=body, headers=headers)
 
         return answer
 
-    async def _parts(self, name: str) -> list[Rendered]:
-        """Return a page in pieces; the exporter's own names come with what it says of itself."""
+    async def _parts(self, name: str) -> list[MetricsText]:
+        """Return a page in pieces; the exporter's own names include its metrics about itself."""
         parts = list(await self._pages.page(name)) if name else []
         return [*parts, self._self_page()] if name in {"", "own"} else parts
 
-    def _self_page(self) -> Rendered:
+    def _self_page(self) -> MetricsText:
         metrics = self_metrics(
             self._journal,
             self._latest,
@@ -108,7 +108,7 @@ class Server:
         return web.Response(text="ok\n")
 
     async def _ready(self, _: web.Request) -> web.Response:
-        """Ready means that scrapes are answered; whether Slurm is up is what they are asked for."""
+        """Ready means able to answer scrapes; whether Slurm is up is for the metrics to say."""
         return web.Response(text="ok\n")
 
     async def _index(self, _: web.Request) -> web.Response:

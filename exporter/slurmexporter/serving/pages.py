@@ -12,14 +12,14 @@ from slurmexporter.families.chapter import Chapter
 from slurmexporter.families.picture import Picture
 from slurmexporter.settings import Settings
 from slurmexporter.text.family import Metric
-from slurmexporter.text.rendering import Rendered, escaped, render
+from slurmexporter.text.rendering import MetricsText, escape, render
 
 _FORGOTTEN_S: Final = 600.0
-"""A name set that nobody has asked for this long is not rendered any more."""
+"""A name set that was not scraped for this long is no longer rendered."""
 
 
 class Pages:
-    """Keeps the rendered chapters of the name sets that are asked for."""
+    """Keeps the rendered chapters of the name sets that are scraped."""
 
     def __init__(
         self, latest: Latest, settings: Settings, *, clock: Callable[[], float] = time.monotonic
@@ -27,30 +27,30 @@ class Pages:
         """Render nothing yet.
 
         Args:
-            latest: Has the readings.
-            settings: Say which families and how many series are wanted.
+            latest: The readings.
+            settings: Which families to show, and how many series.
             clock: Returns monotonic seconds.
         """
         self._latest = latest
         self._settings = settings
         self._clock = clock
         label = settings.cluster_label
-        self._extra = f'cluster="{escaped(label)}"' if label else ""
+        self._extra = f'cluster="{escape(label)}"' if label else ""
         self._include = re.compile(settings.include) if settings.include else None
         self._exclude = re.compile(settings.exclude) if settings.exclude else None
-        self._kept: dict[int, tuple[tuple[int, ...], Rendered]] = {}
-        """By the chapter's id: the versions of the readings that it was made of, and its bytes."""
+        self._rendered: dict[int, tuple[tuple[int, ...], MetricsText]] = {}
+        """By the chapter's id: the versions of the readings it was rendered from, and its bytes."""
         self._asked: dict[str, float] = {}
         self._rendering = asyncio.Lock()
 
     async def refresh(self) -> None:
-        """Render anew what is asked for and whose readings have changed."""
+        """Render the scraped chapters whose readings have changed."""
         now_s = self._clock()
         wanted = [name for name, at_s in self._asked.items() if now_s - at_s < _FORGOTTEN_S]
         for name in wanted:
             await self._render(chapters_of(name))
 
-    async def page(self, name: str) -> Sequence[Rendered]:
+    async def page(self, name: str) -> Sequence[MetricsText]:
         """Return the chapters of a page that have fresh data.
 
         Args:
@@ -62,18 +62,18 @@ class Pages:
         if is_new:
             await self._render(chapters)
         return [
-            self._kept[id(chapter)][1]
+            self._rendered[id(chapter)][1]
             for chapter in chapters
-            if id(chapter) in self._kept and self._latest.versions(chapter.sources) is not None
+            if id(chapter) in self._rendered and self._latest.versions(chapter.sources) is not None
         ]
 
-    def sizes(self) -> Mapping[tuple[str, str], Rendered]:
-        """Return what is kept, by name set and chapter."""
+    def sizes(self) -> Mapping[tuple[str, str], MetricsText]:
+        """Return the rendered chapters, by name set and chapter."""
         return {
-            (name, chapter.name): self._kept[id(chapter)][1]
+            (name, chapter.name): self._rendered[id(chapter)][1]
             for name, chapters in catalogue.NAMES.items()
             for chapter in chapters
-            if id(chapter) in self._kept
+            if id(chapter) in self._rendered
         }
 
     async def _render(self, chapters: Iterable[Chapter]) -> None:
@@ -81,20 +81,20 @@ class Pages:
             for chapter in chapters:
                 versions = self._latest.versions(chapter.sources)
                 if versions is None:
-                    self._kept.pop(id(chapter), None)
+                    self._rendered.pop(id(chapter), None)
                     continue
-                kept = self._kept.get(id(chapter))
-                if kept is None or kept[0] != versions:
-                    # In a thread, so that a scrape that comes meanwhile need not wait for it.
+                last = self._rendered.get(id(chapter))
+                if last is None or last[0] != versions:
+                    # In a thread, so that a scrape need not wait for it.
                     picture = self._latest.picture()
                     rendered = await asyncio.to_thread(self._write, chapter, picture)
-                    self._kept[id(chapter)] = versions, rendered
+                    self._rendered[id(chapter)] = versions, rendered
 
-    def _write(self, chapter: Chapter, picture: Picture) -> Rendered:
-        metrics = self._chosen(chapter.write(picture, self._settings.limits))
+    def _write(self, chapter: Chapter, picture: Picture) -> MetricsText:
+        metrics = self._select(chapter.write(picture, self._settings.limits))
         return render(metrics, max_series=self._settings.max_series, extra=self._extra)
 
-    def _chosen(self, metrics: Iterable[Metric]) -> Iterator[Metric]:
+    def _select(self, metrics: Iterable[Metric]) -> Iterator[Metric]:
         for family, samples in metrics:
             if self._include and not self._include.search(family.name):
                 continue

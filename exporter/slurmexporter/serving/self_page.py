@@ -1,4 +1,4 @@
-"""What the exporter says of itself, made anew for each scrape: ages must be those of this moment."""
+"""The exporter's metrics about itself, rendered for each scrape: ages must be current."""
 
 import os
 import resource
@@ -7,9 +7,9 @@ from typing import Final
 
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.collecting.latest import Latest
-from slurmexporter.families.chapter import Written
+from slurmexporter.families.chapter import MetricBuilder
 from slurmexporter.text.family import Family, Metric
-from slurmexporter.text.rendering import Rendered
+from slurmexporter.text.rendering import MetricsText
 
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -22,13 +22,13 @@ UP: Final = Family(
 AGE: Final = Family(
     "slurm_exporter_data_age_seconds",
     "gauge",
-    "How long ago the latest reading of a source began; it grows while readings fail.",
+    "Time since the latest reading of a source began; it grows while readings fail.",
     ("source",),
 )
 FRESH: Final = Family(
     "slurm_exporter_data_fresh",
     "gauge",
-    "1 if the latest reading of a source is shown, 0 if there is none or it is too old.",
+    "1 if the latest reading of a source is shown, 0 if there is none or it is stale.",
     ("source",),
 )
 COLLECTS: Final = Family(
@@ -46,7 +46,7 @@ REQUEST_S: Final = Family(
 PACE: Final = Family(
     "slurm_exporter_pace",
     "gauge",
-    "The factor by which intervals are longer than set because slurmctld is slow.",
+    "Factor by which intervals are stretched because slurmctld is slow.",
 )
 DEGRADED: Final = Family(
     "slurm_exporter_degraded", "gauge", "What is left out or late, and why; always 1.", ("reason",)
@@ -54,16 +54,16 @@ DEGRADED: Final = Family(
 ODD: Final = Family(
     "slurm_exporter_odd_objects_total",
     "counter",
-    "Objects of Slurm's that could not be decoded, or not wholly.",
+    "Slurm objects that could not be decoded, or only in part.",
     ("source",),
 )
 SERIES: Final = Family(
-    "slurm_exporter_series", "gauge", "Series of a chapter of a page.", ("names", "chapter")
+    "slurm_exporter_series", "gauge", "Series in a chapter of a page.", ("names", "chapter")
 )
 DROPPED: Final = Family(
     "slurm_exporter_series_dropped",
     "gauge",
-    "Series of a chapter that are left out because there are more than --max-series.",
+    "Series of a chapter left out because of --max-series.",
     ("names", "chapter"),
 )
 EXPIRY: Final = Family(
@@ -71,13 +71,13 @@ EXPIRY: Final = Family(
 )
 SCRAPES: Final = Family("slurm_exporter_scrapes_total", "counter", "Scrapes answered.")
 SCRAPE_S: Final = Family(
-    "slurm_exporter_scrape_seconds_total", "counter", "Time spent on making answers to scrapes."
+    "slurm_exporter_scrape_seconds_total", "counter", "Time spent on answering scrapes."
 )
 BUILD: Final = Family(
     "slurm_exporter_build_info", "gauge", "The exporter's version; always 1.", ("version",)
 )
-CPU: Final = Family("process_cpu_seconds_total", "counter", "CPU time that the exporter has used.")
-MEMORY: Final = Family("process_resident_memory_bytes", "gauge", "Memory that the exporter uses.")
+CPU: Final = Family("process_cpu_seconds_total", "counter", "CPU time used by the exporter.")
+MEMORY: Final = Family("process_resident_memory_bytes", "gauge", "Memory used by the exporter.")
 STARTED: Final = Family(
     "process_start_time_seconds", "gauge", "When the exporter started; its counters begin then."
 )
@@ -92,23 +92,23 @@ def self_metrics(
     latest: Latest,
     *,
     sources: Iterable[str],
-    sizes: Mapping[tuple[str, str], Rendered],
+    sizes: Mapping[tuple[str, str], MetricsText],
     pace: float,
     version: str,
     started_s: float,
 ) -> Iterable[Metric]:
-    """Return what the exporter says of itself.
+    """Return the exporter's metrics about itself.
 
     Args:
         journal: What it has done.
         latest: What it has read.
         sources: The names of all sources.
-        sizes: What is rendered, by name set and chapter.
+        sizes: The rendered chapters, by name set and chapter.
         pace: The factor by which it asks less often.
         version: Its version.
         started_s: When it started, in seconds since 1970.
     """
-    out, ages_s = Written(), latest.ages_s()
+    out, ages_s = MetricBuilder(), latest.ages_s()
     out.add(UP, journal.is_slurmrestd_up, "slurmrestd")
     out.add(UP, journal.is_slurmctld_up and journal.is_slurmrestd_up, "slurmctld")
     if journal.are_databases_up is not None:
@@ -133,7 +133,7 @@ def self_metrics(
     return out
 
 
-def _work(out: Written, journal: Journal) -> None:
+def _work(out: MetricBuilder, journal: Journal) -> None:
     for (source, outcome), count in journal.collects.items():
         out.add(COLLECTS, count, source, outcome)
     for source, seconds in journal.collect_s.items():
@@ -155,7 +155,7 @@ def _cpu_s() -> float:
 
 def _memory_bytes() -> int:
     try:
-        with open("/proc/self/statm", encoding="ascii") as found:  # noqa: PTH123  # for each scrape
-            return int(found.read().split()[1]) * _PAGE_BYTES
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123  # for each scrape
+            return int(file.read().split()[1]) * _PAGE_BYTES
     except (OSError, ValueError, IndexError):
         return 0

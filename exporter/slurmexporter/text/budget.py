@@ -8,9 +8,9 @@ OTHER: Final = "(other)"
 
 
 class Admission:
-    """Admits the first label values of a counter, for ever.
+    """Admits the first label values of a counter, forever.
 
-    A counter's series must not come and go, so what was admitted keeps its series.
+    A counter's series must not come and go, so an admitted value keeps its series.
     """
 
     def __init__(self, most: int) -> None:
@@ -18,7 +18,7 @@ class Admission:
         self._admitted: set[str] = set()
 
     def name(self, value: str) -> str:
-        """Return the value itself, or `(other)` if there are too many already."""
+        """Return the value itself, or `(other)` if the budget is used up."""
         if value in self._admitted:
             return value
         if len(self._admitted) < self._most:
@@ -28,11 +28,11 @@ class Admission:
 
 
 def largest(weights: Mapping[str, float], most: int) -> frozenset[str]:
-    """Return the names with the largest weights, the alphabetically first of equals.
+    """Return the names with the largest weights; of equal ones, the alphabetically first.
 
     Args:
         weights: Weights by name.
-        most: How many to return at most.
+        most: Maximum number of names.
     """
     if len(weights) <= most:
         return frozenset(weights)

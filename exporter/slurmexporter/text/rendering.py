@@ -12,34 +12,34 @@ from slurmexporter.text.family import Family, Histogram, Metric, Value
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _FASTEST: Final = 1
-"""zlib's fastest level: text of metrics shrinks to a tenth even so."""
+"""zlib's fastest level: even so, metrics shrink to a tenth."""
 _RAW: Final = -zlib.MAX_WBITS
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _LAST_BLOCK: Final = b"\x03\x00"
-"""An empty block of deflate's that ends the stream (RFC 1951)."""
+"""An empty deflate block that ends the stream (RFC 1951)."""
 _EXACT: Final = 1e15
-"""Below this a float has all digits of an integer."""
+"""Below this, a float represents every integer exactly."""
 _SPECIAL: Final = re.compile(r'[\\"\n]')
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
-    """Metrics as bytes, plain and as blocks of deflate's, to be concatenated with others."""
+class MetricsText:
+    """Metrics as bytes, plain and as deflate blocks that can be concatenated."""
 
     plain: bytes = b""
     deflated: bytes = b""
     series: int = 0
     dropped: int = 0
-    """Series left out because there were more than the budget allows."""
+    """Series left out because they exceed the budget."""
 
 
-def render(metrics: Iterable[Metric], *, max_series: int, extra: str = "") -> Rendered:
-    """Return metrics as text, at most a number of series.
+def render(metrics: Iterable[Metric], *, max_series: int, extra: str = "") -> MetricsText:
+    """Return metrics as text.
 
     Args:
         metrics: Families with their samples.
-        max_series: The most samples; those beyond are counted and left out.
+        max_series: Maximum number of samples; those beyond are counted and left out.
         extra: A label for every sample, such as `cluster="a"`; "" for none.
     """
     lines: list[str] = []
@@ -56,16 +56,16 @@ def render(metrics: Iterable[Metric], *, max_series: int, extra: str = "") -> Re
             lines.append(_sample(family, _labels(family.labels, values, extra), value))
             series += 1
     plain = "".join(lines).encode(errors="replace")
-    return Rendered(plain, _deflated(plain), series, dropped)
+    return MetricsText(plain, _deflate(plain), series, dropped)
 
 
-def joined(parts: Iterable[Rendered]) -> bytes:
+def join(parts: Iterable[MetricsText]) -> bytes:
     """Return a page in plain text."""
     return b"".join(part.plain for part in parts)
 
 
-def zipped(parts: Sequence[Rendered]) -> bytes:
-    """Return a page compressed (RFC 1952); only its checksum is computed anew."""
+def compress(parts: Sequence[MetricsText]) -> bytes:
+    """Return a page compressed (RFC 1952); only its checksum has to be computed."""
     checksum = size = 0
     for part in parts:
         checksum = zlib.crc32(part.plain, checksum)
@@ -74,8 +74,8 @@ def zipped(parts: Sequence[Rendered]) -> bytes:
     return b"".join((_GZIP_HEAD, *(part.deflated for part in parts), _LAST_BLOCK, tail))
 
 
-def _deflated(plain: bytes) -> bytes:
-    """Compress without an end, so that other blocks can follow."""
+def _deflate(plain: bytes) -> bytes:
+    """Compress without ending the stream, so that other blocks can follow."""
     stream = zlib.compressobj(_FASTEST, zlib.DEFLATED, _RAW)
     return stream.compress(plain) + stream.flush(zlib.Z_FULL_FLUSH)
 
@@ -111,10 +111,10 @@ def _braced(labels: str) -> str:
 
 
 def _labels(names: tuple[str, ...], values: tuple[str, ...], extra: str) -> str:
-    own = ",".join(f'{name}="{escaped(value)}"' for name, value in zip(names, values, strict=True))
+    own = ",".join(f'{name}="{escape(value)}"' for name, value in zip(names, values, strict=True))
     return f"{own},{extra}" if own and extra else own or extra
 
 
-def escaped(value: str) -> str:
+def escape(value: str) -> str:
     """Return a label's value with its backslashes, quotes and line feeds escaped."""
-    return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], value)
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], value)

@@ -1,7 +1,7 @@
-"""A Debian with apt where no registry is: the base that the images of Slurm are built on.
+"""A Debian with apt, without a registry: the base that the images of Slurm are built on.
 
 Its packages are verified by the archive's signature, as all of Debian's are here. They are unpacked first, which is enough to run
-dpkg; then dpkg installs them, with their scripts, as debootstrap(8) does it.
+dpkg; then dpkg installs them, with their scripts, as debootstrap(8) does.
 """
 
 import concurrent.futures
@@ -27,7 +27,7 @@ ROOTS = (
     *("perl-base", "sed", "sysvinit-utils", "tar", "util-linux"),
     *("apt", "ca-certificates", "debian-archive-keyring", "tzdata"),
 )
-"""What is essential in Debian, and what apt needs besides."""
+"""Debian's essential packages, and those that apt needs."""
 _FOLLOW = re.compile(r"(?!awk$)")
 """mawk is among the roots; of several that provide one, another might be chosen."""
 _ALL = re.compile(r"")
@@ -44,7 +44,7 @@ def build(
         settings: where the packages come from, and the suite.
         work: an empty folder, which must stay until the images are built.
         now: for the archive's expiry.
-        tell: what is going on.
+        tell: reports the stages.
 
     Raises:
         FetchError: no mirror has the packages.
@@ -71,7 +71,7 @@ def build(
 
 
 def secrets(settings: DebianSettings, folder: Path) -> Mapping[str, Path]:
-    """Write how apt reaches its mirrors from here to `folder`; return the files by the Dockerfile's names for them."""
+    """Write the configuration with which apt reaches its mirrors to `folder`; return the files by the Dockerfile's names for them."""
     host = apt.configuration()
     files = apt_files(settings.suite, packages.mirrors(settings, host), host.proxies)
     for name, text in files.items():
@@ -87,7 +87,7 @@ def apt_files(
 
     Args:
         suite: of the mirrors.
-        mirrors: in the order in which apt is to try them.
+        mirrors: in the order in which apt tries them.
         proxies: scheme -> URL; "" means a direct connection.
     """
     stanzas = (

@@ -1,4 +1,4 @@
-"""See to the pods that serve SlurmJobs: gather, decide as `slurmjobs.companions` does, act.
+"""The controllers of companion pods: gather facts, decide by `slurmjobs.companions`, act.
 
-`pods` has the pods as the API server has them, `logs` makes those that print a job's output, `collectors` those that copy its results.
+`pods` decodes and watches the pods, `logs` manages those that print a job's output, `collectors` those that copy its results.
 """

@@ -1,7 +1,7 @@
-"""Make and remove the pods that copy results, as `slurmjobs.companions.collecting` decides, and say how the copying stands.
+"""Create and remove the pods that copy results, as `slurmjobs.companions.collecting` decides, and report their progress.
 
-A queue of its own, as that of the companions that print output: a claim that cannot be mounted delays one SlurmJob, and nothing else.
-What is told of it comes from the pods; only why one was refused is kept here, and a new leader finds that out again.
+It has its own queue, like the log companions: a claim that cannot be mounted delays one SlurmJob and nothing else.
+Progress comes from the pods; only the reason of a refused create is kept here, and a new leader finds that out again.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from structlog.contextvars import bind_contextvars
 from bridge.reconcile.program import Program
 from slurmjobs.companions import collecting, pod
 from slurmjobs.companions.collecting import CollectFacts
-from slurmjobs.lifecycle.situation import Collected, Collection
+from slurmjobs.lifecycle.situation import Collection, CopyState
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
@@ -29,13 +29,13 @@ from slurmruntime.values.ids import WorkloadKey
 _log = structlog.get_logger(__name__)
 
 _WORKERS: Final = 4
-_AGAIN: Final = timedelta(seconds=30)
-"""After something that only others can change: a quota, a missing right, another pod of that name."""
+_RETRY: Final = timedelta(seconds=30)
+"""Retry delay if only others can change the cause: a quota, a missing right, another pod of that name."""
 _SOON: Final = timedelta(seconds=2)
 
 
 class ResultCollectors:
-    """Sees to collectors during one term of leadership."""
+    """Manages collectors during one term of leadership."""
 
     def __init__(
         self,
@@ -44,20 +44,22 @@ class ResultCollectors:
         *,
         objects: JobCaches,
         batch_jobs: BatchJobs,
-        told: WorkQueue[WorkloadKey],
+        job_queue: WorkQueue[WorkloadKey],
     ) -> None:
-        """told: gets each SlurmJob of whose collecting there is news."""
+        """job_queue: gets each SlurmJob whose copying has made progress."""
         self._program = program
         self._watch = watch
         self._objects = objects
         self._batch_jobs = batch_jobs
-        self._told = told
+        self._job_queue = job_queue
         self._queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
-        self._maker = program.kube.acting_as(program.settings.slurm_jobs.companion_account)
-        self._troubles: dict[WorkloadKey, str] = {}
+        self._companion_client = program.kube.acting_as(
+            program.settings.slurm_jobs.companion_account
+        )
+        self._refusals: dict[WorkloadKey, str] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """See to collectors until told to stop."""
+        """Manage collectors until `stop` is set."""
         self._objects.subscribe(self._job_changed)
         self._watch.pods.subscribe(self._pod_changed)
         await worker.run(
@@ -71,51 +73,51 @@ class ResultCollectors:
         )
 
     def collection(self, job: SlurmJobObject) -> Collection:
-        """Return how the copying of a SlurmJob's results stands."""
+        """Return the state of copying a SlurmJob's results."""
         if not self._watch.pods.synced.is_set():
-            return Collection(state=Collected.NOT_YET)
+            return Collection(state=CopyState.NOT_YET)
         return collecting.decide(self._facts(job)).collection
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
-        """Look at one SlurmJob's collectors and do what is needed.
+        """Reconcile one SlurmJob's collectors.
 
-        Return the delay until the next look if no event comes first.
+        Return the delay until the next time if no event comes first.
 
         Raises:
             KubeError: try again after a back-off.
         """
         job = self._objects.get(key)
         if job is None or not collecting.is_due(job):
-            self._troubles.pop(key, None)
+            self._refusals.pop(key, None)
             return None
         if not self._watch.pods.synced.is_set():
             return _SOON
         bind_contextvars(slurm_job=job.full_name)
         facts = self._facts(job)
         step = collecting.decide(facts)
-        for collector in self._watch.collectors(key):
-            if collector.collector in step.remove and collector.metadata.deletion_timestamp is None:
-                await self._remove(collector)
-        self._told.add(key)
+        for companion in self._watch.collectors(key):
+            if companion.collector in step.remove and companion.metadata.deletion_timestamp is None:
+                await self._remove(companion)
+        self._job_queue.add(key)
         if step.make:
-            return await self._make(key, job, facts, step.make)
+            return await self._create(key, job, facts, step.make)
         return step.retry_after
 
     def _facts(self, job: SlurmJobObject) -> CollectFacts:
         key = WorkloadKey(job.metadata.uid)
         return CollectFacts(
             job=job,
-            collectors=[collector.collector for collector in self._watch.collectors(key)],
+            collectors=[companion.collector for companion in self._watch.collectors(key)],
             now=self._batch_jobs.now(),
-            trouble=self._troubles.get(key, ""),
+            refusal=self._refusals.get(key, ""),
         )
 
-    async def _make(
+    async def _create(
         self, key: WorkloadKey, job: SlurmJobObject, facts: CollectFacts, number: int
     ) -> timedelta | None:
         account = collecting.account_of(job, self._batch_jobs.of(key), facts.collectors)
         if account is None or account.uid == 0:
-            return self._trouble(key, "nobody knows the number of the job's user, or it is root's")
+            return self._refuse(key, "the job's uid is unknown, or it is root's")
         manifest = pod.collector(
             job,
             account,
@@ -126,37 +128,39 @@ class ResultCollectors:
         path = paths.of("api", "v1", "namespaces", job.metadata.namespace, "pods")
         name = collecting.name_of(job, number)
         try:
-            await self._maker.request("POST", path, body=manifest)
-        except errors.Conflict:  # ours, which the watch has not shown yet; or somebody else's pod
-            return self._trouble(key, f"there is a pod {name} already")
+            await self._companion_client.request("POST", path, body=manifest)
+        except errors.Conflict:  # ours, not seen by the watch yet; or another pod of that name
+            return self._refuse(key, f"pod {name} already exists")
         except (errors.Forbidden, errors.Rejected) as error:
-            return self._trouble(key, f"pod {name} was refused: {error}")
+            return self._refuse(key, f"pod {name} was refused: {error}")
         except errors.NotFound:
             return None  # the namespace is gone
-        self._troubles.pop(key, None)
+        self._refusals.pop(key, None)
         _log.info("collector.made", name=name, uid=account.uid)
         return None
 
-    def _trouble(self, key: WorkloadKey, why: str) -> timedelta:
+    def _refuse(self, key: WorkloadKey, why: str) -> timedelta:
         _log.warning("collector.refused", why=why)
-        self._troubles[key] = shortened(why, 1000)
-        self._told.add(key)
-        return _AGAIN
+        self._refusals[key] = shortened(why, 1000)
+        self._job_queue.add(key)
+        return _RETRY
 
-    async def _remove(self, found: CompanionPod) -> None:
+    async def _remove(self, companion: CompanionPod) -> None:
         try:
             await self._program.kube.request(
-                "DELETE", path_of(found), body={"preconditions": {"uid": found.metadata.uid}}
+                "DELETE",
+                path_of(companion),
+                body={"preconditions": {"uid": companion.metadata.uid}},
             )
         except (errors.NotFound, errors.Conflict):
             return
 
     def _job_changed(self, old: SlurmJobObject | None, new: SlurmJobObject | None) -> None:
-        found = new or old
-        if found is not None and (found.spec.results or new is None):
-            self._queue.add(WorkloadKey(found.metadata.uid))
+        job = new or old
+        if job is not None and (job.spec.results or new is None):
+            self._queue.add(WorkloadKey(job.metadata.uid))
 
     def _pod_changed(self, old: CompanionPod | None, new: CompanionPod | None) -> None:
-        found = new or old
-        if found is not None and found.is_for == pod.COLLECT:
-            self._queue.add(found.key)
+        companion = new or old
+        if companion is not None and companion.purpose == pod.COLLECT:
+            self._queue.add(companion.key)

@@ -1,7 +1,7 @@
-"""Make, tell and remove companions, as `slurmjobs.companions.due` decides: gather, decide, act.
+"""Create, notify and remove log companions, as `slurmjobs.companions.due` decides: gather, decide, act.
 
-A queue of its own: whatever becomes of a companion, the job and its status do not wait for it. LogCompanions are made as
-a service account of their own (`slurm_jobs.companion_account`), by which webhook and policies know them; all else is done as ourselves.
+It has its own queue, so that a job and its status never wait for a companion. Companions are created as a separate service
+account (`slurm_jobs.companion_account`), by which webhook and policies recognise them; everything else is done as ourselves.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ from slurmruntime.values.ids import WorkloadKey
 _log = structlog.get_logger(__name__)
 
 _WORKERS: Final = 4
-_AGAIN: Final = timedelta(seconds=30)
-"""After something that only others can change: a quota, a missing right, another pod of that name."""
+_RETRY: Final = timedelta(seconds=30)
+"""Retry delay if only others can change the cause: a quota, a missing right, another pod of that name."""
 _SOON: Final = timedelta(seconds=2)
 
 
 class LogCompanions:
-    """Sees to the companions during one term of leadership."""
+    """Manages log companions during one term of leadership."""
 
     def __init__(
         self,
@@ -55,12 +55,12 @@ class LogCompanions:
         self._batch_jobs = batch_jobs
         self._queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
         self._refused: dict[str, str] = {}
-        """Why a SlurmJob's companion was refused, as its Event says."""
+        """The refusal that a SlurmJob's last Event reported."""
         account = program.settings.slurm_jobs.companion_account
-        self._maker = program.kube.acting_as(account)
+        self._companion_client = program.kube.acting_as(account)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """See to companions until told to stop."""
+        """Manage companions until `stop` is set."""
         self._objects.subscribe(self._job_changed)
         self._watch.pods.subscribe(self._pod_changed)
         await worker.run(
@@ -74,9 +74,9 @@ class LogCompanions:
         )
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
-        """Look at one SlurmJob's companion and do what is needed.
+        """Reconcile one SlurmJob's companion.
 
-        Return the delay until the next look if no event comes first.
+        Return the delay until the next time if no event comes first.
 
         Raises:
             KubeError: try again after a back-off.
@@ -85,19 +85,21 @@ class LogCompanions:
         if job is None or not self._watch.pods.synced.is_set():
             return None if job is None else _SOON
         bind_contextvars(slurm_job=job.full_name)
-        found = self._watch.of(key)
-        companion = found.facts if found else None
-        facts = LogFacts(job=job, companion=companion, now=self._batch_jobs.now())
+        companion = self._watch.of(key)
+        companion_facts = companion.facts if companion else None
+        facts = LogFacts(job=job, companion=companion_facts, now=self._batch_jobs.now())
         match due.step(facts):
             case LogStep.MAKE:
-                return await self._make(job)
-            case LogStep.TELL if found is not None:
-                await self._tell(found, due.exit_code(job))
-            case LogStep.REMOVE if found is not None and found.metadata.deletion_timestamp is None:
-                await self._remove(found)
+                return await self._create(job)
+            case LogStep.TELL if companion is not None:
+                await self._report_end(companion, due.exit_code(job))
+            case LogStep.REMOVE if (
+                companion is not None and companion.metadata.deletion_timestamp is None
+            ):
+                await self._remove(companion)
         return None
 
-    async def _make(self, job: SlurmJobObject) -> timedelta | None:
+    async def _create(self, job: SlurmJobObject) -> timedelta | None:
         account = account_of(job, self._batch_jobs.of(WorkloadKey(job.metadata.uid)))
         if account is None:
             return _SOON if job.status.phase == "Running" else None  # Slurm has forgotten the job
@@ -106,21 +108,23 @@ class LogCompanions:
         image = self._program.settings.slurm_jobs.companion_image
         path = paths.of("api", "v1", "namespaces", job.metadata.namespace, "pods")
         try:
-            await self._maker.request("POST", path, body=pod.manifest(job, account, image))
-        except errors.Conflict:  # ours, which the watch has not shown yet; or somebody else's pod
+            await self._companion_client.request(
+                "POST", path, body=pod.manifest(job, account, image)
+            )
+        except errors.Conflict:  # ours, not seen by the watch yet; or another pod of that name
             _log.info("companion.name_taken", name=pod.name_of(job))
-            return _AGAIN
+            return _RETRY
         except (errors.Forbidden, errors.Rejected) as error:
             _log.warning("companion.refused", error=str(error))
-            await self._tell_refused(job, error.message)
-            return _AGAIN
+            await self._report_refusal(job, error.message)
+            return _RETRY
         except errors.NotFound:
             return None  # the namespace is gone
         _log.info("companion.made", name=pod.name_of(job), uid=account.uid)
         return None
 
-    async def _tell_refused(self, job: SlurmJobObject, why: str) -> None:
-        """Tell who submitted the job why nothing prints its output, once for each cause."""
+    async def _report_refusal(self, job: SlurmJobObject, why: str) -> None:
+        """Send the job's author an Event saying why nothing prints its output, once for each cause."""
         if self._refused.get(job.metadata.uid) == why:
             return
         self._refused[job.metadata.uid] = why
@@ -128,7 +132,7 @@ class LogCompanions:
             type=EventType.WARNING,
             action="Companion",
             reason="CompanionRefused",
-            note=f"its companion {pod.name_of(job)}, which would print its output, is refused: {why}",
+            note=f"companion {pod.name_of(job)}, which would print the job's output, was refused: {why}",
             at=self._program.clock.now(),
         )
         try:
@@ -138,43 +142,49 @@ class LogCompanions:
         except errors.KubeError as error:
             _log.warning("event.lost", error=str(error))
 
-    async def _tell(self, found: CompanionPod, code: int) -> None:
+    async def _report_end(self, companion: CompanionPod, code: int) -> None:
         path = f"/metadata/annotations/{names.ENDED_ANNOTATION.replace('/', '~1')}"
         operations = [
-            {"op": "test", "path": "/metadata/uid", "value": found.metadata.uid},
+            {"op": "test", "path": "/metadata/uid", "value": companion.metadata.uid},
             {"op": "add", "path": path, "value": str(code)},
         ]
         try:
             await self._program.kube.request(
-                "PATCH", path_of(found), body=operations, content_type=JSON_PATCH
+                "PATCH", path_of(companion), body=operations, content_type=JSON_PATCH
             )
         except (errors.NotFound, errors.Conflict):
             return
 
-    async def _remove(self, found: CompanionPod) -> None:
+    async def _remove(self, companion: CompanionPod) -> None:
         try:
             await self._program.kube.request(
-                "DELETE", path_of(found), body={"preconditions": {"uid": found.metadata.uid}}
+                "DELETE",
+                path_of(companion),
+                body={"preconditions": {"uid": companion.metadata.uid}},
             )
         except (errors.NotFound, errors.Conflict):
             return
 
     def _job_changed(self, old: SlurmJobObject | None, new: SlurmJobObject | None) -> None:
-        found = new or old
+        job = new or old
         if new is None and old is not None:
             self._refused.pop(old.metadata.uid, None)
-        if found is not None and found.spec.output is not None:  # nearly none has one
-            self._queue.add(WorkloadKey(found.metadata.uid))
+        if job is not None and job.spec.output is not None:  # few have one
+            self._queue.add(WorkloadKey(job.metadata.uid))
 
     def _pod_changed(self, old: CompanionPod | None, new: CompanionPod | None) -> None:
-        found = new or old
-        if found is not None and found.is_for == pod.LOG:
-            self._queue.add(found.key)
+        companion = new or old
+        if companion is not None and companion.purpose == pod.LOG:
+            self._queue.add(companion.key)
 
 
 def account_of(job: SlurmJobObject, jobs: Iterable[BatchJob]) -> Account | None:
-    """Return whose the SlurmJob's present job is, by Slurm's word; None if Slurm has not said."""
-    for each in jobs:
-        if each.id == job.status.job_id and each.uid is not None and each.gid is not None:
-            return Account(uid=each.uid, gid=each.gid)
+    """Return the user of the SlurmJob's present job according to Slurm; None if Slurm has not said yet."""
+    for batch_job in jobs:
+        if (
+            batch_job.id == job.status.job_id
+            and batch_job.uid is not None
+            and batch_job.gid is not None
+        ):
+            return Account(uid=batch_job.uid, gid=batch_job.gid)
     return None

@@ -1,11 +1,11 @@
-"""The pods that serve SlurmJobs, as the API server has them: what each says, and the watch of all."""
+"""Decode and watch the companion pods of SlurmJobs."""
 
 from datetime import datetime
 from typing import Final
 
 import msgspec
 
-from bridge.reconcile.informers import watching
+from bridge.reconcile.informers import watch_service
 from bridge.reconcile.program import Program
 from slurmjobs.companions import pod
 from slurmjobs.companions.collecting import Collector
@@ -68,7 +68,7 @@ class _Spec(ObjectStruct, frozen=True):
 
 
 class CompanionPod(ObjectStruct, frozen=True):
-    """What is read of a companion."""
+    """The fields of a companion pod that matter here."""
 
     metadata: ObjectMetadata
     spec: _Spec = _Spec()
@@ -81,24 +81,24 @@ class CompanionPod(ObjectStruct, frozen=True):
 
     @property
     def facts(self) -> LogCompanion:
-        """What decisions depend on."""
-        said = self.metadata.annotations
+        """The facts for decisions if it prints output."""
+        annotations = self.metadata.annotations
         return LogCompanion(
-            job_id=said.get(names.FOLLOWS_ANNOTATION, ""),
-            ended=said.get(names.ENDED_ANNOTATION, ""),
+            job_id=annotations.get(names.FOLLOWS_ANNOTATION, ""),
+            ended=annotations.get(names.ENDED_ANNOTATION, ""),
             is_over=self._is_over,
         )
 
     @property
-    def is_for(self) -> str:
-        """The label's value: `pod.LOG` or `pod.COLLECT`."""
+    def purpose(self) -> str:
+        """The value of the companion label: `pod.LOG` or `pod.COLLECT`."""
         return self.metadata.labels.get(names.COMPANION_LABEL, "")
 
     @property
     def collector(self) -> Collector:
-        """What decisions depend on if it copies results."""
-        own = self.spec.security_context
-        has_account = own.run_as_user is not None and own.run_as_group is not None
+        """The facts for decisions if it copies results."""
+        security = self.spec.security_context
+        has_account = security.run_as_user is not None and security.run_as_group is not None
         number = self.metadata.name.rpartition("-")[2]
         ended = next(iter(self.status.container_statuses), _ContainerStatus()).state.terminated
         return Collector(
@@ -106,9 +106,9 @@ class CompanionPod(ObjectStruct, frozen=True):
             number=int(number) if number in ("1", "2", "3") else 0,
             is_over=self._is_over,
             exit_code=ended.exit_code if ended else None,
-            said=self._said,
+            message=self._message,
             ended_at=ended.finished_at if ended else None,
-            account=Account(uid=own.run_as_user or 0, gid=own.run_as_group or 0)
+            account=Account(uid=security.run_as_user or 0, gid=security.run_as_group or 0)
             if has_account
             else None,
         )
@@ -118,21 +118,21 @@ class CompanionPod(ObjectStruct, frozen=True):
         return self.status.phase in _OVER or self.metadata.deletion_timestamp is not None
 
     @property
-    def _said(self) -> str:
-        """What became of it, or what it waits for: its own words, else the kubelet's, else the scheduler's."""
+    def _message(self) -> str:
+        """How it ended or why it waits: its own message, else the kubelet's, else the scheduler's."""
         status = self.status
         state = next(iter(status.container_statuses), _ContainerStatus()).state
         unmet = (
             condition.message for condition in status.conditions if condition.status == "False"
         )
-        found = (
+        candidates = (
             state.terminated.message if state.terminated else "",
             status.message or status.reason,
             state.terminated.reason if state.terminated else "",
             (state.waiting.message or state.waiting.reason) if state.waiting else "",
             next(filter(None, unmet), "") if status.phase == "Pending" else "",
         )
-        return shortened(next(filter(None, found), "").strip(), 1000)
+        return shortened(next(filter(None, candidates), "").strip(), 1000)
 
 
 _decoder = msgspec.json.Decoder(CompanionPod)
@@ -142,7 +142,7 @@ def read(body: Json) -> CompanionPod:
     """Decode a companion.
 
     Raises:
-        Malformed: it is none.
+        Malformed: it is not a pod.
     """
     try:
         return _decoder.decode(body)
@@ -153,37 +153,41 @@ def read(body: Json) -> CompanionPod:
 PODS: Final = ResourceKind(
     path="/api/v1/pods",
     read=read,
-    key=lambda found: found.metadata.uid,
-    version=lambda found: found.metadata.resource_version,
-    name=lambda found: found.metadata.full_name,
+    key=lambda companion: companion.metadata.uid,
+    version=lambda companion: companion.metadata.resource_version,
+    name=lambda companion: companion.metadata.full_name,
 )
 """Companions, by uid."""
 
 
 class CompanionWatch:
-    """The companions of all SlurmJobs, in every replica."""
+    """Watches the companions of all SlurmJobs, in every replica."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self.pods: Cache[CompanionPod] = Cache(PODS, program.set_aside)
-        self._by_job = self.pods.index(lambda found: [found.key])
+        self._by_job = self.pods.index(lambda companion: [companion.key])
 
     def of(self, key: WorkloadKey) -> CompanionPod | None:
-        """Return the pod that prints a SlurmJob's output; one that is being deleted only if there is no other."""
-        found = (each for each in self._by_job.get(key) if each.is_for == pod.LOG)
-        return min(found, key=lambda each: each.facts.is_over, default=None)
+        """Return the pod that prints a SlurmJob's output; one that is over only if there is no other."""
+        printers = (
+            companion for companion in self._by_job.get(key) if companion.purpose == pod.LOG
+        )
+        return min(printers, key=lambda companion: companion.facts.is_over, default=None)
 
     def collectors(self, key: WorkloadKey) -> list[CompanionPod]:
-        """Return the pods that copy a SlurmJob's results, of any run."""
-        return [each for each in self._by_job.get(key) if each.is_for == pod.COLLECT]
+        """Return the pods that copy a SlurmJob's results, of all runs."""
+        return [
+            companion for companion in self._by_job.get(key) if companion.purpose == pod.COLLECT
+        ]
 
     def part(self) -> Service:
-        """Return the service that keeps them up to date."""
-        return watching(
+        """Return the service that runs the watch."""
+        return watch_service(
             self._program, "companions", self.pods, label_selector=names.COMPANION_LABEL
         )
 
 
-def path_of(found: CompanionPod) -> str:
-    """Return a companion's path at the API server."""
-    return paths.pod(found.metadata.namespace, found.metadata.name)
+def path_of(companion: CompanionPod) -> str:
+    """Return a companion's path in the API."""
+    return paths.pod(companion.metadata.namespace, companion.metadata.name)

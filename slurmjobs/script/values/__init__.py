@@ -1,1 +1,1 @@
-"""How values of sbatch's options are written: each form reads a text, and writes what it has read."""
+"""The forms of sbatch's option values: each reads a text and writes the value back."""

@@ -1,4 +1,4 @@
-"""Words out of a list, and lists of such words.
+"""Values that are words from a list, or lists of such words.
 
 Sources: `arg_set_…` of Slurm's `slurm_opt.c`; `parse_mail_type`, `get_signal_opts`, `verify_hint` of `proc_args.c`.
 """
@@ -14,13 +14,13 @@ from slurmjobs.script.values.form import UnreadableValue, ValueForm
 
 
 def one_of(words: Mapping[str, str]) -> ValueForm[str]:
-    """Return a form of one word out of several in any case, each with what slurmrestd calls it."""
+    """Return the form of one word out of several, in any case; each is mapped to slurmrestd's name."""
 
     def read(text: str) -> str:
         try:
             return words[text.lower()]
         except KeyError:
-            raise UnreadableValue("there is no such word") from None
+            raise UnreadableValue("it is not one of the words") from None
 
     spelling = {value: word for word, value in reversed(list(words.items()))}
     return ValueForm(" or ".join(words), read, spelling.__getitem__)
@@ -55,24 +55,24 @@ OPEN_MODE = ValueForm("append or truncate", _open_mode, str.lower)
 
 
 def several_of(words: Mapping[str, tuple[str, ...]], *, strict: bool) -> ValueForm[tuple[str, ...]]:
-    """Return a form of words separated by commas, in any case.
+    """Return the form of words separated by commas, in any case.
 
     Args:
-        words: Each with what slurmrestd calls it.
-        strict: Whether an unknown word is a fault; else it is passed over, if another one is known.
+        words: Each with slurmrestd's names for it.
+        strict: Whether an unknown word is a fault; else it is ignored, provided that another one is known.
     """
 
     def read(text: str) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+        chosen: dict[str, None] = {}
         for word in filter(None, text.lower().split(",")):
             if word == "none" and not strict:
                 return ()
             if word not in words and strict:
-                raise UnreadableValue(f"there is no {word!r}")
-            found.update(dict.fromkeys(words.get(word, ())))
-        if not found:
+                raise UnreadableValue(f"{word!r} is unknown")
+            chosen.update(dict.fromkeys(words.get(word, ())))
+        if not chosen:
             raise UnreadableValue("it has none of the words")
-        return tuple(sorted(found))
+        return tuple(sorted(chosen))
 
     spelling = {value[0]: word for word, value in words.items() if len(value) == 1}
 
@@ -113,10 +113,10 @@ def _profile(text: str) -> tuple[str, ...]:
     known = ("ENERGY", "LUSTRE", "NETWORK", "TASK")
     if "all" in lowered:
         return known
-    found = tuple(word for word in known if word.lower() in lowered)
-    if not found:
+    chosen = tuple(word for word in known if word.lower() in lowered)
+    if not chosen:
         raise UnreadableValue("it has none of the words")
-    return found
+    return chosen
 
 
 PROFILE = ValueForm(
@@ -130,7 +130,7 @@ _HINTS: Final = ("compute_bound", "memory_bound", "multithread", "nomultithread"
 
 @dataclass(frozen=True, slots=True)
 class ApplicationHint:
-    """How an application uses a node, and as the user wrote it."""
+    """A hint on how an application uses a node, also as the user wrote it."""
 
     text: str
     words: tuple[str, ...]
@@ -144,7 +144,7 @@ def _hint(text: str) -> ApplicationHint:
     words = tuple(re.split(r",(?![0-9])", text.lower()))
     for word in words:
         if word not in _HINTS:
-            raise UnreadableValue(f"there is no {word!r}")
+            raise UnreadableValue(f"{word!r} is unknown")
     return ApplicationHint(text, words)
 
 
@@ -175,7 +175,7 @@ SIGNALS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class WarningSignal:
-    """The signal that a job gets before its time limit."""
+    """The signal that Slurm sends a job before its time limit."""
 
     number: int
     before_end_s: int = 60

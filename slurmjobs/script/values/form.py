@@ -1,4 +1,4 @@
-"""What a form of values is, and the form that takes any text."""
+"""The form of an option's value, and the forms that accept any text."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ T = TypeVar("T")
 LONGEST_VALUE: Final = 16_384
 """Characters of one option's value; sbatch has no such bound."""
 LONGEST_SHORT_VALUE: Final = 1024
-"""Of one that is a number, a time, or a few words."""
+"""Characters of a value that is a number, a time, or a few words."""
 
 
 class UnreadableValue(ValueError):
-    """A text is not of the form that the option demands; the message says why, without the text."""
+    """A text does not have the option's form; the message says why, without repeating the text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueForm(Generic[T]):
-    """One form of values: `read(write(value)) == value` for each value that `read` returns."""
+    """The form of an option's values: `read(write(value)) == value` for each value that `read` returns."""
 
     accepts: str
     """What it accepts, as a noun phrase that follows "expected"."""
@@ -26,7 +26,7 @@ class ValueForm(Generic[T]):
     """Raises UnreadableValue."""
     write: Callable[[T], str] = str
     longest: int = LONGEST_SHORT_VALUE
-    """Characters that are read at all."""
+    """The most characters a value may have."""
 
 
 def _same(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How tasks are laid out: distribution over nodes, binding to memory and GPUs, frequencies.
+"""Values about the layout of tasks: distribution over nodes, binding to memory and GPUs, frequencies.
 
 Sources: `verify_dist_type` of Slurm's `proc_args.c`, `slurm_verify_mem_bind`, `tres_bind_verify_cmdline`,
 `tres_freq_verify_cmdline`, `cpu_freq_verify_cmdline`.
@@ -16,10 +16,10 @@ from slurmjobs.script.values.numbers import INT_MAX
 
 @dataclass(frozen=True, slots=True)
 class TaskDistribution:
-    """How tasks are distributed over nodes, sockets and cores."""
+    """Distribution of tasks over nodes, sockets and cores."""
 
     order: str = ""
-    """`block`, `cyclic:block`, `arbitrary`, `plane`; "" for Slurm's own."""
+    """`block`, `cyclic:block`, `arbitrary`, `plane`; "" for Slurm's default."""
     packing: str = ""
     """`pack`, `nopack` or ""."""
     plane_size: int | None = None
@@ -39,7 +39,7 @@ def _distribution(text: str) -> TaskDistribution:
     if text.lower().startswith("plane"):
         match = _PLANE.fullmatch(text)
         if match is None or not 0 < int(match[1]) <= INT_MAX:
-            raise UnreadableValue("it has no size")
+            raise UnreadableValue("plane needs a size")
         return TaskDistribution(order="plane", plane_size=int(match[1]))
     base, _, packing = text.lower().partition(",")
     if base in {"pack", "nopack"} and not packing:
@@ -54,13 +54,13 @@ def _order(text: str) -> str:
         return "arbitrary"
     parts = [part for part in text.split(":") if part]
     if not 1 <= len(parts) <= len(_DIRECTIONS):
-        raise UnreadableValue("it has one to three parts")
+        raise UnreadableValue("it does not have one to three parts")
     defaults = ("block", "cyclic", parts[1] if len(parts) > 1 and parts[1] != "*" else "cyclic")
     order = [
         default if part == "*" else part for part, default in zip(parts, defaults, strict=False)
     ]
     if order[0] not in _DIRECTIONS[:2] or any(part not in _DIRECTIONS for part in order):
-        raise UnreadableValue("there is no such distribution")
+        raise UnreadableValue("the distribution is unknown")
     return ":".join(order)
 
 
@@ -72,24 +72,24 @@ DISTRIBUTION = ValueForm(
 
 @dataclass(frozen=True, slots=True)
 class MemoryBinding:
-    """How tasks are bound to memory."""
+    """Binding of tasks to memory."""
 
     kind: str = ""
     """`NONE`, `RANK`, `LOCAL`, `MAP`, `MASK` or ""."""
     numbers: str = ""
-    """Of MAP and MASK: one number a task, or `number*tasks`."""
+    """For MAP and MASK: one number per task, or `number*tasks`."""
     prefer: bool = False
     verbose: bool = False
 
     def words(self) -> tuple[str, ...]:
-        """Return sbatch's own words for it, in its order."""
+        """Return the binding in sbatch's words and order."""
         kinds = {"MAP": "map_mem", "MASK": "mask_mem"}
         kind = kinds.get(self.kind, self.kind.lower())
         return tuple(
             word for word in ("verbose" * self.verbose, "prefer" * self.prefer, kind) if word
         )
 
-    def one_a_task(self) -> str:
+    def one_per_task(self) -> str:
         """Write `1*3,2` as `1,1,1,2`."""
         parts = (part.partition("*") for part in filter(None, self.numbers.split(",")))
         return ",".join(number for number, _, times in parts for _ in range(int(times or 1)))
@@ -106,7 +106,7 @@ _NUMBERS = {
 _MAP = re.compile(r"(map|mask)_?mem[^:=]*[:=](.+)", re.IGNORECASE)
 _MOST_NUMBERS: Final = 10_000
 _MOST_CHARACTERS: Final = 64 * 1024
-"""Of all numbers together."""
+"""Characters of all numbers together."""
 
 
 def _memory_binding(text: str) -> MemoryBinding:
@@ -126,31 +126,31 @@ def _memory_binding(text: str) -> MemoryBinding:
             case _:
                 match = _MAP.fullmatch(word)
                 if match is None:
-                    raise UnreadableValue(f"there is no {word!r}")
+                    raise UnreadableValue(f"{word!r} is unknown")
                 kind = match[1].upper()
-                numbers = _checked(kind, match[2])
+                numbers = _check_numbers(kind, match[2])
     return MemoryBinding(kind, numbers, prefer, verbose)
 
 
-def _checked(kind: str, text: str) -> str:
-    """Check a list such as `1*3,2`, and count what it stands for."""
-    found: list[str] = []
+def _check_numbers(kind: str, text: str) -> str:
+    """Check a list such as `1*3,2` and the size of what it expands to."""
+    numbers: list[str] = []
     count = characters = 0
     for part in filter(None, text.split(",")):
         match = _NUMBERS[kind].fullmatch(part)
         times = int(match[2] or 1) if match else 0
         if match is None or not times:
             raise UnreadableValue(f"{part!r} is not a number")
-        found.append(match[1] if times == 1 else f"{match[1]}*{times}")
+        numbers.append(match[1] if times == 1 else f"{match[1]}*{times}")
         count += times
         characters += times * len(match[1])
         if count > _MOST_NUMBERS or characters > _MOST_CHARACTERS:
             raise UnreadableValue(
-                f"it has more than {_MOST_NUMBERS} numbers, or {_MOST_CHARACTERS} characters in all of them"
+                f"it has more than {_MOST_NUMBERS} numbers, or more than {_MOST_CHARACTERS} characters in all"
             )
-    if not found:
+    if not numbers:
         raise UnreadableValue("the list is empty")
-    return ",".join(found)
+    return ",".join(numbers)
 
 
 MEMORY_BINDING = ValueForm(
@@ -168,7 +168,7 @@ _BINDING = re.compile(
 
 def _gpu_binding(text: str) -> str:
     if _BINDING.fullmatch(text) is None:
-        raise UnreadableValue("there is no such binding")
+        raise UnreadableValue("the binding is unknown")
     return text
 
 
@@ -180,13 +180,13 @@ def _tres_binding(text: str) -> str:
     for part in filter(None, text.split("+")):
         name, colon, binding = part.partition(":")
         if not name.startswith("gres/") or not colon:
-            raise UnreadableValue("each part is gres/name:binding")
+            raise UnreadableValue("a part is not gres/name:binding")
         _gpu_binding(binding)
     return text
 
 
 TRES_BINDING = ValueForm(
-    f"gres/name:binding, more of them after +; a binding is {_HOW}", _tres_binding
+    f"gres/name:binding, several joined by +; a binding is {_HOW}", _tres_binding
 )
 
 _GPU_FREQUENCY = re.compile(
@@ -196,7 +196,7 @@ _GPU_FREQUENCY = re.compile(
 
 def _gpu_frequency(text: str) -> str:
     if not all(_GPU_FREQUENCY.fullmatch(part) for part in text.split(",")):
-        raise UnreadableValue("there is no such frequency")
+        raise UnreadableValue("the frequency is unknown")
     return text
 
 
@@ -212,14 +212,14 @@ def _cpu_frequency(text: str) -> str:
     span, colon, governor = text.partition(":")
     low, dash, high = span.partition("-")
     if colon and not governor.lower().startswith(_GOVERNORS):
-        raise UnreadableValue(f"there is no governor {governor!r}")
+        raise UnreadableValue(f"governor {governor!r} is unknown")
     if low.lower().startswith(_GOVERNORS):
         if colon or dash:
-            raise UnreadableValue("a governor stands alone, or after the colon")
+            raise UnreadableValue("a governor goes alone or after a colon")
         return text
     for part in (low, *([high] if dash else [])):
         if not (part.lower().startswith(_LEVELS) or re.fullmatch(r"[0-9]{1,9}", part)):
-            raise UnreadableValue(f"there is no frequency {part!r}")
+            raise UnreadableValue(f"frequency {part!r} is unknown")
     if dash and not colon:
         raise UnreadableValue("a range needs a governor after a colon")
     return text

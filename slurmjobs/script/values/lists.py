@@ -1,4 +1,4 @@
-"""Lists: indexes of an array, generic resources, sampling intervals, names of limits.
+"""Values that are lists: indexes of an array, generic resources, sampling intervals, names of limits.
 
 Sources: `slurm_parse_array_tok`, `gres_prepend_tres_type`, `validate_acctg_freq`, `parse_rlimits` of Slurm.
 """
@@ -23,7 +23,7 @@ LIMITS: Final = (
     "MEMLOCK",
     "AS",
 )
-"""Limits of a process that Slurm propagates, in its order."""
+"""The process limits that Slurm propagates, in its order."""
 
 _INDEXES = re.compile(r"[0-9]{1,9}(?:-[0-9]{1,9}(?::[0-9]{1,9})?)?")
 
@@ -44,7 +44,7 @@ def _array(text: str) -> str:
 
 
 ARRAY = ValueForm(
-    "numbers and ranges, and how many tasks run at a time: 0-15:4,20%3",
+    "numbers and ranges, then %N for how many tasks run at a time: 0-15:4,20%3",
     _array,
     longest=LONGEST_VALUE,
 )
@@ -66,7 +66,7 @@ _FREQUENCY = re.compile(r"(?:(?:task|energy|network|filesystem)=)?[0-9]{1,9}.*",
 def _frequencies(text: str) -> str:
     for part in filter(None, text.split(",")):
         if _FREQUENCY.fullmatch(part) is None:
-            raise UnreadableValue(f"there is no {part!r}")
+            raise UnreadableValue(f"{part!r} is not an interval")
     return text
 
 
@@ -80,7 +80,7 @@ def _limits(text: str) -> tuple[str, ...]:
         return ()
     wanted = {part.removeprefix("RLIMIT_") for part in re.split(r"[, \t\n]+", text) if part}
     if unknown := wanted - set(LIMITS):
-        raise UnreadableValue(f"there is no limit {min(unknown)!r}")
+        raise UnreadableValue(f"limit {min(unknown)!r} is unknown")
     return tuple(name for name in LIMITS if name in wanted)
 
 
@@ -92,14 +92,14 @@ LIMIT_NAMES = ValueForm(
 
 
 MOST_NAMED: Final = HostlistSize(names=16_384, characters=512 * 1024)
-"""Of --nodelist, whose names are needed one by one."""
+"""For --nodelist, whose names are expanded one by one."""
 
 
 def _node_names(most: HostlistSize, text: str) -> str:
     if "/" in text:
-        raise UnreadableValue("it is a file, which the bridge cannot read: write the names")
+        raise UnreadableValue("it names a file, which slurm-bridge cannot read: list the nodes")
     if "{" in text:
-        return text  # blocks of a topology: Slurm knows them
+        return text  # blocks of a topology, which only Slurm knows
     try:
         hostlist.measure(text, most=most)
     except ValueError as error:
@@ -109,7 +109,7 @@ def _node_names(most: HostlistSize, text: str) -> str:
 
 def _names_up_to(most: HostlistSize) -> ValueForm[str]:
     read = partial(_node_names, most)
-    return ValueForm("names of nodes: a1,gpu[01-04]", read, longest=LONGEST_VALUE)
+    return ValueForm("node names: a1,gpu[01-04]", read, longest=LONGEST_VALUE)
 
 
 NODE_NAMES = _names_up_to(hostlist.MOST)

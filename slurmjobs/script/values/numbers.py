@@ -1,4 +1,4 @@
-"""Whole numbers, amounts of memory, counts of nodes.
+"""Values that are numbers: whole numbers, amounts of memory, counts of nodes.
 
 Sources: `parse_int`, `str_to_mbytes`, `verify_node_count`, `verify_socket_core_thread_count` of Slurm's
 `proc_args.c`, and sbatch(1).
@@ -14,7 +14,7 @@ from slurmjobs.script.values.form import UnreadableValue, ValueForm
 
 INT_MAX: Final = 2**31 - 1
 MOST_NODES: Final = 16384
-"""Most nodes in a list of sizes (MAX_JOB_SIZE_BITMAP of slurm.h)."""
+"""The largest count in a list of sizes (MAX_JOB_SIZE_BITMAP of slurm.h)."""
 
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,30})")
 _MEMORY = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,18})(?:([kmgt])b?)?", re.IGNORECASE)
@@ -26,7 +26,7 @@ _FACTORS: Final = {"": 1, "k": 1024, "m": 1024**2}
 
 def _integer(text: str) -> int:
     if not text:
-        return 0  # as strtol reads it
+        return 0  # like strtol
     match = _INTEGER.fullmatch(text)
     if match is None:
         raise UnreadableValue("it is not a whole number")
@@ -68,7 +68,7 @@ SHORT = ValueForm("a whole number of at most 65533", _short)
 
 def _umask(text: str) -> str:
     if not re.fullmatch(r"[0-7]{1,4}", text):
-        raise UnreadableValue("it is no octal number of at most four digits")
+        raise UnreadableValue("it is not an octal number of at most four digits")
     return text
 
 
@@ -79,7 +79,7 @@ _NICEST: Final = 2**31 - 3
 
 def _nice(text: str) -> int:
     match = re.match(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,18})", text)
-    number = int(match[1]) if match else 0  # sbatch takes what begins like a number
+    number = int(match[1]) if match else 0  # sbatch reads only the leading number
     if abs(number) > _NICEST:
         raise UnreadableValue(f"it is not within ±{_NICEST}")
     return number
@@ -129,12 +129,12 @@ MEMORY_MIB = ValueForm("a number of MiB, or one with a unit: 500, 500M, 4G, 1T, 
 
 @dataclass(frozen=True, slots=True)
 class NodeRange:
-    """How many nodes: from `least` to `most`, or one of the sizes."""
+    """A count of nodes: from `least` to `most`, or one of the sizes."""
 
     least: int
     most: int
     sizes: str = ""
-    """`1-15:4` or `2,4,8`, if not every number in between will do."""
+    """`1-15:4` or `2,4,8`, if not every number in between is allowed."""
 
     @override
     def __str__(self) -> str:
@@ -174,21 +174,21 @@ def _node_sizes(text: str) -> NodeRange:
 
 def _nodes(text: str) -> NodeRange:
     if "," in text or ":" in text:
-        found = _node_sizes(text)
+        node_range = _node_sizes(text)
     elif "-" in text:
         first, _, last = text.partition("-")
         least, most = _count(first), _count(last)
-        found = NodeRange(1 if least < 0 else least, most)
+        node_range = NodeRange(1 if least < 0 else least, most)
         if most < 0:
-            raise UnreadableValue("the range has no end")
+            raise UnreadableValue("the range has no upper end")
     else:
         count = _count(text)
         if count < 0:
             raise UnreadableValue("it is not a count of nodes")
-        found = NodeRange(count, count)
-    if found.most != 0 and found.most < found.least:
-        raise UnreadableValue("its end is less than its beginning")
-    return found
+        node_range = NodeRange(count, count)
+    if node_range.most != 0 and node_range.most < node_range.least:
+        raise UnreadableValue("the range ends before it begins")
+    return node_range
 
 
 NODES = ValueForm("a count of nodes or a range: 4, 2-4, 1-15:4, 2,4,8", _nodes)
@@ -196,7 +196,7 @@ NODES = ValueForm("a count of nodes or a range: 4, 2-4, 1-15:4, 2,4,8", _nodes)
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """Sockets, cores and threads per node, core, socket; None where any number will do."""
+    """Sockets per node, cores per socket, threads per core; None where any number is allowed."""
 
     sockets: int | None = None
     cores: int | None = None
@@ -213,7 +213,7 @@ def _shape_part(text: str) -> int | None:
         return None
     match = _RANGE.fullmatch(text)
     if match is None:
-        raise UnreadableValue("it is not three counts")
+        raise UnreadableValue("a part is neither a count nor *")
     number = int(match[1]) * _FACTORS[match[2].lower()]
     if number > INT_MAX:
         raise UnreadableValue("a count is too large")

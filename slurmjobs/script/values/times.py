@@ -1,4 +1,4 @@
-"""Durations and points in time.
+"""Values that are durations or points in time.
 
 Sources: `time_str2secs` and `_parse_time` of Slurm's `parse_time.c`, and sbatch(1).
 """
@@ -14,7 +14,7 @@ from slurmjobs.script.values.form import UnreadableValue, ValueForm
 from slurmjobs.script.values.numbers import INT_MAX, POSITIVE
 
 UNLIMITED: Final = 2**32 - 1
-"""The duration without an end, in minutes or seconds (INFINITE of slurm.h)."""
+"""The infinite duration, in minutes or seconds (INFINITE of slurm.h)."""
 
 _DURATION = re.compile(
     r"(?:([0-9]{1,9})-)?"
@@ -65,7 +65,7 @@ DURATION_S = ValueForm(_HOW, _seconds, _write_seconds)
 
 @dataclass(frozen=True, slots=True)
 class SwitchLimit:
-    """At most so many leaf switches, and how long to wait for them."""
+    """The most leaf switches for a job, and how long to wait for such nodes."""
 
     switches: int
     wait_s: int | None = None
@@ -87,7 +87,7 @@ SWITCHES = ValueForm("a count of switches, or count@duration", _switches)
 
 @dataclass(frozen=True, slots=True)
 class MemoryUpdate:
-    """Reduce the memory of a running job to what it uses and a margin, after a delay."""
+    """Reduction of a running job's memory to its usage plus a margin, after a delay."""
 
     margin_percent: int
     delay_min: int
@@ -103,7 +103,7 @@ def _memory_update(text: str) -> MemoryUpdate:
         raise UnreadableValue("it has no @")
     percent, minutes = POSITIVE.read(margin), _minutes(delay)
     if percent > 2**16 - 1 or not 0 < minutes <= 2**16 - 1:
-        raise UnreadableValue("margin and delay are between 1 and 65535")
+        raise UnreadableValue("margin or delay is not between 1 and 65535")
     return MemoryUpdate(percent, minutes)
 
 
@@ -112,7 +112,7 @@ MEMORY_UPDATE = ValueForm("margin@delay: a percentage, and a duration", _memory_
 
 @dataclass(frozen=True, slots=True)
 class PointInTime:
-    """A point in time as the user wrote it: absolute, or relative to the moment it is read at."""
+    """A point in time as the user wrote it: absolute, or relative to the moment it is evaluated."""
 
     unix_s: int | None = None
     after_now_s: int | None = None
@@ -129,7 +129,7 @@ class PointInTime:
             return (now.astimezone(UTC) + timedelta(seconds=self.after_now_s)).astimezone(
                 now.tzinfo
             )
-        hour, minute, second = (int(each) for each in (self.clock or "0:0:0").split(":"))
+        hour, minute, second = (int(part) for part in (self.clock or "0:0:0").split(":"))
         day = self._date(now, (hour, minute))
         return datetime(day.year, day.month, day.day, hour, minute, second, tzinfo=now.tzinfo)
 
@@ -161,13 +161,13 @@ class PointInTime:
 
 
 def _day(year: int, month: int, day: int) -> date:
-    """Return a day; as mktime(3) does, count on where a month has fewer days."""
+    """Return a day; like mktime(3), run over into the next month if the month has fewer days."""
     return date(year, month, 1) + timedelta(days=day - 1)
 
 
 _NOON: Final = 12
 _FURTHEST_S: Final = 1500 * 365 * 86400
-"""From now, or from 1970: what a calendar holds in every zone."""
+"""From now, or from 1970: within what `datetime` can hold in every zone."""
 _FIRST_YEAR: Final = 1900
 _EPOCH = re.compile(r"uts([0-9]{7,12})", re.IGNORECASE)
 _NOW = re.compile(
@@ -211,11 +211,11 @@ def _point(text: str) -> PointInTime:
     while position < len(text):
         piece = _PIECE.match(text, position)
         if piece is None:
-            raise UnreadableValue(f"it cannot be read from {text[position : position + 20]!r} on")
+            raise UnreadableValue(f"{text[position : position + 20]!r} is not a day or a time")
         day, clock = _day_of(piece) or day, _clock_of(piece) or clock
         position = piece.end()
     if not (day or clock):
-        raise UnreadableValue("it names neither a day nor a time")
+        raise UnreadableValue("it has neither a day nor a time")
     return PointInTime(day=day, clock=clock)
 
 
@@ -239,7 +239,7 @@ def _clock_of(piece: re.Match[str]) -> str:
         case "":
             pass
         case _:
-            raise UnreadableValue("am and pm are for hours up to 12")
+            raise UnreadableValue("am and pm need an hour up to 12")
     try:
         return time(hour, minute, second).isoformat()
     except ValueError:

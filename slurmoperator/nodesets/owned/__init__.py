@@ -1,1 +1,1 @@
-"""What NodeSets own besides their workers: budgets, configuration, and the templates they have had."""
+"""Objects that NodeSets have besides workers: budgets, configuration, volumes, and revisions."""

@@ -1,4 +1,4 @@
-"""What is seen to after the workers themselves: what their pods tell, where Slurm has them, and what nobody needs any more."""
+"""Housekeeping after the workers: pod conditions, topology, reservations, unused volumes and nodes."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from slurmoperator.nodesets import planning
 from slurmoperator.nodesets.gathering import NodeSetGathering
 from slurmoperator.nodesets.owned import records, topology
 from slurmoperator.nodesets.owned.claims import WorkerClaims
-from slurmoperator.nodesets.owned.deleted_claims import DeletedClaims
-from slurmoperator.nodesets.owned.told_states import ToldStates
+from slurmoperator.nodesets.owned.deleted_claims import ClaimDeletions
+from slurmoperator.nodesets.owned.told_states import PodConditions
 from slurmoperator.nodesets.owned.topology import WorkerTopology
 from slurmoperator.nodesets.owned.windows import UpdateWindows
-from slurmoperator.nodesets.planning import NodeSetSituation, PlannedWorker
-from slurmoperator.nodesets.status import ToldReservation
+from slurmoperator.nodesets.planning import NodeSetSituation, Worker
+from slurmoperator.nodesets.status import ReservationStatus
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.slurm.errors import SlurmError
@@ -21,22 +21,22 @@ from slurmruntime.values.errors import PeerError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaredFor:
-    """What became of it."""
+class HousekeepingResult:
+    """The outcome of one task, or of all of them."""
 
     failures: tuple[PeerError, ...] = ()
     notes: tuple[str, ...] = ()
-    """What Slurm refuses, in words."""
+    """Texts about requests that Slurm refuses."""
     deleted_claims: tuple[str, ...] = ()
-    """Which claims of workers are being deleted, in words."""
-    looks: tuple[timedelta, ...] = ()
-    """When there is more to do although nothing happens."""
-    reservation: ToldReservation | None = None
+    """Texts about workers' PVCs that are being deleted."""
+    delays: tuple[timedelta, ...] = ()
+    """When more is due without an event."""
+    reservation: ReservationStatus | None = None
     is_reservation_known: bool = False
 
 
-class Aftercare:
-    """Sees to it, during one term of leadership; each part fails by itself."""
+class Housekeeping:
+    """Runs these tasks during one term of leadership; each fails by itself."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class Aftercare:
         gathering: NodeSetGathering,
         views: WorkerViews,
         claims: WorkerClaims,
-        deleted_claims: DeletedClaims,
-        told_states: ToldStates,
+        deleted_claims: ClaimDeletions,
+        pod_conditions: PodConditions,
         topology: WorkerTopology,
         windows: UpdateWindows,
     ) -> None:
@@ -53,7 +53,7 @@ class Aftercare:
         self._views = views
         self._claims = claims
         self._deleted_claims = deleted_claims
-        self._told_states = told_states
+        self._pod_conditions = pod_conditions
         self._topology = topology
         self._windows = windows
 
@@ -63,120 +63,121 @@ class Aftercare:
         self._deleted_claims.forget(uid)
         self._windows.forget(uid)
 
-    async def see_to(
-        self, situation: NodeSetSituation, planned: Collection[PlannedWorker], *, is_sure: bool
-    ) -> CaredFor:
-        """See to all of it.
+    async def run(
+        self, situation: NodeSetSituation, workers: Collection[Worker], *, is_sure: bool
+    ) -> HousekeepingResult:
+        """Run all tasks.
 
         Args:
             situation: of the NodeSet.
-            planned: the workers that are there or are to be.
-            is_sure: it is not in doubt who is wanted: nothing is deleted otherwise.
+            workers: those that exist or should exist.
+            is_sure: it is certain which workers are desired: nothing is deleted otherwise.
         """
         parts = [
-            await self._tell_pods(situation),
+            await self._report_states(situation),
             await self._move(situation),
-            await self._look_at_volumes(situation),
+            await self._check_volumes(situation),
         ]
-        window = CaredFor()
+        window = HousekeepingResult()
         if is_sure or situation.is_leaving:
             window = await self._keep_window(situation)
             parts.append(window)
         if is_sure and not situation.is_leaving:
-            parts.append(await self._delete_volumes(situation, planned))
-            parts.append(await self._forget_nodes(situation.node_set))
-        return CaredFor(
+            parts.append(await self._delete_volumes(situation, workers))
+            parts.append(await self._delete_nodes(situation.node_set))
+        return HousekeepingResult(
             failures=tuple(failure for part in parts for failure in part.failures),
             notes=tuple(note for part in parts for note in part.notes),
-            deleted_claims=tuple(
-                deleted_claim for part in parts for deleted_claim in part.deleted_claims
-            ),
-            looks=tuple(look for part in parts for look in part.looks),
+            deleted_claims=tuple(text for part in parts for text in part.deleted_claims),
+            delays=tuple(delay for part in parts for delay in part.delays),
             reservation=window.reservation,
             is_reservation_known=window.is_reservation_known,
         )
 
-    async def leave(self, node_set: NodeSetObject) -> None:
-        """Take back what is in Slurm for a NodeSet without workers, before it goes; not if Slurm is not known.
+    async def clean_up(self, node_set: NodeSetObject) -> None:
+        """Remove the reservation of a NodeSet that goes, unless the state of Slurm is unknown.
 
         Raises:
-            SlurmError: that failed, or nobody knows.
+            SlurmError: that failed, or the outcome is unknown.
         """
         view = self._views.of(node_set.controller)
         if view is not None and view.trouble == "":
             await self._windows.remove(view.slurm, node_set)
 
-    async def _tell_pods(self, situation: NodeSetSituation) -> CaredFor:
+    async def _report_states(self, situation: NodeSetSituation) -> HousekeepingResult:
         listed = self._gathering.listed(situation.node_set)
         if listed is None:
-            return CaredFor()  # the old word holds
-        telling = await self._told_states.tell(
+            return HousekeepingResult()  # the last conditions stay
+        report = await self._pod_conditions.report(
             situation.pods,
             listed,
             situation.now,
             is_guarded=situation.node_set.spec.workload_disruption_protection,
         )
-        return CaredFor(failures=tuple(telling.failures), looks=_known(telling.look_again))
+        return HousekeepingResult(
+            failures=tuple(report.failures), delays=_delays(report.requeue_after)
+        )
 
-    async def _move(self, situation: NodeSetSituation) -> CaredFor:
-        """Put workers where their Kubernetes nodes are."""
+    async def _move(self, situation: NodeSetSituation) -> HousekeepingResult:
+        """Move workers to the places of their Kubernetes nodes in Slurm's topology."""
         view = self._views.of(situation.node_set.controller)
         listed = self._gathering.listed(situation.node_set)
         if view is None or listed is None:
-            return CaredFor()
-        wanted = topology.moves(situation.pods, self._gathering.topology, listed)
-        return CaredFor(notes=await self._topology.move(view.slurm, wanted))
+            return HousekeepingResult()
+        moves = topology.moves(situation.pods, self._gathering.topology, listed)
+        return HousekeepingResult(notes=await self._topology.move(view.slurm, moves))
 
-    async def _keep_window(self, situation: NodeSetSituation) -> CaredFor:
-        """Keep the reservation in which workers are replaced, if that is scheduled."""
+    async def _keep_window(self, situation: NodeSetSituation) -> HousekeepingResult:
+        """Maintain the reservation in which workers are replaced, if that is scheduled."""
         node_set = situation.node_set
         view, listed = self._views.of(node_set.controller), self._gathering.listed(node_set)
         if view is None or listed is None:
-            return CaredFor()
+            return HousekeepingResult()
         waiting = planning.waiting_for_window(situation)
-        known = frozenset(each for each in waiting if listed(each) is not None)
+        known = frozenset(node for node in waiting if listed(node) is not None)
         try:
-            kept = await self._windows.keep(view.slurm, node_set, known, situation.now)
+            window = await self._windows.keep(view.slurm, node_set, known, situation.now)
         except SlurmError as failure:
-            return CaredFor(failures=(failure,))
-        return CaredFor(
-            looks=_known(kept.look_again), reservation=kept.told, is_reservation_known=True
+            return HousekeepingResult(failures=(failure,))
+        return HousekeepingResult(
+            delays=_delays(window.requeue_after),
+            reservation=window.reservation,
+            is_reservation_known=True,
         )
 
-    async def _look_at_volumes(self, situation: NodeSetSituation) -> CaredFor:
+    async def _check_volumes(self, situation: NodeSetSituation) -> HousekeepingResult:
         try:
-            deleted, look_again = await self._deleted_claims.of(
+            texts, requeue_after = await self._deleted_claims.of(
                 situation.node_set, situation.pods, situation.now
             )
         except PeerError as failure:
-            return CaredFor(failures=(failure,))
-        return CaredFor(deleted_claims=deleted, looks=_known(look_again))
+            return HousekeepingResult(failures=(failure,))
+        return HousekeepingResult(deleted_claims=texts, delays=_delays(requeue_after))
 
     async def _delete_volumes(
-        self, situation: NodeSetSituation, planned: Collection[PlannedWorker]
-    ) -> CaredFor:
+        self, situation: NodeSetSituation, workers: Collection[Worker]
+    ) -> HousekeepingResult:
         """Delete the volumes of workers that were scaled in."""
-        needed = frozenset(each.key for each in planned if isinstance(each.key, int))
+        needed = frozenset(worker.key for worker in workers if isinstance(worker.key, int))
         try:
-            look_again = await self._claims.delete_unneeded(
+            requeue_after = await self._claims.delete_unneeded(
                 situation.node_set, needed=needed, now=situation.now
             )
         except PeerError as failure:
-            return CaredFor(failures=(failure,))
-        return CaredFor(looks=_known(look_again))
+            return HousekeepingResult(failures=(failure,))
+        return HousekeepingResult(delays=_delays(requeue_after))
 
-    async def _forget_nodes(self, node_set: NodeSetObject) -> CaredFor:
-        """Delete what Slurm has of workers whose Kubernetes nodes are gone."""
+    async def _delete_nodes(self, node_set: NodeSetObject) -> HousekeepingResult:
+        """Delete the Slurm nodes of workers whose Kubernetes nodes are gone."""
         view = self._views.of(node_set.controller)
         if view is None:
-            return CaredFor()
+            return HousekeepingResult()
         try:
-            return CaredFor(
-                notes=await records.forget(view.slurm, self._gathering.forgotten(node_set))
-            )
+            nodes = self._gathering.nodes_to_delete(node_set)
+            return HousekeepingResult(notes=await records.delete_nodes(view.slurm, nodes))
         except SlurmError as failure:
-            return CaredFor(failures=(failure,))
+            return HousekeepingResult(failures=(failure,))
 
 
-def _known(look_again: timedelta | None) -> tuple[timedelta, ...]:
-    return () if look_again is None else (look_again,)
+def _delays(requeue_after: timedelta | None) -> tuple[timedelta, ...]:
+    return () if requeue_after is None else (requeue_after,)

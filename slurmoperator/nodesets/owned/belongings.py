@@ -1,4 +1,4 @@
-"""What a NodeSet has besides its workers: the budget that refuses evictions, and sshd's configuration."""
+"""Objects that a NodeSet owns: the budget that refuses evictions, and sshd's configuration."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,66 +11,68 @@ from slurmoperator.rendering.body import digest
 from slurmoperator.rendering.leftovers import leftovers
 from slurmoperator.rendering.node_sets.nodeset import node_set_bodies
 from slurmruntime.kube.apply import belongings
-from slurmruntime.kube.apply.belongings import Possessor
+from slurmruntime.kube.apply.belongings import ObjectOwner
 from slurmruntime.kube.apply.standing import Standing
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.values import faults
 from slurmruntime.values.errors import PeerError
 
-LOOK_AGAIN_S: Final = 60.0
-"""How often they are read while they are as they should be: a NodeSet is looked at whenever one of its pods changes."""
+RECHECK_S: Final = 60.0
+"""How often they are read while unchanged: a NodeSet is reconciled whenever one of its pods changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptBelongings:
-    """What became of them."""
+class BelongingsResult:
+    """The outcome of maintaining them."""
 
     refusal: Refusal | None = None
-    """What somebody else has made, without which no new worker is safe."""
+    """Why no new worker is safe: an object that we need belongs to somebody else."""
     failures: tuple[PeerError, ...] = ()
 
 
 class NodeSetBelongings:
-    """Keeps what belongs to NodeSets, during one term of leadership."""
+    """Maintains the objects that NodeSets own, during one term of leadership."""
 
     def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
         self._kube = kube
         self._monotonic = monotonic
         self._seen: dict[str, tuple[str, float]] = {}
-        """By the NodeSet's uid: what was in force, and until when that is believed."""
+        """By the NodeSet's uid: the digest of what was applied, and until when that is believed."""
 
     def forget(self, uid: str) -> None:
-        """Forget a NodeSet."""
+        """Drop a NodeSet."""
         self._seen.pop(uid, None)
 
-    async def keep(self, node_set: NodeSetObject) -> KeptBelongings:
-        """Bring them to what is wanted; before its workers are made, which are protected from their birth.
+    async def keep(self, node_set: NodeSetObject) -> BelongingsResult:
+        """Apply them. This happens before workers are created, as these are protected from birth.
 
         Raises:
-            KubeError: they were not read.
+            KubeError: they could not be read.
         """
         meta = node_set.metadata
         bodies = [node_set_body.body for node_set_body in node_set_bodies(node_set)]
-        possessor = Possessor(
+        owner = ObjectOwner(
             uid=meta.uid,
             manager=MANAGER,
             takes_over=meta.annotations.get(TAKE_OVER_ANNOTATION) == "true",
         )
-        wanted = digest([bodies, possessor.takes_over])
-        known, until_s = self._seen.get(meta.uid, ("", 0.0))
-        if known == wanted and self._monotonic() < until_s:
-            return KeptBelongings()
+        desired = digest([bodies, owner.takes_over])
+        applied, until_s = self._seen.get(meta.uid, ("", 0.0))
+        if applied == desired and self._monotonic() < until_s:
+            return BelongingsResult()
         self.forget(meta.uid)
-        judged = await belongings.judge(self._kube, bodies, possessor)
-        if foreign := [each.reason for each in judged if each.standing is Standing.NOT_OURS]:
-            hint = f"annotate the NodeSet with {TAKE_OVER_ANNOTATION}=true to take over what nobody else controls"
+        verdicts = await belongings.judge(self._kube, bodies, owner)
+        if foreign := [
+            verdict.reason for verdict in verdicts if verdict.standing is Standing.NOT_OURS
+        ]:
+            hint = f"annotate the NodeSet with {TAKE_OVER_ANNOTATION}=true to take over objects without another controller"
             text = faults.shortened("; ".join((*foreign, hint)))
-            return KeptBelongings(refusal=Refusal(reason="NotOurs", text=text))
-        failure = await belongings.apply(self._kube, judged, possessor)
+            return BelongingsResult(refusal=Refusal(reason="NotOurs", text=text))
+        failure = await belongings.apply(self._kube, verdicts, owner)
         if failure is None:
             unwanted = leftovers("NodeSet", meta, bodies)
-            failure = await belongings.withdraw(self._kube, unwanted, possessor)
+            failure = await belongings.withdraw(self._kube, unwanted, owner)
         if failure is not None:
-            return KeptBelongings(failures=(failure,))
-        self._seen[meta.uid] = (wanted, self._monotonic() + LOOK_AGAIN_S)
-        return KeptBelongings()
+            return BelongingsResult(failures=(failure,))
+        self._seen[meta.uid] = (desired, self._monotonic() + RECHECK_S)
+        return BelongingsResult()

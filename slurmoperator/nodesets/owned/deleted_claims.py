@@ -1,4 +1,4 @@
-"""Which claims are being deleted while pods use them: Kubernetes waits for the end of the pod, and then the data is gone."""
+"""Finds PVCs that are being deleted while pods use them: the data is gone when the pod ends."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
@@ -13,46 +13,47 @@ from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.kube import errors, lists
 from slurmruntime.kube.client import KubeClient
 
-_LOOK_AGAIN: Final = timedelta(seconds=30)
+_RECHECK: Final = timedelta(seconds=30)
 _MOST_ASKED: Final = 16
-"""Claims that are asked for one by one; those that we have made for workers come in one list."""
+"""PVCs that are read one by one; those that we created for workers come in one list."""
 
-_Asked = tuple[frozenset[str], frozenset[str]]
+_Query = tuple[frozenset[str], frozenset[str]]
+"""Names of PVCs, and uids of the pods that use them."""
 
 
-async def deleted(kube: KubeClient, namespace: str, used: Iterable[str]) -> tuple[str, ...]:
-    """Return which of some claims are being deleted, in words.
+async def find_deleted(kube: KubeClient, namespace: str, used: Iterable[str]) -> tuple[str, ...]:
+    """Return texts about the PVCs among these that are being deleted.
 
     Raises:
         KubeError: one could not be read.
     """
-    found = []
+    leaving = []
     for name in islice(used, _MOST_ASKED):
         try:
             claim = claims.read(await kube.request("GET", claims.path(namespace, name)))
         except errors.NotFound:
-            continue  # its pod waits for it, which is said
+            continue  # its pod waits for it, which is reported elsewhere
         if claim.metadata.deletion_timestamp is not None:
-            found.append(name)
-    return tuple(map(_said, found))
+            leaving.append(name)
+    return tuple(map(_text, leaving))
 
 
-class DeletedClaims:
-    """Looks at those of workers, every half minute while the same pods are there."""
+class ClaimDeletions:
+    """Finds deleted PVCs of workers, every half minute while the pods stay the same."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
-        self._looked: dict[str, tuple[_Asked, datetime, tuple[str, ...]]] = {}
-        """By the NodeSet's uid: what was asked for, until when that holds, and what was found."""
+        self._checks: dict[str, tuple[_Query, datetime, tuple[str, ...]]] = {}
+        """By the NodeSet's uid: the query, until when its result is valid, and the result."""
 
     def forget(self, uid: str) -> None:
-        """Forget a NodeSet."""
-        self._looked.pop(uid, None)
+        """Drop a NodeSet."""
+        self._checks.pop(uid, None)
 
     async def of(
         self, node_set: NodeSetObject, pods: Collection[WorkerPodObject], now: datetime
     ) -> tuple[tuple[str, ...], timedelta | None]:
-        """Return which claims of a NodeSet's pods are being deleted, in words, and when to look again.
+        """Return texts about PVCs of pods that are being deleted, and when to call it again.
 
         Raises:
             KubeError: they could not be read.
@@ -62,27 +63,27 @@ class DeletedClaims:
         if not used:
             self.forget(uid)
             return (), None
-        asked = used, frozenset(pod.metadata.uid for pod in pods)
-        before = self._looked.get(uid)
-        if before is not None and before[0] == asked and now < before[1]:
+        query = used, frozenset(pod.metadata.uid for pod in pods)
+        before = self._checks.get(uid)
+        if before is not None and before[0] == query and now < before[1]:
             return before[2], before[1] - now
-        found = await self._look(node_set, used)
-        self._looked[uid] = asked, now + _LOOK_AGAIN, found
-        return found, _LOOK_AGAIN
+        texts = await self._check(node_set, used)
+        self._checks[uid] = query, now + _RECHECK, texts
+        return texts, _RECHECK
 
-    async def _look(self, node_set: NodeSetObject, used: frozenset[str]) -> tuple[str, ...]:
+    async def _check(self, node_set: NodeSetObject, used: frozenset[str]) -> tuple[str, ...]:
         meta = node_set.metadata
         params = {"labelSelector": f"{names.selector(meta.name)},{MADE_BY_US}"}
-        made = await lists.listing(
+        ours = await lists.listing(
             self._kube, claims.CLAIMS, namespace=meta.namespace, params=params
         )
-        by_name = {each.metadata.name: each.metadata for each in made}
-        going = sorted(
+        by_name = {claim.metadata.name: claim.metadata for claim in ours}
+        leaving = sorted(
             name for name in used & by_name.keys() if by_name[name].deletion_timestamp is not None
         )
-        others = await deleted(self._kube, meta.namespace, sorted(used - by_name.keys()))
-        return (*map(_said, going), *others)
+        others = await find_deleted(self._kube, meta.namespace, sorted(used - by_name.keys()))
+        return (*map(_text, leaving), *others)
 
 
-def _said(name: str) -> str:
-    return f"claim {name} is being deleted, and its data goes when the pod that uses it ends: copy what you need before"
+def _text(name: str) -> str:
+    return f"PVC {name} is being deleted; its data is lost when the pod that uses it ends: copy what you need first"

@@ -1,7 +1,7 @@
-"""Delete the nodes that Slurm is to forget, but none that a live job names.
+"""Deletes nodes from Slurm, but none that a live job names.
 
-Slurm refuses that only where a job runs. A job that requires a node which is gone ends at slurmctld's
-next restart, wherever it runs; one that excludes it can no longer be updated.
+Slurm itself refuses that only where a job runs. A job that requires a deleted node ends at
+slurmctld's next restart, wherever it runs; one that excludes it can no longer be updated.
 """
 
 from collections.abc import Iterable
@@ -20,34 +20,34 @@ from slurmruntime.values.ids import SlurmNode
 _log = structlog.get_logger(__name__)
 
 _MOST: Final = 16
-"""Nodes at one look: others wait for the next one."""
-_LONGEST_WORDS: Final = 200
+"""Nodes deleted in one pass; others wait for the next one."""
+_LONGEST_MESSAGE: Final = 200
 
 
-async def forget(slurm: SlurmClient, names: Iterable[SlurmNode]) -> tuple[str, ...]:
-    """Delete some of them, and return what Slurm refuses, in words.
+async def delete_nodes(slurm: SlurmClient, names: Iterable[SlurmNode]) -> tuple[str, ...]:
+    """Delete nodes, and return texts about those that have to stay.
 
     Raises:
-        SlurmError: one was not deleted, or nobody knows; the rest is left for the next look.
+        SlurmError: one was not deleted, or the outcome is unknown; the rest waits.
     """
-    some = tuple(names)
-    if not some:
+    candidates = tuple(names)
+    if not candidates:
         return ()
-    named, unreadable = await queue.naming(slurm, some)
+    named, unreadable = await queue.jobs_naming(slurm, candidates)
     if unreadable:
-        return (f"nodes stay in Slurm, because nobody knows which jobs name them: {unreadable}",)
+        return (f"nodes stay in Slurm because the jobs that name them are unknown: {unreadable}",)
     refused = [
-        f"node {name} stays in Slurm, because job {named[name]} names it"
-        for name in islice(filter(named.__contains__, some), _MOST)
+        f"node {name} stays in Slurm because job {named[name]} names it"
+        for name in islice(filter(named.__contains__, candidates), _MOST)
     ]
-    for name in islice((each for each in some if each not in named), _MOST):
+    for name in islice((node for node in candidates if node not in named), _MOST):
         try:
             outcome = await nodes.delete(slurm, name)
         except Rejected as error:
-            words = faults.shortened(str(error), _LONGEST_WORDS)
-            refused.append(f"node {name} stays in Slurm: {words}")
+            message = faults.shortened(str(error), _LONGEST_MESSAGE)
+            refused.append(f"node {name} stays in Slurm: {message}")
             continue
         _log.info("node.forgotten", node=name, outcome=outcome.value)
         if outcome is Deletion.BUSY:
-            refused.append(f"node {name} stays in Slurm, because jobs or a reservation name it")
+            refused.append(f"node {name} stays in Slurm because jobs or a reservation name it")
     return tuple(refused)

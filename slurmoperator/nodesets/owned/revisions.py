@@ -1,4 +1,4 @@
-"""The templates that NodeSets have had, as ControllerRevisions: the one in force, those of pods, and some old ones."""
+"""Templates of NodeSets as ControllerRevisions: the one in force, those of pods, and some older."""
 
 import contextlib
 from collections.abc import Callable, Collection
@@ -12,8 +12,8 @@ from slurmoperator.nodesets import names
 from slurmoperator.objects.labels import WORKER_APP
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.own.profiles import PROFILE_ANNOTATION
-from slurmoperator.objects.parts import AddedMetadata
-from slurmoperator.rendering.body import BodyOwner, digest, made
+from slurmoperator.objects.parts import ExtraMetadata
+from slurmoperator.rendering.body import BodyOwner, digest, owned_body
 from slurmoperator.workers import revisions
 from slurmoperator.workers.revisions import Revision, RevisionPlan
 from slurmruntime.crd.fields import ObjectStruct
@@ -27,8 +27,8 @@ _log = structlog.get_logger(__name__)
 
 _API: Final = "apps/v1"
 _PLURAL: Final = "controllerrevisions"
-_LOOK_AGAIN_S: Final = 60.0
-"""How often they are read while nothing about them is to be done."""
+_RECHECK_S: Final = 60.0
+"""How often they are read while they need no change."""
 _MOST_COLLISIONS: Final = 5
 _KEY_STEP: Final = "slurmKeyStep"
 _OF_WORKERS: Final = {"labelSelector": names.WORKER_SELECTOR}
@@ -47,7 +47,7 @@ def read(body: resource.Json) -> _RevisionObject:
     """Decode a ControllerRevision.
 
     Raises:
-        Malformed: it is none.
+        Malformed: the body is not a ControllerRevision.
     """
     return resource.decoded(_decoder, "ControllerRevision", body)
 
@@ -55,28 +55,27 @@ def read(body: resource.Json) -> _RevisionObject:
 _REVISIONS: Final = ResourceKind(
     path=paths.collection(_API, _PLURAL),
     read=read,
-    key=lambda found: found.metadata.uid,
-    version=lambda found: found.metadata.resource_version,
+    key=lambda revision: revision.metadata.uid,
+    version=lambda revision: revision.metadata.resource_version,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptRevisions:
-    """What became of them."""
+class CurrentRevision:
+    """The template in force."""
 
     hash: str
-    """Of the template in force."""
     collisions: int
     failure: PeerError | None = None
-    """Why the template in force is not kept yet: nothing is replaced then."""
+    """Why it is not stored yet: no worker is replaced then."""
 
 
 def content(node_set: NodeSetObject, key_step: int = 0) -> bytes:
-    """Return all that makes a NodeSet's workers what they are, canonical.
+    """Return everything that determines a NodeSet's workers, in canonical form.
 
     Args:
-        node_set: with its template.
-        key_step: which step of the daemons' key they have; see `slurmoperator.keys.rings`.
+        node_set: the NodeSet with its template.
+        key_step: the version of the daemons' key that they have; see `slurmoperator.keys.rings`.
     """
     spec = node_set.spec
     parts = {
@@ -88,82 +87,83 @@ def content(node_set: NodeSetObject, key_step: int = 0) -> bytes:
         "ordinalPadding": spec.ordinal_padding or None,
         "oversubscribeNode": spec.oversubscribe_node or None,
     }
-    given = {key: each for key, each in parts.items() if each is not None}
+    fields = {key: value for key, value in parts.items() if value is not None}
     profile = node_set.metadata.annotations.get(PROFILE_ANNOTATION)
     marks = {"metadata": {"annotations": {PROFILE_ANNOTATION: profile}}} if profile else {}
     step = {_KEY_STEP: key_step} if key_step else {}
-    return _canonical(msgspec.json.encode({"spec": given, **marks, **step}))
+    return _canonical(msgspec.json.encode({"spec": fields, **marks, **step}))
 
 
 async def newest_key_steps(kube: KubeClient, namespace: str) -> dict[str, int]:
-    """Return which step of the daemons' key the workers have that NodeSets make now, by the NodeSets' uids.
+    """Return the version of the daemons' key that new workers get, by the uids of their NodeSets.
 
-    A NodeSet's revision is there before its first worker, and only what is in force makes workers.
+    A NodeSet's revision exists before its first worker, and workers are made only from the one in
+    force.
 
     Raises:
-        KubeError: they were not read.
+        KubeError: the revisions could not be read.
     """
-    found = await lists.listing(kube, _REVISIONS, namespace=namespace, params=_OF_WORKERS)
+    listed = await lists.listing(kube, _REVISIONS, namespace=namespace, params=_OF_WORKERS)
     newest: dict[str, _RevisionObject] = {}
-    for each in found:
-        uid = each.metadata.controller_uid
-        if uid not in newest or newest[uid].revision < each.revision:
-            newest[uid] = each
-    return {uid: _key_step(each.data) for uid, each in newest.items()}
+    for revision in listed:
+        uid = revision.metadata.controller_uid
+        if uid not in newest or newest[uid].revision < revision.revision:
+            newest[uid] = revision
+    return {uid: _key_step(revision.data) for uid, revision in newest.items()}
 
 
 def _key_step(data: msgspec.Raw) -> int:
-    found = msgspec.json.decode(data)
-    step = found.get(_KEY_STEP, 0) if isinstance(found, dict) else 0
+    template = msgspec.json.decode(data)
+    step = template.get(_KEY_STEP, 0) if isinstance(template, dict) else 0
     return step if isinstance(step, int) else 0
 
 
 class NodeSetRevisions:
-    """Keeps the templates of NodeSets, during one term of leadership."""
+    """Maintains the revisions of NodeSets, during one term of leadership."""
 
     def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
         self._kube = kube
         self._monotonic = monotonic
-        self._seen: dict[str, tuple[str, KeptRevisions, float]] = {}
-        """By the NodeSet's uid: for what, what became of it, and until when that is believed."""
+        self._seen: dict[str, tuple[str, CurrentRevision, float]] = {}
+        """By the NodeSet's uid: the request's digest, its result, and until when that is believed."""
 
     def forget(self, uid: str) -> None:
-        """Forget a NodeSet."""
+        """Drop a NodeSet."""
         self._seen.pop(uid, None)
 
     async def keep(
         self, node_set: NodeSetObject, in_use: Collection[str], key_step: int
-    ) -> KeptRevisions:
-        """Bring them to what is wanted.
+    ) -> CurrentRevision:
+        """Store the template in force, and delete surplus old ones.
 
         Args:
-            node_set: whose they are.
-            in_use: hashes on the pods that are there.
+            node_set: the NodeSet.
+            in_use: hashes on its pods.
             key_step: see `content`.
         """
         uid, current = node_set.metadata.uid, content(node_set, key_step)
         limit = node_set.spec.revision_history_limit
-        asked = digest([current.decode(), sorted(in_use), limit])
-        known, kept, until_s = self._seen.get(uid, ("", None, 0.0))
-        if kept is not None and known == asked and self._monotonic() < until_s:
-            return kept
+        request = digest([current.decode(), sorted(in_use), limit])
+        last_request, result, until_s = self._seen.get(uid, ("", None, 0.0))
+        if result is not None and last_request == request and self._monotonic() < until_s:
+            return result
         self.forget(uid)
         collisions = node_set.status.collision_count
         try:
-            found = await self._keep(node_set, current, in_use, collisions)
+            result = await self._keep(node_set, current, in_use, collisions)
         except PeerError as error:
             unsure = revisions.hash_of(current, collisions)
-            return KeptRevisions(hash=unsure, collisions=collisions, failure=error)
-        self._seen[uid] = (asked, found, self._monotonic() + _LOOK_AGAIN_S)
-        return found
+            return CurrentRevision(hash=unsure, collisions=collisions, failure=error)
+        self._seen[uid] = (request, result, self._monotonic() + _RECHECK_S)
+        return result
 
     async def _keep(
         self, node_set: NodeSetObject, current: bytes, in_use: Collection[str], collisions: int
-    ) -> KeptRevisions:
-        kept = await self._list(node_set)
+    ) -> CurrentRevision:
+        existing = await self._list(node_set)
         plan = revisions.plan(
             current,
-            kept,
+            existing,
             in_use=in_use,
             limit=node_set.spec.revision_history_limit,
             collisions=collisions,
@@ -172,49 +172,53 @@ class NodeSetRevisions:
             plan = await self._create(node_set, current, plan)
         if plan.raised is not None:
             await self._raise(node_set, plan.raised, plan.number)
-        for each in plan.dropped:
-            await self._drop(node_set, each)
-        return KeptRevisions(hash=plan.hash, collisions=plan.collisions)
+        for revision in plan.dropped:
+            await self._drop(node_set, revision)
+        return CurrentRevision(hash=plan.hash, collisions=plan.collisions)
 
     async def _list(self, node_set: NodeSetObject) -> list[Revision]:
         meta = node_set.metadata
         params = {"labelSelector": names.selector(meta.name)}
-        found = await lists.listing(self._kube, _REVISIONS, namespace=meta.namespace, params=params)
+        listed = await lists.listing(
+            self._kube, _REVISIONS, namespace=meta.namespace, params=params
+        )
         return [
-            _revision(each)
-            for each in found
-            if each.metadata.controller_uid == meta.uid and each.metadata.deletion_timestamp is None
+            _revision(revision)
+            for revision in listed
+            if revision.metadata.controller_uid == meta.uid
+            and revision.metadata.deletion_timestamp is None
         ]
 
     async def _create(
         self, node_set: NodeSetObject, current: bytes, plan: RevisionPlan
     ) -> RevisionPlan:
-        """Create it. What has its name is ours if a reply was lost, or takes the hash.
+        """Create it. If its name is taken, a reply was lost, or the next hash is tried.
 
         Raises:
             Conflict: all names that were tried are taken.
-            KubeError: it was not created, or nobody knows.
+            KubeError: it was not created, or the outcome is unknown.
         """
         collection = paths.collection(_API, _PLURAL, node_set.metadata.namespace)
         for collisions in range(plan.collisions, plan.collisions + _MOST_COLLISIONS):
-            tried = replace(
+            attempt = replace(
                 plan, hash=revisions.hash_of(current, collisions), collisions=collisions
             )
-            body = _body(node_set, current, tried)
+            body = _body(node_set, current, attempt)
             try:
                 await self._kube.request("POST", collection, body=body)
             except errors.Conflict:
-                if not await self._is_there(node_set, current, body["metadata"]["name"]):
+                if not await self._exists(node_set, current, body["metadata"]["name"]):
                     continue
             _log.info("revision.created", revision=body["metadata"]["name"])
-            return tried
-        raise errors.Conflict("POST", collection, message="others have all names that were tried")
+            return attempt
+        message = "other objects have all names that were tried for the ControllerRevision"
+        raise errors.Conflict("POST", collection, message=message)
 
-    async def _is_there(self, node_set: NodeSetObject, current: bytes, name: str) -> bool:
-        """Check whether the one of that name is this NodeSet's and has this template."""
-        there = read(await self._kube.request("GET", _path(node_set, name)))
-        is_ours = there.metadata.controller_uid == node_set.metadata.uid
-        return is_ours and _canonical(there.data) == current
+    async def _exists(self, node_set: NodeSetObject, current: bytes, name: str) -> bool:
+        """Check whether the revision of that name is this NodeSet's and has this template."""
+        revision = read(await self._kube.request("GET", _path(node_set, name)))
+        is_ours = revision.metadata.controller_uid == node_set.metadata.uid
+        return is_ours and _canonical(revision.data) == current
 
     async def _raise(self, node_set: NodeSetObject, revision: Revision, number: int) -> None:
         operations = [
@@ -234,30 +238,30 @@ class NodeSetRevisions:
         _log.info("revision.deleted", revision=revision.name)
 
 
-def _revision(found: _RevisionObject) -> Revision:
+def _revision(stored: _RevisionObject) -> Revision:
     return Revision(
-        name=found.metadata.name,
-        hash=found.metadata.labels.get(names.DIGEST_LABEL, ""),
-        number=found.revision,
-        content=_canonical(found.data),
-        uid=found.metadata.uid,
-        resource_version=found.metadata.resource_version,
+        name=stored.metadata.name,
+        hash=stored.metadata.labels.get(names.DIGEST_LABEL, ""),
+        number=stored.revision,
+        content=_canonical(stored.data),
+        uid=stored.metadata.uid,
+        resource_version=stored.metadata.resource_version,
     )
 
 
 def _canonical(data: bytes | msgspec.Raw) -> bytes:
-    """Return the same for the same values: the fields of types have an order of their own."""
+    """Return equal bytes for equal values: types encode their fields in an order of their own."""
     return msgspec.json.encode(msgspec.json.decode(data), order="deterministic")
 
 
 def _body(node_set: NodeSetObject, current: bytes, plan: RevisionPlan) -> dict[str, Any]:
     owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
-    body = made(
+    body = owned_body(
         owner,
         "ControllerRevision",
         f"{node_set.metadata.name}-{plan.hash}",
         api_version=_API,
-        added=AddedMetadata(labels={names.DIGEST_LABEL: plan.hash}),
+        added=ExtraMetadata(labels={names.DIGEST_LABEL: plan.hash}),
         parts={"revision": plan.number, "data": msgspec.json.decode(current)},
     )
     return dict(body.body)

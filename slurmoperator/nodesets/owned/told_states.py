@@ -1,8 +1,9 @@
-"""Tell each worker's pod how its Slurm node stands, by the conditions that SchedMD's slurm-operator writes (`node_states`).
+"""Writes the state of its Slurm node to each worker's pod.
 
-No decision of ours depends on them. Dashboards and health checkers read them, so a drain is told at once; whether a worker has
-jobs changes with each short job, and is told no more often than `TELL_EVERY_S`: to autoscalers as well, by annotations in the
-same write.
+The conditions are those of SchedMD's slurm-operator (`node_states`). No decision of ours depends on
+them. Dashboards and health checkers read them, so a drain is reported at once. Whether a worker has
+jobs changes with each short job and is reported at most every `REPORT_EVERY_S`, also to
+autoscalers, by annotations in the same write.
 """
 
 import asyncio
@@ -23,23 +24,25 @@ from slurmruntime.kube.meta import rfc3339
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.values.errors import PeerError
 
-TELL_EVERY_S: Final = 10.0
+REPORT_EVERY_S: Final = 10.0
 _AT_ONCE: Final = 16
-_URGENT: Final = frozenset(f"{STATE_PREFIX}{each}" for each in ("Drain", "Undrain", "Down", "Fail"))
-"""What others act on."""
+_URGENT: Final = frozenset(
+    f"{STATE_PREFIX}{state}" for state in ("Drain", "Undrain", "Down", "Fail")
+)
+"""Conditions that others act on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """What became of it."""
+class ReportResult:
+    """The outcome of a report."""
 
     failures: tuple[PeerError, ...] = ()
-    look_again: timedelta | None = None
-    """When the rest is due; None if there is none."""
+    requeue_after: timedelta | None = None
+    """When the rest is due; None if everything is reported."""
 
 
-class ToldStates:
-    """Tells the pods of workers, during one term of leadership."""
+class PodConditions:
+    """Reports to the pods of workers, during one term of leadership."""
 
     def __init__(
         self, kube: KubeClient, pods: Cache[WorkerPodObject], monotonic: Callable[[], float]
@@ -47,91 +50,96 @@ class ToldStates:
         self._kube = kube
         self._pods = pods
         self._monotonic = monotonic
-        self._told_s: dict[str, float] = {}
-        """When a pod was told last, by its uid."""
+        self._reported_s: dict[str, float] = {}
+        """When we last wrote to a pod, by its uid."""
 
-    async def tell(
+    async def report(
         self,
         pods: Iterable[WorkerPodObject],
         listed: Callable[[str], SlurmNodeFacts | None],
         now: datetime,
         *,
         is_guarded: bool,
-    ) -> Telling:
-        """Tell those whose conditions or annotations are not what Slurm lists.
+    ) -> ReportResult:
+        """Update the pods whose conditions or annotations differ from what Slurm lists.
 
         Args:
             pods: of one NodeSet.
-            listed: a node by the last reading of Slurm; None if Slurm has no such node.
+            listed: returns a node as in the last reading of Slurm; None if Slurm has no such node.
             now: for the conditions.
-            is_guarded: whoever has jobs is to be spared.
+            is_guarded: autoscalers should spare workers with jobs.
         """
         at_s = self._monotonic()
-        self._told_s = {uid: s for uid, s in self._told_s.items() if s > at_s - TELL_EVERY_S}
+        self._reported_s = {
+            uid: s for uid, s in self._reported_s.items() if s > at_s - REPORT_EVERY_S
+        }
         due, late = [], False
         for pod in pods:
             node = listed(pod.slurm_node)
-            wanted = node_states.wanted(node.states, node.reason) if node else {}
-            told = node_states.told(pod.status.conditions or ())
-            # Until a pod is ready for the first time, Slurm's node is that of its predecessor.
-            is_known = bool(told) or pod.facts.stage is PodStage.READY
-            spared = node_states.annotated(
+            desired = node_states.desired_conditions(node.states, node.reason) if node else {}
+            current = node_states.current_conditions(pod.status.conditions or ())
+            # Until a pod is first ready, the node in Slurm is that of its predecessor.
+            is_known = bool(current) or pod.facts.stage is PodStage.READY
+            changes = node_states.annotation_changes(
                 pod.metadata.annotations, has_jobs=_has_jobs(node, is_guarded=is_guarded)
             )
-            is_right = wanted == told and not spared
-            if is_right or not is_known or pod.facts.stage is PodStage.OVER:
+            is_current = desired == current and not changes
+            if is_current or not is_known or pod.facts.stage is PodStage.OVER:
                 continue
-            differ = {kind for kind in {*wanted, *told} if wanted.get(kind) != told.get(kind)}
-            if pod.metadata.uid in self._told_s and not differ & _URGENT:
+            kinds = {*desired, *current}
+            differing = {kind for kind in kinds if desired.get(kind) != current.get(kind)}
+            if pod.metadata.uid in self._reported_s and not differing & _URGENT:
                 late = True
                 continue
-            patch = {"metadata": _meta(pod, spared), "status": _status(wanted, told, now)}
+            patch = {"metadata": _meta(pod, changes), "status": _status(desired, current, now)}
             due.append((pod, patch))
         failures: list[PeerError] = []
         for start in range(0, len(due), _AT_ONCE):
-            some = due[start : start + _AT_ONCE]
-            found = await asyncio.gather(*(self._tell_one(*each) for each in some))
-            failures += [each for each in found if each is not None]
-            if failures:  # what fails for all of them is not tried a thousand times
+            chunk = due[start : start + _AT_ONCE]
+            results = await asyncio.gather(*(self._patch(pod, patch) for pod, patch in chunk))
+            failures += [result for result in results if result is not None]
+            if failures:  # an error common to all is not met a thousand times
                 break
-        again = timedelta(seconds=TELL_EVERY_S) if late else None
-        return Telling(failures=tuple(failures), look_again=again)
+        requeue_after = timedelta(seconds=REPORT_EVERY_S) if late else None
+        return ReportResult(failures=tuple(failures), requeue_after=requeue_after)
 
-    async def _tell_one(self, pod: WorkerPodObject, patch: dict[str, Any]) -> PeerError | None:
+    async def _patch(self, pod: WorkerPodObject, patch: dict[str, Any]) -> PeerError | None:
         try:
-            after = await worker_pods.tell(self._kube, pod, patch)
-        except (errors.NotFound, errors.Conflict):  # it is gone; the watch says so
+            after = await worker_pods.patch_status(self._kube, pod, patch)
+        except (errors.NotFound, errors.Conflict):  # it is gone; the watch will show that
             return None
         except PeerError as error:
             return error
-        self._told_s[pod.metadata.uid] = self._monotonic()
+        self._reported_s[pod.metadata.uid] = self._monotonic()
         self._pods.observe(after, base=pod.metadata.resource_version)
         return None
 
 
-def _status(wanted: dict[str, str], told: dict[str, str | None], now: datetime) -> dict[str, Any]:
-    """Return the patch of a pod's status: conditions of others stay, and those that hold on keep their time."""
+def _status(
+    desired: dict[str, str], current: dict[str, str | None], now: datetime
+) -> dict[str, Any]:
+    """Return the patch of a pod's status: others' conditions stay, and ours keep their time."""
     moment = rfc3339(now.replace(microsecond=0))
     conditions: list[dict[str, str]] = []
-    for kind, message in wanted.items():
-        if told.get(kind) == message:
+    for kind, message in desired.items():
+        if current.get(kind) == message:
             continue
-        begins = {} if told.get(kind) is not None else {"lastTransitionTime": moment}
+        begins = {} if current.get(kind) is not None else {"lastTransitionTime": moment}
         conditions.append({"type": kind, "status": "True", "message": message, **begins})
-    conditions += [{"type": kind, "$patch": "delete"} for kind in told if kind not in wanted]
+    conditions += [{"type": kind, "$patch": "delete"} for kind in current if kind not in desired]
     return {"conditions": conditions}
 
 
-def _meta(pod: WorkerPodObject, spared: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return which pod it is, and how its annotations change: in this very version, as a user may write there as well."""
+def _meta(pod: WorkerPodObject, changes: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the patch of a pod's metadata: annotations only in this version, as users write them too."""
     uid = {"uid": pod.metadata.uid}
-    if not spared:
+    if not changes:
         return uid
-    return {**uid, "resourceVersion": pod.metadata.resource_version, "annotations": spared}
+    return {**uid, "resourceVersion": pod.metadata.resource_version, "annotations": changes}
 
 
 def _has_jobs(node: SlurmNodeFacts | None, *, is_guarded: bool) -> bool | None:
-    """Return whether a worker has jobs for which it is to be spared; None if nobody knows, as Slurm does not have it."""
+    """Check whether autoscalers should spare a worker for its jobs; None if Slurm does not have it."""
     if not is_guarded:
         return False
     return None if node is None else node.is_busy

@@ -1,6 +1,6 @@
-"""Put each worker where its Kubernetes node is in Slurm's topology, as an annotation of that node says.
+"""Moves each worker to its Kubernetes node's place in Slurm's topology, by an annotation.
 
-What Slurm refuses, an unknown switch for instance, costs only that worker's place, and is told.
+A place that Slurm refuses, such as an unknown switch, affects only that worker and is reported.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,13 +25,13 @@ _RETRY_S: Final = 60.0
 _SHOWS_S: Final = 10.0
 """How long it may take until a reading of Slurm shows a move."""
 _LONGEST: Final = 1024
-"""Characters of an annotation."""
-_LONGEST_WORDS: Final = 200
+"""In characters, of an annotation."""
+_LONGEST_MESSAGE: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerMove:
-    """A worker that is to be elsewhere in the topology."""
+    """A worker that should be elsewhere in the topology."""
 
     slurm_node: str
     kube_node: str
@@ -40,21 +40,21 @@ class WorkerMove:
 
 def moves(
     pods: Iterable[WorkerPodObject],
-    said: Callable[[str], str],
+    place_of: Callable[[str], str],
     listed: Callable[[str], SlurmNodeFacts | None],
 ) -> Iterator[WorkerMove]:
-    """Yield who is to be moved; without an annotation, Slurm's own files say where a worker is.
+    """Yield the workers to move; without an annotation, Slurm's own files determine the place.
 
     Args:
         pods: of one NodeSet.
-        said: gives a Kubernetes node's annotation; "" if it has none.
-        listed: a node by the last reading of Slurm; None if Slurm has no such node.
+        place_of: returns a Kubernetes node's annotation; "" if it has none.
+        listed: returns a node as in the last reading of Slurm; None if Slurm has no such node.
     """
     for pod in pods:
-        wanted = said(pod.kube_node) if pod.facts.stage is PodStage.READY else ""
-        node = listed(pod.slurm_node) if wanted else None
-        if node is not None and topology_parts(wanted) != topology_parts(node.topology):
-            yield WorkerMove(slurm_node=pod.slurm_node, kube_node=pod.kube_node, topology=wanted)
+        place = place_of(pod.kube_node) if pod.facts.stage is PodStage.READY else ""
+        node = listed(pod.slurm_node) if place else None
+        if node is not None and topology_parts(place) != topology_parts(node.topology):
+            yield WorkerMove(slurm_node=pod.slurm_node, kube_node=pod.kube_node, topology=place)
 
 
 class WorkerTopology:
@@ -63,31 +63,31 @@ class WorkerTopology:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._tried: dict[str, tuple[WorkerMove, float, str]] = {}
-        """By Slurm node: the last move, until when it is not tried again, and why Slurm refuses it; "" if it does not."""
+        """By Slurm node: the last move, until when it is not retried, and why Slurm refused it."""
 
-    async def move(self, slurm: SlurmClient, wanted: Iterable[WorkerMove]) -> tuple[str, ...]:
-        """Move workers, and return what Slurm refuses, in words; anything else that fails is tried again at a later look."""
+    async def move(self, slurm: SlurmClient, moves: Iterable[WorkerMove]) -> tuple[str, ...]:
+        """Move workers, and return texts about refused moves; other failures are retried later."""
         refused: list[str] = []
-        for each in wanted:
-            before, until_s, words = self._tried.get(each.slurm_node, (None, 0.0, ""))
-            if before != each or self._monotonic() >= until_s:
-                words = await self._move_one(slurm, each)
-                until_s = self._monotonic() + (_RETRY_S if words else _SHOWS_S)
-                self._tried[each.slurm_node] = (each, until_s, words)
-            if words:
-                told = faults.shortened(each.topology, _LONGEST_WORDS)
-                annotation = f"its annotation {names.TOPOLOGY_ANNOTATION} is {told!r}"
-                refused.append(f"node {each.kube_node}: {annotation}, and {words}")
+        for move in moves:
+            before, until_s, refusal = self._tried.get(move.slurm_node, (None, 0.0, ""))
+            if before != move or self._monotonic() >= until_s:
+                refusal = await self._move_one(slurm, move)
+                until_s = self._monotonic() + (_RETRY_S if refusal else _SHOWS_S)
+                self._tried[move.slurm_node] = (move, until_s, refusal)
+            if refusal:
+                place = faults.shortened(move.topology, _LONGEST_MESSAGE)
+                annotation = f"annotation {names.TOPOLOGY_ANNOTATION} is {place!r}"
+                refused.append(f"node {move.kube_node}: {annotation}: {refusal}")
         return tuple(refused)
 
     async def _move_one(self, slurm: SlurmClient, move: WorkerMove) -> str:
         """Move one worker; return why Slurm refuses that, or ""."""
         if len(move.topology) > _LONGEST:
-            return f"at most {_LONGEST} characters are expected"
+            return f"expected at most {_LONGEST} characters"
         try:
             await nodes.set_topology(slurm, SlurmNode(move.slurm_node), move.topology)
         except Rejected as error:
-            return f"Slurm refuses that: {faults.shortened(str(error), _LONGEST_WORDS)}"
+            return f"Slurm refuses it: {faults.shortened(str(error), _LONGEST_MESSAGE)}"
         except SlurmError as error:
             _log.warning("worker.not_moved", node=move.slurm_node, error=str(error))
             return ""

@@ -1,6 +1,7 @@
-"""What slurmctld makes of the nodes that workers are to register: the control plane has it tried, NodeSets go by it.
+"""Whether slurmctld accepts the `extraConf` of NodeSets; the controller of daemons has it tried.
 
-A slurmd that its slurmctld refuses ends, again and again; so workers get only what would be taken.
+A slurmd that its slurmctld refuses exits again and again, so workers get only what would be
+accepted.
 """
 
 from collections.abc import Callable
@@ -14,54 +15,54 @@ from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.values import faults
 
 _LONGEST = 200
-_NOBODY_LOOKED = "slurm-operator is about to have it tried"
+_PENDING = "slurmctld has not checked it yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriedConf:
-    """What is known of a NodeSet's `extraConf`."""
+class ConfTrial:
+    """The result of trying a NodeSet's `extraConf`."""
 
     extra_conf: str
     is_known: bool
     words: str = ""
-    """Why slurmctld would refuse it, "" if it would not; or why that is not known."""
+    """Why slurmctld would refuse it, or "" if it would not; or why that is unknown."""
 
 
-class TriedConfs:
-    """Of all NodeSets, by their uids."""
+class ConfTrials:
+    """The trials of all NodeSets, by their uids."""
 
     def __init__(self) -> None:
-        self._found: dict[str, TriedConf] = {}
+        self._trials: dict[str, ConfTrial] = {}
         self._wake: Callable[[str], None] = lambda _: None
 
     def follow(self, wake: Callable[[str], None]) -> None:
-        """Have this called with the uid of a NodeSet that has news."""
+        """Call this with the uid of each NodeSet whose result changes."""
         self._wake = wake
 
-    def put(self, uid: str, found: TriedConf) -> None:
-        """Remember what is known now."""
-        if self._found.get(uid) != found:
-            self._found[uid] = found
+    def put(self, uid: str, trial: ConfTrial) -> None:
+        """Store a result."""
+        if self._trials.get(uid) != trial:
+            self._trials[uid] = trial
             self._wake(uid)
 
-    def of(self, node_set: NodeSetObject) -> TriedConf | None:
-        """Return what is known of a NodeSet's `extraConf` as it is; None if nobody has looked."""
-        found = self._found.get(node_set.metadata.uid)
-        return found if found and found.extra_conf == node_set.spec.extra_conf else None
+    def of(self, node_set: NodeSetObject) -> ConfTrial | None:
+        """Return the result for a NodeSet's present `extraConf`; None if it has not been tried."""
+        trial = self._trials.get(node_set.metadata.uid)
+        return trial if trial and trial.extra_conf == node_set.spec.extra_conf else None
 
     def forget(self, uid: str) -> None:
-        """Forget a NodeSet that is gone."""
-        self._found.pop(uid, None)
+        """Drop a NodeSet that is gone."""
+        self._trials.pop(uid, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfInForce:
-    """Which `extraConf` workers get."""
+    """The `extraConf` that workers get."""
 
     node_set: NodeSetObject
-    """As it would be if its user wanted only what would be taken."""
+    """The NodeSet with the `extraConf` that workers get."""
     accepted: str | None
-    """What slurmctld would take; None if nothing was ever tried."""
+    """What slurmctld last accepted; None if nothing was ever tried."""
     truth: Literal["True", "False", "Unknown"]
     reason: str
     text: str
@@ -72,35 +73,37 @@ class ConfInForce:
         return self.text if self.truth == "False" and self.accepted is None else ""
 
 
-def in_force(node_set: NodeSetObject, tried: TriedConf | None) -> ConfInForce:
-    """Return which `extraConf` workers get: while it is not known whether slurmctld takes it, that which it took last."""
-    asked, accepted = node_set.spec.extra_conf, node_set.status.accepted_conf
-    is_good = tried is not None and tried.is_known and not tried.words
-    if is_good or asked == accepted or not asked.strip():
+def in_force(node_set: NodeSetObject, trial: ConfTrial | None) -> ConfInForce:
+    """Return the `extraConf` that workers get: the last accepted one until the present one is."""
+    requested, accepted = node_set.spec.extra_conf, node_set.status.accepted_conf
+    is_good = trial is not None and trial.is_known and not trial.words
+    if is_good or requested == accepted or not requested.strip():
         return ConfInForce(
-            node_set=node_set, accepted=asked, truth="True", reason="InForce", text=""
+            node_set=node_set, accepted=requested, truth="True", reason="InForce", text=""
         )
-    kept = node_set
+    effective = node_set
     if accepted is not None:
         spec = msgspec.structs.replace(node_set.spec, extra_conf=accepted)
-        kept = msgspec.structs.replace(node_set, spec=spec)
-    get = "" if accepted is None else f"; workers get what it took last, {_shown(accepted)}"
-    if tried is None:
-        old = _told(node_set)
+        effective = msgspec.structs.replace(node_set, spec=spec)
+    fallback = (
+        "" if accepted is None else f"; workers keep the last accepted value: {_shown(accepted)}"
+    )
+    if trial is None:
+        old = _last_condition(node_set)
         if old is not None:
             truth, reason, text = old.status, old.reason, old.message
         else:
-            truth, reason, text = "Unknown", "NotTried", f"{_NOBODY_LOOKED}{get}"
-    elif tried.is_known:
+            truth, reason, text = "Unknown", "NotTried", f"{_PENDING}{fallback}"
+    elif trial.is_known:
         truth, reason = "False", "Refused"
-        text = f"spec.extraConf, {_shown(asked)}: slurmctld says: {tried.words}{get}"
+        text = f"spec.extraConf, {_shown(requested)}: slurmctld says: {trial.words}{fallback}"
     else:
-        truth, reason, text = "Unknown", "NotTried", f"{tried.words}{get}"
-    return ConfInForce(node_set=kept, accepted=accepted, truth=truth, reason=reason, text=text)
+        truth, reason, text = "Unknown", "NotTried", f"{trial.words}{fallback}"
+    return ConfInForce(node_set=effective, accepted=accepted, truth=truth, reason=reason, text=text)
 
 
-def _told(node_set: NodeSetObject) -> ObjectCondition | None:
-    """Return what it was told of this very `extraConf`, if that was anything."""
+def _last_condition(node_set: NodeSetObject) -> ObjectCondition | None:
+    """Return the last condition about exactly this `extraConf`, if there is one."""
     for condition in node_set.status.conditions:
         if condition.type == "Configured" and condition.status != "True":
             is_same = condition.observed_generation == node_set.metadata.generation

@@ -1,1 +1,1 @@
-"""What SchedMD's slurm-operator does not have: our own kind, and the profiles of workers."""
+"""Our extensions of SchedMD's slurm-operator: the kind SlurmCluster, and worker profiles."""

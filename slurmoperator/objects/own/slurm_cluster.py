@@ -1,4 +1,4 @@
-"""SlurmCluster: a whole cluster in a few lines, from which the objects of the six kinds are made."""
+"""SlurmCluster: a whole cluster in a few lines; slurm-operator creates objects of the other six kinds from it."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -37,12 +37,17 @@ NodesName = Annotated[
         min_length=1,
         max_length=40,
         pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$",
-        description="Of the nodes in Slurm, which are numbered after it: cpu-0, cpu-1 and so on.",
+        description="Prefix of the Slurm node names: cpu gives cpu-0, cpu-1 and so on.",
     ),
 ]
 PartitionName = Annotated[
     str,
-    Meta(min_length=1, max_length=64, pattern="^[A-Za-z][-A-Za-z0-9_]*$", description="In Slurm."),
+    Meta(
+        min_length=1,
+        max_length=64,
+        pattern="^[A-Za-z][-A-Za-z0-9_]*$",
+        description="Name of a partition in Slurm.",
+    ),
 ]
 ConfValue = Annotated[
     int | str, Meta(extra_json_schema={INT_OR_STRING: True, "maxLength": 1024, "pattern": _LINE})
@@ -51,86 +56,99 @@ ConfValue = Annotated[
 
 
 class ClusterNodes(ObjectStruct, frozen=True):
-    """Workers that are alike."""
+    """A set of identical workers."""
 
     name: NodesName
-    replicas: Annotated[Replicas, Meta(description="How many there are.")] = 1
+    replicas: Annotated[Replicas, Meta(description="Number of workers.")] = 1
     partitions: Annotated[
         tuple[PartitionName, ...],
-        Meta(max_length=16, description="In which partitions they are; by default in all."),
+        Meta(max_length=16, description="Partitions of these nodes; by default all."),
     ] = ()
     gres: Annotated[
         str,
-        text(1024, "Their devices, as Slurm writes them, such as gpu:a100:4.", pattern=r"^\S*$"),
+        text(
+            1024,
+            "Devices of each node, in Slurm's GRES notation, such as gpu:a100:4.",
+            pattern=r"^\S*$",
+        ),
     ] = ""
     features: Annotated[
         tuple[Annotated[str, Meta(max_length=64, pattern="^[A-Za-z0-9_.]+$")], ...],
-        Meta(max_length=32, description="What jobs may ask for, besides the name."),
+        Meta(
+            max_length=32,
+            description="Slurm features that jobs can request, in addition to the name.",
+        ),
     ] = ()
     resources: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="Of the container with slurmd: requests and limits.",
+            description="Resource requests and limits of the slurmd container.",
             extra_json_schema={FREE: True},
         ),
     ] = None
-    template: Annotated[PodTemplatePart | None, Meta(description="Laid over the pods.")] = None
+    template: Annotated[PodTemplatePart | None, Meta(description="Overrides for the pods.")] = None
 
 
 class ClusterPartition(ObjectStruct, frozen=True):
-    """A partition of all nodes that name it, or that name none."""
+    """A partition of all nodes that name it, or that name no partition."""
 
     name: PartitionName
     default: Annotated[
-        bool, Meta(description="Whether jobs go there that name none; else the first is.")
+        bool,
+        Meta(
+            description="Whether jobs that name no partition go here; by default the first partition is used."
+        ),
     ] = False
     max_time: Annotated[
         str,
-        text(32, "How long a job may run, such as 1-00:00:00.", pattern="^([0-9:-]+|UNLIMITED)$"),
+        text(32, "Time limit of jobs, such as 1-00:00:00.", pattern="^([0-9:-]+|UNLIMITED)$"),
     ] = "UNLIMITED"
     config: Annotated[
         dict[str, ConfValue],
-        Meta(max_length=32, description="What else stands on its line, such as MaxNodes: 4."),
+        Meta(max_length=32, description="Other options of the partition, such as MaxNodes: 4."),
     ] = msgspec.field(default_factory=dict)
 
 
 class ClusterLogin(ObjectStruct, frozen=True):
-    """Pods to which users log in."""
+    """Pods that users log in to."""
 
-    replicas: Annotated[Replicas, Meta(description="How many there are.")] = 1
+    replicas: Annotated[Replicas, Meta(description="Number of pods.")] = 1
     sssd_conf_ref: Annotated[
         KeyOfObject | None,
-        Meta(description="Secret with sssd.conf; by default nobody can log in by a password."),
+        Meta(description="Secret with sssd.conf; by default, password login is not possible."),
     ] = None
 
 
 class ClusterAccounting(ObjectStruct, frozen=True):
-    """Where jobs are recorded."""
+    """Accounting: where jobs are recorded."""
 
-    external: Annotated[ExternalAddress | None, Meta(description="A slurmdbd elsewhere.")] = None
+    external: Annotated[
+        ExternalAddress | None, Meta(description="Address of an existing slurmdbd.")
+    ] = None
     storage: Annotated[
-        DatabaseAccess | None, Meta(description="The database of a slurmdbd that is made.")
+        DatabaseAccess | None,
+        Meta(description="Database for a slurmdbd that slurm-operator creates."),
     ] = None
 
 
 class ClusterRestApi(ObjectStruct, frozen=True):
-    """slurmrestd, through which workers are drained."""
+    """slurmrestd, which slurm-operator needs to drain workers."""
 
-    enabled: Annotated[bool, Meta(description="Whether there is one.")] = True
-    replicas: Annotated[Replicas, Meta(description="How many there are.")] = 1
-    tls: Annotated[bool, Meta(description="Whether it speaks TLS; otherwise plain HTTP.")] = True
+    enabled: Annotated[bool, Meta(description="Whether to run slurmrestd.")] = True
+    replicas: Annotated[Replicas, Meta(description="Number of pods.")] = 1
+    tls: Annotated[bool, Meta(description="Whether to serve HTTPS instead of plain HTTP.")] = True
     tls_secret: Annotated[
         str,
         text(
             253,
-            "Secret with tls.crt, tls.key and ca.crt that it presents; by default slurm-operator signs one.",
+            "Secret with tls.crt, tls.key and ca.crt for slurmrestd; by default slurm-operator signs a certificate.",
             pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
         ),
     ] = ""
 
 
 class ClusterToken(ObjectStruct, frozen=True):
-    """A token in a Secret."""
+    """A token, stored in a Secret."""
 
     name: Annotated[
         str,
@@ -138,30 +156,34 @@ class ClusterToken(ObjectStruct, frozen=True):
             min_length=1,
             max_length=63,
             pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-            description="Of the Token, after the cluster's.",
+            description="Suffix of the Token's name, after the cluster's name.",
         ),
     ]
     username: Annotated[
         str,
         text(
-            256, "Whose it is; by default the name.", pattern=r"^([A-Za-z0-9_][-A-Za-z0-9_.@]*)?$"
+            256,
+            "Slurm user of the token; defaults to name.",
+            pattern=r"^([A-Za-z0-9_][-A-Za-z0-9_.@]*)?$",
         ),
     ] = ""
     lifetime: Annotated[
         Annotated[str, Meta(max_length=64, pattern=parts.GO_DURATION)] | None,
-        Meta(description="How long it is good for, such as 1h."),
+        Meta(description="How long the token is valid, such as 1h."),
     ] = None
 
 
 class ClusterState(ObjectStruct, frozen=True):
     """Where slurmctld keeps its state."""
 
-    persistent: Annotated[bool, Meta(description="If false, a lost pod loses all jobs.")] = True
+    persistent: Annotated[bool, Meta(description="If false, all jobs are lost with the pod.")] = (
+        True
+    )
     size: Annotated[
-        str, text(32, "Of the volume.", pattern=r"^[1-9][0-9]*(k|M|G|T|Ki|Mi|Gi|Ti)?$")
+        str, text(32, "Size of the volume.", pattern=r"^[1-9][0-9]*(k|M|G|T|Ki|Mi|Gi|Ti)?$")
     ] = "4Gi"
     storage_class_name: Annotated[
-        str, text(253, "Of the volume; by default Kubernetes' own default.")
+        str, text(253, "Storage class of the volume; by default the cluster's default class.")
     ] = ""
 
 
@@ -172,12 +194,12 @@ class SlurmClusterSpec(ObjectStruct, frozen=True):
         str,
         text(
             512,
-            "Image of each daemon, with {daemon} in it; by default slurm-operator's.",
+            "Image name with the placeholder {daemon}; defaults to slurm-operator's images.",
             pattern=r"^(\S*\{daemon\}\S*)?$",
         ),
     ] = ""
     version: Annotated[
-        str, text(64, "What stands for {version} in image.", pattern="^[-A-Za-z0-9_.]*$")
+        str, text(64, "Replaces {version} in image.", pattern="^[-A-Za-z0-9_.]*$")
     ] = ""
     config: Annotated[
         dict[str, ConfValue],
@@ -185,42 +207,52 @@ class SlurmClusterSpec(ObjectStruct, frozen=True):
     ] = msgspec.field(default_factory=dict)
     config_files: Annotated[
         dict[str, Annotated[str, Meta(max_length=parts.LONGEST_CONF)]],
-        Meta(max_length=16, description="Files beside slurm.conf, such as cgroup.conf."),
+        Meta(max_length=16, description="Other configuration files, such as cgroup.conf."),
     ] = msgspec.field(default_factory=dict)
     nodes: Annotated[
         tuple[ClusterNodes, ...],
-        Meta(max_length=64, description="Workers.", extra_json_schema=_BY_NAME),
+        Meta(max_length=64, description="Sets of workers.", extra_json_schema=_BY_NAME),
     ] = ()
     partitions: Annotated[
         tuple[ClusterPartition, ...],
         Meta(
             max_length=32,
-            description="By default one of all workers, called all.",
+            description="By default one partition named all, with all workers.",
             extra_json_schema=_BY_NAME,
         ),
     ] = ()
-    login: Annotated[ClusterLogin | None, Meta(description="By default there are none.")] = None
+    login: Annotated[ClusterLogin | None, Meta(description="Login pods; by default none.")] = None
     accounting: Annotated[
-        ClusterAccounting | None, Meta(description="By default jobs are not recorded.")
+        ClusterAccounting | None,
+        Meta(description="Where jobs are recorded; by default they are not."),
     ] = None
     worker_profile: Annotated[
         Literal["privileged", "plain"],
         Meta(
-            description="With which rights workers run: plain ones have no control groups, and need no privileged pods."
+            description="Privileges of workers: plain workers need no privileged pods, but have no cgroups."
         ),
     ] = "privileged"
-    rest_api: Annotated[ClusterRestApi | None, Meta(description="By default there is one.")] = None
+    rest_api: Annotated[
+        ClusterRestApi | None, Meta(description="slurmrestd; by default one is run.")
+    ] = None
     tokens: Annotated[
         tuple[ClusterToken, ...],
-        Meta(max_length=64, description="In Secrets.", extra_json_schema=_BY_NAME),
+        Meta(
+            max_length=64,
+            description="Tokens to create, each in a Secret.",
+            extra_json_schema=_BY_NAME,
+        ),
     ] = ()
     state: Annotated[
-        ClusterState | None, Meta(description="By default a volume of the default class.")
+        ClusterState | None,
+        Meta(
+            description="State of slurmctld; by default on a volume of the default storage class."
+        ),
     ] = None
     suspend: Annotated[
         bool,
         Meta(
-            description="If true, workers go when their jobs have ended, and login pods at once; the queue stays."
+            description="If true, remove workers once their jobs have ended, and login pods at once; queued jobs stay."
         ),
     ] = False
 
@@ -233,54 +265,54 @@ _KEPT = "(!has({0}.state) || !has({0}.state.persistent) || {0}.state.persistent)
 SLURM_CLUSTER_RULES: Final = (
     rule(
         "has(self.version) == (has(self.image) && self.image.contains('{version}'))",
-        "expected version together with {version} in image",
+        "expected version if and only if image contains {version}",
         path=".version",
     ),
     rule(
         "!has(self.config) || self.config.all(key, key.matches('^[A-Za-z][A-Za-z0-9_]*$')"
         f" && !(key.lowerAscii() in {_LINES_OF_THEIR_OWN}))",
-        "expected parameters of slurm.conf; nodes and partitions have fields of their own",
+        "expected parameters of slurm.conf; nodes and partitions have their own fields",
         path=".config",
     ),
     rule(
         "!has(self.configFiles) || self.configFiles.all(key, key.size() <= 64"
         " && key.matches('^[a-z][a-z0-9_.-]*[.]conf$') && key != 'slurm.conf')",
-        "expected names such as cgroup.conf; slurm.conf is made of config and partitions",
+        "expected file names such as cgroup.conf; slurm.conf is generated from config and partitions",
         path=".configFiles",
     ),
     rule(
-        "!has(self.nodes) || self.nodes.all(each, each.name != 'all')",
-        "all stands for all nodes in Slurm: expected another name",
+        "!has(self.nodes) || self.nodes.all(node, node.name != 'all')",
+        "expected another name: all is reserved for all nodes in Slurm",
         path=".nodes",
     ),
     rule(
-        "!has(self.nodes) || self.nodes.all(each, !has(each.partitions) || each.partitions.all(name,"
-        " has(self.partitions) ? self.partitions.exists(one, one.name == name) : name == 'all'))",
+        "!has(self.nodes) || self.nodes.all(node, !has(node.partitions) || node.partitions.all(name,"
+        " has(self.partitions) ? self.partitions.exists(partition, partition.name == name) : name == 'all'))",
         "expected partitions that are listed in spec.partitions",
         path=".nodes",
     ),
     rule(
-        "!has(self.partitions) || self.partitions.all(each, each.name.lowerAscii() != 'default')",
-        "DEFAULT is no partition in Slurm: expected another name",
+        "!has(self.partitions) || self.partitions.all(partition, partition.name.lowerAscii() != 'default')",
+        "expected another name: DEFAULT is reserved in Slurm",
         path=".partitions",
     ),
     rule(
         "!has(self.partitions)"
-        " || self.partitions.filter(each, has(each.default) && each.default).size() <= 1",
-        "expected one default partition",
+        " || self.partitions.filter(partition, has(partition.default) && partition.default).size() <= 1",
+        "expected at most one default partition",
         path=".partitions",
     ),
     rule(
-        "!has(self.partitions) || self.partitions.all(each, !has(each.config)"
-        " || each.config.all(key, key.matches('^[A-Za-z][A-Za-z0-9_]*$')"
+        "!has(self.partitions) || self.partitions.all(partition, !has(partition.config)"
+        " || partition.config.all(key, key.matches('^[A-Za-z][A-Za-z0-9_]*$')"
         " && !(key.lowerAscii() in ['partitionname', 'nodes', 'default', 'maxtime'])))",
-        "expected parameters of a partition that have no field of their own",
+        "expected partition parameters that have no field of their own",
         path=".partitions",
     ),
     rule(
         "!has(self.restApi) || !has(self.restApi.tlsSecret) || self.restApi.tlsSecret == ''"
         " || !has(self.restApi.tls) || self.restApi.tls",
-        "leave it out, or set tls",
+        "leave it out, or set tls to true",
         path=".restApi.tlsSecret",
     ),
     rule(
@@ -290,7 +322,7 @@ SLURM_CLUSTER_RULES: Final = (
     ),
     rule(
         f"{_KEPT.format('self')} == {_KEPT.format('oldSelf')}",
-        "slurmctld would start without its state, and all running jobs would be lost",
+        "cannot be changed: slurmctld would start without its state and lose all running jobs",
         path=".state.persistent",
     ),
 )
@@ -301,28 +333,28 @@ LONGEST_WITH_NODES: Final = 55
 NAME_RULES: Final = (
     rule(
         f"{_NAME}.size() <= {LONGEST_CLUSTER} && {_NAME}.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        f"expected a name of at most {LONGEST_CLUSTER} small letters, digits and hyphens, a letter first: Services and"
-        " pods are named after it",
+        f"expected a name of at most {LONGEST_CLUSTER} lowercase letters, digits and hyphens, starting with a letter:"
+        " Services and pods are named after it",
     ),
     rule(
-        f"!has(self.spec.nodes) || self.spec.nodes.all(each, {_NAME}.size() + each.name.size() <= {LONGEST_WITH_NODES})",
-        f"expected shorter names of nodes: with the cluster's, they have at most {LONGEST_WITH_NODES} characters",
+        f"!has(self.spec.nodes) || self.spec.nodes.all(node, {_NAME}.size() + node.name.size() <= {LONGEST_WITH_NODES})",
+        f"expected shorter node names: together with the cluster's name, they may have at most {LONGEST_WITH_NODES} characters",
     ),
 )
 
 
 class SlurmClusterStatus(ConditionsOnly, frozen=True):
-    """How the cluster stands; written by slurm-operator only."""
+    """Status of the cluster; only slurm-operator writes it."""
 
     observed_generation: Number = 0
-    workers: Annotated[Number, Meta(description="That are wanted.")] = 0
+    workers: Annotated[Number, Meta(description="Desired number of workers.")] = 0
     ready_workers: Number = 0
-    idle: Annotated[Number, Meta(description="Nodes in Slurm without jobs.")] = 0
-    allocated: Annotated[Number, Meta(description="Nodes in Slurm with jobs.")] = 0
+    idle: Annotated[Number, Meta(description="Slurm nodes without jobs.")] = 0
+    allocated: Annotated[Number, Meta(description="Slurm nodes with jobs.")] = 0
 
 
 class SlurmClusterObject(ObjectStruct, frozen=True):
-    """A whole Slurm cluster, from which a Controller, NodeSets and so on are made."""
+    """A whole Slurm cluster; slurm-operator creates a Controller, NodeSets and so on from it."""
 
     metadata: ObjectMetadata
     spec: SlurmClusterSpec

@@ -1,1 +1,1 @@
-"""How daemons are reached, by Services, by TLS where there is a side-car for it, and by Prometheus; and who may reach them."""
+"""Access to daemons: Services, TLS by a side-car, scraping by Prometheus, and NetworkPolicies."""

@@ -1,29 +1,29 @@
-"""The ServiceMonitor by which Prometheus' operator finds slurmctld's metrics.
+"""Renders the ServiceMonitor by which the Prometheus operator finds slurmctld's metrics.
 
 Source: <https://prometheus-operator.dev/docs/api-reference/api/#monitoring.coreos.com/v1.ServiceMonitor>.
 """
 
 from typing import Any, Final
 
-from slurmoperator.objects.controller import ControllerMetrics, ScrapedPath, ScrapeMonitor
-from slurmoperator.objects.parts import AddedMetadata
-from slurmoperator.rendering.body import Body, BodyOwner, made
+from slurmoperator.objects.controller import ControllerMetrics, MetricsPage, ScrapeMonitor
+from slurmoperator.objects.parts import ExtraMetadata
+from slurmoperator.rendering.body import Body, BodyOwner, owned_body
 
 SERVICE_MONITOR: Final = ("monitoring.coreos.com/v1", "ServiceMonitor")
 _PAGES: Final = tuple(
-    ScrapedPath(path=f"/metrics/{each}") for each in ("jobs", "nodes", "partitions", "scheduler")
+    MetricsPage(path=f"/metrics/{name}") for name in ("jobs", "nodes", "partitions", "scheduler")
 )
 
 
 def service_monitor(
     owner: BodyOwner, service: str, metrics: ControllerMetrics | None
 ) -> tuple[Body, ...]:
-    """Return the ServiceMonitor if there is to be one.
+    """Return the ServiceMonitor if it is enabled.
 
     Args:
-        owner: whose metrics they are.
-        service: the name of its Service for clients, and of the ServiceMonitor.
-        metrics: what the user wants.
+        owner: owner of the metrics.
+        service: name of its Service for clients, and of the ServiceMonitor.
+        metrics: the user's settings.
     """
     monitor = metrics.service_monitor if metrics else None
     if monitor is None or not monitor.enabled:
@@ -36,15 +36,19 @@ def service_monitor(
             _endpoint(owner, service, monitor, endpoint) for endpoint in monitor.endpoints or _PAGES
         ],
     }
-    added = AddedMetadata(annotations=monitor.annotations, labels=monitor.labels)
-    return (made(owner, kind, service, api_version=api_version, added=added, parts={"spec": spec}),)
+    added = ExtraMetadata(annotations=monitor.annotations, labels=monitor.labels)
+    return (
+        owned_body(
+            owner, kind, service, api_version=api_version, added=added, parts={"spec": spec}
+        ),
+    )
 
 
 def _endpoint(
-    owner: BodyOwner, service: str, monitor: ScrapeMonitor, page: ScrapedPath
+    owner: BodyOwner, service: str, monitor: ScrapeMonitor, page: MetricsPage
 ) -> dict[str, Any]:
-    """Return one page; the headless Services select the same pods, which are to be read once."""
-    wishes = {
+    """Return one endpoint, limited to one Service: the headless ones select the same pods, which must be scraped only once."""
+    timing = {
         "interval": page.interval or monitor.interval,
         "scrapeTimeout": page.scrape_timeout or monitor.scrape_timeout,
     }
@@ -58,5 +62,5 @@ def _endpoint(
         "port": owner.app,
         "scheme": "http",
         "relabelings": [once],
-        **{key: each for key, each in wishes.items() if each},
+        **{key: value for key, value in timing.items() if value},
     }

@@ -1,6 +1,6 @@
-"""NetworkPolicies: which connections the daemons of a cluster take, and from whom.
+"""Renders NetworkPolicies: which connections the daemons of a cluster accept, and from whom.
 
-They only say who may connect to a daemon. To where daemons and jobs connect is left open. A node may always connect to its own pods
+They restrict ingress only; egress of daemons and jobs is open. A node may always connect to its own pods
 (<https://kubernetes.io/docs/concepts/services-networking/network-policies/>), so probes need no rule.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from slurmoperator.configuration.slurm_conf import SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
 from slurmoperator.objects.labels import APP_LABEL
-from slurmoperator.rendering.body import Body, BodyOwner, made
+from slurmoperator.rendering.body import Body, BodyOwner, owned_body
 from slurmoperator.rendering.site import NetworkSite
 from slurmoperator.rendering.ssh import SSH_PORT
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
@@ -24,37 +24,39 @@ ALL_PORTS: Final[tuple[int, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class TakenConnections:
-    """Who may connect to some ports."""
+class AllowedConnections:
+    """Who may connect to which ports."""
 
-    by: tuple[str, ...]
-    """What runs in pods of the same namespace, by label, or one of the names above."""
+    sources: tuple[str, ...]
+    """Apps in pods of the same namespace, by label, or one of the names above."""
     ports: tuple[int, ...]
 
 
-TAKEN: Final[Mapping[str, tuple[TakenConnections, ...]]] = {
+ALLOWED: Final[Mapping[str, tuple[AllowedConnections, ...]]] = {
     "slurmctld": (
-        TakenConnections(
+        AllowedConnections(
             ("slurmctld", "slurmd", "login", "slurmrestd", "slurmdbd", OPERATOR, OTHERS),
             (SLURMCTLD_PORT,),
         ),
     ),
     "slurmdbd": (
-        TakenConnections(("slurmctld", "slurmrestd", "login", "slurmd", OTHERS), (SLURMDBD_PORT,)),
+        AllowedConnections(
+            ("slurmctld", "slurmrestd", "login", "slurmd", OTHERS), (SLURMDBD_PORT,)
+        ),
     ),
-    "slurmrestd": (TakenConnections(("login", EXPORTER, OPERATOR, OTHERS), (SLURMRESTD_PORT,)),),
-    # srun and the steps of jobs listen on any port, and so do the programs of a job.
+    "slurmrestd": (AllowedConnections(("login", EXPORTER, OPERATOR, OTHERS), (SLURMRESTD_PORT,)),),
+    # srun, job steps and the programs of a job listen on any port.
     "slurmd": (
-        TakenConnections(("slurmctld",), (SLURMD_PORT,)),
-        TakenConnections(("slurmd", "login", OTHERS), ALL_PORTS),
+        AllowedConnections(("slurmctld",), (SLURMD_PORT,)),
+        AllowedConnections(("slurmd", "login", OTHERS), ALL_PORTS),
     ),
     # slurmctld and workers call back srun and salloc.
     "login": (
-        TakenConnections((ANYBODY,), (SSH_PORT,)),
-        TakenConnections(("slurmctld", "slurmd", OTHERS), ALL_PORTS),
+        AllowedConnections((ANYBODY,), (SSH_PORT,)),
+        AllowedConnections(("slurmctld", "slurmd", OTHERS), ALL_PORTS),
     ),
 }
-"""By what runs in the pods. SchedMD's table of ports: <https://slurm.schedmd.com/network.html>."""
+"""Connections that each app accepts. SchedMD's table of ports: <https://slurm.schedmd.com/network.html>."""
 
 
 def network_policy(
@@ -65,24 +67,24 @@ def network_policy(
     app: str = "",
     selecting: Mapping[str, str] | None = None,
 ) -> tuple[Body, ...]:
-    """Return the policy for some pods, if there are to be any.
+    """Return the policy for some pods, if policies are enabled.
 
     Args:
-        owner: whose it is.
-        name: its name.
+        owner: owner of the policy.
+        name: name of the policy.
         site: None for no policies.
-        app: what runs in the pods; by default what runs for the owner.
-        selecting: labels of the pods; by default those of the owner's.
+        app: daemon in the pods; by default the owner's.
+        selecting: labels of the pods; by default those of the owner's pods.
     """
     if site is None:
         return ()
     spec = {
         "podSelector": {"matchLabels": dict(selecting or owner.selecting)},
         "policyTypes": ["Ingress"],
-        "ingress": [rule for each in TAKEN[app or owner.app] for rule in _rule(each, site)],
+        "ingress": [rule for allowed in ALLOWED[app or owner.app] for rule in _rule(allowed, site)],
     }
     return (
-        made(
+        owned_body(
             owner,
             "NetworkPolicy",
             name,
@@ -92,21 +94,21 @@ def network_policy(
     )
 
 
-def _rule(taken: TakenConnections, site: NetworkSite) -> Iterator[dict[str, Any]]:
-    peers = [peer for each in taken.by for peer in _peers(each, site)]
-    ports = [{"port": port, "protocol": "TCP"} for port in taken.ports]
-    whom = {} if ANYBODY in taken.by else {"from": peers}
-    where = {"ports": ports} if ports else {}
-    if peers or not whom:  # an empty list would stand for anybody
-        yield {**whom, **where}
+def _rule(allowed: AllowedConnections, site: NetworkSite) -> Iterator[dict[str, Any]]:
+    peers = [peer for source in allowed.sources for peer in _peers(source, site)]
+    ports = [{"port": port, "protocol": "TCP"} for port in allowed.ports]
+    senders = {} if ANYBODY in allowed.sources else {"from": peers}
+    listening = {"ports": ports} if ports else {}
+    if peers or not senders:  # an empty list would allow everybody
+        yield {**senders, **listening}
 
 
-def _peers(by: str, site: NetworkSite) -> Sequence[Mapping[str, Any]]:
-    if by == ANYBODY:
+def _peers(source: str, site: NetworkSite) -> Sequence[Mapping[str, Any]]:
+    if source == ANYBODY:
         return ()
-    if by == OPERATOR:
+    if source == OPERATOR:
         labels = {"kubernetes.io/metadata.name": site.operator_namespace}
         return ({"namespaceSelector": {"matchLabels": labels}},)
-    if by == OTHERS:
+    if source == OTHERS:
         return site.others
-    return ({"podSelector": {"matchLabels": {APP_LABEL: by}}},)
+    return ({"podSelector": {"matchLabels": {APP_LABEL: source}}},)

@@ -1,19 +1,22 @@
-"""Services: one under which clients find a daemon, and headless ones that give pods names."""
+"""Renders Services: one for the clients of a daemon, and headless ones that give pods DNS names."""
 
 from collections.abc import Iterator, Mapping
 
 from slurmoperator.objects.parts import ServicePart
-from slurmoperator.rendering.body import Body, BodyOwner, made
-from slurmoperator.rendering.overlay import laid_over
+from slurmoperator.rendering.body import Body, BodyOwner, owned_body
+from slurmoperator.rendering.overlay import merge
 from slurmruntime.values.faults import Fault
 
 
 def faults(service: ServicePart | None) -> Iterator[Fault]:
-    """Find what would lead clients elsewhere."""
+    """Yield overrides that would direct clients elsewhere."""
     spec = (service.spec if service else None) or {}
     for key in ("selector", "externalName"):
         if spec.get(key):
-            yield Fault(f"spec.service.spec.{key}", "leave it out: it selects the pods made here")
+            yield Fault(
+                f"spec.service.spec.{key}",
+                "leave it out: the Service must select the daemon's pods",
+            )
 
 
 def for_clients(
@@ -22,14 +25,14 @@ def for_clients(
     """Return the Service under which clients reach a daemon.
 
     Args:
-        owner: whose pods it selects.
-        name: its name.
-        port: under which the daemon listens.
-        service: what the user wants of it.
-        also: a port that must be open whatever the user wants, because configuration names it.
+        owner: owner of the pods.
+        name: name of the Service.
+        port: port that the daemon listens on.
+        service: the user's overrides.
+        also: a port that must be open in any case, because Slurm's configuration names it.
     """
-    asked = (service.port if service else None) or also or port
-    numbers = list(dict.fromkeys((asked, also or asked)))
+    requested = (service.port if service else None) or also or port
+    numbers = list(dict.fromkeys((requested, also or requested)))
     node_port = service.node_port if service else None
     ports = [
         {
@@ -46,19 +49,19 @@ def for_clients(
         "ports": ports,
         **({"type": "NodePort"} if node_port else {}),
     }
-    spec = laid_over(ours, (service.spec if service else None) or {})
+    spec = merge(ours, (service.spec if service else None) or {})
     added = service.metadata if service else None
-    return made(owner, "Service", name, added=added, parts={"spec": spec})
+    return owned_body(owner, "Service", name, added=added, parts={"spec": spec})
 
 
 def headless(
     owner: BodyOwner, name: str, selector: Mapping[str, str], *, app: str, port: int
 ) -> Body:
-    """Return a Service that gives pods names from their birth, whether they are ready or not."""
+    """Return a headless Service that gives pods DNS names as soon as they exist, ready or not."""
     spec = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
         "selector": dict(selector),
         "ports": [{"name": app, "port": port, "targetPort": app, "protocol": "TCP"}],
     }
-    return made(owner, "Service", name, parts={"spec": spec})
+    return owned_body(owner, "Service", name, parts={"spec": spec})

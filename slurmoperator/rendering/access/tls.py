@@ -1,7 +1,7 @@
-"""TLS of slurmrestd: a side-car that terminates it, what that presents, and what clients trust.
+"""Renders TLS for slurmrestd: a side-car that terminates it, its certificate, and the CA that clients trust.
 
-haproxy passes on what comes over one connection to one of slurmrestd's, and does not look into it: slurmrestd's way of speaking
-HTTP is between it and its clients. <https://docs.haproxy.org/3.2/configuration.html>, 3.1 or newer for `init-state`.
+haproxy forwards each connection to one of slurmrestd's at the TCP level: the details of slurmrestd's HTTP are between it and its
+clients. <https://docs.haproxy.org/3.2/configuration.html>, 3.1 or newer for `init-state`.
 """
 
 import base64
@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering import pods
-from slurmoperator.rendering.body import Body, BodyOwner, made
+from slurmoperator.rendering.body import Body, BodyOwner, owned_body
 from slurmruntime.crd import restapis
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
 
 CONTAINER: Final = "tls"
 LISTENS: Final = "127.0.0.1:6821"
-"""slurmrestd's own address behind the side-car: nobody outside the pod can reach it."""
+"""slurmrestd's own address behind the side-car; it cannot be reached from outside the pod."""
 HEALTH_PORT: Final = 6822
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
@@ -55,8 +55,8 @@ frontend health
     http-request return status 200 if {{ path /readyz }} {{ nbsrv(daemon) ge 1 }}
     http-request return status 503
 """
-"""An answer of slurmrestd may take minutes. An old worker serves its connections on after a reload, for an hour at most."""
-_RUNS: Final = f"""\
+"""An answer of slurmrestd may take minutes. After a reload, an old haproxy worker keeps serving its connections, for an hour at most."""
+_RUN_SCRIPT: Final = f"""\
 if ! command -v haproxy > /dev/null; then
   echo "this image has no haproxy: set operator.tls_image of slurm-operator, or annotate the RestApi with {restapis.TLS_ANNOTATION}={restapis.TLS_OFF}" >&2
   exit 1
@@ -72,64 +72,68 @@ while sleep 5; do
 done &
 wait "$proxy"
 """
-"""Only the pod sees when its kubelet has brought another certificate. At a USR2, haproxy's master starts another worker with it, or keeps
-the old one if it is of no use. The master waits for all its children at its end, so the loop must be none of them."""
+"""Polls, because only the pod sees when its kubelet has delivered a new certificate. On USR2, haproxy's master starts a worker with it, or
+keeps the old one if it is unusable. When the master ends, it waits for all of its children, so the loop must not be one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestTls:
-    """What a slurmrestd presents to its clients, and whom they trust."""
+    """The certificate of a slurmrestd, and the CAs that its clients trust."""
 
     mounted: str
-    """The Secret that has `CERTIFICATE` and `KEY`."""
+    """Name of the Secret with `CERTIFICATE` and `KEY`."""
     trusted: bytes
-    """CAs, PEM."""
-    made: Mapping[str, bytes] | None = None
-    """Contents of the Secret, if it is ours to write."""
+    """CA certificates, PEM."""
+    secret_data: Mapping[str, bytes] | None = None
+    """Contents of the Secret, if we write it."""
 
 
 def service_hosts(rest_api: str, namespace: str, domain: str) -> frozenset[str]:
-    """Return the names by which clients know the Service of a RestApi."""
+    """Return the DNS names of a RestApi's Service."""
     name = restapis.service_name(rest_api)
     inside = f"{name}.{namespace}"
     return frozenset({name, inside, f"{inside}.svc", f"{inside}.svc.{domain}"})
 
 
 def tls_bodies(owner: BodyOwner, tls: RestTls) -> tuple[Body, ...]:
-    """Return what the side-car reads, and clients."""
+    """Return the ConfigMap and the Secret that the side-car and clients read."""
     name = restapis.tls_name(owner.name)
     data = {restapis.TRUSTED: tls.trusted.decode(), _CONF: _HAPROXY}
-    shown = made(owner, "ConfigMap", name, parts={"data": data})
-    if tls.made is None:
-        return (shown,)
-    encoded = {key: base64.b64encode(each).decode() for key, each in sorted(tls.made.items())}
-    return shown, made(owner, "Secret", name, parts={"type": "kubernetes.io/tls", "data": encoded})
+    public = owned_body(owner, "ConfigMap", name, parts={"data": data})
+    if tls.secret_data is None:
+        return (public,)
+    encoded = {
+        key: base64.b64encode(content).decode() for key, content in sorted(tls.secret_data.items())
+    }
+    return public, owned_body(
+        owner, "Secret", name, parts={"type": "kubernetes.io/tls", "data": encoded}
+    )
 
 
 def authorities_body(rest_api: RestApiObject, name: str, authorities: Mapping[str, bytes]) -> Body:
-    """Return the Secret with the CAs of a RestApi, with their keys: no pod has it.
+    """Return the Secret with the CAs of a RestApi and their keys; no pod mounts it.
 
     Args:
-        rest_api: whose they are; it goes with that.
-        name: of the Secret.
-        authorities: its contents.
+        rest_api: the owner; the Secret is deleted with it.
+        name: name of the Secret.
+        authorities: contents of the Secret.
     """
     owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app="slurmrestd")
-    data = {key: base64.b64encode(each).decode() for key, each in sorted(authorities.items())}
-    return made(owner, "Secret", name, parts={"type": "Opaque", "data": data})
+    data = {key: base64.b64encode(content).decode() for key, content in sorted(authorities.items())}
+    return owned_body(owner, "Secret", name, parts={"type": "Opaque", "data": data})
 
 
 def side_car(image: str, user: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the container that speaks TLS.
+    """Return the container that terminates TLS.
 
     Args:
-        image: has haproxy.
-        user: who runs it.
+        image: image with haproxy.
+        user: user and group of the process.
     """
     return {
         "name": CONTAINER,
         "image": image,
-        "command": ["sh", "-c", _RUNS],
+        "command": ["sh", "-c", _RUN_SCRIPT],
         "restartPolicy": "Always",
         "livenessProbe": pods.http_probe("/livez", HEALTH_PORT, failures=6),
         "securityContext": {
@@ -145,7 +149,7 @@ def side_car(image: str, user: Mapping[str, Any]) -> dict[str, Any]:
 
 def volume(rest_api: str, secret: str) -> dict[str, Any]:
     """Return the volume of the side-car."""
-    items = [{"key": each, "path": each} for each in (CERTIFICATE, KEY)]
+    items = [{"key": file, "path": file} for file in (CERTIFICATE, KEY)]
     conf = {
         "configMap": {
             "name": restapis.tls_name(rest_api),
@@ -156,9 +160,9 @@ def volume(rest_api: str, secret: str) -> dict[str, Any]:
 
 
 def probes() -> dict[str, Any]:
-    """Return slurmrestd's probes: it is asked through the side-car, as nobody else can reach it."""
+    """Return slurmrestd's probes; they go through the side-car, because only that can reach it."""
     return {
-        "startupProbe": pods.starting(pods.http_probe("/readyz", HEALTH_PORT)),
+        "startupProbe": pods.startup_probe(pods.http_probe("/readyz", HEALTH_PORT)),
         "livenessProbe": pods.http_probe("/readyz", HEALTH_PORT, failures=6),
         "readinessProbe": pods.http_probe("/readyz", HEALTH_PORT),
     }

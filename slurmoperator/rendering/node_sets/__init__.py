@@ -1,4 +1,4 @@
-"""What a NodeSet has: its workers' pods, made one by one, and what belongs to all of them.
+"""Renders a NodeSet: its workers' pods, one by one, and the objects that they share.
 
-`worker` makes a pod, `leaving` what it does before its end, and `nodeset` the rest.
+`worker` renders a pod, `claims` its volumes, `leaving` its preStop hook, and `nodeset` the rest.
 """

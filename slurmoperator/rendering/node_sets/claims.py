@@ -1,4 +1,4 @@
-"""The volumes of workers: a claim for each template and number, named as a StatefulSet names them."""
+"""Renders the PersistentVolumeClaims of workers: one per template and worker, with the names that a StatefulSet would use."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -10,28 +10,31 @@ from slurmruntime.values import numbers
 from slurmruntime.values.faults import Fault
 
 NODE_SET_UID_ANNOTATION: Final = "slurm-bridge.dev/node-set-uid"
-"""On a claim that we made: for which NodeSet."""
+"""On a claim that we created: uid of the NodeSet."""
 UNNEEDED_ANNOTATION: Final = "slurm-bridge.dev/unneeded-since"
-"""On a claim that we made: since when there has been no worker of its number, and none was wanted."""
+"""On a claim that we created: since when no worker with its ordinal has existed or been desired."""
 _LONGEST_NAME: Final = 63
-"""Of a template: the pod's volume has its name."""
+"""Maximum length of a template's name, which is also the name of the pod's volume."""
 
 
 def claim_faults(node_set: NodeSetObject) -> Iterator[Fault]:
-    """Find what is wrong with the templates of volumes."""
+    """Yield what is wrong with the volume claim templates."""
     seen = set()
-    for index, each in enumerate(node_set.spec.volume_claim_templates or ()):
+    for index, template in enumerate(node_set.spec.volume_claim_templates or ()):
         path = f"spec.volumeClaimTemplates[{index}]"
-        name = _name(each)
+        name = _name(template)
         if not name or len(name) > _LONGEST_NAME:
             text = (
                 f"expected a name of at most {_LONGEST_NAME} characters: volumeMounts refer to it"
             )
             yield Fault(f"{path}.metadata.name", text)
         elif name in seen:
-            yield Fault(f"{path}.metadata.name", f"another template is called {name}, too")
+            yield Fault(
+                f"{path}.metadata.name",
+                f"expected a unique name: another template is also called {name}",
+            )
         seen.add(name)
-        if not isinstance(each.get("spec"), Mapping):
+        if not isinstance(template.get("spec"), Mapping):
             yield Fault(f"{path}.spec", "expected the specification of a PersistentVolumeClaim")
 
 
@@ -41,31 +44,27 @@ def claim_name(template: str, node_set: str, key: WorkerKey) -> str:
 
 
 def claim_number(node_set: NodeSetObject, claim: str) -> int | None:
-    """Return of which worker's number a claim is; None if it is none of this NodeSet's with a number."""
-    for volume_claim_template in node_set.spec.volume_claim_templates or ():
-        text = claim.removeprefix(_prefix(_name(volume_claim_template), node_set.metadata.name))
-        number = numbers.whole(text) if text != claim else None
+    """Return the ordinal of the worker that a claim belongs to; None if it belongs to no numbered worker of this NodeSet."""
+    for template in node_set.spec.volume_claim_templates or ():
+        text = claim.removeprefix(_prefix(_name(template), node_set.metadata.name))
+        number = numbers.integer(text) if text != claim else None
         if number is not None and str(number) == text:
             return number
     return None
 
 
 def claim_bodies(node_set: NodeSetObject, key: WorkerKey) -> tuple[dict[str, Any], ...]:
-    """Return the claims of one worker. They have no owner: what becomes of them is decided when the NodeSet goes."""
+    """Return the claims of one worker. They have no owner: the retention policy is applied when the NodeSet is deleted."""
     return tuple(
-        _body(node_set, volume_claim_template, key)
-        for volume_claim_template in node_set.spec.volume_claim_templates or ()
+        _body(node_set, template, key) for template in node_set.spec.volume_claim_templates or ()
     )
 
 
 def with_claims(
     node_set: NodeSetObject, key: WorkerKey, specification: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a pod's specification with the worker's claims, instead of other volumes of their names."""
-    names = [
-        _name(volume_claim_template)
-        for volume_claim_template in node_set.spec.volume_claim_templates or ()
-    ]
+    """Return a pod's specification with the worker's claims in place of other volumes of the same names."""
+    names = [_name(template) for template in node_set.spec.volume_claim_templates or ()]
     others = [
         volume for volume in specification.get("volumes") or () if volume.get("name") not in names
     ]
@@ -80,12 +79,15 @@ def with_claims(
 
 
 def _body(node_set: NodeSetObject, template: Mapping[str, Any], key: WorkerKey) -> dict[str, Any]:
-    meta, given = node_set.metadata, template.get("metadata") or {}
+    meta, template_metadata = node_set.metadata, template.get("metadata") or {}
     metadata = {
         "name": claim_name(_name(template), meta.name, key),
         "namespace": meta.namespace,
-        "labels": {**(given.get("labels") or {}), **standard(WORKER_APP, meta.name)},
-        "annotations": {**(given.get("annotations") or {}), NODE_SET_UID_ANNOTATION: meta.uid},
+        "labels": {**(template_metadata.get("labels") or {}), **standard(WORKER_APP, meta.name)},
+        "annotations": {
+            **(template_metadata.get("annotations") or {}),
+            NODE_SET_UID_ANNOTATION: meta.uid,
+        },
     }
     return {
         "apiVersion": "v1",

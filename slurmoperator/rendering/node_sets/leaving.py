@@ -1,13 +1,13 @@
-"""What a worker does before its container ends, whoever ends it: it takes no more jobs, and waits for those it has."""
+"""preStop hook of a worker: drain the node and wait for its jobs, whatever the reason for its end."""
 
 from typing import Final
 
 from slurmoperator.workers.situation import REASON_PREFIX
 
 GRACE_S: Final = 86_400
-"""How long a worker's jobs may go on after its pod is deleted, unless its template says so: a day."""
+"""Default grace period, a day: how long a worker's jobs may continue after its pod is deleted."""
 _AFTERWARDS_S: Final = 10
-"""Of the grace, for what comes after the wait."""
+"""Part of the grace period that is reserved for what follows the wait."""
 
 _SCRIPT: Final = """\
 node={node}
@@ -41,17 +41,17 @@ while [ "$(date +%s)" -lt "$end" ]; do
 done
 update state=down reason='{prefix}its pod was deleted before its jobs had ended'
 """
-"""Slurm knows who has jobs. If it cannot be asked, the worker's own processes do: a step has a slurmstepd of that name, and its tasks
-are children of it. A slurmstepd without any has nothing left to do but to tell slurmctld; that of an extern step has a child that only
-sleeps. Of a drain that slurmctld may not have heard, it is told again."""
+"""Asks Slurm for the node's jobs. While Slurm does not answer, it looks at the worker's processes: each step has a slurmstepd, whose
+children are the step's tasks. A slurmstepd without children only has to report to slurmctld; that of an extern step has a child that
+only sleeps. After a failed request, the drain is repeated, because slurmctld may not have received it."""
 
 
 def script(grace_s: int, *, node: str = "") -> str:
     """Return the shell script.
 
     Args:
-        grace_s: seconds after which the kubelet ends it.
-        node: its name in Slurm, a host name; by default the container's host name.
+        grace_s: seconds after which the kubelet kills the container.
+        node: the worker's name in Slurm, a host name; by default the container's host name.
     """
     wait_s = max(grace_s - _AFTERWARDS_S, 0)
     return _SCRIPT.format(prefix=REASON_PREFIX, wait_s=wait_s, node=node or "$(hostname)")

@@ -1,4 +1,4 @@
-"""What a NodeSet has in the API server besides its pods, and the templates of these."""
+"""Renders a NodeSet's objects other than its pods, and returns the renderer of its pods."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -8,23 +8,23 @@ from slurmoperator.objects.labels import PROTECTED_LABEL, WORKER_APP
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey
 from slurmoperator.rendering import ssh
-from slurmoperator.rendering.body import Body, BodyOwner, made
+from slurmoperator.rendering.body import Body, BodyOwner, owned_body
 from slurmoperator.rendering.node_sets.worker import ssh_config_map, worker_pod
 from slurmoperator.rendering.site import ControlSite
 from slurmruntime.values.faults import Refused
 
 ALL_OF_THEM: Final = 2**31 - 1
-"""As `minAvailable`: no protected worker may be evicted, however many there are."""
+"""As `minAvailable`: no protected worker may be evicted, regardless of their number."""
 
 
 def worker_templates(
     controllers: Callable[[str, str], ControllerObject | None], site: ControlSite
 ) -> Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | Refused]:
-    """Return what makes the pods of workers, as the controller of NodeSets wants it.
+    """Return the function with which the controller of NodeSets renders the pods of workers.
 
     Args:
-        controllers: gives the Controller of a namespace and a name; None if there is none.
-        site: what holds for all clusters.
+        controllers: returns the Controller of a namespace and name; None if it does not exist.
+        site: settings of all clusters.
     """
 
     def template(
@@ -44,23 +44,23 @@ def budget_name(node_set: str) -> str:
 def node_set_bodies(
     node_set: NodeSetObject, *, min_available: int = ALL_OF_THEM
 ) -> tuple[Body, ...]:
-    """Return what belongs to a NodeSet besides its pods.
+    """Return the bodies of a NodeSet other than its pods.
 
     Args:
-        node_set: with what its users want.
-        min_available: how many protected workers evictions leave. A whole number asks for no scale of its pods' owner, which
-            would allow evictions while a NodeSet is scaled in.
+        node_set: the object.
+        min_available: how many protected workers must remain after evictions. An absolute number, because a percentage would
+            depend on the scale of the pods' owner, and so allow evictions while a NodeSet scales in.
     """
     owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
     spec = node_set.spec
-    found = []
+    bodies = []
     if spec.workload_disruption_protection:
         budget = {
             "minAvailable": min_available,
             "selector": {"matchLabels": {**owner.selecting, PROTECTED_LABEL: "true"}},
         }
-        found.append(
-            made(
+        bodies.append(
+            owned_body(
                 owner,
                 "PodDisruptionBudget",
                 budget_name(node_set.metadata.name),
@@ -70,7 +70,9 @@ def node_set_bodies(
         )
     if spec.ssh and spec.ssh.enabled:
         data = {ssh.SSHD_FILE: ssh.sshd_config(spec.ssh.extra_sshd_config)}
-        found.append(
-            made(owner, "ConfigMap", ssh_config_map(node_set.metadata.name), parts={"data": data})
+        bodies.append(
+            owned_body(
+                owner, "ConfigMap", ssh_config_map(node_set.metadata.name), parts={"data": data}
+            )
         )
-    return tuple(found)
+    return tuple(bodies)

@@ -1,7 +1,7 @@
-"""A worker's pod: slurmd, which registers itself with the Controller and names its NodeSet as a feature.
+"""Renders a worker's pod: slurmd, which registers itself with the Controller and names its NodeSet as a feature.
 
-What the pod needs of its node: <https://slurm.schedmd.com/slurmd.html>, `-Z` and `--conf`. The contract with the image is that of
-SchedMD's containers: arguments go to the entry point, `POD_CPUS` and `POD_MEMORY` become what slurmd leaves to Slurm.
+slurmd's options: <https://slurm.schedmd.com/slurmd.html>, `-Z` and `--conf`. The contract with the image is that of SchedMD's
+containers: arguments go to the entry point, `POD_CPUS` and `POD_MEMORY` limit what slurmd offers to Slurm.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from slurmoperator.rendering import pods, ssh
 from slurmoperator.rendering.body import BodyOwner
 from slurmoperator.rendering.node_sets import leaving
 from slurmoperator.rendering.node_sets.claims import claim_faults, with_claims
-from slurmoperator.rendering.overlay import laid_over
+from slurmoperator.rendering.overlay import merge
 from slurmoperator.rendering.site import (
     ControlSite,
     configuration_servers,
@@ -33,7 +33,7 @@ _SECURITY: Final[Mapping[WorkerProfile, Mapping[str, Any]]] = {
         "privileged": True,
         "capabilities": {"add": ["BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"]},
     },
-    # What it takes to start jobs as their users, to keep their files and to end them: what Pod Security's level baseline allows.
+    # What slurmd needs to start jobs as their users, to write their files and to end them; Pod Security's level baseline allows it.
     WorkerProfile.PLAIN: {
         "privileged": False,
         "allowPrivilegeEscalation": False,
@@ -44,10 +44,10 @@ _SECURITY: Final[Mapping[WorkerProfile, Mapping[str, Any]]] = {
         "seccompProfile": {"type": "RuntimeDefault"},
     },
 }
-_OURS: Final = ("hostname", "subdomain", "restartPolicy")
-"""What makes it this worker: another value would be another node of Slurm's."""
+_RESERVED_FIELDS: Final = ("hostname", "subdomain", "restartPolicy")
+"""Fields that identify the worker: another value would be another node in Slurm."""
 _HOST_DNS: Final = "ClusterFirstWithHostNet"
-"""Without it, Kubernetes gives a pod with the network of its machine that machine's name servers."""
+"""Without it, Kubernetes gives a pod with hostNetwork its machine's name servers."""
 _TOLERATION: Final = {
     "key": "nodeset.slinky.slurm.net/worker",
     "operator": "Exists",
@@ -55,19 +55,19 @@ _TOLERATION: Final = {
 }
 
 
-_OF_ONE_ON_EACH_NODE: Final = (
+_DAEMON_SET_TOLERATIONS: Final = (
     {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
     {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
     {"key": "node.kubernetes.io/disk-pressure", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "node.kubernetes.io/pid-pressure", "operator": "Exists", "effect": "NoSchedule"},
 )
-"""As the pods of a DaemonSet, but not a cordon: a worker on a cordoned node would keep `kubectl drain` from its end."""
+"""The tolerations of a DaemonSet's pods, except for a cordon: a worker on a cordoned node would block `kubectl drain`."""
 
 
 def worker_tolerations(node_set: NodeSetObject) -> tuple[Mapping[str, str], ...]:
-    """Return our own part of the workers' tolerations."""
-    return (_TOLERATION, *(_OF_ONE_ON_EACH_NODE if is_on_nodes(node_set) else ()))
+    """Return the tolerations that we add to the workers."""
+    return (_TOLERATION, *(_DAEMON_SET_TOLERATIONS if is_on_nodes(node_set) else ()))
 
 
 def worker_pod(
@@ -78,22 +78,22 @@ def worker_pod(
     *,
     key_step: int = 0,
 ) -> dict[str, Any] | Refused:
-    """Return the pod of a worker without its name and owner, or all that is wrong with its template.
+    """Return the pod of a worker without name and owner, or everything that is wrong with its template.
 
     Args:
-        node_set: its NodeSet.
-        key: which of its workers.
-        controller: the one that the NodeSet names; None if there is none.
-        site: what holds for all clusters.
-        key_step: of the daemons' key; see `slurmoperator.keys.rings`.
+        node_set: the worker's NodeSet.
+        key: identifies the worker.
+        controller: the Controller that the NodeSet names; None if it does not exist.
+        site: settings of all clusters.
+        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
     """
-    found = bounded(_faults(node_set, key, controller))
-    if found or controller is None or (slurm_key := controller.spec.slurm_key_ref) is None:
-        return Refused(found)
+    faults = bounded(_faults(node_set, key, controller))
+    if faults or controller is None or (slurm_key := controller.spec.slurm_key_ref) is None:
+        return Refused(faults)
     template = node_set.spec.template
-    given = (template.spec or {}) if template else {}
+    user_spec = (template.spec or {}) if template else {}
     ours = _specification(node_set, key, controller, pods.slurm_key(slurm_key, key_step), site)
-    theirs = {field: each for field, each in given.items() if field not in _OURS}
+    theirs = {field: value for field, value in user_spec.items() if field not in _RESERVED_FIELDS}
     owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
     return {
         "metadata": pods.template(
@@ -102,7 +102,9 @@ def worker_pod(
         "spec": with_claims(
             node_set,
             key,
-            pinned(key, pods.cared_for(ours, laid_over(ours, theirs), site.priority_class)),
+            pin_to_node(
+                key, pods.protect_from_eviction(ours, merge(ours, theirs), site.priority_class)
+            ),
         ),
     }
 
@@ -115,35 +117,35 @@ def ssh_config_map(node_set: str) -> str:
 def _faults(
     node_set: NodeSetObject, key: WorkerKey, controller: ControllerObject | None
 ) -> Iterator[Fault]:
-    """Find what would make it no worker."""
+    """Yield what would keep the pod from being a worker."""
     yield from controller_faults(node_set.spec.controller_ref.name, controller)
     yield from claim_faults(node_set)
     yield from profile_faults(node_set)
     template = node_set.spec.template
-    given = (template.spec or {}) if template else {}
+    user_spec = (template.spec or {}) if template else {}
     host = host_name(node_set, key)
     if len(host) > LONGEST_HOST or "." in host:
         yield Fault(
             "spec.template.spec.hostname",
-            f"worker {key} would have the host name {host}: expected a prefix without dots, with"
-            f" which it has at most {LONGEST_HOST} characters",
+            f"expected a prefix without dots, short enough for host names of at most {LONGEST_HOST}"
+            f" characters; worker {key} would have the host name {host}",
         )
-    if given.get("restartPolicy") not in (None, "Always"):
+    if user_spec.get("restartPolicy") not in (None, "Always"):
         yield Fault(
             "spec.template.spec.restartPolicy",
-            f"expected Always, found {given['restartPolicy']}: a slurmd that ends is started again",
+            f"expected Always, found {user_spec['restartPolicy']}: a slurmd that ends must restart",
         )
-    if given.get("subdomain"):
+    if user_spec.get("subdomain"):
         yield Fault(
             "spec.template.spec.subdomain",
-            "leave it out: workers find each other under the Service of their Controller",
+            "leave it out: workers find each other through the Service of their Controller",
         )
     if is_on_host_network(node_set):
         yield from _host_network_faults(node_set, controller)
 
 
 def is_on_host_network(node_set: NodeSetObject) -> bool:
-    """Check whether its workers have the addresses and ports of their machines."""
+    """Check whether the workers use the network of their machines."""
     template = node_set.spec.template
     return bool(((template.spec or {}) if template else {}).get("hostNetwork"))
 
@@ -151,62 +153,61 @@ def is_on_host_network(node_set: NodeSetObject) -> bool:
 def _host_network_faults(
     node_set: NodeSetObject, controller: ControllerObject | None
 ) -> Iterator[Fault]:
-    """Find what does not go with the addresses and ports of machines."""
+    """Yield what is incompatible with hostNetwork."""
     spec = node_set.spec
-    given = (spec.template.spec or {}) if spec.template else {}
+    user_spec = (spec.template.spec or {}) if spec.template else {}
     if profile_of(node_set) is WorkerProfile.PLAIN:
-        text = "leave it out with the profile plain: Pod Security's level baseline forbids it"
+        text = "leave it out: not supported with the profile plain, because Pod Security's level baseline forbids it"
         yield Fault("spec.template.spec.hostNetwork", text)
     if spec.oversubscribe_node:
-        text = f"leave it out with hostNetwork: two workers of a machine cannot both have its port {SLURMD_PORT}"
+        text = f"leave it out: not supported with hostNetwork, because two workers on a machine cannot share port {SLURMD_PORT}"
         yield Fault("spec.oversubscribeNode", text)
     if spec.ssh and spec.ssh.enabled:
-        text = (
-            f"leave it out with hostNetwork: port {ssh.SSH_PORT} is that of the machine's own sshd"
-        )
+        text = f"leave it out: not supported with hostNetwork, because the machine's own sshd uses port {ssh.SSH_PORT}"
         yield Fault("spec.ssh.enabled", text)
-    policy, is_inside = given.get("dnsPolicy"), controller is None or not controller.spec.external
+    policy, is_inside = (
+        user_spec.get("dnsPolicy"),
+        controller is None or not controller.spec.external,
+    )
     if is_inside and policy not in (None, _HOST_DNS, "None"):
         text = (
             f"expected {_HOST_DNS}, or None with a dnsConfig, because of hostNetwork; found {policy}:"
-            " with another policy, slurmd does not find its Controller by a name of the cluster"
+            " with another policy, slurmd cannot resolve the name of its Controller"
         )
         yield Fault("spec.template.spec.dnsPolicy", text)
 
 
-def pinned(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]:
-    """Return it with the one node that it may go to, as the pods of a DaemonSet have it.
+def pin_to_node(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]:
+    """Restrict a specification to the worker's node, as for the pods of a DaemonSet.
 
-    What the user requires of nodes has been judged already; the node selector is judged once more by the scheduler.
+    It replaces the user's required node affinity, which has been checked already; the scheduler checks the node selector again.
     """
     if not isinstance(key, OnNode):
         return specification
     affinity = specification.get("affinity") or {}
     only = {"key": "metadata.name", "operator": "In", "values": [key.kube_node]}
     required = {"nodeSelectorTerms": [{"matchFields": [only]}]}
-    of_nodes = {
+    node_affinity = {
         **(affinity.get("nodeAffinity") or {}),
         "requiredDuringSchedulingIgnoredDuringExecution": required,
     }
-    return {**specification, "affinity": {**affinity, "nodeAffinity": of_nodes}}
+    return {**specification, "affinity": {**affinity, "nodeAffinity": node_affinity}}
 
 
-def returning(body: Mapping[str, Any], kube_node: str) -> dict[str, Any]:
-    """Return a worker's pod that goes to the node it was on before, if what its user requires of nodes holds there, too."""
+def return_to_node(body: Mapping[str, Any], kube_node: str) -> dict[str, Any]:
+    """Restrict a worker's pod to its previous node, in addition to the user's required node affinity."""
     spec = body["spec"]
     affinity = spec.get("affinity") or {}
-    of_nodes = affinity.get("nodeAffinity") or {}
-    required = of_nodes.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    user_node_affinity = affinity.get("nodeAffinity") or {}
+    required = user_node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     only = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
     theirs: Sequence[Mapping[str, Any]] = required.get("nodeSelectorTerms") or ({},)
-    terms = [
-        {**their, "matchFields": [*(their.get("matchFields") or ()), only]} for their in theirs
-    ]
-    held = {
-        **of_nodes,
+    terms = [{**term, "matchFields": [*(term.get("matchFields") or ()), only]} for term in theirs]
+    node_affinity = {
+        **user_node_affinity,
         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
     }
-    return {**body, "spec": {**spec, "affinity": {**affinity, "nodeAffinity": held}}}
+    return {**body, "spec": {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}}}
 
 
 def _specification(
@@ -237,9 +238,7 @@ def _specification(
         "containers": [_slurmd(node_set, key, controller, image)],
         **({"dnsPolicy": _HOST_DNS} if is_on_host_network(node_set) else {}),
         "volumes": volumes,
-        "tolerations": [
-            dict(worker_toleration) for worker_toleration in worker_tolerations(node_set)
-        ],
+        "tolerations": [dict(toleration) for toleration in worker_tolerations(node_set)],
         **({} if spec.oversubscribe_node else {"affinity": _one_per_node()}),
     }
 
@@ -250,9 +249,9 @@ def _slurmd(
     ports: list[dict[str, Any]] = [
         {"name": WORKER_APP, "containerPort": SLURMD_PORT, "protocol": "TCP"}
     ]
-    # With the network of its machine, a pod has that machine's host name, too: slurmd and preStop are told theirs.
+    # With hostNetwork, a pod also has its machine's host name, so slurmd and preStop get the worker's name explicitly.
     name = host_name(node_set, key) if is_on_host_network(node_set) else ""
-    if name:  # of two on one machine, of whatever NodeSet and namespace, kube-scheduler places one
+    if name:  # so kube-scheduler places at most one on a machine, across NodeSets and namespaces
         ports[0]["hostPort"] = SLURMD_PORT
     mounts = [dict(pods.ETC_MOUNT), dict(pods.LOG_MOUNT), dict(pods.MARK_MOUNT)]
     if node_set.spec.ssh and node_set.spec.ssh.enabled:
@@ -275,7 +274,7 @@ def _slurmd(
             {"name": "MAY_HAVE_LOST_JOBS", "valueFrom": {"fieldRef": {"fieldPath": lost}}},
         ],
         "ports": ports,
-        "startupProbe": pods.starting(pods.http_probe("/livez", WORKER_APP)),
+        "startupProbe": pods.startup_probe(pods.http_probe("/livez", WORKER_APP)),
         "livenessProbe": pods.http_probe("/livez", WORKER_APP, failures=6),
         "readinessProbe": pods.http_probe("/readyz", WORKER_APP),
         "lifecycle": {
@@ -291,13 +290,13 @@ def _slurmd(
 
 def _grace_s(node_set: NodeSetObject) -> int:
     template = node_set.spec.template
-    given = (template.spec or {}).get("terminationGracePeriodSeconds") if template else None
-    return given if isinstance(given, int) and given >= 0 else leaving.GRACE_S
+    grace_s = (template.spec or {}).get("terminationGracePeriodSeconds") if template else None
+    return grace_s if isinstance(grace_s, int) and grace_s >= 0 else leaving.GRACE_S
 
 
-def _quoted(conf: str) -> str:
-    """Return it as one word of a shell: entry points put the arguments together anew."""
-    escaped = conf.replace("'", "'\"'\"'")
+def _quoted(options: str) -> str:
+    """Quote as one word for a shell: entry points join the arguments again."""
+    escaped = options.replace("'", "'\"'\"'")
     return f"'{escaped}'"
 
 
@@ -308,7 +307,7 @@ def _limit(resource: str, divisor: str) -> dict[str, Any]:
 
 
 def _one_per_node() -> dict[str, Any]:
-    """Return what keeps two workers apart: both would offer the same CPUs to Slurm."""
+    """Return an anti-affinity between workers: two on a node would both offer the same CPUs to Slurm."""
     selector = {"matchLabels": {APP_LABEL: WORKER_APP}}
     term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

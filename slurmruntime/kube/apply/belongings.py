@@ -1,6 +1,6 @@
-"""All that belongs to one object: brought to what is wanted, and taken away when it is wanted no more.
+"""Apply all objects that one object owns, and delete those that are no longer wanted.
 
-Each step reads first and writes what differs, so it may be cut off anywhere and done again.
+Each step reads first and writes what differs, so it may be interrupted anywhere and repeated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +19,11 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Possessor:
-    """Whose the objects are, and who writes them."""
+class ObjectOwner:
+    """The owner of the objects, and how they are written."""
 
     uid: str
-    """Of the object that they belong to, which is their controlling owner."""
+    """The uid of their controlling owner."""
     manager: str
     """Our field manager."""
     takes_over: bool
@@ -31,87 +31,87 @@ class Possessor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedBody:
-    """How the object of one body stands."""
+class BodyVerdict:
+    """The state of the object that a body describes."""
 
     body: Mapping[str, Any]
     uid: str
-    """Of the object that has its name; "" if there is none."""
+    """The uid of the object with this name; "" if there is none."""
     standing: Standing
     reason: str
-    """For people; "" if there is nothing to say."""
+    """For people; "" if there is none."""
 
 
 async def judge(
-    client: KubeClient, bodies: Iterable[Mapping[str, Any]], of: Possessor
-) -> tuple[JudgedBody, ...]:
-    """Say how each object stands that is wanted.
+    client: KubeClient, bodies: Iterable[Mapping[str, Any]], of: ObjectOwner
+) -> tuple[BodyVerdict, ...]:
+    """Judge each desired object against the current one.
 
     Raises:
-        KubeError: one of them was not read.
+        KubeError: one of them could not be read.
     """
     return tuple([await _judge_one(client, body, of) for body in bodies])
 
 
-async def _judge_one(client: KubeClient, body: Mapping[str, Any], of: Possessor) -> JudgedBody:
-    there = await writes.find(client, body)
-    if there is None and not await writes.is_served(client, body):
+async def _judge_one(client: KubeClient, body: Mapping[str, Any], of: ObjectOwner) -> BodyVerdict:
+    current = await writes.find(client, body)
+    if current is None and not await writes.is_served(client, body):
         text = f"this cluster does not serve {body['kind']} of {body['apiVersion']}"
-        return JudgedBody(body=body, uid="", standing=Standing.NOT_SERVED, reason=text)
+        return BodyVerdict(body=body, uid="", standing=Standing.NOT_SERVED, reason=text)
     verdict = standing.judge(
-        there, body, owner_uid=of.uid, manager=of.manager, takes_over=of.takes_over
+        current, body, owner_uid=of.uid, manager=of.manager, takes_over=of.takes_over
     )
-    return JudgedBody(
+    return BodyVerdict(
         body=body,
-        uid=there.uid if there is not None else "",
+        uid=current.uid if current is not None else "",
         standing=verdict.standing,
         reason=verdict.reason,
     )
 
 
 async def apply(
-    client: KubeClient, judged: Sequence[JudgedBody], of: Possessor
+    client: KubeClient, judged: Sequence[BodyVerdict], of: ObjectOwner
 ) -> PeerError | None:
-    """Apply what is not in force, in order; return what failed first, after which nothing was tried."""
-    for each in judged:
-        if each.standing in (Standing.IN_FORCE, Standing.NOT_SERVED):
+    """Apply what is not in force, in order; stop at the first failure and return it."""
+    for verdict in judged:
+        if verdict.standing in (Standing.IN_FORCE, Standing.NOT_SERVED):
             continue
-        if each.standing is Standing.LEAVING:
-            return errors.Conflict("PATCH", writes.path(each.body), message=each.reason)
+        if verdict.standing is Standing.LEAVING:
+            return errors.Conflict("PATCH", writes.path(verdict.body), message=verdict.reason)
         try:
-            await writes.apply(client, each.body, manager=of.manager, uid=each.uid)
+            await writes.apply(client, verdict.body, manager=of.manager, uid=verdict.uid)
         except PeerError as error:
             return error
-        _log.info("belonging.applied", applied=_called(each.body), reason=each.reason)
+        _log.info("belonging.applied", applied=_label(verdict.body), reason=verdict.reason)
     return None
 
 
 async def withdraw(
-    client: KubeClient, unwanted: Iterable[Mapping[str, Any]], of: Possessor
+    client: KubeClient, unwanted: Iterable[Mapping[str, Any]], of: ObjectOwner
 ) -> PeerError | None:
-    """Delete what we made for it once and what is wanted no more; return what failed first.
+    """Delete objects that we created for the owner and that are no longer wanted; return the first failure.
 
-    What others made, took over or own stays, whatever its name.
+    Objects that others created, took over or own stay, whatever their names.
 
     Args:
         client: the API server.
-        unwanted: apiVersion, kind, name and namespace of what we may have made.
-        of: for whom.
+        unwanted: apiVersion, kind, name and namespace of objects that we may have created.
+        of: their owner.
     """
-    for each in unwanted:
+    for body in unwanted:
         try:
-            found = await writes.find(client, each)
-            if found is None or found.deletion_timestamp is not None:
+            current = await writes.find(client, body)
+            if current is None or current.deletion_timestamp is not None:
                 continue
-            if not standing.is_ours(found, owner_uid=of.uid, manager=of.manager):
+            if not standing.is_ours(current, owner_uid=of.uid, manager=of.manager):
                 continue
-            await writes.delete(client, each, uid=found.uid, version=found.resource_version)
+            await writes.delete(client, body, uid=current.uid, version=current.resource_version)
         except PeerError as error:
             return error
-        _log.info("belonging.deleted", deleted=_called(each))
+        _log.info("belonging.deleted", deleted=_label(body))
     return None
 
 
-def _called(body: Mapping[str, Any]) -> str:
+def _label(body: Mapping[str, Any]) -> str:
     metadata = body["metadata"]
     return f"{body['kind']} {metadata['namespace']}/{metadata['name']}"

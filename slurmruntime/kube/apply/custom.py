@@ -1,4 +1,4 @@
-"""Objects of kinds that are our own to serve: read although one is odd, told their status, and held by a finalizer.
+"""Objects of our own kinds: decode them even if one is invalid, write their status, and add or remove our finalizer.
 
 Each write is guarded by the uid and the version that were read.
 """
@@ -20,14 +20,14 @@ _ORPHANING = "orphan"
 _BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class _Whole(Protocol):
+class _Object(Protocol):
     @property
     def metadata(self) -> ObjectMetadata: ...
     @property
     def status(self) -> Any: ...
 
 
-O = TypeVar("O", bound=_Whole)  # noqa: E741  # of an object
+O = TypeVar("O", bound=_Object)  # noqa: E741  # of an object
 S = TypeVar("S", bound=ObjectStruct)
 
 
@@ -37,30 +37,30 @@ class _Envelope(ObjectStruct, frozen=True):
 
 
 class Watched(msgspec.Struct, Generic[O, S], frozen=True, gc=False):
-    """An object, or what can be read of one that is stored in a shape that we do not accept."""
+    """An object; if it is stored in a shape that we do not accept, what can be read of it."""
 
     kind: str
     metadata: ObjectMetadata
     status: S
-    whole: O | None
+    parsed: O | None
     fault: str = ""
-    """Why `whole` is None."""
+    """Why `parsed` is None."""
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """What changes when somebody wants something else; not what we say."""
+        """Changes if a user wants something else; does not change with the status that we write."""
         meta = self.metadata
         return meta.uid, meta.generation, meta.annotations, meta.deletion_timestamp, meta.finalizers
 
     @property
     def is_orphaning(self) -> bool:
-        """Whether it is deleted without what was made for it: the garbage collector lets go of that first."""
+        """Whether it is deleted without the objects it owns: the garbage collector removes their owner references first."""
         return _ORPHANING in (self.metadata.finalizers or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKind(Generic[O, S]):
-    """A kind, how its objects are read, and how they are written."""
+    """A kind, and how its objects are read and written."""
 
     api_version: str
     kind: str
@@ -68,37 +68,39 @@ class CustomKind(Generic[O, S]):
     object_type: type[O]
     status_type: type[S]
     finalizer: str = ""
-    """By which we hold an object; "" if we hold none of this kind."""
+    """Our finalizer; "" if objects of this kind get none."""
 
     @property
     def watched(self) -> ResourceKind[Watched[O, S]]:
-        """All of them, by uid, as a reflector reads them."""
+        """All objects of the kind, by uid, for a reflector."""
         return ResourceKind(
             path=paths.collection(self.api_version, self.plural),
             read=self.read,
-            key=lambda found: found.metadata.uid,
-            version=lambda found: found.metadata.resource_version,
-            name=lambda found: found.metadata.full_name,
+            key=lambda watched: watched.metadata.uid,
+            version=lambda watched: watched.metadata.resource_version,
+            name=lambda watched: watched.metadata.full_name,
         )
 
     def read(self, body: Json) -> Watched[O, S]:
-        """Decode an object; one with a wrong field can still be told what is wrong.
+        """Decode an object; if a field is invalid, the result still has metadata and status, so the fault can be reported.
 
         Raises:
             Malformed: not even its metadata can be read.
         """
         try:
-            found = msgspec.json.decode(body, type=self.object_type)
+            parsed = msgspec.json.decode(body, type=self.object_type)
         except _BROKEN as error:
-            return self._what_is_left(body, str(error))
-        return Watched(kind=self.kind, metadata=found.metadata, status=found.status, whole=found)
+            return self._without_spec(body, str(error))
+        return Watched(
+            kind=self.kind, metadata=parsed.metadata, status=parsed.status, parsed=parsed
+        )
 
-    def holds(self, found: Watched[O, S]) -> bool:
+    def has_finalizer(self, watched: Watched[O, S]) -> bool:
         """Check whether an object has our finalizer."""
-        return bool(self.finalizer) and self.finalizer in (found.metadata.finalizers or ())
+        return bool(self.finalizer) and self.finalizer in (watched.metadata.finalizers or ())
 
-    async def tell(
-        self, client: KubeClient, cache: Cache[Watched[O, S]], found: Watched[O, S], status: S
+    async def write_status(
+        self, client: KubeClient, cache: Cache[Watched[O, S]], watched: Watched[O, S], status: S
     ) -> None:
         """Write the whole status of this very version of the object, unless it has it already.
 
@@ -106,35 +108,36 @@ class CustomKind(Generic[O, S]):
             Conflict: it has changed.
             NotFound: it is gone.
         """
-        if status == found.status:
+        if status == watched.status:
             return
         add: dict[str, object] = {"op": "add", "path": "/status", "value": status}
-        after = await self._patch(client, found, add, subresource="/status")
-        cache.observe(after, base=found.metadata.resource_version)
+        after = await self._patch(client, watched, add, subresource="/status")
+        cache.observe(after, base=watched.metadata.resource_version)
 
-    async def hold(
-        self, client: KubeClient, cache: Cache[Watched[O, S]], found: Watched[O, S]
+    async def add_finalizer(
+        self, client: KubeClient, cache: Cache[Watched[O, S]], watched: Watched[O, S]
     ) -> Watched[O, S]:
-        """Put our finalizer on this very version of the object, and return it as it is then; like `tell`.
+        """Add our finalizer to this very version of the object, and return the result; raises like `write_status`.
 
-        This comes before anything is made that may not go at once with the object.
+        Call it before creating anything that must not simply vanish with the object.
         """
-        if not self.finalizer or self.holds(found):
-            return found
+        if not self.finalizer or self.has_finalizer(watched):
+            return watched
         path, value = "/metadata/finalizers/-", self.finalizer
         add: dict[str, object] = {"op": "add", "path": path, "value": value}
-        if not found.metadata.finalizers:
+        if not watched.metadata.finalizers:
             add = {"op": "add", "path": "/metadata/finalizers", "value": [value]}
-        after = await self._patch(client, found, add)
-        cache.observe(after, base=found.metadata.resource_version)
+        after = await self._patch(client, watched, add)
+        cache.observe(after, base=watched.metadata.resource_version)
         return after
 
-    async def let_go(self, client: KubeClient, found: Watched[O, S]) -> None:
-        """Take our finalizer, which it has, off this very version of the object; like `tell`."""
-        index = (found.metadata.finalizers or ()).index(self.finalizer)
-        await self._patch(client, found, {"op": "remove", "path": f"/metadata/finalizers/{index}"})
+    async def remove_finalizer(self, client: KubeClient, watched: Watched[O, S]) -> None:
+        """Remove our finalizer, which it must have, from this very version of the object; raises like `write_status`."""
+        index = (watched.metadata.finalizers or ()).index(self.finalizer)
+        remove: dict[str, object] = {"op": "remove", "path": f"/metadata/finalizers/{index}"}
+        await self._patch(client, watched, remove)
 
-    def _what_is_left(self, body: Json, fault: str) -> Watched[O, S]:
+    def _without_spec(self, body: Json, fault: str) -> Watched[O, S]:
         try:
             envelope = msgspec.json.decode(body, type=_Envelope)
         except _BROKEN as error:
@@ -144,18 +147,18 @@ class CustomKind(Generic[O, S]):
         except _BROKEN:
             status = self.status_type()
         return Watched(
-            kind=self.kind, metadata=envelope.metadata, status=status, whole=None, fault=fault
+            kind=self.kind, metadata=envelope.metadata, status=status, parsed=None, fault=fault
         )
 
     async def _patch(
         self,
         client: KubeClient,
-        found: Watched[O, S],
+        watched: Watched[O, S],
         operation: dict[str, object],
         *,
         subresource: str = "",
     ) -> Watched[O, S]:
-        meta = found.metadata
+        meta = watched.metadata
         collection = paths.collection(self.api_version, self.plural, meta.namespace)
         path = collection + paths.of(meta.name) + subresource
         body: list[dict[str, object]] = [

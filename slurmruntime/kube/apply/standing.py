@@ -1,4 +1,4 @@
-"""Whether an object is ours to write, and whether it is still as we applied it: pure.
+"""Judge whether an object is ours to write, and whether it is still as we applied it: pure.
 
 Source of the form of `managedFields`: <https://kubernetes.io/docs/reference/using-api/server-side-apply/>.
 """
@@ -12,11 +12,11 @@ from typing import Any, Final
 import msgspec
 
 DIGEST_ANNOTATION: Final = "slurm-bridge.dev/applied"
-"""On what we apply: a digest of all that we asked for. It changes if we ask for less, too."""
+"""Set on what we apply: a digest of the whole body. So it also changes if the new body has less."""
 
 _DIGEST_LENGTH: Final = 16
 _READ_ONLY: Final = frozenset({"name", "namespace", "uid"})
-"""Of the metadata: nobody manages them."""
+"""Fields of the metadata that no manager owns."""
 
 
 class FieldOwner(msgspec.Struct, rename="camel", frozen=True):
@@ -37,8 +37,8 @@ class OwnerOfObject(msgspec.Struct, rename="camel", frozen=True):
     controller: bool = False
 
 
-class FoundMetadata(msgspec.Struct, rename="camel", frozen=True):
-    """The part of `meta/v1 ObjectMeta` that says whose an object is."""
+class OwnershipMetadata(msgspec.Struct, rename="camel", frozen=True):
+    """The part of `meta/v1 ObjectMeta` that shows who owns an object and its fields."""
 
     name: str
     uid: str
@@ -52,7 +52,7 @@ class FoundMetadata(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Standing(enum.Enum):
-    """How an object stands to what we want there."""
+    """How the current object compares with the desired one."""
 
     ABSENT = "absent"
     IN_FORCE = "in force"
@@ -65,15 +65,15 @@ class Standing(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingVerdict:
-    """How it stands, and why."""
+    """A standing, with its reason."""
 
     standing: Standing
     reason: str = ""
-    """For people; "" if there is nothing to say."""
+    """For people; "" if there is none."""
 
 
 def digest(body: Mapping[str, Any]) -> str:
-    """Return what only this body has; the order of its keys does not matter."""
+    """Return a digest of a body; the order of its keys does not matter."""
     encoded = msgspec.json.encode(body, order="sorted")
     return hashlib.sha256(encoded).hexdigest()[:_DIGEST_LENGTH]
 
@@ -86,84 +86,79 @@ def stamped(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def judge(
-    found: FoundMetadata | None,
+    current: OwnershipMetadata | None,
     body: Mapping[str, Any],
     *,
     owner_uid: str,
     manager: str,
     takes_over: bool,
 ) -> StandingVerdict:
-    """Say how the object of this name stands to the body that we want there.
+    """Compare the object with the body's name, if there is one, with the body.
 
     Args:
-        found: The object that has the name, if there is one.
-        body: What we want, without its digest.
-        owner_uid: Of the object that controls it.
+        current: The object with that name; None if there is none.
+        body: The desired object, without its digest.
+        owner_uid: The uid of its controlling owner.
         manager: The field manager that we apply as.
-        takes_over: Whether we may take an object that nobody controls, or that another program
-            made for the same owner. What somebody else controls stays theirs.
+        takes_over: Whether we may take over an object that has no controller, or that another program
+            created for the same owner. Objects with another controller stay theirs.
     """
-    if found is None:
+    if current is None:
         return StandingVerdict(standing=Standing.ABSENT)
-    controller = _controller(found)
-    what = f"{body['kind']} {found.namespace}/{found.name}"
+    controller = _controller(current)
+    what = f"{body['kind']} {current.namespace}/{current.name}"
     if controller is not None and controller.uid != owner_uid:
         text = f"{what} belongs to {controller.kind} {controller.name}: delete it, or choose another name"
         return StandingVerdict(standing=Standing.NOT_OURS, reason=text)
-    held = held_by(found, manager)
+    held = held_by(current, manager)
     if held is None and not takes_over:
         others = ", ".join(
             sorted(
                 {
-                    managed_field.manager
-                    for managed_field in found.managed_fields
-                    if managed_field.manager
+                    field_owner.manager
+                    for field_owner in current.managed_fields
+                    if field_owner.manager
                 }
             )
         )
-        text = f"{what} is there, and we did not make it (its fields are those of {others or 'nobody'})"
+        text = (
+            f"{what} exists already and was not created by us (field managers: {others or 'none'})"
+        )
         return StandingVerdict(standing=Standing.NOT_OURS, reason=text)
-    if found.deletion_timestamp is not None:
+    if current.deletion_timestamp is not None:
         return StandingVerdict(standing=Standing.LEAVING, reason=f"{what} is being deleted")
-    if held is None or found.annotations.get(DIGEST_ANNOTATION) != digest(body):
+    if held is None or current.annotations.get(DIGEST_ANNOTATION) != digest(body):
         return StandingVerdict(standing=Standing.DIFFERENT)
     lost = next(lost_fields(stamped(body), held), None)
     if lost is not None:
         return StandingVerdict(
-            standing=Standing.DIFFERENT, reason=f"somebody has changed {lost} of {what}"
+            standing=Standing.DIFFERENT, reason=f"another manager has changed {lost} of {what}"
         )
     return StandingVerdict(standing=Standing.IN_FORCE)
 
 
-def is_ours(found: FoundMetadata, *, owner_uid: str, manager: str) -> bool:
-    """Check whether we have made an object, and it still belongs to the one that it was made for.
+def is_ours(current: OwnershipMetadata, *, owner_uid: str, manager: str) -> bool:
+    """Check whether we created an object, and it still belongs to the owner for which we did.
 
-    Both must hold before it is taken away: who handed it over to another owner, or removed the
-    reference, keeps it.
+    Both must hold before it is deleted: an object that was handed over to another owner, or whose owner
+    reference was removed, is kept.
     """
-    controller = _controller(found)
+    controller = _controller(current)
     is_theirs = controller is None or controller.uid != owner_uid
-    return not is_theirs and held_by(found, manager) is not None
+    return not is_theirs and held_by(current, manager) is not None
 
 
-def _controller(found: FoundMetadata) -> OwnerOfObject | None:
-    return next(
-        (
-            owner_reference
-            for owner_reference in found.owner_references
-            if owner_reference.controller
-        ),
-        None,
-    )
+def _controller(current: OwnershipMetadata) -> OwnerOfObject | None:
+    return next((owner for owner in current.owner_references if owner.controller), None)
 
 
-def held_by(found: FoundMetadata, manager: str) -> Mapping[str, Any] | None:
+def held_by(current: OwnershipMetadata, manager: str) -> Mapping[str, Any] | None:
     """Return the fields that a manager has applied; None if it has applied nothing."""
     return next(
         (
-            managed_field.fields_v1
-            for managed_field in found.managed_fields
-            if (managed_field.manager, managed_field.operation, managed_field.subresource)
+            field_owner.fields_v1
+            for field_owner in current.managed_fields
+            if (field_owner.manager, field_owner.operation, field_owner.subresource)
             == (manager, "Apply", "")
         ),
         None,
@@ -171,13 +166,13 @@ def held_by(found: FoundMetadata, manager: str) -> Mapping[str, Any] | None:
 
 
 def lost_fields(body: Mapping[str, Any], held: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths of the body's fields that are not ours any more.
+    """Yield the paths of the body's fields that are no longer ours.
 
-    Who gives a field another value owns it from then on, and one who removes it takes it from us,
-    so values need not be compared. The API server would write some of them in another way.
+    A manager that sets a field to another value owns it from then on, and one that removes it takes it from
+    us, so values need not be compared. The API server writes some of them differently.
     """
-    metadata = {key: each for key, each in body["metadata"].items() if key not in _READ_ONLY}
-    own = {key: each for key, each in body.items() if key not in ("apiVersion", "kind")}
+    metadata = {key: value for key, value in body["metadata"].items() if key not in _READ_ONLY}
+    own = {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
     yield from _lost({**own, "metadata": metadata}, held, "")
 
 
@@ -202,7 +197,7 @@ def _lost(wanted: object, held: Mapping[str, Any], at: str) -> Iterator[str]:
 
 
 def _item(item: object, index: int, held: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what is held of one item of a list: by its keys, its value or its place."""
+    """Return the fields held of one item of a list, found by its keys, its value or its index."""
     for name, part in held.items():
         how, _, what = name.partition(":")
         if how == "k" and isinstance(item, Mapping):

@@ -1,4 +1,4 @@
-"""Read, apply and delete the objects that we make; each write is guarded by the uid of what was read."""
+"""Read, apply and delete the objects that we create; each write is guarded by the uid that was read."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -8,7 +8,7 @@ import msgspec
 
 from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.apply import standing
-from slurmruntime.kube.apply.standing import FoundMetadata
+from slurmruntime.kube.apply.standing import OwnershipMetadata
 from slurmruntime.kube.client import APPLY, METADATA_ONLY, KubeClient
 
 PLURALS: Final[Mapping[tuple[str, str], str]] = {
@@ -29,32 +29,32 @@ PLURALS: Final[Mapping[tuple[str, str], str]] = {
 }
 """The kinds that we apply, by apiVersion and kind."""
 OPTIONAL: Final = frozenset({("monitoring.coreos.com/v1", "ServiceMonitor")})
-"""Those of them that an API server need not know."""
+"""Those that an API server need not serve."""
 
 
-class _Found(msgspec.Struct, frozen=True):
-    metadata: FoundMetadata
+class _Partial(msgspec.Struct, frozen=True):
+    metadata: OwnershipMetadata
 
 
 class _Resource(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
-class _Served(msgspec.Struct, frozen=True):
+class _ResourceList(msgspec.Struct, frozen=True):
     resources: tuple[_Resource, ...] = ()
 
 
-_found = msgspec.json.Decoder(_Found)
-_served = msgspec.json.Decoder(_Served)
+_partial = msgspec.json.Decoder(_Partial)
+_served = msgspec.json.Decoder(_ResourceList)
 
 
-async def find(client: KubeClient, body: Mapping[str, Any]) -> FoundMetadata | None:
+async def find(client: KubeClient, body: Mapping[str, Any]) -> OwnershipMetadata | None:
     """Return the metadata of the object that has the body's name now; None if there is none."""
     try:
         answer = await client.request("GET", path(body), accept=METADATA_ONLY)
     except errors.NotFound:
         return None
-    return resource.decoded(_found, str(body["kind"]), answer).metadata
+    return resource.decoded(_partial, str(body["kind"]), answer).metadata
 
 
 async def apply(
@@ -64,28 +64,28 @@ async def apply(
     manager: str,
     uid: str = "",
     yields: bool = False,
-) -> FoundMetadata:
+) -> OwnershipMetadata:
     """Apply a body with its digest.
 
     Applying what is in force already changes nothing, so a lost reply does no harm.
 
     Args:
         client: the API server.
-        body: apiVersion, kind, metadata and all that we want.
+        body: apiVersion, kind, metadata and all desired fields.
         manager: our field manager.
-        uid: of the object that was found; its fields become ours. "" if there was none: then
-            nothing of an object that somebody else has created meanwhile is overwritten.
-        yields: whether fields that others have given another value stay theirs, too: then nothing is applied.
+        uid: of the object that was read; its fields become ours. "" if there was none: then an object that
+            another program has created since is not overwritten.
+        yields: whether fields that others have set to another value stay theirs; then nothing is applied.
 
     Raises:
-        Conflict: another object has the name now, or fields are those of others (`fields`): read again.
+        Conflict: another object has the name now, or others own some fields (`fields`): read again.
         Rejected: the API server does not accept the body, or failed in a way that it does not
             explain (500).
-        KubeError: it was not applied, or nobody knows.
+        KubeError: it was not applied, or that is not known.
     """
-    whole = standing.stamped(body)
+    stamped = standing.stamped(body)
     if uid:
-        whole["metadata"] = {**whole["metadata"], "uid": uid}
+        stamped["metadata"] = {**stamped["metadata"], "uid": uid}
     params = {
         "fieldManager": manager,
         "fieldValidation": "Strict",
@@ -95,7 +95,7 @@ async def apply(
         answer = await client.request(
             "PATCH",
             path(body),
-            body=whole,
+            body=stamped,
             content_type=APPLY,
             params=params,
             accept=METADATA_ONLY,
@@ -111,11 +111,11 @@ async def apply(
             reason=error.reason,
             message=error.message,
         ) from error
-    return resource.decoded(_found, str(body["kind"]), answer).metadata
+    return resource.decoded(_partial, str(body["kind"]), answer).metadata
 
 
 async def is_served(client: KubeClient, body: Mapping[str, Any]) -> bool:
-    """Check whether the API server knows the body's kind; of those that are always there, it is not asked."""
+    """Check whether the API server serves the body's kind; for built-in kinds and our own this sends no request."""
     api_version, kind = body["apiVersion"], body["kind"]
     if (api_version, kind) not in OPTIONAL:
         return True
@@ -123,25 +123,24 @@ async def is_served(client: KubeClient, body: Mapping[str, Any]) -> bool:
         answer = await client.request("GET", paths.collection(api_version))
     except errors.NotFound:
         return False
-    return any(
-        each.kind == kind for each in resource.decoded(_served, api_version, answer).resources
-    )
+    served = resource.decoded(_served, api_version, answer).resources
+    return any(offered.kind == kind for offered in served)
 
 
 async def delete(
     client: KubeClient, body: Mapping[str, Any], *, uid: str, version: str = ""
 ) -> None:
-    """Delete this very object, and what it owns after it; succeed if it is gone.
+    """Delete exactly this object, then what it owns; succeed if it is gone.
 
     Args:
         client: the API server.
         body: its apiVersion, kind, name and namespace.
-        uid: of the object that was found.
-        version: the resourceVersion that was found; "" if it does not matter what has changed since.
+        uid: of the object that was read.
+        version: the resourceVersion that was read; "" for any.
 
     Raises:
         Conflict: it has changed since, or another one has its name: read again.
-        KubeError: it was not deleted, or nobody knows.
+        KubeError: it was not deleted, or that is not known.
     """
     guards = {"uid": uid, **({"resourceVersion": version} if version else {})}
     options = {"preconditions": guards, "propagationPolicy": "Background"}
@@ -152,7 +151,7 @@ async def delete(
 
 
 def path(body: Mapping[str, Any]) -> str:
-    """Return where an object stands.
+    """Return the path of an object.
 
     Raises:
         KeyError: we apply no objects of that kind.

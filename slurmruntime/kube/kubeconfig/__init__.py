@@ -1,1 +1,1 @@
-"""How to reach the API server, and as whom: kubeconfigs, service accounts, and keeping both fresh."""
+"""The API server's address and our credentials, from kubeconfigs or service accounts, and their renewal."""

@@ -1,4 +1,4 @@
-"""Read whatever a kubeconfig may contain (plug-ins, OIDC, …) with kubernetes_asyncio.
+"""Read any kubeconfig (plug-ins, OIDC, …) with kubernetes_asyncio.
 
 Import this module only where it is needed: the library imports every model of the API, which takes
 more CPU and memory than all the rest of a command.
@@ -31,19 +31,19 @@ async def read(path: str) -> Connection:
     Raises:
         Unloadable: the kubeconfig is missing or invalid.
     """
-    found = Configuration()
+    loaded = Configuration()
     try:
         _must_exist(Path(path))
-        await load_kube_config(config_file=path, client_configuration=found, persist_config=False)
+        await load_kube_config(config_file=path, client_configuration=loaded, persist_config=False)
         return Connection(
-            server=str(found.host).rstrip("/"),
-            authorization=str(found.api_key.get("BearerToken", "")).strip(),
-            ca=_pem(found.ssl_ca_cert),
-            certificate=_pem(found.cert_file),
-            key=_pem(found.key_file),
-            verifies=bool(found.verify_ssl),
-            server_name=found.tls_server_name,
-            proxy=found.proxy,
+            server=str(loaded.host).rstrip("/"),
+            authorization=str(loaded.api_key.get("BearerToken", "")).strip(),
+            ca=_pem(loaded.ssl_ca_cert),
+            certificate=_pem(loaded.cert_file),
+            key=_pem(loaded.key_file),
+            verifies=bool(loaded.verify_ssl),
+            server_name=loaded.tls_server_name,
+            proxy=loaded.proxy,
         )
     except _ERRORS as error:
         raise Unloadable(f"{type(error).__name__}: {error}") from error

@@ -97,7 +97,7 @@ class Credentials:
         return self._connection.authorization
 
     async def renewed(self) -> str:
-        """Reload everything and return the header; what cannot be reloaded stays as it was."""
+        """Reload everything and return the header; what cannot be reloaded stays in use."""
         self._loaded_at = self._monotonic()
         try:
             self._connection = await self._reload()
@@ -110,7 +110,7 @@ class Credentials:
         return self._connection.authorization
 
     def _renew_tls(self) -> None:
-        """Trust and present what the files contain now; a CA that has left them loses our trust.
+        """Trust and present what the files contain now; a CA that was removed from them is no longer trusted.
 
         Raises:
             ConfigurationError: they contain no certificate or key.
@@ -170,7 +170,7 @@ def _context(connection: Connection) -> ssl.SSLContext:
 def _file(pem: Pem | None) -> Iterator[str | None]:
     """Yield the name of a file with this content, for `ssl`; None for nothing.
 
-    What stands in the kubeconfig is written for this moment only, readable by us alone.
+    Content from the kubeconfig is written to a temporary file that only we can read.
     """
     if pem is None or pem.file:
         yield pem.file if pem else None

@@ -1,7 +1,7 @@
 """Read how to reach the API server: from a kubeconfig, or from a pod's service account.
 
-Certificates and tokens, in the kubeconfig or in files, are all that is read here. Whatever else a
-kubeconfig may contain is left to `slurmruntime.kube.kubeconfig.any_kubeconfig`, which is expensive to import.
+Certificates and tokens, in the kubeconfig or in files, are all that is read here. Anything else
+in a kubeconfig is left to `slurmruntime.kube.kubeconfig.any_kubeconfig`, which is expensive to import.
 """
 
 import base64
@@ -40,11 +40,11 @@ SAFE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's loader where PyYAML has it: a tenth of the time, which every command spends twice."""
 
 Section = Mapping[str, Any]
-"""A cluster, user or context, as it stands in the file."""
+"""A cluster, user or context, as written in the file."""
 
 
 class NotPlain(Exception):
-    """There is something else in the kubeconfig, or a fault: let kubernetes_asyncio name it."""
+    """The kubeconfig contains something else, or a fault: let kubernetes_asyncio read it or name the fault."""
 
 
 class Unloadable(Exception):
@@ -53,7 +53,7 @@ class Unloadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pem:
-    """Certificates or a key, and the file they come from; "" if they stand in the kubeconfig."""
+    """Certificates or a key, and the file they come from; "" if they are in the kubeconfig itself."""
 
     content: bytes
     file: str = ""
@@ -61,7 +61,7 @@ class Pem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """How to reach the API server, and as whom."""
+    """Address of the API server, and our credentials."""
 
     server: str
     """`https://host:port`, without a trailing slash."""
@@ -97,7 +97,7 @@ def of_service_account(folder: Path, environ: Mapping[str, str]) -> Connection:
     """Read the files that the kubelet puts into a pod.
 
     Raises:
-        Unloadable: they are missing or empty, or this is no pod.
+        Unloadable: they are missing or empty, or this is not a pod.
     """
     try:
         host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
@@ -133,11 +133,11 @@ def _loaded(path: str) -> dict[str, Any]:
 
 
 def _named(config: Section, kind: str, name: object) -> Section:
-    """Return the one entry of `clusters`, `users` or `contexts` with a name."""
-    (found,) = (entry[kind] for entry in config[f"{kind}s"] if entry["name"] == name)
-    if not isinstance(found, dict):
+    """Return the entry of `clusters`, `users` or `contexts` with this name."""
+    (section,) = (entry[kind] for entry in config[f"{kind}s"] if entry["name"] == name)
+    if not isinstance(section, dict):
         raise NotPlain(f"{kind} {name} is not a mapping")
-    return found
+    return section
 
 
 def _known(section: Section, keys: frozenset[str]) -> Section:
@@ -170,7 +170,7 @@ def _connection(cluster: Section, user: Section, folder: Path) -> Connection:
 
 
 def _pem(section: Section, key: str, folder: Path) -> Pem | None:
-    """Return what stands in the kubeconfig or else in a file; None if neither is given."""
+    """Return the content from the kubeconfig, or else from a file; None if neither is given."""
     if (data := section.get(f"{key}-data")) is not None:
         return Pem(base64.standard_b64decode(data))
     if (file := section.get(key)) is None:

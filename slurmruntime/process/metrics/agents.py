@@ -1,4 +1,4 @@
-"""What the agent of a node has pinned."""
+"""Cores that the agent of a node has pinned."""
 
 from slurmruntime.process.metrics.registry import Registry
 
@@ -14,7 +14,7 @@ class AgentMetrics:
         )
         self._failures = registry.counter(
             "agent_failures",
-            "Pods whose processors could not be read or written at a look; tried again.",
+            "Failed attempts to read or write the processors of a pod; each is retried.",
         )
 
     def looked(self, pods: dict[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""What others ask of us: reviews, calls of kube-scheduler and of slurmctld's scripts; policy and certificates."""
+"""Requests to us: reviews, calls of kube-scheduler and of slurmctld's scripts; also policy and certificates."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -49,19 +49,19 @@ class ExtenderMetrics:
 
 
 class EscrowMetrics:
-    """What slurmctld's scripts tell and ask."""
+    """Messages of slurmctld's scripts."""
 
     def __init__(self, registry: Registry) -> None:
-        self._asked = registry.counter(
+        self._messages = registry.counter(
             "escrow_messages",
-            "Messages of PrologSlurmctld and EpilogSlurmctld, by the answer: go, wait (asked again later), told (an end), "
+            "Messages of PrologSlurmctld and EpilogSlurmctld, by the answer: go, wait (repeated later), told (an end was reported), "
             "or unauthorized and malformed.",
             "outcome",
         )
 
     def answered(self, outcome: str) -> None:
         """Record an answer."""
-        self._asked.labels(outcome).inc()
+        self._messages.labels(outcome).inc()
 
 
 class PolicyMetrics:
@@ -93,20 +93,21 @@ class PolicyMetrics:
 
 
 class CertificateMetrics:
-    """When certificates end."""
+    """When certificates expire."""
 
     def __init__(self, registry: Registry) -> None:
         self._certificate_expires_s = registry.gauge(
-            "certificate_expiry_timestamp_seconds", "When the served certificate ends, Unix time."
+            "certificate_expiry_timestamp_seconds",
+            "When the served certificate expires, Unix time.",
         )
         self._authority_expires_s = registry.gauge(
-            "authority_expiry_timestamp_seconds", "When our newest CA ends, Unix time."
+            "authority_expiry_timestamp_seconds", "When our newest CA expires, Unix time."
         )
 
     def watch(self, expires_at: Callable[[], datetime]) -> None:
-        """Call `expires_at` for the end of the served certificate at every scrape."""
+        """Call `expires_at` for the expiry of the served certificate at every scrape."""
         self._certificate_expires_s.set_function(lambda: expires_at().timestamp())
 
     def authority(self, ends_at: datetime) -> None:
-        """Record when the newest CA ends."""
+        """Record when the newest CA expires."""
         self._authority_expires_s.set(ends_at.timestamp())

@@ -1,4 +1,4 @@
-"""What we ask of both systems, and how they answer."""
+"""Our requests to both systems, and their responses."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from slurmruntime.process.metrics.registry import CALL_S, Registry
 
 
 class SlurmMetrics:
-    """Calls of Slurm, and how well we know it."""
+    """Calls of Slurm, and the age of what we know of it."""
 
     def __init__(self, registry: Registry) -> None:
         self._slurm_requests = registry.counter(
@@ -26,7 +26,7 @@ class SlurmMetrics:
         )
         self._token_expires_s = registry.gauge(
             "slurm_token_expiry_timestamp_seconds",
-            "When the Slurm token ends, Unix time; +Inf: it does not say.",
+            "When the Slurm token expires, Unix time; +Inf if it does not say.",
         )
 
     def call(self, operation: str, seconds: float, outcome: str) -> None:
@@ -43,7 +43,7 @@ class SlurmMetrics:
         self._clock_skew_s.set_function(skew_s)
 
     def watch_token(self, expires_at: Callable[[], datetime | None]) -> None:
-        """Call `expires_at` for the end of the Slurm token at every scrape."""
+        """Call `expires_at` for the expiry of the Slurm token at every scrape."""
 
         def timestamp() -> float:
             ends_at = expires_at()

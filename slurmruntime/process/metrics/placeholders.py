@@ -22,7 +22,7 @@ class PlaceholderMetrics:
         )
         self._orphans_held_back = registry.gauge(
             "orphans_held_back",
-            "Placeholders without pods that are not cancelled without an operator's word.",
+            "Placeholders without pods that are not cancelled without an operator's consent.",
         )
 
     def count(self, by_state: Mapping[str, int]) -> None:

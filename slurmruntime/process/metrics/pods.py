@@ -4,7 +4,7 @@ from slurmruntime.process.metrics.registry import WAIT_S, Registry
 
 
 class PodMetrics:
-    """Pods: where they are, how long they took, which were evicted."""
+    """Pods by situation, durations of their steps, and evictions."""
 
     def __init__(self, registry: Registry) -> None:
         self._decisions = registry.counter("decisions", "Actions decided on.", "action")
@@ -29,7 +29,8 @@ class PodMetrics:
             "evictions", "Pods evicted before they had ended, by cause.", "cause"
         )
         self._evictions_held_back = registry.gauge(
-            "evictions_held_back", "Pods that the circuit breaker keeps; 0 while it is closed."
+            "evictions_held_back",
+            "Evictions that the circuit breaker holds back; 0 while it is closed.",
         )
         self._without_job = registry.gauge(
             "pods_without_job",

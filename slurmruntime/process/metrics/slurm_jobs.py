@@ -1,4 +1,4 @@
-"""SlurmJobs: how many there are, what became of them, and how soon that was told."""
+"""SlurmJobs: their number, their outcomes, and how soon those were reported."""
 
 from slurmruntime.process.metrics.registry import WAIT_S, Registry
 
@@ -17,12 +17,12 @@ class SlurmJobMetrics:
             "outcome",
         )
         self._ended = registry.counter(
-            "slurm_jobs_ended", "SlurmJobs told as ended, by `status.reason`.", "reason"
+            "slurm_jobs_ended", "SlurmJobs reported as ended, by `status.reason`.", "reason"
         )
         self._submitted_s = registry.histogram(
             "slurm_job_submitted_seconds", "From a SlurmJob's CREATE to its job's id.", WAIT_S
         )
-        self._told_s = registry.histogram(
+        self._reported_s = registry.histogram(
             "slurm_job_told_seconds",
             "From a job's end in Slurm, which counts whole seconds, to the SlurmJob's status.",
             WAIT_S,
@@ -51,7 +51,7 @@ class SlurmJobMetrics:
         self._submits.labels(reason).inc()
 
     def ended(self, reason: str, since_end_s: float | None) -> None:
-        """Record that an end was told; None if there is no moment to count from."""
+        """Record that an end was reported; None if it is not known when the job ended."""
         self._ended.labels(reason).inc()
         if since_end_s is not None:
-            self._told_s.observe(max(since_end_s, 0.0))
+            self._reported_s.observe(max(since_end_s, 0.0))

@@ -45,7 +45,9 @@ class WorkMetrics:
         """
         depths = self._depths.setdefault(queue, [])
         depths.append(depth)
-        self._queue_depth.labels(queue).set_function(lambda: sum(each() for each in depths))
+        self._queue_depth.labels(queue).set_function(
+            lambda: sum(read_depth() for read_depth in depths)
+        )
 
     def reconciled(self, queue: str, outcome: str, seconds: float) -> None:
         """Record that a worker is done with a key."""

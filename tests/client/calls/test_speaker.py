@@ -60,6 +60,6 @@ async def test_statistics_that_are_not_there_are_not_zeros(
 
 def test_bytes_that_are_not_utf_8_do_not_hide_the_answer_to_a_change() -> None:
     body = b'{"job_id": 7, "warnings": [{"description": "a\xffb"}]}'
-    assert 7 == answers.parsed("slurm_post_job_submit", body, Answer).job_id
+    assert 7 == answers.parse("slurm_post_job_submit", body, Answer).job_id
     with pytest.raises(Malformed, match="in a response that starts '<html>"):
-        answers.parsed("slurm_post_job_submit", b"<html>", Answer)
+        answers.parse("slurm_post_job_submit", b"<html>", Answer)

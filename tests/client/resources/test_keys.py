@@ -2,19 +2,19 @@
 
 import pytest
 
-from slurmclient.resources.keys import Choice, Keyed, choose, marked
+from slurmclient.resources.keys import Choice, JobKeyView, choose, marked
 
 PENDING = frozenset({"PENDING"})
 RUNNING = frozenset({"RUNNING"})
 
 
-def job(job_id: int, step: str, states: frozenset[str] = PENDING, *, key: str = "k") -> Keyed:
+def job(job_id: int, step: str, states: frozenset[str] = PENDING, *, key: str = "k") -> JobKeyView:
     comment = marked("hello", key, "confirmed" if step == "confirmed" else "open")
-    return Keyed(job_id=job_id, comment=comment, job_state=states)
+    return JobKeyView(job_id=job_id, comment=comment, job_state=states)
 
 
 OTHER = job(1, "confirmed", key="k2")
-PLAIN = Keyed(job_id=2, comment="slurmclient-key=k is not at the end", job_state=PENDING)
+PLAIN = JobKeyView(job_id=2, comment="slurmclient-key=k is not at the end", job_state=PENDING)
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,15 @@ PLAIN = Keyed(job_id=2, comment="slurmclient-key=k is not at the end", job_state
         ),
     ],
 )
-def test_one_job_with_a_key_counts(jobs: list[Keyed], choice: Choice) -> None:
+def test_one_job_with_a_key_counts(jobs: list[JobKeyView], choice: Choice) -> None:
     assert choice == choose(jobs, "k")
 
 
 def test_the_tasks_of_an_array_are_one_job() -> None:
     tasks = [
-        Keyed(job_id=id_, array_job_id=7, comment=marked("", "k", "confirmed"), job_state=RUNNING)
+        JobKeyView(
+            job_id=id_, array_job_id=7, comment=marked("", "k", "confirmed"), job_state=RUNNING
+        )
         for id_ in (9, 8, 7)
     ]
     choice = choose(tasks, "k")

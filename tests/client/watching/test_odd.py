@@ -77,7 +77,7 @@ async def test_a_job_that_cannot_be_decoded_any_more_is_not_gone(
     job = await client.jobs.submit(name="a", hold=True)
     await client.jobs.submit(name="b", hold=True)
     picture = JobPicture(client.speaker, Named, ticks(), resync_s=0)
-    assert [Added, Added] == [type(event) for event in await picture.look()]
+    assert [Added, Added] == [type(event) for event in await picture.poll()]
     first, second = (await client.raw.slurm_get_jobs())["jobs"]
     odd = {name: value for name, value in first.items() if name not in lacks}
 
@@ -85,9 +85,9 @@ async def test_a_job_that_cannot_be_decoded_any_more_is_not_gone(
         patched.setattr(fake, "slurm_get_jobs", lambda _: shown(odd, {**second, "name": "c"}))
         patched.setattr(fake, "slurm_get_job", lambda _: shown(odd))
         events = [
-            *await picture.look(),
-            *await picture.look_at(str(job.job_id)),
-            *await picture.look(),
+            *await picture.poll(),
+            *await picture.poll_one(str(job.job_id)),
+            *await picture.poll(),
         ]
 
     (changed,) = events
@@ -97,7 +97,7 @@ async def test_a_job_that_cannot_be_decoded_any_more_is_not_gone(
     assert ["" if "job_id" in lacks else str(job.job_id)] == list(picture.odd)
     assert 1 == len(caplog.records), "it is said once"
 
-    await picture.look()
+    await picture.poll()
     assert {} == picture.odd
 
 
@@ -105,12 +105,12 @@ async def test_a_node_that_cannot_be_decoded_any_more_is_not_gone(
     fake: FakeSlurm, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     picture = NamedPicture(client.speaker, NodeRow, ticks(), **NODES)
-    assert 2 == len(await picture.look())
+    assert 2 == len(await picture.poll())
 
     for odd, key in (({"name": "node-0"}, "node-0"), (7, "")):
         with monkeypatch.context() as patched:
             nodes = [odd, {"name": "node-1", "cpus": 1}]
             patched.setattr(fake, "slurm_get_nodes", lambda _, nodes=nodes: {"nodes": nodes})
-            await picture.look()
+            await picture.poll()
         assert {"node-0", "node-1"} == picture.objects.keys()
         assert key in picture.odd

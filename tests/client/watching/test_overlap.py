@@ -59,16 +59,16 @@ async def test_a_node_that_changes_again_before_the_list_is_made() -> None:
             key="nodes",
             parameter="node_name",
         )
-        assert [Added(NodeRow(name="node-0"))] == await nodes.look()
+        assert [Added(NodeRow(name="node-0"))] == await nodes.poll()
 
         async def twice() -> None:
             await slurm.nodes.update("node-0", comment="ours")
-            assert [Modified] == [type(one) for one in await nodes.look_at("node-0")]
+            assert [Modified] == [type(one) for one in await nodes.poll_one("node-0")]
             await slurm.nodes.update("node-0", comment="theirs")
 
         speaker.before["slurm_get_nodes"] = twice
-        await nodes.look()
-        await nodes.look()
+        await nodes.poll()
+        await nodes.poll()
         assert "theirs" == nodes.objects["node-0"].comment
         _, interrupted, after = speaker.queries
         assert interrupted == after, "or else Slurm would say that nothing has changed"
@@ -79,14 +79,14 @@ async def test_a_job_that_changes_again_before_the_states_are_read() -> None:
         speaker = Interrupted(slurm.speaker)
         jobs = JobPicture(cast("Speaker", speaker), Row, ticks(), resync_s=1e9)
         job = await slurm.jobs.submit(name="twice", hold=True)
-        await jobs.look()
+        await jobs.poll()
 
         async def twice() -> None:
             await slurm.jobs.update(job.job_id, comment="ours")
-            assert [Modified] == [type(one) for one in await jobs.look_at(str(job.job_id))]
+            assert [Modified] == [type(one) for one in await jobs.poll_one(str(job.job_id))]
             await slurm.jobs.cancel(job.job_id)
 
         speaker.before["slurm_get_jobs_state"] = twice
-        await jobs.look()
-        await jobs.look()
+        await jobs.poll()
+        await jobs.poll()
         assert frozenset({"CANCELLED"}) == jobs.objects[str(job.job_id)].job_state

@@ -56,17 +56,17 @@ def answer(jobs: bytes) -> StatesAnswer:
 
 
 def test_the_same_list_is_the_same_object_whatever_surrounds_it() -> None:
-    first = slurm_states.told(answer(b'[{"job_id":"7","state":["PENDING"]}]'), None)
+    first = slurm_states.decode(answer(b'[{"job_id":"7","state":["PENDING"]}]'), None)
     assert [State("7", ("PENDING",))] == list(first.listed)
-    assert first is slurm_states.told(answer(b'[{"job_id":"7","state":["PENDING"]}]'), first)
-    later = slurm_states.told(answer(b'[{"job_id":"7","state":["RUNNING"]}]'), first)
+    assert first is slurm_states.decode(answer(b'[{"job_id":"7","state":["PENDING"]}]'), first)
+    later = slurm_states.decode(answer(b'[{"job_id":"7","state":["RUNNING"]}]'), first)
     assert [State("7", ("RUNNING",))] == list(later.listed)
 
 
 @pytest.mark.parametrize("jobs", [b"null", b'{"job_id":"7"}', b'[{"state":[]}]', b'["7"]'])
 def test_what_is_no_list_of_states_is_never_taken_for_an_empty_one(jobs: bytes) -> None:
     with pytest.raises(Malformed, match="expected a list of states"):
-        slurm_states.told(answer(jobs), None)
+        slurm_states.decode(answer(jobs), None)
 
 
 async def test_a_few_are_done_at_a_time_and_the_first_failure_ends_them() -> None:

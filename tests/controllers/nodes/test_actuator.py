@@ -4,7 +4,7 @@ from typing import Any
 
 from bridge.domain.nodes import state
 from bridge.domain.nodes.actions import SetCondition, Uncordon
-from controllers.nodes.actuator import NodeHands
+from controllers.nodes.actuator import NodeActuator
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.events import Reporter
 from slurmruntime.kube.node_objects import NODES
@@ -18,8 +18,8 @@ from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
 
 
-def hands(api: ApiServer, cache: Cache[Any], clock: VirtualClock) -> NodeHands:
-    return NodeHands(
+def hands(api: ApiServer, cache: Cache[Any], clock: VirtualClock) -> NodeActuator:
+    return NodeActuator(
         kube=api,  # type: ignore[arg-type]  # all that is called
         slurm=None,  # type: ignore[arg-type]  # not asked for anything
         responder=None,  # type: ignore[arg-type]  # nor this

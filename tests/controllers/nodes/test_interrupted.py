@@ -11,7 +11,7 @@ from bridge.domain.nodes import fillers
 from bridge.domain.nodes.actions import (
     NodeAction,
 )
-from controllers.nodes.actuator import NodeHands
+from controllers.nodes.actuator import NodeActuator
 from tests.controllers.nodes_situations import SITUATIONS, foreign_pod, marked, outset, shared
 from tests.make.situations import (
     Situation,
@@ -31,13 +31,13 @@ def test_after_a_write_that_went_wrong_all_is_as_if_it_had_not(
 
 def test_every_action_is_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
     done: set[type[NodeAction]] = set()
-    act = NodeHands.act
+    act = NodeActuator.act
 
-    async def noted(hands: NodeHands, action: NodeAction) -> bool:
+    async def noted(hands: NodeActuator, action: NodeAction) -> bool:
         done.add(type(action))
         return await act(hands, action)
 
-    monkeypatch.setattr(NodeHands, "act", noted)
+    monkeypatch.setattr(NodeActuator, "act", noted)
     for there in SITUATIONS:
         lived_through(there, Trouble())
     assert set(get_args(NodeAction)) == done

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controllers.webhook.certificates import Certificates, Issued
+from controllers.webhook.certificates import Certificates, CertificateSettings
 from slurmruntime.kube.webhooks import WebhookKind
 from slurmruntime.process import pki
 from slurmruntime.process.metrics import Metrics
@@ -17,7 +17,7 @@ from tests.make.apiserver import ApiServer, Manifest
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import VirtualClock
 
-ISSUED = Issued(
+ISSUED = CertificateSettings(
     release="sb",
     namespace="slurm-bridge-system",
     hosts={"webhook": frozenset({"sb.test.svc"}), "scheduler": frozenset()},

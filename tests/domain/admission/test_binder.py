@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bridge.domain.admission import binder, review
-from bridge.domain.admission.binder import Abstain, Await, Bind, Bound, Say
+from bridge.domain.admission.binder import Abstain, Await, Bind, BindingFacts, Report
 from bridge.domain.admission.review import Draft
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model.claims.values import PodClaim, ResourceClaim
@@ -44,7 +44,7 @@ JOB = SlurmJob(
         pods=(UID,),
     ),
 )
-READY = Bound(pod=POD, job=JOB, slurm_node=SlurmNode("s1"), fit=FitResult(Fit.FITS))
+READY = BindingFacts(pod=POD, job=JOB, slurm_node=SlurmNode("s1"), fit=FitResult(Fit.FITS))
 
 
 def test_a_pod_whose_job_holds_its_node_is_bound_there() -> None:
@@ -76,7 +76,7 @@ def test_without_a_running_job_that_holds_the_node_it_waits(changes: Mapping[str
 def test_a_pod_that_does_not_fit_any_more_says_why(fit: Fit) -> None:
     found = binder.decide(replace(READY, fit=FitResult(fit, "insufficient cpu")))
 
-    assert isinstance(found, Say)
+    assert isinstance(found, Report)
     assert "insufficient cpu" in found.message
 
 
@@ -105,7 +105,7 @@ def test_a_pod_that_is_not_to_be_bound_is_left_alone(pod: Pod) -> None:
 )
 def test_what_only_kube_scheduler_can_do_is_never_skipped(pod: Pod) -> None:
     """However such a pod came to have the name: admission gives it to none."""
-    assert isinstance(binder.decide(replace(READY, pod=pod)), Say)
+    assert isinstance(binder.decide(replace(READY, pod=pod)), Report)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_pod_whose_claim_has_its_devices_there_is_bound() -> None:
 def test_a_pod_whose_claim_lacks_its_devices_there_is_told(claim: ResourceClaim) -> None:
     found = binder.decide(replace(CLAIMING, claims={"gpu": claim}))
 
-    assert Say("resource claim gpu has no devices on k1 for this pod alone") == found
+    assert Report("resource claim gpu has no devices on k1 for this pod alone") == found
 
 
 @pytest.mark.parametrize("entry", [PodClaim(entry="g"), PodClaim(entry="g", claim="other")])
@@ -175,7 +175,7 @@ def test_a_pod_whose_claim_is_not_known_waits(entry: PodClaim) -> None:
 def test_without_device_profiles_no_pod_with_claims_is_bound() -> None:
     found = binder.decide(replace(CLAIMING, claims=None))
 
-    assert isinstance(found, Say)
+    assert isinstance(found, Report)
     assert "controllers.device_profiles" in found.message
 
 

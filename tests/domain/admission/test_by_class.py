@@ -73,7 +73,7 @@ def pod_of(*containers: Asks, claims: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def patched(*containers: Asks, claims: Sequence[str] = ()) -> dict[str, Any]:
-    operations = tuple(admission.operations(admission.askers(containers=containers), WAYS, claims))
+    operations = tuple(admission.patch(admission.askers(containers=containers), WAYS, claims))
     spec: dict[str, Any] = patches.patched(pod_of(*containers, claims=claims), operations)["spec"]
     return spec
 
@@ -92,7 +92,7 @@ def applied(spec: dict[str, Any], *containers: Asks) -> dict[str, Any]:
         resource_claim["name"]: resource_claim.get("resourceClaimTemplateName", "")
         for resource_claim in given.get("resourceClaims", ())
     }
-    operations = tuple(admission.met(admission.askers(containers=found), WAYS, templates))
+    operations = tuple(admission.drop_met(admission.askers(containers=found), WAYS, templates))
     stored: dict[str, Any] = patches.patched({"spec": given}, operations)["spec"]
     return stored
 
@@ -279,7 +279,7 @@ def test_a_sidecar_may_ask_by_a_class() -> None:
     found = admission.askers(initContainers=[(resources._replace(sidecar=True), ())])
 
     assert not list(admission.faults(found, WAYS))
-    removed, *_ = admission.operations(found, WAYS, ())
+    removed, *_ = admission.patch(found, WAYS, ())
     assert str(removed["path"]).startswith("/spec/initContainers/0/resources/limits/")
 
 

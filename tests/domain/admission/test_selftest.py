@@ -23,7 +23,7 @@ HANDED_OVER = Marks(
     gates=(names.GATE,),
     finalizers=(names.FINALIZER,),
 )
-REFUSED = Answer(faults=frozenset({selftest.FAULT}), said="no such field")
+REFUSED = Answer(faults=frozenset({selftest.FAULT}), message="no such field")
 CREATED = Answer(pod=HANDED_OVER)
 
 
@@ -69,9 +69,9 @@ def test_that_no_rule_is_for_us_does_not_matter_to_the_faulty_one() -> None:
         (REFUSED, ""),
         (Answer(faults=frozenset({selftest.FAULT, "metadata.namespace"})), ""),
         (CREATED, "does not call the webhook"),
-        (Answer(said="connection refused"), "cannot be created: connection refused"),
+        (Answer(message="connection refused"), "cannot be created: connection refused"),
         (
-            Answer(faults=frozenset({"spec.containers"}), said="connection refused"),
+            Answer(faults=frozenset({"spec.containers"}), message="connection refused"),
             "cannot be created: connection refused",
         ),
     ],
@@ -110,6 +110,6 @@ def test_all_that_it_lacks_is_told_and_our_schedulers_name_is_a_setting() -> Non
 
 
 def test_a_sound_pod_that_is_refused_says_why() -> None:
-    said = selftest.judge(REFUSED, Answer(said="an image policy refuses it"))
+    said = selftest.judge(REFUSED, Answer(message="an image policy refuses it"))
 
     assert "pods of selected namespaces cannot be created: an image policy refuses it" == said

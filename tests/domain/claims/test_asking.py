@@ -148,7 +148,7 @@ def test_a_template_of_our_name_and_its_claims_say_what_the_name_says(
 
     assert "" == faults(AS_NAMED)
     name = f"claim {claim}" if claim else f"template {OURS}"
-    assert f"{name} asks for something else than a template of the name {OURS}" in faults(said)
+    assert f"{name} does not ask for what the template name {OURS}" in faults(said)
 
 
 def test_other_templates_say_what_their_authors_want() -> None:

@@ -121,9 +121,9 @@ def test_a_resource_name_that_stands_for_no_class_or_that_nobody_set_is_told() -
     resources = {"x.test/set": "set", "x.test/own": "set", "x.test/lost": "lost"}
 
     assert [
-        "x.test/lost stands for DeviceClass lost, which is not there or has no profile",
+        "x.test/lost stands for DeviceClass lost, which does not exist or has no profile",
         (
             "DeviceClass unset has extendedResourceName x.test/unset, which device_resources does "
-            "not have: pods that ask by it get no claim"
+            "not have: pods that request it get no claim"
         ),
     ] == list(profiles.unserved(found, classes, {"a"}, resources))

@@ -42,7 +42,7 @@ KUBE = KubeFacts(
     lease_ages={"extender": 0.0, "controllers": 0.0},
     denied=(),
     selected_namespaces=2,
-    kept_off=(),
+    refused_daemon_sets=(),
     key_holders={},
 )
 CONTROLLER = Host(
@@ -156,7 +156,7 @@ def profile(*disabled: str) -> dict[str, Any]:
             replace(KUBE, lease_ages={"extender": None, "controllers": 7.0}),
             "leaders",
             Severity.FAULT,
-            "nobody leads the extender; the leader of the controllers has been silent for 7 s",
+            "the extender has no leader; the leader of the controllers has been silent for 7 s",
         ),
         (
             replace(KUBE, denied=("extender: patch pods",)),
@@ -172,7 +172,7 @@ def profile(*disabled: str) -> dict[str, Any]:
             "kube-system is excluded (excludedNamespaces): its label has no effect",
         ),
         (
-            replace(KUBE, kept_off=("logs/collector",)),
+            replace(KUBE, refused_daemon_sets=("logs/collector",)),
             "DaemonSets",
             Severity.WARNING,
             "logs/collector",
@@ -187,13 +187,13 @@ def profile(*disabled: str) -> dict[str, Any]:
             replace(SLURM, hosts=(replace(CONTROLLER, addresses=(), as_it_is=()),)),
             "hosts of Slurm",
             Severity.WARNING,
-            "do not resolve: slurmctld.hpc (slurm.controller_host)",
+            "do not resolve from here: slurmctld.hpc (slurm.controller_host)",
         ),
         (
             replace(SLURM, hosts=(replace(CONTROLLER, addresses=("10.96.0.1",)),)),
             "hosts of Slurm",
             Severity.FAULT,
-            "slurmctld.hpc (slurm.controller_host) is 10.96.0.1 by a search path, and 10.0.0.7",
+            "slurmctld.hpc (slurm.controller_host) is 10.96.0.1 through a search path, and 10.0.0.7",
         ),
         (
             replace(SLURM, trouble=Trouble.REFUSED, words="no"),
@@ -364,7 +364,7 @@ def test_takes_nothing_for_well_that_nobody_looked_at() -> None:
         lease_ages=None,
         denied=None,
         selected_namespaces=None,
-        kept_off=None,
+        refused_daemon_sets=None,
         key_holders=None,
         has_profiles=True,
     )

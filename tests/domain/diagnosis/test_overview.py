@@ -59,7 +59,7 @@ def test_pairs_nodes_by_slurms_name() -> None:
         (
             None,
             replace(SLURM, features=(f"{names.CLUSTER_FEATURE}=here",)),
-            "registered by a slurm-bridge, but no node of this cluster",
+            "registered by a slurm-bridge, but not a node of this cluster",
         ),
     ],
 )

@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain.diagnosis import takeover
-from bridge.domain.diagnosis.takeover import CancelJob, Leave, LetGo, MarkedJob, Step, TakeOver
+from bridge.domain.diagnosis.takeover import (
+    CancelJob,
+    Leave,
+    MarkedJob,
+    RemoveFinalizer,
+    Step,
+    TakeOver,
+)
 from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Phase, Pod
@@ -151,7 +158,7 @@ def test_a_pod_that_has_ended_and_only_waits_for_its_finalizer_is_let_go() -> No
     gone = build.deleting(replace(POD, phase=Phase.SUCCEEDED))
 
     assert [CancelJob(job_id=JOB.id, comment=JOB.admin_comment, pods=(gone,))] == decided(gone)
-    assert [LetGo(pod=gone)] == decided(gone, job=None)
+    assert [RemoveFinalizer(pod=gone)] == decided(gone, job=None)
 
 
 def test_pods_of_ours_are_none_of_theirs() -> None:

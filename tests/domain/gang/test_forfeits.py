@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.gang.decide import Look, Plan
+from bridge.domain.gang.decide import OpenCase, Plan
 from bridge.domain.model.claims.values import PodClaim
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
@@ -27,7 +27,7 @@ SURE = View(fresh=True, surely_none=True)
     ],
 )
 def test_who_gives_its_devices_back(pod: Pod, view: View, *, is_taken_back: bool) -> None:
-    look = Look(pod=pod, view=view, since=make.CREATED, job=None)
+    look = OpenCase(pod=pod, view=view, since=make.CREATED, job=None)
     plan = Plan(key=WorkloadKey("u-1"), is_gang=False, faults=(), waiting=None, members=(look,))
 
     assert (pod in plan.forfeits) is is_taken_back

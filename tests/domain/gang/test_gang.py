@@ -79,7 +79,7 @@ def told(*pods: Pod) -> dict[str, str]:
 def test_after_a_while_members_say_what_is_missing() -> None:
     assert {
         "a": "pod-group team-a/ring has 2 of the 3 pods it needs to start",
-        "b": "pod-group team-a/ring has fewer than the 3 pods it needs to start; pod a says how many",
+        "b": "pod-group team-a/ring has fewer than the 3 pods it needs to start; pod a reports how many",
     } == told(A, B)
 
 

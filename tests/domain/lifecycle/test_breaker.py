@@ -144,4 +144,4 @@ def test_who_is_to_start_beside_them_waits_a_minute_and_goes_elsewhere() -> None
     assert isinstance(cancel, Cancel)
     assert cancel.cause is OwnCause.MISFIT
     assert isinstance(told, Tell)
-    assert "nobody evicts them: looking for another" in told.message
+    assert "nothing evicts them: looking for another" in told.message

@@ -19,7 +19,7 @@ DISRUPTED = Condition(type=names.DISRUPTION_TARGET, status="True", reason="x")
 
 
 def excused(pod: Pod) -> Decision:
-    return crashes.excused(pod, Decision(actions=(Wait(),), reason="why"))
+    return crashes.excuse(pod, Decision(actions=(Wait(),), reason="why"))
 
 
 def test_it_is_excused_while_slurm_is_waited_for() -> None:
@@ -35,7 +35,7 @@ def test_so_is_one_whose_devices_its_kubelet_no_longer_has() -> None:
 def test_nothing_is_left_undone_for_it() -> None:
     decision = Decision(actions=(Release(),), reason="why")
 
-    assert (EXCUSE, Release()) == crashes.excused(CRASHED, decision).actions
+    assert (EXCUSE, Release()) == crashes.excuse(CRASHED, decision).actions
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bridge.domain.lifecycle import evidence
-from bridge.domain.lifecycle.evidence import AccountedJob, Numbering
+from bridge.domain.lifecycle.evidence import AccountingRecord, Numbering
 from bridge.domain.observation.view import Evidence
 from slurmruntime.values.ids import JobId
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-RUNNING = AccountedJob(
+RUNNING = AccountingRecord(
     states=frozenset({"RUNNING"}), started_at=BEGAN, ended_at=None, time_limit_min=90
 )
 
 
-def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> AccountedJob:
+def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> AccountingRecord:
     return replace(RUNNING, states=frozenset({state}), ended_at=BEGAN + after, ended_by=by)
 
 
@@ -41,7 +41,7 @@ def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> AccountedJob:
         pytest.param(ended("PREEMPTED"), Evidence.ENDED, id="it was preempted"),
     ],
 )
-def test_what_slurmdbd_says_is_evidence(record: AccountedJob, expected: Evidence) -> None:
+def test_what_slurmdbd_says_is_evidence(record: AccountingRecord, expected: Evidence) -> None:
     assert expected is evidence.verdict(record, is_up_to_date=True)
 
 

@@ -90,7 +90,7 @@ def test_an_eviction_grants_no_more_than_the_cap(grace_s: int, sent: int | None)
     evict = Evict(cause=Cause.CANCELLED, message="over")
     pod = replace(build.bound(), grace_s=grace_s)
 
-    bounded = graces.bounded(pod, Decision(actions=(evict, Wait()), reason="why"), POLICY)
+    bounded = graces.limit_grace(pod, Decision(actions=(evict, Wait()), reason="why"), POLICY)
 
     assert (replace(evict, grace_s=sent), Wait()) == bounded.actions
 
@@ -99,4 +99,4 @@ def test_what_evicts_nobody_is_left_as_it_is() -> None:
     end = EndPod(cause=Cause.CANCELLED, message="over")
     decision = Decision(actions=(end,), reason="why")
 
-    assert decision == graces.bounded(replace(build.gated(), grace_s=YEARS_S), decision, POLICY)
+    assert decision == graces.limit_grace(replace(build.gated(), grace_s=YEARS_S), decision, POLICY)

@@ -18,7 +18,7 @@ from bridge.domain.lifecycle.actions import (
 from bridge.domain.lifecycle.decision import Decision, Facts, Fit, SubmitRefusal
 from bridge.domain.model.jobs import JobEnd, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.observation.unbindable import Unbound
+from bridge.domain.observation.unbindable import BindFailure
 from slurmruntime.values import names
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 from tests.make import lives as build
@@ -204,12 +204,14 @@ class TestSubmitting:
         only_tell(replace(facts, refusal=other, nodes_changed_at=NOW + 19 * SECOND))
 
     def test_avoids_nodes_to_which_its_controllers_pods_could_not_be_bound(self) -> None:
-        lately = tuple(Unbound(SlurmNode(f"s{n}"), NOW - timedelta(minutes=20)) for n in (1, 2, 3))
+        lately = tuple(
+            BindFailure(SlurmNode(f"s{n}"), NOW - timedelta(minutes=20)) for n in (1, 2, 3)
+        )
         facts = build.facts(build.gated())
 
-        twice = replace(facts, unbound=lately[:2])
+        twice = replace(facts, bind_failures=lately[:2])
         assert (Submit(avoid=(SlurmNode("s1"), SlurmNode("s2"))),) == actions(twice)
-        tell = only_tell(replace(facts, unbound=lately))
+        tell = only_tell(replace(facts, bind_failures=lately))
 
         assert tell.reason == "BindHeld"
         assert "on s1, s2, s3" in tell.message

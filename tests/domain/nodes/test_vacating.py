@@ -69,7 +69,7 @@ def held(found: SlurmJob, *leaving: Pod, staying: tuple[Pod, ...] = (), beside: 
     for _ in range(beside):
         others = others.joined_by(build.pod(demand=demands("1")))
     return vacating.overlap(
-        found, NODE, leaving=leaving, staying=staying, strangers=(), beside=others
+        found, NODE, leaving=leaving, staying=staying, foreign=(), beside=others
     )
 
 
@@ -137,5 +137,5 @@ def test_what_leaving_pods_hold_is_counted_in_parts_of_a_cpu(parts: int, expecte
     leaving = [placed(None)]
 
     assert expected == vacating.overlap(
-        job(granted(parts)), NODE, leaving=leaving, staying=(), strangers=(), milli_per_cpu=100
+        job(granted(parts)), NODE, leaving=leaving, staying=(), foreign=(), milli_per_cpu=100
     )

@@ -13,7 +13,7 @@ HOUR = timedelta(hours=1)
 
 def reference(took_s: float = 0.0) -> ClockReading:
     """What slurmctld said 100 s after the monotonic clock began; it is right."""
-    return ClockReading(told=NOW, asked_s=100.0 - took_s, answered_s=100.0)
+    return ClockReading(reported=NOW, asked_s=100.0 - took_s, answered_s=100.0)
 
 
 @pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])

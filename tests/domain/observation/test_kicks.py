@@ -1,9 +1,9 @@
 from bridge.domain.observation import kicks
-from bridge.domain.observation.kicks import WantedKicks
+from bridge.domain.observation.kicks import KickTimes
 
 
 def test_what_is_wanted_at_once_is_served_by_one_kick() -> None:
-    wanted = WantedKicks().at(3.0).at(1.0).at(2.0)
+    wanted = KickTimes().at(3.0).at(1.0).at(2.0)
 
     assert 1.0 == wanted.next_at
     assert 3.0 not in (wanted.first_at, wanted.again_at)
@@ -11,7 +11,7 @@ def test_what_is_wanted_at_once_is_served_by_one_kick() -> None:
 
 
 def test_a_series_ends_with_one_kick_after_the_last() -> None:
-    wanted = WantedKicks().at(0.1).again(1.0).at(0.2).again(1.1).after(0.1)
+    wanted = KickTimes().at(0.1).again(1.0).at(0.2).again(1.1).after(0.1)
 
     assert 1.1 == wanted.next_at
     assert None is wanted.after(1.1).next_at

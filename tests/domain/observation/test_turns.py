@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from bridge.domain.observation.turns import Round, Turns
+from bridge.domain.observation.turns import LimitRoundRobin, ReasonRoundRobin
 from slurmruntime.values.ids import JobId
 from tests.make import lives as build
 
@@ -16,7 +16,7 @@ STEP_S = 0.5
 
 def asked(count: int, *, seconds: float) -> Iterator[tuple[float, JobId]]:
     """Who is asked about when, of so many that wait all the time, read twice a second."""
-    turns = Turns(first_per_s=20, after_s=2)
+    turns = ReasonRoundRobin(first_per_s=20, after_s=2)
     jobs = [replace(build.waiting(), id=JobId(n)) for n in range(count)]
     for step in range(int(seconds / STEP_S)):
         at = step * STEP_S
@@ -60,7 +60,7 @@ def test_slurm_is_never_asked_more_than_twenty_times_a_second() -> None:
 
 
 def test_who_no_longer_waits_is_forgotten() -> None:
-    turns = Turns(first_per_s=20, after_s=0)
+    turns = ReasonRoundRobin(first_per_s=20, after_s=0)
     job = build.waiting()
     assert (job.id,) == turns.due([job], 1.0)
     assert () == turns.due([], 10.0)
@@ -69,14 +69,14 @@ def test_who_no_longer_waits_is_forgotten() -> None:
 
 
 def test_a_limit_is_read_again_after_a_while() -> None:
-    turns, job = Round(), JobId(1)
+    turns, job = LimitRoundRobin(), JobId(1)
     seen = [now for now in range(1, 70) if turns.due([job], float(now))]
 
     assert [21, 41, 61] == seen
 
 
 def test_many_limits_are_read_one_a_second_those_first_for_whom_it_is_longest_ago() -> None:
-    turns, ids = Round(), [JobId(n) for n in range(1000)]
+    turns, ids = LimitRoundRobin(), [JobId(n) for n in range(1000)]
     turns.due(ids, 1.0)
     seconds = [turns.due(ids, 100.0 + n) for n in range(2000)]
 
@@ -86,7 +86,7 @@ def test_many_limits_are_read_one_a_second_those_first_for_whom_it_is_longest_ag
 
 
 def test_a_round_catches_up_with_nothing_at_once() -> None:
-    turns, ids = Round(), [JobId(n) for n in range(10)]
+    turns, ids = LimitRoundRobin(), [JobId(n) for n in range(10)]
     turns.due(ids, 0.0)
 
     assert 1 == len(turns.due(ids, 10_000.0))
@@ -94,7 +94,7 @@ def test_a_round_catches_up_with_nothing_at_once() -> None:
 
 
 def test_a_job_that_does_not_run_any_more_is_forgotten() -> None:
-    turns, job = Round(), JobId(1)
+    turns, job = LimitRoundRobin(), JobId(1)
     turns.due([job], 1.0)
     turns.due([], 15.0)
 

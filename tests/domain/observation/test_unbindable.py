@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain.observation.unbindable import LASTS, Unbindable, Unbound
+from bridge.domain.observation.unbindable import LASTS, BindFailure, BindFailures
 from slurmruntime.values.ids import SlurmNode
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -10,16 +10,16 @@ NODE = SlurmNode("s1")
 
 
 def test_evictions_are_remembered_for_their_controller_and_an_hour() -> None:
-    known = Unbindable()
+    known = BindFailures()
     known.note("job", NODE, NOW)
 
-    assert (Unbound(NODE, NOW),) == known.lately("job", NOW + LASTS - timedelta(seconds=1))
+    assert (BindFailure(NODE, NOW),) == known.lately("job", NOW + LASTS - timedelta(seconds=1))
     assert () == known.lately("job", NOW + LASTS)
     assert () == known.lately("other", NOW)
 
 
 def test_no_number_of_controllers_or_evictions_costs_much() -> None:
-    known = Unbindable()
+    known = BindFailures()
     for number in range(10_000):
         known.note(f"job-{number}", NODE, NOW)
         known.note("job", NODE, NOW)

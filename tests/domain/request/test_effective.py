@@ -11,7 +11,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults
-from bridge.domain.request.effective import Gathered, effective, former, with_a_say
+from bridge.domain.request.effective import RequestFacts, deciding_members, effective, former
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from bridge.domain.workloads import claims, workload
 from slurmruntime.model.objects import KubeObject
@@ -55,19 +55,19 @@ def owner(
     )
 
 
-def gathered(*members: Pod, owners: Sequence[KubeObject] = (), **more: Any) -> Gathered:
+def gathered(*members: Pod, owners: Sequence[KubeObject] = (), **more: Any) -> RequestFacts:
     provenance = Provenance(owners={member.uid: owners for member in members})
     known: dict[str, Any] = {"provenance": provenance, "policy": POLICY, "pool": POOL}
-    return Gathered(members=members, **known | more)
+    return RequestFacts(members=members, **known | more)
 
 
-def spec(found: Gathered) -> PlaceholderSpec:
+def spec(found: RequestFacts) -> PlaceholderSpec:
     made = effective(found, DEFAULTS)
     assert isinstance(made, PlaceholderSpec), made
     return made
 
 
-def refused(found: Gathered) -> str:
+def refused(found: RequestFacts) -> str:
     made = effective(found, DEFAULTS)
     assert isinstance(made, Refused)
     return made.text
@@ -196,7 +196,7 @@ def test_the_job_belongs_to_the_creator_of_the_nearest_owner_that_no_controller_
 
 
 def test_nobody_without_a_rule_gets_a_job() -> None:
-    assert "no policy rule lets" in refused(
+    assert "no policy rule allows" in refused(
         gathered(pod(), policy=Policy(rules=(replace(RULE, namespaces=Patterns(["lab"])),)))
     )
 
@@ -276,7 +276,9 @@ def test_only_owners_that_have_a_say_are_to_be_read() -> None:
     pods = (pod("u-1", deadline_s=60), pod("u-2"))
     for_others = replace(POLICY, creator_annotation=CREATOR, controllers=Patterns(["alice"]))
 
-    assert pods == with_a_say(pods, POLICY, was_submitted=False)
-    assert () == with_a_say(pods, POLICY, was_submitted=True)
-    assert pods == with_a_say(pods, for_others, was_submitted=True)
-    assert pods[1:] == with_a_say(pods[1:], POLICY, was_submitted=True), "for its Job's deadline"
+    assert pods == deciding_members(pods, POLICY, was_submitted=False)
+    assert () == deciding_members(pods, POLICY, was_submitted=True)
+    assert pods == deciding_members(pods, for_others, was_submitted=True)
+    assert pods[1:] == deciding_members(pods[1:], POLICY, was_submitted=True), (
+        "for its Job's deadline"
+    )

@@ -236,7 +236,7 @@ def test_many_unknown_fields_are_told_in_few_words_and_looked_at_little(
 
     assert 3 == len(looked)
     assert faults.MOST_FAULTS == len(found)
-    assert len(faults.told(found).encode()) <= faults.LONGEST_TEXT
+    assert len(faults.one_line(found).encode()) <= faults.LONGEST_TEXT
 
 
 @pytest.mark.parametrize("field", overrides.FIELDS, ids=lambda field: field.name)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain.lifecycle.evidence import AccountedJob
+from bridge.domain.lifecycle.evidence import AccountingRecord
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Frozen, Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
@@ -36,7 +36,7 @@ GRANT = Grant(
     started_s=int(BEGAN.timestamp()),
     time_limit_min=90,
 )
-RUNNING = AccountedJob(
+RUNNING = AccountingRecord(
     states=frozenset({"RUNNING"}), started_at=BEGAN, ended_at=None, time_limit_min=90
 )
 
@@ -44,7 +44,7 @@ RUNNING = AccountedJob(
 def asked(
     *,
     nodes: tuple[str, ...] = ("n1", "n2"),
-    record: AccountedJob | None = None,
+    record: AccountingRecord | None = None,
     grant: Grant = GRANT,
 ) -> PlaceholderSpec:
     return restoration.placeholder(
@@ -166,7 +166,7 @@ def test_what_ended_members_had_is_not_asked_for_again() -> None:
     ],
 )
 def test_it_gets_the_time_that_is_left(
-    record: AccountedJob | None, limit_min: int | None, expected: int | None
+    record: AccountingRecord | None, limit_min: int | None, expected: int | None
 ) -> None:
     spec = asked(record=record, grant=replace(GRANT, time_limit_min=limit_min))
 

@@ -157,7 +157,7 @@ def test_a_rule_is_for_pods_unless_it_says_otherwise() -> None:
     assert both is policy.holding(ALICE, "lab", {}, named=["pods", "both"], kind=SLURM_JOB)
     assert pods is policy.holding(ALICE, "lab", {}, named=["pods", "both"])
     assert policy.holding(ALICE, "lab", {}, named=["pods"], kind=SLURM_JOB) is None
-    assert "no policy rule is for SlurmJobs" in Policy(rules=(pods,)).nobody(
+    assert "no policy rule is for SlurmJobs" in Policy(rules=(pods,)).why_no_rule(
         ALICE, "lab", kind=SLURM_JOB
     )
 
@@ -166,15 +166,15 @@ def test_who_is_refused_is_told_what_to_look_at() -> None:
     policy = Policy(rules=(rule("a", users=["bob"]),))
 
     assert (
-        "refused: no policy rule lets user 'alice@example.org' have Slurm jobs in namespace lab; "
+        "refused: no policy rule allows user 'alice@example.org' to have Slurm jobs in namespace lab; "
         "ask the administrator of slurm-bridge (policy.rules)"
-    ) == policy.nobody(ALICE, "lab")
-    assert "an unknown user" in policy.nobody(Requester(), "lab")
+    ) == policy.why_no_rule(ALICE, "lab")
+    assert "an unknown user" in policy.why_no_rule(Requester(), "lab")
     assert (
         "refused: policy rule gone, which admitted this pod, no longer exists; create the pod again"
-        == policy.nobody(ALICE, "lab", named=["gone"])
+        == policy.why_no_rule(ALICE, "lab", named=["gone"])
     )
-    assert "slurm.user" in Policy(absence="slurm.user is empty").nobody(ALICE, "lab")
+    assert "slurm.user" in Policy(absence="slurm.user is empty").why_no_rule(ALICE, "lab")
 
 
 def test_controllers_act_for_others_only_where_creators_are_recorded() -> None:

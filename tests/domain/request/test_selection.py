@@ -132,7 +132,7 @@ def test_nodes_with_the_same_labels_are_compared_once(monkeypatch: pytest.Monkey
         compared.append(each.key)
         return holds(each, labels)
 
-    monkeypatch.setattr(selection, "_requirement_holds", counted)
+    monkeypatch.setattr(affinity, "_requirement_holds", counted)
     pod = build.pod(node_terms=tuple(term(("zone", "In", f"z{n}")) for n in range(50)))
     nodes = [build.kube_node(f"k{n}", labels={"zone": f"z{n % 3 + 48}"}) for n in range(1000)]
     selector = affinity.Selector(pod.node_terms, pod.node_selector)

@@ -17,7 +17,7 @@ ENOUGH = TaskGrant(cpus=8, memory_mib=1024, gres={"gpu": 2})
 
 
 def job(given: TaskGrant | None) -> SlurmJob:
-    return replace(lives.job(), given=given)
+    return replace(lives.job(), task_grant=given)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_what_is_missing_is_said(given: TaskGrant, missing: str) -> None:
 
 
 def test_each_slot_is_compared_with_its_own_component() -> None:
-    small = Component(tasks=2, given=replace(ENOUGH, cpus=1))
-    het = replace(lives.job(), parts=(small, Component(tasks=1, given=ENOUGH)))
+    small = Component(tasks=2, task_grant=replace(ENOUGH, cpus=1))
+    het = replace(lives.job(), parts=(small, Component(tasks=1, task_grant=ENOUGH)))
 
     assert [True, True, False, False] == [
         bool(fit.shortfall(POD, het, slot, GPUS)) for slot in range(4)

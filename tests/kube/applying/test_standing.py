@@ -11,8 +11,8 @@ from slurmruntime.kube.apply import standing
 from slurmruntime.kube.apply.standing import (
     DIGEST_ANNOTATION,
     FieldOwner,
-    FoundMetadata,
     OwnerOfObject,
+    OwnershipMetadata,
     Standing,
 )
 
@@ -68,7 +68,7 @@ HELD: dict[str, Any] = {
 }
 
 
-def found(held: dict[str, Any] | None = None, **changes: Any) -> FoundMetadata:
+def found(held: dict[str, Any] | None = None, **changes: Any) -> OwnershipMetadata:
     """The object as we have applied it."""
     given_: dict[str, Any] = {
         "name": "slurm-controller",
@@ -81,11 +81,11 @@ def found(held: dict[str, Any] | None = None, **changes: Any) -> FoundMetadata:
             FieldOwner(manager=OURS, operation="Apply", fields_v1=held or HELD),
         ),
     }
-    return FoundMetadata(**{**given_, **changes})
+    return OwnershipMetadata(**{**given_, **changes})
 
 
 def judged(
-    there: FoundMetadata | None, body: dict[str, Any] = BODY, *, takes_over: bool = False
+    there: OwnershipMetadata | None, body: dict[str, Any] = BODY, *, takes_over: bool = False
 ) -> Standing:
     verdict = standing.judge(there, body, owner_uid="uid-1", manager=OURS, takes_over=takes_over)
     return verdict.standing
@@ -233,7 +233,7 @@ def test_one_lost_field_is_noticed_whatever_the_body(spec: dict[str, Any], data:
 def test_only_what_we_made_and_what_still_belongs_to_its_owner_is_ours(
     owner: OwnerOfObject | None, manager: str, *, expected: bool
 ) -> None:
-    found = FoundMetadata(
+    found = OwnershipMetadata(
         name="slurm-controller",
         uid="uid-9",
         owner_references=(owner,) if owner else (),

@@ -68,7 +68,7 @@ def test_its_bill_of_materials_names_the_lock_our_own_packages_and_the_base(
     }
     assert below
     for name, archive in archives.items():
-        found = bom.components(layout.read(archive, bom.is_telling).kept)
+        found = bom.components(layout.read(archive, bom.is_telling).data)
         own = {("pypi", each, __version__) for each in (name, "slurm-client")}
 
         assert {(part.kind, part.name, part.version) for part in found} == below | own | locked()

@@ -61,12 +61,12 @@ def test_it_waits_for_workers_and_jobs_and_is_in_force_without_them(in_pods: InP
 
     change(in_pods, config={"SwitchType": IMEX})
     wait_until(
-        lambda: "workers are wanted by site-worker-cpu" in said(in_pods),
+        lambda: "these NodeSets want workers: site-worker-cpu" in said(in_pods),
         STARTS_S,
         sandbox=sandbox,
     )
     change(in_pods, suspend=True)
-    wait_until(lambda: "jobs that run or wait" in said(in_pods), STARTS_S, sandbox=sandbox)
+    wait_until(lambda: "running or pending jobs" in said(in_pods), STARTS_S, sandbox=sandbox)
     wait_until(lambda: "COMPLETED" == in_pods.state(job), STARTS_S, sandbox=sandbox)
     wait_until(lambda: "it has 1 jobs" in said(in_pods), STARTS_S, sandbox=sandbox)
     assert "PENDING" == in_pods.state(held)

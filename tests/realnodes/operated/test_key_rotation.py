@@ -93,7 +93,7 @@ def test_all_daemons_come_to_another_key_and_every_job_ends_by_itself(in_pods: I
 
     steps = [f"key 2, step {number} of 3" for number in (1, 2, 3)]
     assert all(any(step in said for said in load.said) for step in steps), load.said
-    assert any("these do not have it yet: pod workers-" in each for each in load.said), load.said
+    assert any("waiting for pod workers-" in each for each in load.said), load.said
     assert not load.refusals
     assert {"slurm.key.2.jwks", "slurm.key.3.jwks"} == {*sandbox.admin.get(RING)["data"]}
     for worker in WORKERS:

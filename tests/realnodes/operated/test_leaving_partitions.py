@@ -109,7 +109,7 @@ def test_it_stays_until_its_jobs_have_ended_and_then_goes(in_pods: InPods) -> No
     assert ["PENDING"] * 4 == [in_pods.state(job) for job in holds]
     truth, said = in_pods.condition("controllers", "site", "Configured")
     assert "True" == truth
-    assert "is to go, and stays as State=DOWN until no job has it" in said
+    assert "is being removed and stays as State=DOWN until no job has it" in said
     assert "scancel --partition=" in said
 
     wait_until(lambda: has_moved(in_pods, holds[0]), STARTS_S, sandbox=sandbox)
@@ -162,7 +162,7 @@ def test_a_cluster_that_gets_its_first_partitions_keeps_its_jobs_and_those_that_
     assert ["RUNNING", "SUSPENDED", "PENDING"] == [whole.state(job) for job in (runs, stops, holds)]
     truth, said = whole.condition("controllers", "site", "Configured")
     assert "True" == truth
-    assert "partition all is to go, and stays as State=DOWN until no job has it: 2 run" in said
+    assert "partition all is being removed and stays as State=DOWN until no job has it: 2 running" in said
     new = whole.run("sbatch", *flags, "--wrap", "true").strip()
     wait_until(lambda: "COMPLETED" == whole.state(new), STARTS_S, sandbox=sandbox)
 

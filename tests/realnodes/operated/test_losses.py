@@ -171,7 +171,7 @@ def test_slurmctld_without_its_state_has_all_again_and_nobody_says_that_all_is_w
             STARTS_S,
             sandbox=sandbox,
         )
-        lacks = f"{NODE} is ready, and Slurm does not have it"
+        lacks = f"{NODE} is ready but not registered in Slurm"
         wait_until(lambda: lacks in stands(in_pods)[1], STARTS_S, sandbox=sandbox)
         assert stands(in_pods)[0] == "False"
         assert in_pods.condition("nodesets", NODE_SET, "Ready")[0] == "False"
@@ -224,7 +224,7 @@ def test_a_worker_without_the_device_that_it_promises_is_not_ready(in_pods: InPo
         sandbox=in_pods.sandbox,
     )
 
-    said = "Slurm gives gpu-0 no jobs: gres/gpu count reported lower than configured (0 < 1)"
+    said = "Slurm starts no jobs on gpu-0: gres/gpu count reported lower than configured (0 < 1)"
     wait_until(
         lambda: said in in_pods.condition("nodesets", "site-worker-gpu", "Ready")[1],
         STARTS_S,

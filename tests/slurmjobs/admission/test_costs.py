@@ -128,7 +128,7 @@ WORST = ("1,", "a,", "1-2,", ",", " ", "1*9999,", "gres/a:1,", "none,")
 
 
 @pytest.mark.parametrize(
-    "option", [each for each in OPTIONS if each.form and each.treatment is Treatment.KEPT]
+    "option", [each for each in OPTIONS if each.form and each.treatment is Treatment.SENT]
 )
 def test_the_dearest_values_cost_little(option: Any) -> None:
     for piece in WORST:
@@ -182,7 +182,7 @@ def test_what_is_too_long_is_refused_with_its_line_and_what_is_expected() -> Non
             "line 502: the header has more than 500 options",
             "line 2: --exclude=aaa",
             "line 2: --gpus-per-task has 5000 characters, expected at most 1024: a count, or a list of type:count",
-            "line 2000: no command comes up to here",
+            "line 2000: there is no command in the first 2000 lines",
             "line 5: the directives up to here have more than 32768 characters",
         ),
         strict=True,

@@ -94,5 +94,5 @@ def test_ssh_is_accepted_only_where_its_rule_applies() -> None:
 
     assert not validated(batch=script, ssh=ssh).faults
     (fault,) = told(validated(rules=(other, rule()), batch=script, ssh=ssh))
-    assert fault.startswith("spec.ssh.user: it stands for policy rule lab, which does not apply")
-    assert fault.endswith("the rules that do: other")
+    assert fault.startswith("spec.ssh.user: it requires policy rule lab, which does not apply")
+    assert fault.endswith("rules that do: other")

@@ -58,7 +58,7 @@ _PIECES = (
 
 
 def told_of(verdict: Verdict) -> str:
-    return faults.told(verdict.faults)
+    return faults.one_line(verdict.faults)
 
 
 def validated(new: SlurmJobObject, *rules: Rule, by: Requester = ALICE) -> Verdict:
@@ -144,9 +144,9 @@ def test_what_sbatch_takes_silently_is_warned_about() -> None:
             "line 2: refused: users may not set it",
         ),
         ("--resources=matlab", {"licenses": Patterns()}, "line 2: refused: users may not set it"),
-        ("--reboot", {}, "line 2: --reboot is not possible"),
-        ("--requeue=expedite", {}, "line 2: --requeue=expedite is not possible"),
-        ("--uid=0", {}, "line 2: --uid is not possible: whose job it is"),
+        ("--reboot", {}, "line 2: --reboot is not allowed"),
+        ("--requeue=expedite", {}, "line 2: --requeue=expedite is not allowed"),
+        ("--uid=0", {}, "line 2: --uid is not supported: slurm-bridge's policy"),
     ],
 )
 def test_an_option_is_refused_where_it_stands(
@@ -181,7 +181,7 @@ def test_rules_are_for_pods_unless_they_say_otherwise() -> None:
 
     assert "no policy rule is for SlurmJobs" in told(job(), pods_only)
     elsewhere = rule("other", namespaces=Patterns(["other"]))
-    assert "no policy rule lets user 'alice' have SlurmJobs in namespace lab" in told(
+    assert "no policy rule allows user 'alice' to have SlurmJobs in namespace lab" in told(
         job(), pods_only, elsewhere
     )
     assert not told(job(), pods_only, rule("jobs"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from slurmjobs.companions import collecting, pod
 from slurmjobs.companions.collecting import CollectFacts, Collector, CollectStep
 from slurmjobs.companions.due import Account
-from slurmjobs.lifecycle.situation import Collected
+from slurmjobs.lifecycle.situation import CopyState
 from slurmjobs.objects.results import JobResult, ResultTarget
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmruntime.values.ids import JobId
@@ -29,13 +29,13 @@ def one(number: int = 1, **changes: Any) -> Collector:
 
 
 def over(number: int, code: int | None, said: str = "") -> Collector:
-    return one(number, is_over=True, exit_code=code, said=said, ended_at=NOW)
+    return one(number, is_over=True, exit_code=code, message=said, ended_at=NOW)
 
 
 def decide(
     *there: Collector, later: timedelta = timedelta(), trouble: str = "", **status: Any
 ) -> CollectStep:
-    facts = CollectFacts(job=ended(**status), collectors=there, now=NOW + later, trouble=trouble)
+    facts = CollectFacts(job=ended(**status), collectors=there, now=NOW + later, refusal=trouble)
     return collecting.decide(facts)
 
 
@@ -54,7 +54,7 @@ MINUTES = timedelta(minutes=5)
 def test_one_is_made(there: tuple[Collector, ...], number: int) -> None:
     step = decide(*there, later=MINUTES)
 
-    assert (Collected.NOT_YET, number) == (step.collection.state, step.make)
+    assert (CopyState.NOT_YET, number) == (step.collection.state, step.make)
 
 
 def test_the_next_try_waits_longer_each_time() -> None:
@@ -67,15 +67,15 @@ def test_the_next_try_waits_longer_each_time() -> None:
 @pytest.mark.parametrize(
     ("there", "state", "text"),
     [
-        pytest.param((over(1, 0),), Collected.DONE, "", id="done"),
-        pytest.param((over(1, 75), over(2, 0)), Collected.DONE, "", id="done at last"),
-        pytest.param((one(said="no node"),), Collected.NOT_YET, "no node", id="it waits"),
-        pytest.param((over(1, 75, "full"), one(2, said="no node")), Collected.NOT_YET, "no node; try 1 failed: full", id="again"),
-        pytest.param((over(1, 1, "no such file"),), Collected.GIVEN_UP, "no such file", id="hopeless"),
-        pytest.param((over(3, 75, "full"),), Collected.GIVEN_UP, "3 tries failed; the last one: full", id="often enough"),
+        pytest.param((over(1, 0),), CopyState.DONE, "", id="done"),
+        pytest.param((over(1, 75), over(2, 0)), CopyState.DONE, "", id="done at last"),
+        pytest.param((one(message="no node"),), CopyState.NOT_YET, "no node", id="it waits"),
+        pytest.param((over(1, 75, "full"), one(2, message="no node")), CopyState.NOT_YET, "no node; try 1 failed: full", id="again"),
+        pytest.param((over(1, 1, "no such file"),), CopyState.GIVEN_UP, "no such file", id="hopeless"),
+        pytest.param((over(3, 75, "full"),), CopyState.GIVEN_UP, "3 tries failed; the last one: full", id="often enough"),
     ],
 )  # fmt: skip
-def test_how_it_stands(there: tuple[Collector, ...], state: Collected, text: str) -> None:
+def test_how_it_stands(there: tuple[Collector, ...], state: CopyState, text: str) -> None:
     step = decide(*there, later=MINUTES)
 
     assert (0, state, text) == (step.make, step.collection.state, step.collection.text)
@@ -86,9 +86,9 @@ def test_why_none_could_be_made_is_told() -> None:
 
 
 def test_a_day_is_all_it_gets() -> None:
-    step = decide(one(said="unbound claim"), later=collecting.WITHIN)
+    step = decide(one(message="unbound claim"), later=collecting.WITHIN)
 
-    assert (Collected.GIVEN_UP, 0) == (step.collection.state, step.make)
+    assert (CopyState.GIVEN_UP, 0) == (step.collection.state, step.make)
     assert "within a day of the job's end: unbound claim" in step.collection.text
 
 
@@ -97,7 +97,7 @@ def test_those_of_an_earlier_run_go_first() -> None:
     step = decide(earlier, restarts=1)
 
     assert (0, (earlier,)) == (step.make, step.remove)
-    assert Collected.NOT_YET is step.collection.state
+    assert CopyState.NOT_YET is step.collection.state
 
 
 @given(
@@ -123,7 +123,7 @@ def test_it_ends_after_three_tries_whatever_they_do(there: list[Collector], late
             assert step.make not in {each.number for each in there}
             there.append(over(step.make, 75))
         later_s += 100
-        if step.collection.state is not Collected.NOT_YET:
+        if step.collection.state is not CopyState.NOT_YET:
             return
     assert any(not each.is_over for each in there), "it waits for nothing"
 
@@ -145,9 +145,9 @@ def test_where_a_result_lies(source: str, path: str | None) -> None:
 
     assert path == collecting.source(found, found.spec.results[0])
     step = collecting.decide(CollectFacts(job=found, collectors=(), now=NOW))
-    assert (path is None) == (step.collection.state is Collected.GIVEN_UP)
+    assert (path is None) == (step.collection.state is CopyState.GIVEN_UP)
     if path is None:
-        assert f"spec.results[0].from: {source} does not lie below /scratch" in step.collection.text
+        assert f"spec.results[0].from: {source} is not below /scratch" in step.collection.text
 
 
 def test_whose_it_is_stays_known_when_slurm_has_forgotten_the_job() -> None:

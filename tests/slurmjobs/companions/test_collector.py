@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slurmjobs.companions import collector
-from slurmjobs.companions.collector import TRY_AGAIN, Copying
+from slurmjobs.companions.collector import TRY_AGAIN, Copier
 
 ALICE = 64101
 PART = ".slurm-bridge-5b1c"
@@ -34,7 +34,7 @@ def collected(*order: tuple[Path, Path], at_sleep: object = None) -> tuple[int, 
         if callable(at_sleep):
             at_sleep()
 
-    return collector.run([[str(source), str(to)] for source, to in order], Copying(PART, sleep))
+    return collector.run([[str(source), str(to)] for source, to in order], Copier(PART, sleep))
 
 
 def test_a_file_and_a_folder_arrive_with_their_content_mode_and_time(
@@ -88,7 +88,7 @@ def test_a_file_that_is_called_like_a_part_of_another_is_kept(scratch: Path, cla
     assert {**mine, ".y.part": "somebody's"} == arrived
     (scratch / "out" / PART).touch()
     code, said = collected((scratch / "out", claim))
-    assert (1, True) == (code, "files get this name while they are copied" in said)
+    assert (1, True) == (code, "this name is reserved for files being copied" in said)
 
 
 def test_the_target_leads_nowhere_else(scratch: Path, claim: Path) -> None:
@@ -96,7 +96,7 @@ def test_the_target_leads_nowhere_else(scratch: Path, claim: Path) -> None:
 
     code, said = collected((scratch / "a", claim / ".." / "scratch"))
 
-    assert (1, True) == (code, "it has a part `..`" in said)
+    assert (1, True) == (code, "a path may not contain `..`" in said)
 
 
 def test_names_that_are_no_text_and_very_long_ones_arrive(scratch: Path, claim: Path) -> None:
@@ -168,7 +168,7 @@ def test_what_is_no_file_is_left_out_and_told(scratch: Path, claim: Path) -> Non
         code, said = collected((out, claim))
 
     assert 0 == code
-    assert "1 files, 1 bytes; left out, as they are no files" in said
+    assert "1 files, 1 bytes; skipped, as not regular files" in said
     assert f"{out}/pipe" in said
     assert f"{out}/socket" in said
     assert (1, f"{out}/pipe: expected a file or a folder") == collected((out / "pipe", claim))
@@ -186,7 +186,7 @@ def test_what_stays_missing_is_told_and_the_rest_is_copied(scratch: Path, claim:
 
     code, said = collected((scratch / "a", claim), (scratch / "b", claim))
 
-    assert (1, f"{scratch}/a: there is no such file or folder") == (code, said)
+    assert (1, f"{scratch}/a: no such file or folder") == (code, said)
     assert "b" == (claim / "b").read_text()
 
 

@@ -90,7 +90,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
         code, printed, said = running.ends("1")
 
     assert (1, b"") == (code, printed)
-    assert "it is no ordinary file" in said
+    assert "not a regular file" in said
 
 
 def test_it_stops_when_it_is_told_to(running: Running) -> None:

@@ -9,7 +9,7 @@ import pytest
 from bridge.domain.request.permit import Permit
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from slurmjobs.identity import granting
-from slurmjobs.identity.permission import JobProvenance, permitted
+from slurmjobs.identity.permission import JobProvenance, decide
 from slurmjobs.objects import slurmjob
 from slurmjobs.request.build import build
 from slurmjobs.request.origin import ScriptOrigin
@@ -53,7 +53,7 @@ def decided(
     }
     metadata = {"name": "train", "namespace": "lab", "annotations": written}
     job = slurmjob.read(json.dumps({"metadata": metadata, "spec": {"script": script}}).encode())
-    return permitted(job, read.script(script).options, provenance or JobProvenance(), under)
+    return decide(job, read.script(script).options, provenance or JobProvenance(), under)
 
 
 def test_the_author_that_was_recorded_decides() -> None:
@@ -124,7 +124,7 @@ def test_the_request_carries_what_was_granted() -> None:
     origin = ScriptOrigin(directory=permit.working_directory, now=NOW)
     request = build(SCRIPT, name="train", origin=origin).request
     assert request is not None
-    body = granting.granted(request, permit).body
+    body = granting.grant(request, permit).body
 
     assert ("alice", "alice") == (body["user_id"], body["group_id"])
     assert ("physics", "normal") == (body["account"], body["qos"])
@@ -140,7 +140,7 @@ def test_a_shorter_limit_of_the_script_stays() -> None:
     request = build(script, name="train", origin=ScriptOrigin(directory="/", now=NOW)).request
     assert request is not None
 
-    limit = granting.granted(request, permit).fields["time_limit"]
+    limit = granting.grant(request, permit).fields["time_limit"]
     assert {"set": True, "infinite": False, "number": 7} == limit
 
 
@@ -158,8 +158,8 @@ def test_an_old_manifest_runs_under_the_rule_that_its_ssh_user_stands_for_or_not
     job = SylabsResource(KINDS[0], site).read(json.dumps(body).encode())
     options = read.script(SCRIPT).options
 
-    granted = permitted(job, options, JobProvenance(namespace_labels={"mode": "ssh"}), under)
+    granted = decide(job, options, JobProvenance(namespace_labels={"mode": "ssh"}), under)
     assert isinstance(granted, Permit)
-    refused = permitted(job, options, JobProvenance(), under)
+    refused = decide(job, options, JobProvenance(), under)
     assert isinstance(refused, Refused)
-    assert "it stands for policy rule lab, and rule other applies here" in refused.text
+    assert "it requires policy rule lab, but rule other applies" in refused.text

@@ -8,7 +8,7 @@ import msgspec
 
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.domain.observation.view import SeenJobs
+from bridge.domain.observation.view import JobsView
 from slurmjobs.lifecycle.situation import JobFacts, JobPolicy
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.spec import SlurmJobSpec
@@ -69,7 +69,7 @@ def batch_job(phase: JobPhase = JobPhase.WAITING, **changes: Any) -> BatchJob:
 
 def facts(job: SlurmJobObject, *jobs: BatchJob, surely: bool = True, **changes: Any) -> JobFacts:
     none = surely and all(each.is_over for each in jobs)
-    seen = SeenJobs(jobs=jobs, fresh=True, surely_none=none)
+    seen = JobsView(jobs=jobs, fresh=True, surely_none=none)
     return replace(JobFacts(job=job, seen=seen, now=NOW), **changes)
 
 

@@ -7,7 +7,7 @@ from bridge.domain.model.batch import ArrayTally
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from slurmjobs.lifecycle import table
 from slurmjobs.lifecycle.actions import JobDecision, Report
-from slurmjobs.lifecycle.situation import Archive, Archived
+from slurmjobs.lifecycle.situation import Archive, ArchiveFinding
 from slurmjobs.objects.status import ArrayTasks, SlurmJobStatus
 from slurmjobs.reconcile import archive as archiving
 from tests.slurmjobs.lifecycle.situations import POLICY, batch_job, facts, slurm_job
@@ -109,7 +109,7 @@ class TestTheEndOfOneThatLacksTasks:
     def test_slurmdbd_says_how_they_ended_and_the_rest_never_began(self) -> None:
         tally = ArrayTally(succeeded=90, failed=(3, 17, 40), is_record=True)
         record = batch_job(JobPhase.ENDED, end=JobEnd.FAILED, exit_code=4, array=tally)
-        found = Archive(finding=Archived.ENDED, job=record)
+        found = Archive(finding=ArchiveFinding.ENDED, job=record)
 
         status = status_of(ended(self.TALLY, found, self.BEFORE))
 
@@ -118,14 +118,16 @@ class TestTheEndOfOneThatLacksTasks:
         assert tasks == status.array
         assert "10 of its tasks did not end well" in status.message
 
-    @pytest.mark.parametrize("finding", [Archived.NOTHING, Archived.UNFINISHED, Archived.UNKNOWN])
-    def test_what_nobody_knows_is_told(self, finding: Archived) -> None:
+    @pytest.mark.parametrize(
+        "finding", [ArchiveFinding.NOTHING, ArchiveFinding.UNFINISHED, ArchiveFinding.UNKNOWN]
+    )
+    def test_what_nobody_knows_is_told(self, finding: ArchiveFinding) -> None:
         before = ArrayTasks(total=100, running=82, succeeded=18)
 
         status = status_of(ended(self.TALLY, Archive(finding=finding), before))
 
         assert ("Failed", "TasksUnknown") == (status.phase, status.reason)
-        assert "how 52 of its tasks ended is not known" in status.message
+        assert "how 52 of its tasks ended is unknown" in status.message
 
     def test_one_that_knows_all_asks_nobody(self) -> None:
         status = status_of(ended(ArrayTally(succeeded=82), None, self.BEFORE))

@@ -38,8 +38,8 @@ MUTANTS = [
     ),
     JobMutant(
         name="takes an earlier attempt's job for the present one",
-        before="own = [job for job in facts.seen.jobs if job.mark.attempt == attempt]",
-        after="own = list(facts.seen.jobs)",
+        before="candidates = [job for job in facts.seen.jobs if job.mark.attempt == attempt]",
+        after="candidates = list(facts.seen.jobs)",
     ),
     JobMutant(
         name="submits without the finalizer",
@@ -48,18 +48,18 @@ MUTANTS = [
     ),
     JobMutant(
         name="lets a deleted one go with its job",
-        before="            none=rules.give_back,\n            live=_CANCELLING,",
-        after="            none=rules.give_back,\n            live=(rules.give_back, rules.give_back, rules.give_back),",
+        before="            none=rules.remove_finalizer,\n            live=_CANCELLING,",
+        after="            none=rules.remove_finalizer,\n            live=(rules.remove_finalizer, rules.remove_finalizer, rules.remove_finalizer),",
     ),
     JobMutant(
         name="forgets to submit",
         before="none=rules.submit,",
-        after="none=rules.tell_suspended,",
+        after="none=rules.report_suspended,",
     ),
     JobMutant(
         name="suspends in words only",
         before="live=(rules.supersede, rules.supersede, rules.supersede),",
-        after="live=_TELLING,",
+        after="live=_REPORTING,",
     ),
     JobMutant(
         name="cancels without beginning another attempt",
@@ -68,8 +68,8 @@ MUTANTS = [
     ),
     JobMutant(
         name="gives up a job whose end slurmdbd knows",
-        before="        Archived.ENDED: JobColumn.PURGED,",
-        after="        Archived.ENDED: JobColumn.LOST,",
+        before="        ArchiveFinding.ENDED: JobColumn.PURGED,",
+        after="        ArchiveFinding.ENDED: JobColumn.LOST,",
     ),
     JobMutant(
         name="takes every end for a good one",
@@ -86,13 +86,13 @@ MUTANTS = [
     JobMutant(
         name="loses a job whose results are being copied",
         before="none=rules.collect,",
-        after="none=rules.tell_lost,",
+        after="none=rules.report_lost,",
     ),
     JobMutant(
         name="takes results that were given up for copied",
         file="lifecycle/rules.py",
-        before="if found.state is Collected.DONE:",
-        after="if found.state is not Collected.NOT_YET:",
+        before="if collection.state is CopyState.DONE:",
+        after="if collection.state is not CopyState.NOT_YET:",
     ),
     JobMutant(
         name="takes the results of an earlier run for this one's",
@@ -103,7 +103,7 @@ MUTANTS = [
     JobMutant(
         name="keeps the job of the attempt before in the status",
         file="lifecycle/report.py",
-        before="base = before if said.attempt == before.attempt else SlurmJobStatus()",
+        before="base = before if new.attempt == before.attempt else SlurmJobStatus()",
         after="base = before",
     ),
 ]
@@ -111,11 +111,11 @@ MUTANTS = [
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_histories_find_a_machine_that(mutant: JobMutant, tmp_path: Path) -> None:
-    change = Changed(file=f"jobs/{mutant.file}", before=mutant.before, after=mutant.after)
+    change = Changed(file=f"slurmjobs/{mutant.file}", before=mutant.before, after=mutant.after)
     histories = f"for seed in range({HISTORIES}): play(seed)"
     program = f"from tests.slurmjobs.lifecycle.world import play\n{histories}"
 
-    hunt = hunted(change, tmp_path, "-c", program, package="jobs")
+    hunt = hunted(change, tmp_path, "-c", program, package="slurmjobs")
 
     assert hunt.returncode == 1, hunt.stderr or "it survived"
     assert "\nAssertionError: " in hunt.stderr, hunt.stderr

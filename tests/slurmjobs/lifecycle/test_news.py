@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from slurmjobs.lifecycle import news
-from slurmjobs.lifecycle.news import MOST, JobNews, NewsDesk
+from slurmjobs.lifecycle.news import MOST, EventBudget, EventContent
 from slurmjobs.objects.status import SlurmJobStatus
 from tests.slurmjobs.lifecycle.situations import UID
 
@@ -18,7 +18,7 @@ DONE: dict[str, Any] = {"phase": "Succeeded", "job_id": 7, "reason": "Succeeded"
 FAILED: dict[str, Any] = {"phase": "Failed", "job_id": 7, "reason": "TimeLimit"}
 
 
-def told(before: dict[str, Any], after: dict[str, Any]) -> JobNews | None:
+def told(before: dict[str, Any], after: dict[str, Any]) -> EventContent | None:
     return news.of(SlurmJobStatus(**before), SlurmJobStatus(**after))
 
 
@@ -76,7 +76,7 @@ def test_what_the_status_shows_anyway_is_none(
 
 
 def test_who_holds_and_releases_for_ever_makes_no_more_than_some_events_and_the_end() -> None:
-    desk, held, ended = NewsDesk(), told(QUEUED, HELD), told(QUEUED, DONE)
+    desk, held, ended = EventBudget(), told(QUEUED, HELD), told(QUEUED, DONE)
     assert held is not None
     assert ended is not None
 

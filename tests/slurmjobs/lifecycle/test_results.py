@@ -10,7 +10,7 @@ from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from slurmjobs.lifecycle import news, table, why
 from slurmjobs.lifecycle.actions import Expire, Report
-from slurmjobs.lifecycle.situation import Archive, Archived, Collected, Collection, JobFacts
+from slurmjobs.lifecycle.situation import Archive, ArchiveFinding, Collection, CopyState, JobFacts
 from slurmjobs.lifecycle.table import JobRow
 from slurmjobs.lifecycle.why import JobSituation
 from slurmjobs.objects.results import JobResult, ResultTarget
@@ -25,7 +25,10 @@ WANTED: dict[str, Any] = {
 }
 RUNNING = SlurmJobStatus(phase="Running", job_id=7, sluid="s7", attempt=1)
 STARTED = NOW - timedelta(minutes=10)
-DONE, GIVEN_UP = Collection(state=Collected.DONE), Collection(state=Collected.GIVEN_UP, text="full")
+DONE, GIVEN_UP = (
+    Collection(state=CopyState.DONE),
+    Collection(state=CopyState.GIVEN_UP, text="full"),
+)
 
 
 def written(given: JobFacts) -> SlurmJobStatus:
@@ -91,7 +94,8 @@ def test_without_its_results_it_has_failed() -> None:
 
 
 @pytest.mark.parametrize(
-    "archive", [None, *(Archive(finding=each) for each in Archived if each is not Archived.ENDED)]
+    "archive",
+    [None, *(Archive(finding=each) for each in ArchiveFinding if each is not ArchiveFinding.ENDED)],
 )
 def test_slurm_may_forget_the_job_while_they_are_copied(archive: Archive | None) -> None:
     """The status says all that is needed, so a copy that takes hours loses no job."""
@@ -125,7 +129,7 @@ def test_deleting_it_does_not_wait_for_them() -> None:
 
 def test_what_keeps_them_from_being_copied_is_told_once() -> None:
     job = collecting()
-    stuck = Collection(state=Collected.NOT_YET, text="quota exceeded")
+    stuck = Collection(state=CopyState.NOT_YET, text="quota exceeded")
     status = written(facts(job, over(), collection=stuck))
     after = slurm_job(status=status, **WANTED)
 

@@ -9,16 +9,16 @@ from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from slurmjobs.lifecycle import table
 from slurmjobs.lifecycle.actions import (
+    AddFinalizer,
     CancelBatch,
     Expire,
-    GiveBack,
     JobAction,
     JobDecision,
+    RemoveFinalizer,
     Report,
     SubmitBatch,
-    TakeOn,
 )
-from slurmjobs.lifecycle.situation import Archive, Archived, JobFacts, NotSubmitted
+from slurmjobs.lifecycle.situation import Archive, ArchiveFinding, JobFacts, SubmissionFailure
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.status import SlurmJobStatus
 from slurmruntime.values.ids import JobId, Sluid
@@ -55,7 +55,7 @@ def conditions(told: SlurmJobStatus) -> dict[str, tuple[str, str]]:
 
 
 def test_a_new_one_gets_the_finalizer_before_anything_is_submitted() -> None:
-    assert (TakeOn(),) == acted(facts(slurm_job(is_ours=False), is_untried=True))
+    assert (AddFinalizer(),) == acted(facts(slurm_job(is_ours=False), is_untried=True))
 
 
 def test_one_that_was_never_tried_is_submitted_at_once() -> None:
@@ -67,9 +67,9 @@ def test_one_that_may_have_been_tried_is_looked_up_first() -> None:
 
     assert table.needs_archive(given)
     assert (Wait(),) == acted(given)
-    nothing = replace(given, archive=Archive(finding=Archived.NOTHING))
+    nothing = replace(given, archive=Archive(finding=ArchiveFinding.NOTHING))
     assert (SubmitBatch(attempt=1),) == acted(nothing)
-    ended = Archive(finding=Archived.ENDED, job=batch_job(JobPhase.ENDED))
+    ended = Archive(finding=ArchiveFinding.ENDED, job=batch_job(JobPhase.ENDED))
     assert "Succeeded" == status(replace(given, archive=ended)).phase
 
 
@@ -85,7 +85,7 @@ def test_nothing_is_done_while_slurm_cannot_be_read_or_the_view_is_old() -> None
 
 
 def test_without_accounting_only_a_young_one_is_submitted() -> None:
-    archive = Archive(finding=Archived.UNKNOWN)
+    archive = Archive(finding=ArchiveFinding.UNKNOWN)
     old = facts(slurm_job(), archive=archive)
 
     assert ("Pending", "Unknown") == (status(old).phase, status(old).reason)
@@ -199,8 +199,8 @@ def test_the_end_waits_until_slurm_is_done() -> None:
 def test_a_known_job_that_is_gone_is_never_submitted_again(*, surely: bool) -> None:
     given = facts(slurm_job(status=SUBMITTED), surely=surely)
 
-    for finding in Archived:
-        job = batch_job(JobPhase.ENDED) if finding is Archived.ENDED else None
+    for finding in ArchiveFinding:
+        job = batch_job(JobPhase.ENDED) if finding is ArchiveFinding.ENDED else None
         archive = Archive(finding=finding, job=job)
         for since in (NOW, NOW - timedelta(hours=1)):
             (action,) = acted(replace(given, archive=archive, since=since))
@@ -208,7 +208,7 @@ def test_a_known_job_that_is_gone_is_never_submitted_again(*, surely: bool) -> N
 
 
 def test_a_lost_job_is_given_up_after_a_while() -> None:
-    lost = facts(slurm_job(status=SUBMITTED), archive=Archive(finding=Archived.UNFINISHED))
+    lost = facts(slurm_job(status=SUBMITTED), archive=Archive(finding=ArchiveFinding.UNFINISHED))
 
     assert (Wait(),) == acted(lost)
     said = status(replace(lost, since=NOW - timedelta(minutes=5)))
@@ -225,15 +225,15 @@ def test_a_job_that_comes_back_after_it_was_given_up_is_left_alone(phase: JobPha
     said = status(facts(job, batch_job(phase)))
 
     assert ("Failed", "JobLost") == (said.phase, said.reason)
-    assert "Slurm job 7 had been taken for lost, and is back" in said.message
+    assert "Slurm job 7 was reported as lost and is back" in said.message
     assert (Wait(),) == acted(facts(told(job, said), batch_job(phase)))
     failed = SlurmJobStatus(phase="Failed", reason="NonZeroExit", job_id=7, sluid="s7", attempt=1)
     cancel = CancelBatch(job_id=JobId(7), sluid=Sluid("s7"))
     assert (cancel,) == acted(facts(told(job, failed), batch_job(phase)))
 
 
-def refused(attempts: int = 1, *, is_final: bool = False) -> NotSubmitted:
-    return NotSubmitted(
+def refused(attempts: int = 1, *, is_final: bool = False) -> SubmissionFailure:
+    return SubmissionFailure(
         reason="SubmitRefused", text="no such account", attempts=attempts, at=NOW, is_final=is_final
     )
 
@@ -309,8 +309,8 @@ def test_deleting_cancels_first_and_lets_go_last(phase: JobPhase) -> None:
 
     assert (CancelBatch(job_id=JobId(7), sluid=Sluid("s7")),) == acted(facts(job, batch_job(phase)))
     assert (Wait(),) == acted(facts(job, batch_job(JobPhase.ENDED, remains=True)))
-    assert (GiveBack(),) == acted(facts(job, batch_job(JobPhase.ENDED)))
-    assert (GiveBack(),) == acted(facts(job))
+    assert (RemoveFinalizer(),) == acted(facts(job, batch_job(JobPhase.ENDED)))
+    assert (RemoveFinalizer(),) == acted(facts(job))
     assert (Wait(),) == acted(facts(job, surely=False))
     assert (Wait(),) == acted(facts(slurm_job(is_ours=False, deleted=True)))
 

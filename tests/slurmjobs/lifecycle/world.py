@@ -15,16 +15,8 @@ from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.observation.view import Expectations, Past
 from slurmjobs.companions import collecting
-from slurmjobs.lifecycle import table
-from slurmjobs.lifecycle.actions import (
-    CancelBatch,
-    GiveBack,
-    JobAction,
-    Report,
-    SubmitBatch,
-    TakeOn,
-)
-from slurmjobs.lifecycle.situation import Archive, Archived, Collected, Collection, JobFacts
+from slurmjobs.lifecycle import actions, table
+from slurmjobs.lifecycle.situation import Archive, ArchiveFinding, Collection, CopyState, JobFacts
 from slurmjobs.objects.results import JobResult, ResultTarget
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.spec import JobOutput
@@ -85,7 +77,7 @@ class World:
         self.leader = Leader(cached=self.job)
         self.cancelled: set[JobId] = set()
         """Jobs that the leader cancelled."""
-        self.copied: dict[str, Collected] = {}
+        self.copied: dict[str, CopyState] = {}
         """What became of the results of each run."""
         self.ended = ""
         self.history: list[str] = []
@@ -158,7 +150,7 @@ class World:
     def copy(self) -> None:
         """The pods that copy results come to an end."""
         if self.job is not None and collecting.is_due(self.job):
-            ends = (Collected.DONE, Collected.DONE, Collected.GIVEN_UP)
+            ends = (CopyState.DONE, CopyState.DONE, CopyState.GIVEN_UP)
             self.copied.setdefault(self.run(self.job), self.rng.choice(ends))
 
     @staticmethod
@@ -225,7 +217,7 @@ class World:
             facts = replace(facts, archive=leader.archive)
         else:
             leader.archive = None
-        state = self.copied.get(collecting.run_of(job), Collected.NOT_YET)
+        state = self.copied.get(collecting.run_of(job), CopyState.NOT_YET)
         facts = replace(facts, collection=Collection(state=state))
         for action in table.decide(facts, POLICY).actions:
             self.act(job, action)
@@ -249,27 +241,27 @@ class World:
             if one.mark.attempt == attempt and job.status.job_id in (None, one.id)
         ]
         if ended:
-            return Archive(finding=Archived.ENDED, job=ended[0])
-        return Archive(finding=Archived.NOTHING)
+            return Archive(finding=ArchiveFinding.ENDED, job=ended[0])
+        return Archive(finding=ArchiveFinding.NOTHING)
 
-    def act(self, job: SlurmJobObject, action: JobAction) -> None:
+    def act(self, job: SlurmJobObject, action: actions.JobAction) -> None:
         match action:
-            case TakeOn():
+            case actions.AddFinalizer():
                 meta = msgspec.structs.replace(
                     job.metadata, finalizers=(names.SLURM_JOB_FINALIZER,)
                 )
                 self.write(job, msgspec.structs.replace(job, metadata=meta))
                 self.leader.is_taken_on, self.leader.begun = True, 1
-            case Report(status=status):
+            case actions.Report(status=status):
                 self.write(job, msgspec.structs.replace(job, status=status))
                 if status.attempt > max(job.status.attempt, 1):
                     self.leader.begun, self.leader.is_taken_on = status.attempt, True
-            case GiveBack():
+            case actions.RemoveFinalizer():
                 meta = msgspec.structs.replace(job.metadata, finalizers=())
                 self.write(job, msgspec.structs.replace(job, metadata=meta))
-            case SubmitBatch(attempt=attempt):
+            case actions.SubmitBatch(attempt=attempt):
                 self.submit(attempt)
-            case CancelBatch(job_id=id_):
+            case actions.CancelBatch(job_id=id_):
                 self.cancel(id_)
             case Wait():
                 pass
@@ -344,7 +336,7 @@ class World:
             assert told.id not in self.cancelled, "our own cancel was told as its end"
             is_copied = True
             if self.job.spec.results and told.started_at is not None:
-                is_copied = self.copied.get(run) is Collected.DONE
+                is_copied = self.copied.get(run) is CopyState.DONE
             assert (phase == "Succeeded") == (told.end is JobEnd.COMPLETED and is_copied)
 
     def live(self) -> list[BatchJob]:

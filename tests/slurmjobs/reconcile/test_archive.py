@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from slurmjobs.lifecycle.situation import Archived
+from slurmjobs.lifecycle.situation import ArchiveFinding
 from slurmjobs.reconcile.archive import Archives
 from slurmruntime.process.clock import SystemClock
 from slurmruntime.slurm import wire
@@ -31,12 +31,12 @@ class _Slurm:
         return answer(**self._answer)
 
 
-async def found(answer: SlurmError | Mapping[str, Any], *, backlog: int = 0) -> Archived:
+async def found(answer: SlurmError | Mapping[str, Any], *, backlog: int = 0) -> ArchiveFinding:
     answered: asyncio.Queue[WorkloadKey] = asyncio.Queue()
     slurm = cast("SlurmClient", _Slurm(answer, backlog))
     archives = Archives(slurm, clock=SystemClock(), wake=answered.put_nowait)
     job, stop = slurm_job(), asyncio.Event()
-    assert Archived.ASKING is archives.finding(job, mark()).finding
+    assert ArchiveFinding.ASKING is archives.finding(job, mark()).finding
     async with asyncio.TaskGroup() as group:
         group.create_task(archives.run(stop))
         assert UID == await asyncio.wait_for(answered.get(), 5)
@@ -45,7 +45,7 @@ async def found(answer: SlurmError | Mapping[str, Any], *, backlog: int = 0) -> 
 
 
 async def test_only_a_slurm_that_keeps_no_accounts_counts_as_unrecorded() -> None:
-    assert Archived.UNKNOWN is await found(TooOld("accounting.jobs", "no such path"))
+    assert ArchiveFinding.UNKNOWN is await found(TooOld("accounting.jobs", "no such path"))
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ async def test_only_a_slurm_that_keeps_no_accounts_counts_as_unrecorded() -> Non
     ids=lambda error: type(error).__name__,
 )
 async def test_an_error_proves_nothing(error: SlurmError) -> None:
-    assert Archived.ASKING is await found(error)
+    assert ArchiveFinding.ASKING is await found(error)
 
 
 async def test_nothing_is_proven_while_slurmdbd_does_not_know_all() -> None:
-    assert Archived.ASKING is await found({"jobs": []}, backlog=3)
-    assert Archived.NOTHING is await found({"jobs": []})
+    assert ArchiveFinding.ASKING is await found({"jobs": []}, backlog=3)
+    assert ArchiveFinding.NOTHING is await found({"jobs": []})

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from bridge.reconcile.program import Program
-from slurmjobs.lifecycle.situation import Collected
+from slurmjobs.lifecycle.situation import CopyState
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
@@ -70,13 +70,13 @@ class _Bench:
                 BatchJobs,
                 SimpleNamespace(now=lambda: NOW + timedelta(minutes=5), of=lambda _key: ()),
             ),
-            told=self.told,
+            job_queue=self.told,
         )
 
     def look(self) -> timedelta | None:
         return asyncio.run(self.collectors.reconcile(KEY))
 
-    def said(self) -> tuple[Collected, str]:
+    def said(self) -> tuple[CopyState, str]:
         assert self.job is not None
         found = self.collectors.collection(self.job)
         return found.state, found.text
@@ -118,7 +118,7 @@ def test_one_is_made_and_then_waited_for(bench: _Bench) -> None:
     ("answer", "text"),
     [
         (Forbidden("pods", "exceeded quota"), "exceeded quota"),
-        (Conflict("pods", "exists"), "there is a pod train-collect-1 already"),
+        (Conflict("pods", "exists"), "pod train-collect-1 already exists"),
     ],
 )
 def test_a_refusal_is_told_and_tried_again(bench: _Bench, answer: KubeError, text: str) -> None:
@@ -127,10 +127,10 @@ def test_a_refusal_is_told_and_tried_again(bench: _Bench, answer: KubeError, tex
     assert timedelta(seconds=30) == bench.look()
 
     state, said = bench.said()
-    assert Collected.NOT_YET is state
+    assert CopyState.NOT_YET is state
     assert text in said
     assert None is bench.look()
-    assert (Collected.NOT_YET, "") == bench.said()
+    assert (CopyState.NOT_YET, "") == bench.said()
 
 
 def test_a_lost_reply_makes_no_second_one(bench: _Bench) -> None:
@@ -151,7 +151,7 @@ def test_a_failed_try_is_repeated_and_a_good_one_ends_it(bench: _Bench) -> None:
     bench.look()
 
     assert 1 == len(bench.kube.asked)
-    assert (Collected.DONE, "") == bench.said()
+    assert (CopyState.DONE, "") == bench.said()
 
 
 def test_those_of_an_earlier_run_are_removed_before_one_is_made(bench: _Bench) -> None:
@@ -170,7 +170,7 @@ def test_nobody_copies_as_root_or_as_a_stranger(bench: _Bench) -> None:
     for status in ({}, {"uid": 0, "gid": 0}):
         bench.job = collecting_job("a", **status)
         assert timedelta(seconds=30) == bench.look()
-        assert "nobody knows the number" in bench.said()[1]
+        assert "the job's uid is unknown" in bench.said()[1]
     assert [] == bench.kube.asked
 
 

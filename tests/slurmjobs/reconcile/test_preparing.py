@@ -6,8 +6,8 @@ from typing import cast
 from structlog.testing import capture_logs
 
 from bridge.domain.request.rules import Policy
-from slurmjobs.reconcile.dependencies import Resolved
-from slurmjobs.reconcile.preparing import NotPossible, Preparer
+from slurmjobs.reconcile.dependencies import SlurmDependencies
+from slurmjobs.reconcile.preparing import PreparationFailure, Preparer
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.values import names
 from tests.slurmjobs.lifecycle.situations import NOW, slurm_job
@@ -32,13 +32,13 @@ async def test_a_bug_is_a_refusal_that_the_slurm_job_is_told() -> None:
         labels=_labels,
         slurm_user=_nobody,
         now=lambda: NOW,
-        resolve=lambda _job: Resolved(),
+        resolve=lambda _job: SlurmDependencies(),
         has_collectors=False,
     )
     with capture_logs() as log:
         found = await preparer.prepare(slurm_job())
 
-    assert isinstance(found, NotPossible)
+    assert isinstance(found, PreparationFailure)
     assert "PreparationFailed" == found.reason
     assert "ValueError: Exceeds the limit (4300 digits)" in found.text
     assert not found.is_final

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from slurmjobs.reconcile.remembering import Remembered
+from slurmjobs.reconcile.remembering import AnswerCache
 
 
 def test_an_answer_is_kept_for_a_while_and_a_failure_never_is() -> None:
@@ -19,7 +19,7 @@ def test_an_answer_is_kept_for_a_while_and_a_failure_never_is() -> None:
 
     async def played() -> None:
         nonlocal now_s
-        kept = Remembered(read, lasts_s=5.0, monotonic=lambda: now_s)
+        kept = AnswerCache(read, lasts_s=5.0, monotonic=lambda: now_s)
         assert [await kept.get(key) for key in "aba"] == ["A", "B", "A"]
         now_s += 4.9
         assert await kept.get("a") == "A"

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurmjobs.request.build import BuiltRequest, build
+from slurmjobs.request.build import BuildResult, build
 from slurmjobs.request.origin import ScriptOrigin
 from tests.slurmjobs.cases import CASES, HEADERS
 
 HERE = ScriptOrigin(directory="/home/alice", now=datetime(2031, 5, 20, tzinfo=UTC), host="login")
 
 
-def built(*options: str, **fields: object) -> BuiltRequest:
+def built(*options: str, **fields: object) -> BuildResult:
     script = "".join(("#!/bin/sh\n", *(f"#SBATCH {option}\n" for option in options), "true\n"))
     return build(script, name="job.sh", origin=HERE, fields=fields)
 

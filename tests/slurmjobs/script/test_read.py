@@ -64,7 +64,7 @@ def test_what_was_read_is_written_so_that_it_is_read_again(option, text) -> None
     first = read.script(script(), {option.field: text}).options.all
     written = [each.text for each in first]
     assume("\n" not in text)  # no directive can hold it
-    again = read.script("#!/bin/sh\n" + directives.written(written))
+    again = read.script("#!/bin/sh\n" + directives.render(written))
     assert [(each.option, each.value) for each in again.options.all] == [
         (each.option, each.value) for each in first
     ]
@@ -73,13 +73,13 @@ def test_what_was_read_is_written_so_that_it_is_read_again(option, text) -> None
 @pytest.mark.parametrize("options", [case for cases in CASES.values() for case in cases])
 def test_every_case_is_stable(options: str) -> None:
     first = read.script(script(f"#SBATCH {options}")).options
-    again = read.script("#!/bin/sh\n" + directives.written([c.text for c in first.all])).options
+    again = read.script("#!/bin/sh\n" + directives.render([c.text for c in first.all])).options
     assert [(c.option, c.value) for c in again.all] == [(c.option, c.value) for c in first.all]
 
 
 @given(st.text(alphabet="ab :#'\"\\\t-=", min_size=1, max_size=12))
 def test_any_word_can_be_quoted(word: str) -> None:
-    assert [word] == list(words.split(f" {words.quoted(word)}"))
+    assert [word] == list(words.split(f" {words.quote(word)}"))
 
 
 def test_all_faults_are_told_at_once_with_their_lines() -> None:
@@ -146,7 +146,7 @@ def test_what_is_refused_says_what_to_do() -> None:
                 else {option.field: True if option.takes.name == "NOTHING" else "1"}
             )
             (fault,) = read.script(script(), value).faults
-            assert fault.message.startswith(f"--{option.name} is not possible: ")
+            assert fault.message.startswith(f"--{option.name} is not supported: ")
 
 
 def test_a_header_has_bounds() -> None:
@@ -162,7 +162,7 @@ def test_a_script_has_a_bound() -> None:
 
 
 def test_bytes_that_are_no_text_are_told_with_their_line() -> None:
-    _, (fault,) = body.decoded(b"#!/bin/sh\n\xff\n")
+    _, (fault,) = body.decode(b"#!/bin/sh\n\xff\n")
     assert ("line 2", "byte 11 of the script is not UTF-8 text") == (fault.path, fault.message)
 
 

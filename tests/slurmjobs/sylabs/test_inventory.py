@@ -53,7 +53,7 @@ def entry(text: str = PUBLISHED) -> NodeEntry:
 
 
 def test_the_published_configuration_is_written_with_its_prefix() -> None:
-    node = settled(NODE, inventory.wanted(entry(), OURS))
+    node = settled(NODE, inventory.desired(entry(), OURS))
 
     assert node.labels == {
         "slurm.sylabs.io/cuda": "10.0",
@@ -66,7 +66,7 @@ def test_the_published_configuration_is_written_with_its_prefix() -> None:
 
 
 def test_what_is_written_is_noted_before_and_taken_away_with_its_entry() -> None:
-    want = inventory.wanted(entry(), OURS)
+    want = inventory.desired(entry(), OURS)
     first = inventory.step(NODE, want)
     assert isinstance(first, Label)
     assert "slurm.sylabs.io/cpu" in (first.written or "")
@@ -74,12 +74,12 @@ def test_what_is_written_is_noted_before_and_taken_away_with_its_entry() -> None
     mine = replace(
         settled(NODE, want), labels={**settled(NODE, want).labels, "slurm.sylabs.io/own": "x"}
     )
-    left = settled(mine, inventory.wanted(None, OURS))
+    left = settled(mine, inventory.desired(None, OURS))
     assert ({"slurm.sylabs.io/own": "x"}, {}, "") == (left.labels, left.capacity, left.written)
 
 
 def test_a_capacity_that_a_kubelet_dropped_is_written_again() -> None:
-    want = inventory.wanted(entry(), OURS)
+    want = inventory.desired(entry(), OURS)
     node = settled(NODE, want)
 
     assert Measure({"slurm.sylabs.io/cpu": "2"}) == inventory.step(replace(node, capacity={}), want)
@@ -91,8 +91,8 @@ def test_a_capacity_that_a_kubelet_dropped_is_written_again() -> None:
 @pytest.mark.parametrize("key", ["slurm_local", "slurm_ssh", "slurm", "red_box_addr"])
 def test_an_entry_for_another_slurm_writes_nothing_and_is_told(key: str, address: str) -> None:
     other = entry(PUBLISHED.replace("slurm_local: https://my.slurm:6820", f"{key}: {address}"))
-    before = settled(NODE, inventory.wanted(entry(), OURS))
-    after = settled(before, inventory.wanted(other, OURS))
+    before = settled(NODE, inventory.desired(entry(), OURS))
+    after = settled(before, inventory.desired(other, OURS))
 
     assert ({}, {}) == (after.labels, after.capacity)
     assert f"this node's Slurm is {address}" in inventory.complaint(other, OURS)
@@ -156,7 +156,7 @@ def test_whatever_stands_there_comes_to_rest_in_three_steps(
 ) -> None:
     read = slurm_config.read(text)
     node = InventoryNode(name="minikube", uid="1", labels=labels, capacity=capacity, written=note)
-    want = inventory.wanted(read.nodes.get("minikube"), OURS)
+    want = inventory.desired(read.nodes.get("minikube"), OURS)
     after = settled(node, want)
 
     assert want.labels.items() <= after.labels.items()

@@ -88,7 +88,7 @@ def test_results_go_to_the_claim_that_a_volume_stands_for(
     told = [warning.text for warning in found.warnings]
     if target is None:
         assert () == found.spec.results
-        assert ["spec.results: they are not copied"] == [text.split(",")[0] for text in told]
+        assert ["spec.results: they are not copied"] == [text.split(" and ")[0] for text in told]
     else:
         (result,) = found.spec.results
         assert ("bar", target) == (result.source, (result.to.claim_name, result.to.path))
@@ -158,7 +158,7 @@ def test_ssh_needs_a_rule_and_no_key_is_read() -> None:
 
     assert ("people", ()) == (mapped.only_rule, mapped.faults)
     (fault,) = texts(strange.faults)
-    assert fault.startswith("spec.ssh: slurm-bridge logs in nowhere and reads no key")
+    assert fault.startswith("spec.ssh: slurm-bridge uses no ssh and reads no key")
     assert "{name: carol, match: {kinds: [SlurmJob], namespaces: [lab]}, user: carol}" in fault
     for found in (mapped, strange):
         assert "slurm-key" not in repr(found)
@@ -168,7 +168,7 @@ def test_ssh_needs_a_rule_and_no_key_is_read() -> None:
 
 _NOT_COPIED = (
     "spec.prepare: slurm-bridge does not copy files before a job yet, and without them the job would do something else: "
-    "have them on the cluster, and leave this out"
+    "put the files on the cluster and leave this out"
 )
 
 
@@ -187,9 +187,9 @@ def test_all_faults_of_a_manifest_come_at_once() -> None:
     assert [
         "spec.prepare.mount: expected one of hostPath, nfs and persistentVolumeClaim, found hostPath and nfs",
         _NOT_COPIED,
-        "spec.nodeSelector[a]: expected a text or a number",
-        "spec.nodeSelector[b]: expected a text or a number",
-        "spec.nodeSelector[c]: expected a text or a number",
+        "spec.nodeSelector[a]: expected text or a number",
+        "spec.nodeSelector[b]: expected text or a number",
+        "spec.nodeSelector[c]: expected text or a number",
         "spec.results.mount: expected one of hostPath, nfs and persistentVolumeClaim, found none of them",
     ] == texts(found.faults)
 
@@ -263,8 +263,8 @@ def _is_uri(name: str) -> bool:
 def test_status_has_their_word_beside_ours() -> None:
     found = job(batch=SCRIPT)
 
-    assert {"status": "Unknown"} == found.told(SlurmJobStatus())
-    told = found.told(SlurmJobStatus(phase="Running", job_id=7))
+    assert {"status": "Unknown"} == found.status_body(SlurmJobStatus())
+    told = found.status_body(SlurmJobStatus(phase="Running", job_id=7))
     assert {"phase": "Running", "jobId": 7, "status": "Running"} == told
     again = SylabsResource(OLD, SITE).read(
         json.dumps({"metadata": {"name": "a"}, "spec": {"batch": SCRIPT}, "status": told}).encode()

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmoperator.clusters.expanding import expanded
+from slurmoperator.clusters.expanding import expand
 from slurmoperator.configuration import rendering
 from slurmoperator.configuration.inputs import ConfigurationInputs
 from slurmoperator.objects.kinds import KINDS
@@ -32,7 +32,7 @@ def specs(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What is made, by kind and name."""
     return {
         f"{each['kind']} {each['metadata']['name']}": each.get("spec") or each["data"]
-        for each in expanded(cluster(spec))
+        for each in expand(cluster(spec))
     }
 
 
@@ -125,16 +125,16 @@ def test_everything_that_can_be_said_has_its_place() -> None:
 def test_how_slurmrestd_speaks_is_said_by_annotations(
     said: dict[str, Any], marks: dict[str, str]
 ) -> None:
-    bodies = expanded(cluster({**SIX_LINES, "restApi": said}))
+    bodies = expand(cluster({**SIX_LINES, "restApi": said}))
     (made,) = [body for body in bodies if body["kind"] == "RestApi"]
     assert marks == made["metadata"].get("annotations", {})
 
 
 def test_the_profile_of_its_workers_is_said_by_annotations() -> None:
-    bodies = expanded(cluster({**SIX_LINES, "workerProfile": "plain"}))
+    bodies = expand(cluster({**SIX_LINES, "workerProfile": "plain"}))
     (made,) = [body for body in bodies if body["kind"] == "NodeSet"]
     assert {"slurm-bridge.dev/worker-profile": "plain"} == made["metadata"]["annotations"]
-    (made,) = [each for each in expanded(cluster(SIX_LINES)) if each["kind"] == "NodeSet"]
+    (made,) = [each for each in expand(cluster(SIX_LINES)) if each["kind"] == "NodeSet"]
     assert "annotations" not in made["metadata"]
 
 
@@ -175,8 +175,8 @@ CLUSTERS = st.fixed_dictionaries(
 def test_whatever_is_said_is_a_configuration_without_faults_of_objects_that_their_types_read(
     spec: dict[str, Any],
 ) -> None:
-    bodies = expanded(cluster(spec))
-    assert bodies == expanded(cluster(spec))
+    bodies = expand(cluster(spec))
+    assert bodies == expand(cluster(spec))
     names = [(body["kind"], body["metadata"]["name"]) for body in bodies]
     assert len(names) == len({*names})
     read = [msgspec.convert(body, TYPES[body["kind"]]) for body in bodies if body["kind"] in TYPES]

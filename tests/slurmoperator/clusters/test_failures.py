@@ -54,7 +54,7 @@ async def whole_life(leaders: ClusterLeaders) -> None:
     await lead(leaders)
     status, reason, message = api.told("Ready")
     assert ("False", "Deleting") == (status, reason)
-    assert message.endswith("waits for the jobs on the workers of NodeSet slurm-worker-cpu")
+    assert message.endswith("waiting for the jobs on the workers of NodeSet slurm-worker-cpu")
     assert "deletionTimestamp" in api.of("NodeSet")["slurm-worker-cpu"]["metadata"]
     assert kept - {("NodeSet", "slurm-worker-cpu")} == made(leaders)
 
@@ -149,8 +149,11 @@ def test_a_nodeset_that_is_not_ours_any_more_is_not_said_to_wait_for_jobs() -> N
         leaders.api.leave("SlurmCluster", "slurm")
         await leaders.lead()
         message = leaders.api.told("Ready")[2]
-        assert "waits for the jobs on the workers of NodeSet slurm-worker-cpu;" in message
-        assert "NodeSet slurm-worker-gpu belongs to it and is not ours to delete" in message
+        assert "waiting for the jobs on the workers of NodeSet slurm-worker-cpu;" in message
+        assert (
+            "NodeSet slurm-worker-gpu belongs to it, but another manager has taken it over"
+            in message
+        )
         assert "deletionTimestamp" not in gpu["metadata"]
 
     run(main)

@@ -39,7 +39,7 @@ def test_it_is_ready_when_all_its_parts_are() -> None:
 @pytest.mark.parametrize(
     ("conditions", "said"),
     [
-        ((), "Controller a: slurm-operator has not told yet how it stands"),
+        ((), "Controller a: slurm-operator has not reported its state yet"),
         ((told("Accepted", "False", "bad"), told("Ready")), "Controller a: Because: bad"),
         ((*GOOD, told("Configured", "False", "line 7")), "Controller a: Because: line 7"),
         ((told("Accepted"), told("Ready", "False", "no image")), "Controller a: Because: no image"),
@@ -47,7 +47,7 @@ def test_it_is_ready_when_all_its_parts_are() -> None:
         ((*GOOD, told("SlurmKnown", "False", "no node")), "Controller a: Because: no node"),
         (
             (told("Accepted", generation=0), told("Ready")),
-            "Controller a: its change is not taken in yet",
+            "Controller a: its last change has not been processed yet",
         ),
     ],
 )

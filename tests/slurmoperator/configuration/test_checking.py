@@ -25,21 +25,24 @@ def said(given: ConfigurationInputs) -> str:
         ("UsePAM=maybe", "expected yes or no for UsePAM"),
         ("MinJobAge 60", "expected Key=Value, found 'MinJobAge 60'"),
         ('MailProg="/bin/true', "expected Key=Value"),
-        ("MinJobAge=60\nminjobage=70", "line 2: minjobage stands in line 1 already"),
+        ("MinJobAge=60\nminjobage=70", "line 2: minjobage is already set in line 1"),
         ("PartitionName=all Nodes=ALL MaxTme=1", "has no MaxTme: did you mean"),
-        ("PartitionName=all Nodes=gpus", "Nodes=gpus: there is no such NodeSet; there is cpu"),
-        ("PartitionName=", "expected a value of PartitionName"),
+        (
+            "PartitionName=all Nodes=gpus",
+            "Nodes=gpus: there is no such NodeSet; known NodeSets: cpu",
+        ),
+        ("PartitionName=", "expected a value for PartitionName"),
         ("MinJobAge=60 PartitionName=all", "PartitionName must begin a line of its own"),
         ("Include other.conf", "Include other.conf: put its lines here"),
-        ("AuthType=auth/munge", "AuthType is not yours to set: only its key"),
-        ("SlurmctldPort=7000", "SlurmctldPort is not yours to set"),
-        ("SlurmctldHost=elsewhere", "SlurmctldHost is not yours to set: it names the pods"),
+        ("AuthType=auth/munge", "AuthType cannot be set here: the pods have only its key"),
+        ("SlurmctldPort=7000", "SlurmctldPort cannot be set here"),
+        ("SlurmctldHost=elsewhere", "SlurmctldHost cannot be set here: it names the pods"),
         ("SlurmdUser=nobody", "SlurmdUser: expected root"),
         (
             "PartitionName=a Nodes=ALL\nPartitionName=a Nodes=cpu",
-            "line 2: PartitionName=a stands in",
+            "line 2: PartitionName=a is already defined in",
         ),
-        ("NodeSet=cpu Feature=x", "NodeSet=cpu stands in NodeSet cpu already"),
+        ("NodeSet=cpu Feature=x", "NodeSet=cpu is already defined in NodeSet cpu"),
         ("MaxNodeCount=1", "MaxNodeCount=1: expected room for the 2 workers"),
         ("AuthAltParameters=jwt_key=/tmp/x", "contradicts jwt_key=/etc/slurm/jwt.key"),
         ("A" * 9000, "expected at most 8192 characters"),
@@ -81,7 +84,11 @@ def test_all_faults_come_at_once() -> None:
     [
         ({"configFileRefs": [{"name": "a"}]}, {}, "spec.configFileRefs[0].name: there is no"),
         ({"configFileRefs": [{"name": "a"}]}, {"a": {"slurm.conf": ""}}, "use extraConf"),
-        ({"configFileRefs": [{"name": "a"}]}, {"a": {"slurm.jwks": ""}}, "which we make"),
+        (
+            {"configFileRefs": [{"name": "a"}]},
+            {"a": {"slurm.jwks": ""}},
+            "which slurm-operator generates",
+        ),
         (
             {"configFileRefs": [{"name": "a"}], "prologScriptRefs": [{"name": "b"}]},
             {"a": {"x": ""}, "b": {"x": ""}},
@@ -95,7 +102,7 @@ def test_all_faults_come_at_once() -> None:
         (
             {"configFileRefs": [{"name": "a"}]},
             {"a": {"gres.conf": "Name=gpu Fil=/dev/x"}},
-            "a line of Name has no Fil",
+            "a Name line has no Fil",
         ),
         ({"configFileRefs": [{"name": "a"}]}, {"a": {"x": "y" * 1_000_001}}, "at most 1000000"),
         ({"accountingRef": {"name": "db"}}, {}, "spec.accountingRef.name: there is no Accounting"),
@@ -111,7 +118,10 @@ def test_what_is_referred_to_is_there_and_good(
     ("spec", "fault"),
     [
         ({"partition": {"enabled": True, "config": "MaxTme=1"}}, "has no MaxTme"),
-        ({"partition": {"enabled": True, "config": "Nodes=ALL"}}, "Nodes is the NodeSet itself"),
+        (
+            {"partition": {"enabled": True, "config": "Nodes=ALL"}},
+            "Nodes is always the NodeSet itself",
+        ),
         ({"extraConf": "Gres=gpu:1"}, "nothing says how slurmd finds them"),
     ],
 )
@@ -128,7 +138,7 @@ def test_gpus_of_several_makers_need_a_file() -> None:
         return node_set(name, extraConf="Gres=gpu:1", slurmd=limits)
 
     both = gpus("a", "nvidia.com/gpu"), gpus("b", "amd.com/gpu")
-    assert "several makers" in said(inputs(*both))
+    assert "several vendors" in said(inputs(*both))
     given = inputs(
         *both, configFileRefs=[{"name": "f"}], config_maps={"f": {"gres.conf": "AutoDetect=off"}}
     )
@@ -138,7 +148,7 @@ def test_gpus_of_several_makers_need_a_file() -> None:
 def test_a_partition_stands_once() -> None:
     own = node_set(partition={"enabled": True})
 
-    assert "is NodeSet cpu's own already" in said(
+    assert "NodeSet cpu already defines partition cpu" in said(
         inputs(own, extraConf="PartitionName=cpu Nodes=ALL")
     )
 
@@ -147,7 +157,7 @@ def test_a_partition_stands_once() -> None:
     ("extra", "password", "fault"),
     [
         ("ArchiveEvents=perhaps", "a", "expected yes or no"),
-        ("DbdPort=1", "a", "DbdPort is not yours to set"),
+        ("DbdPort=1", "a", "DbdPort cannot be set here"),
         ("StoragePas=x", "a", "slurmdbd.conf has no parameter StoragePas"),
         ("", 'a"b', "spec.storageConfig.passwordKeyRef"),
     ],

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from slurmoperator.configuration import lines, partitions
-from slurmoperator.configuration.partitions import NOT_READ, JobsOfPartition, SeenPartitions
+from slurmoperator.configuration.partitions import NOT_READ, JobsOfPartition, SlurmPartitions
 from slurmoperator.daemons import deciding
 from slurmruntime.values.faults import Refused
 from tests.slurmoperator.configuration.given import files, inputs, node_set
@@ -22,12 +22,12 @@ WAITS = JobsOfPartition(waiting=7, first_waiting=("8", "9", "10", "11", "12"))
 CLOSED = NEW + "PartitionName=old State=INACTIVE OverSubscribe=NO\n"
 
 
-def seen(jobs: JobsOfPartition | None = None, **changes: Any) -> SeenPartitions:
+def seen(jobs: JobsOfPartition | None = None, **changes: Any) -> SlurmPartitions:
     found = {"old": jobs} if jobs else {}
-    return SeenPartitions(**{"states": {"old": "UP"}, "jobs": found, **changes})
+    return SlurmPartitions(**{"states": {"old": "UP"}, "jobs": found, **changes})
 
 
-def _returned(shown: SeenPartitions, _: frozenset[str]) -> SeenPartitions:
+def _returned(shown: SlurmPartitions, _: frozenset[str]) -> SlurmPartitions:
     return shown
 
 
@@ -41,37 +41,42 @@ def line_of(text: str, name: str = "old") -> str:
 @pytest.mark.parametrize(
     ("before", "found", "state", "said"),
     [
-        (OLD, seen(RUNS), "DOWN", "until no job has it: 1 run (7)"),
-        (OLD, seen(WAITS), "DOWN", "7 wait (8, 9, 10, 11, 12, …); end those that wait by"),
-        (OLD, NOT_READ, "DOWN", "it is not known whether jobs have it: Slurm was not asked yet"),
-        (OLD, seen(), "INACTIVE", "until slurmctld takes no more jobs for it"),
-        (CLOSED, seen(), "INACTIVE", "until slurmctld takes no more jobs for it"),
+        (OLD, seen(RUNS), "DOWN", "until no job has it: 1 running (7)"),
+        (OLD, seen(WAITS), "DOWN", "7 pending (8, 9, 10, 11, 12, …); cancel pending jobs with"),
+        (
+            OLD,
+            NOT_READ,
+            "DOWN",
+            "it is not known whether jobs have it: Slurm has not been asked yet",
+        ),
+        (OLD, seen(), "INACTIVE", "until slurmctld accepts no more jobs for it"),
+        (CLOSED, seen(), "INACTIVE", "until slurmctld accepts no more jobs for it"),
         (CLOSED, seen(RUNS), "INACTIVE", "until no job has it"),
         (CLOSED, NOT_READ, "INACTIVE", "it is not known"),
-        (CLOSED, seen(states={"old": "INACTIVE"}, is_sure=False), "INACTIVE", "takes no more"),
+        (CLOSED, seen(states={"old": "INACTIVE"}, is_sure=False), "INACTIVE", "accepts no more"),
         (CLOSED, seen(RUNS, states={"old": "INACTIVE"}), "INACTIVE", "until no job has it"),
         (CLOSED, seen(states={"old": "INACTIVE"}), "", ""),
         (CLOSED, seen(states={}), "", ""),  # slurmctld never took its line
     ],
 )
 def test_a_partition_stays_until_slurmctld_takes_no_more_jobs_for_it_and_has_none(
-    before: str, found: SeenPartitions, state: str, said: str
+    before: str, found: SlurmPartitions, state: str, said: str
 ) -> None:
-    kept = partitions.kept({"slurm.conf": NEW}, [{"slurm.conf": before}], found)
+    kept = partitions.retain({"slurm.conf": NEW}, [{"slurm.conf": before}], found)
 
     assert [f" State={state} " in each.line for each in kept] == [True] * bool(state)
-    assert said in partitions.said(kept)
+    assert said in partitions.explain(kept)
 
 
 def test_its_line_keeps_what_holds_for_jobs_that_run_and_nothing_that_may_have_gone() -> None:
-    (kept,) = partitions.kept({"slurm.conf": NEW}, [{"slurm.conf": OLD}], seen(RUNS))
+    (kept,) = partitions.retain({"slurm.conf": NEW}, [{"slurm.conf": OLD}], seen(RUNS))
 
     assert kept.line == "PartitionName=old State=DOWN OverSubscribe=NO DefaultTime=5 MaxTime=60"
 
 
 def test_what_a_person_may_do_is_said_with_its_commands() -> None:
-    said = partitions.said(
-        partitions.kept({"slurm.conf": NEW}, [{"slurm.conf": OLD}], seen(WAITS)),
+    said = partitions.explain(
+        partitions.retain({"slurm.conf": NEW}, [{"slurm.conf": OLD}], seen(WAITS)),
     )
 
     assert "`scancel --partition=old --state=PENDING`" in said
@@ -80,11 +85,11 @@ def test_what_a_person_may_do_is_said_with_its_commands() -> None:
 
 def test_of_many_partitions_only_the_first_are_told() -> None:
     before = "".join(f"PartitionName=p{number}\n" for number in range(500))
-    kept = partitions.kept({"slurm.conf": ""}, [{"slurm.conf": before}], NOT_READ)
+    kept = partitions.retain({"slurm.conf": ""}, [{"slurm.conf": before}], NOT_READ)
 
     assert 500 == len(kept)
-    assert len(partitions.said(kept)) < 1000
-    assert "and 497 more partitions stay" in partitions.said(kept)
+    assert len(partitions.explain(kept)) < 1000
+    assert "and 497 more partitions stay" in partitions.explain(kept)
 
 
 CPU = node_set(partition={"enabled": True, "config": "MaxTime=60"})
@@ -101,29 +106,29 @@ CPU = node_set(partition={"enabled": True, "config": "MaxTime=60"})
     ids=["a line leaves extraConf", "disabled", "another host name", "a deleted NodeSet"],
 )
 def test_whatever_way_it_goes_its_jobs_keep_it(before: Any, after: Any, name: str) -> None:
-    jobs = SeenPartitions(states={name: "UP"}, jobs={name: RUNS})
+    jobs = SlurmPartitions(states={name: "UP"}, jobs={name: RUNS})
 
-    found = deciding.configuration(after, files(before), lambda _: jobs)
+    found = deciding.plan_configuration(after, files(before), lambda _: jobs)
 
     assert not isinstance(found, Refused)
     text = found.files.files["slurm.conf"]
     line = line_of(text, name)
     assert " State=DOWN" in line
     assert "Nodes=" not in line
-    assert f"partition {name} is to go" in found.kept
-    again = deciding.configuration(after, found.files.files, lambda _: jobs)
+    assert f"partition {name} is being removed" in found.kept_partitions
+    again = deciding.plan_configuration(after, found.files.files, lambda _: jobs)
     assert again == found
 
     for state in ("DOWN", "INACTIVE"):
-        shown = SeenPartitions(states={name: state}, jobs={})
-        found = deciding.configuration(after, found.files.files, partial(_returned, shown))
+        shown = SlurmPartitions(states={name: state}, jobs={})
+        found = deciding.plan_configuration(after, found.files.files, partial(_returned, shown))
         assert not isinstance(found, Refused)
-    assert found == deciding.configuration(after, None, lambda _: NOT_READ)
+    assert found == deciding.plan_configuration(after, None, lambda _: NOT_READ)
 
 
 def test_it_stands_before_what_the_user_says_of_all_partitions() -> None:
     wanted = "PartitionName=DEFAULT Nodes=ALL\n" + NEW
-    found = deciding.configuration(
+    found = deciding.plan_configuration(
         inputs(extraConf=wanted), files(inputs(CPU, extraConf=OLD)), lambda _: seen(RUNS)
     )
 
@@ -134,7 +139,7 @@ def test_it_stands_before_what_the_user_says_of_all_partitions() -> None:
 
 def test_a_partition_that_comes_back_is_as_it_is_wanted() -> None:
     kept = files(inputs(CPU, extraConf=CLOSED))
-    found = deciding.configuration(inputs(CPU, extraConf=OLD), kept, lambda _: NOT_READ)
+    found = deciding.plan_configuration(inputs(CPU, extraConf=OLD), kept, lambda _: NOT_READ)
 
     assert not isinstance(found, Refused)
     assert found.files.files == files(inputs(CPU, extraConf=OLD))
@@ -154,7 +159,7 @@ def test_a_partition_that_comes_back_is_as_it_is_wanted() -> None:
 def test_what_slurmctld_may_have_taken_counts_as_what_it_has(
     before: str, coming: str, stays: list[str]
 ) -> None:
-    kept = partitions.kept(
+    kept = partitions.retain(
         {"slurm.conf": NEW}, [{"slurm.conf": before}, {"slurm.conf": coming}], NOT_READ
     )
 

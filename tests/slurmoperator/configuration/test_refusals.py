@@ -14,9 +14,9 @@ BEFORE = "MinJobAge=60\n"
 def explained(
     words: str, given: ConfigurationInputs, *, wanted: Mapping[str, str], in_force: str
 ) -> str:
-    written = refusals.of_controller(given)
+    written = refusals.user_lines(given)
     made = wanted["slurm.conf"]
-    return refusals.explained(words, "slurmctld", written, wanted=made, in_force=in_force)
+    return refusals.explain(words, "slurmctld", written, wanted=made, in_force=in_force)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Texts of users: work follows their length, and nothing that we write is read otherwise than it stands."""
+"""Texts of users: work follows their length, and Slurm reads everything as we write it."""
 
 import sys
 from collections.abc import Callable
@@ -84,7 +84,7 @@ def test_a_line_that_is_too_long_is_not_read_further() -> None:
         *(
             (
                 inputs(node_set(partition={"enabled": True, "config": config})),
-                "would be read otherwise than it stands",
+                "as written: expected no #",
             )
             for config in ("MaxTime=1\\", "MaxTime=1 # x", 'MaxTime=1"x')
         ),

@@ -58,7 +58,7 @@ class WithPods(AppliedTo):
         steps = [step for each in running for step in steps_of(each)]
         for one in steps:
             for other in steps:
-                assert rings.signer(one) in rings.known(other), {
+                assert rings.signing_key(one) in rings.accepted_keys(other), {
                     name: steps_of(each) for name, each in self.pods.items()
                 }
         for item, text in self.of("Secret").get(RING, {}).get("data", {}).items():

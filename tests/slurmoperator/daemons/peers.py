@@ -19,7 +19,7 @@ from slurmoperator.daemons.part import PARTS
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS
-from slurmoperator.nodesets.owned.tried import TriedConfs
+from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.objects.parts import API_VERSION
 from slurmoperator.rendering.site import ServedNamespaces
 from slurmoperator.rendering.ssh import HOST_KEY_FILES
@@ -218,7 +218,7 @@ class Leaders:
         self.metrics = Metrics("operator")
         self.token_users = {"slurm": "alice"}
         self.served = ServedNamespaces()
-        self.tried = TriedConfs()
+        self.tried = ConfTrials()
         self.slurm: Any = None
         """What answers for the Slurm of every Controller; None if nothing does."""
         self._rng = random.Random(1)  # noqa: S311  # stands for true randomness

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from slurmoperator.configuration.inputs import ConfigurationInputs
-from slurmoperator.configuration.partitions import NOT_READ, SeenPartitions
+from slurmoperator.configuration.partitions import NOT_READ, SlurmPartitions
 from slurmoperator.configuration.rendering import ConfigurationSet, render
 from slurmoperator.daemons import conditions, deciding
 from slurmoperator.daemons.conditions import PartFacts
@@ -20,17 +20,17 @@ from slurmruntime.values.faults import Refused
 from tests.slurmoperator.configuration.given import files, inputs, node_set
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-READY = WorkloadState(name="StatefulSet a", wanted=1, ready=1, there=1, is_updated=True)
+READY = WorkloadState(name="StatefulSet a", desired=1, ready=1, pods=1, is_updated=True)
 LATE = WorkloadState(
-    name="StatefulSet a", wanted=1, ready=0, there=1, is_updated=True, waits=("pod a-0: no image",)
+    name="StatefulSet a", desired=1, ready=0, pods=1, is_updated=True, waits=("pod a-0: no image",)
 )
-LEAVING = msgspec.structs.replace(READY, leaving=("claim s is being deleted",))
+LEAVING = msgspec.structs.replace(READY, deleted_claims=("claim s is being deleted",))
 
 
 def told(
     facts: PartFacts, before: tuple[ObjectCondition, ...] = (), now: datetime = NOW
 ) -> dict[str, ObjectCondition]:
-    found = conditions.told(before, facts, generation=3, now=now)
+    found = conditions.evaluate(before, facts, generation=3, now=now)
     return {each.type: each for each in found}
 
 
@@ -53,9 +53,9 @@ def told(
         (
             PartFacts(configured="line 3", digest="abcdef0123456789"),
             "Configured",
-            ("False", "Refused", "line 3; what is in force stays (digest abcdef012345)"),
+            ("False", "Refused", "line 3; the configuration in force stays (digest abcdef012345)"),
         ),
-        (PartFacts(), "Ready", ("Unknown", "NotRead", "it is not known how its pods stand")),
+        (PartFacts(), "Ready", ("Unknown", "NotRead", "the state of its pods is unknown")),
         (PartFacts(workloads=()), "Ready", ("True", "AllReady", "")),
         (PartFacts(workloads=(READY,)), "Ready", ("True", "AllReady", "")),
         (
@@ -99,13 +99,13 @@ def test_what_has_no_configuration_is_told_nothing_of_it() -> None:
 
 def test_the_word_on_a_key_holds_until_somebody_has_looked_again() -> None:
     waits = RotationDecision(truth="False", reason="Waiting", message="pod a")
-    first = conditions.told((), PartFacts(key=waits), generation=1, now=NOW)
+    first = conditions.evaluate((), PartFacts(key=waits), generation=1, now=NOW)
     assert ("False", "Waiting", "pod a") == word(first)
 
-    later = conditions.told(first, PartFacts(accepted="bad"), generation=1, now=NOW)
+    later = conditions.evaluate(first, PartFacts(accepted="bad"), generation=1, now=NOW)
     assert ("False", "Waiting", "pod a") == word(later)
     assert (
-        word(conditions.told(later, PartFacts(key=RotationDecision()), generation=1, now=NOW))
+        word(conditions.evaluate(later, PartFacts(key=RotationDecision()), generation=1, now=NOW))
         is None
     )
 
@@ -132,10 +132,10 @@ def test_a_controller_keeps_its_step_while_it_is_not_known() -> None:
 
 def test_a_condition_keeps_the_time_of_its_status_and_those_of_others_stay() -> None:
     other = ObjectCondition(type="Other", status="True", reason="Theirs", last_transition_time=NOW)
-    first = conditions.told((other,), PartFacts(workloads=(LATE,)), generation=1, now=NOW)
+    first = conditions.evaluate((other,), PartFacts(workloads=(LATE,)), generation=1, now=NOW)
     later = NOW + timedelta(hours=1)
 
-    again = conditions.told(first, PartFacts(workloads=(LATE,)), generation=1, now=later)
+    again = conditions.evaluate(first, PartFacts(workloads=(LATE,)), generation=1, now=later)
     assert again == first
     assert other in again
 
@@ -153,7 +153,7 @@ def in_force(**spec: Any) -> ConfigurationSet:
 def configuration(
     after: ConfigurationInputs, before: Mapping[str, str] | None
 ) -> ConfigurationSet | Refused:
-    found = deciding.configuration(after, before, lambda _: NOT_READ)
+    found = deciding.plan_configuration(after, before, lambda _: NOT_READ)
     return found if isinstance(found, Refused) else found.files
 
 
@@ -175,21 +175,21 @@ IMEX = "SwitchType=switch/nvidia_imex"
 @pytest.mark.parametrize(
     ("seen", "replicas", "scaling", "said"),
     [
-        (SeenPartitions(), 0, "StatefulSet", ""),
-        (SeenPartitions(), 1, "StatefulSet", "workers are wanted by cpu"),
-        (SeenPartitions(), 0, "DaemonSet", "workers are wanted by cpu"),
-        (SeenPartitions(live=2), 0, "StatefulSet", "2 jobs that run or wait"),
-        (SeenPartitions(open_nodes=3), 0, "StatefulSet", "3 nodes wait for jobs"),
-        (SeenPartitions(is_sure=False), 0, "StatefulSet", "Slurm is asked once more"),
-        (NOT_READ, 0, "StatefulSet", "it is not known what it has: Slurm was not asked yet"),
+        (SlurmPartitions(), 0, "StatefulSet", ""),
+        (SlurmPartitions(), 1, "StatefulSet", "these NodeSets want workers: cpu"),
+        (SlurmPartitions(), 0, "DaemonSet", "these NodeSets want workers: cpu"),
+        (SlurmPartitions(live=2), 0, "StatefulSet", "2 running or pending jobs"),
+        (SlurmPartitions(open_nodes=3), 0, "StatefulSet", "3 nodes can take jobs"),
+        (SlurmPartitions(is_sure=False), 0, "StatefulSet", "Slurm has to be asked once more"),
+        (NOT_READ, 0, "StatefulSet", "the state of Slurm is unknown: Slurm has not been asked yet"),
     ],
 )
 def test_what_costs_only_jobs_may_change_while_there_are_none_and_nothing_to_run_one_on(
-    seen: SeenPartitions, replicas: int, scaling: str, said: str
+    seen: SlurmPartitions, replicas: int, scaling: str, said: str
 ) -> None:
     workers = node_set(replicas=replicas, scalingMode=scaling)
 
-    found = deciding.configuration(inputs(workers, extraConf=IMEX), PLAIN, lambda _: seen)
+    found = deciding.plan_configuration(inputs(workers, extraConf=IMEX), PLAIN, lambda _: seen)
 
     if not said:
         assert not isinstance(found, Refused)
@@ -204,18 +204,18 @@ def test_what_was_decided_while_slurm_was_empty_stays_so_until_it_is_not() -> No
     after = inputs(extraConf=IMEX)
     decided = files(after)
 
-    def again(seen: SeenPartitions) -> bool:
-        found = deciding.configuration(after, PLAIN, lambda _: seen, decided)
+    def again(seen: SlurmPartitions) -> bool:
+        found = deciding.plan_configuration(after, PLAIN, lambda _: seen, decided)
         return not isinstance(found, Refused)
 
-    assert again(SeenPartitions(is_sure=False))
-    assert not again(SeenPartitions(is_sure=False, live=1))
+    assert again(SlurmPartitions(is_sure=False))
+    assert not again(SlurmPartitions(is_sure=False, live=1))
     assert not again(NOT_READ)
 
 
 def test_what_costs_more_than_jobs_may_not_change_in_an_empty_slurm_either() -> None:
-    found = deciding.configuration(
-        inputs(extraConf="SelectType=select/linear"), PLAIN, lambda _: SeenPartitions()
+    found = deciding.plan_configuration(
+        inputs(extraConf="SelectType=select/linear"), PLAIN, lambda _: SlurmPartitions()
     )
 
     assert isinstance(found, Refused)

@@ -12,7 +12,7 @@ import pytest
 from slurmoperator.configuration import lines
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons.partition_readings import PartitionReadings
-from slurmoperator.rendering.trying import TELLS
+from slurmoperator.rendering.trying import LOG_PREFIX
 from slurmruntime.crd.metadata import ObjectMetadata
 from tests.slurmoperator.daemons.peers import Leaders, controller, part
 from tests.virtual_time import VirtualClock, run
@@ -91,8 +91,8 @@ def text_of(leaders: Leaders) -> str:
     """What the kubelet has brought; slurmctld takes it, and its side-car says so."""
     maps = leaders.api.of("ConfigMap")
     data = maps["site-config-wanted" if "site-config-wanted" in maps else "site-config"]["data"]
-    digest = ConfigurationSet(files=data, made=frozenset(data)).digest
-    leaders.api.slurmctlds = {"site-controller-0": f"{TELLS} taken {digest} \n"}
+    digest = ConfigurationSet(files=data, generated=frozenset(data)).digest
+    leaders.api.slurmctlds = {"site-controller-0": f"{LOG_PREFIX} taken {digest} \n"}
     return str(data["slurm.conf"])
 
 

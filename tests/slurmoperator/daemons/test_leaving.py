@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from slurmoperator.daemons.leaving import Neighbour, needed_by, said
+from slurmoperator.daemons.leaving import Neighbour, dependents, explain
 from slurmoperator.daemons.part import FINALIZER
 from slurmoperator.rendering.site import ServedNamespaces
 from tests.make.apiserver import Manifest
@@ -17,7 +17,7 @@ CONTROLLER = Neighbour(kind="Controller", name="site", accounting="site")
 REST_API = Neighbour(kind="RestApi", name="site", controller="site")
 NODE_SET = Neighbour(kind="NodeSet", name="cpu", controller="site")
 LOGIN_SET = Neighbour(kind="LoginSet", name="login", controller="site")
-ODD = Neighbour(kind="NodeSet", name="odd", is_odd=True)
+ODD = Neighbour(kind="NodeSet", name="odd", is_unreadable=True)
 
 
 def other(kind: str, **changes: object) -> Neighbour:
@@ -38,9 +38,9 @@ def other(kind: str, **changes: object) -> Neighbour:
         ("RestApi", [REST_API, NODE_SET, other("RestApi", controller="site")], []),
         ("RestApi", [REST_API, NODE_SET, other("RestApi", controller="another")], [NODE_SET]),
         ("RestApi", [REST_API, NODE_SET, other("RestApi", controller="site", replicas=0)], [NODE_SET]),
-        ("RestApi", [REST_API, NODE_SET, other("RestApi", controller="site", is_leaving=True)], [NODE_SET]),
+        ("RestApi", [REST_API, NODE_SET, other("RestApi", controller="site", is_deleting=True)], [NODE_SET]),
         ("RestApi", [Neighbour(kind="RestApi", name="site", controller="site", replicas=0), NODE_SET], []),
-        ("RestApi", [Neighbour(kind="RestApi", name="site", is_odd=True), NODE_SET], []),
+        ("RestApi", [Neighbour(kind="RestApi", name="site", is_unreadable=True), NODE_SET], []),
         ("Accounting", [CONTROLLER, NODE_SET], [CONTROLLER]),
         ("Accounting", [other("Controller", accounting="another"), NODE_SET], []),
     ],
@@ -48,13 +48,15 @@ def other(kind: str, **changes: object) -> Neighbour:
 def test_what_lives_keeps_what_it_needs(
     kind: str, around: list[Neighbour], expected: list[Neighbour]
 ) -> None:
-    assert tuple(expected) == needed_by(kind, "site", around)
+    assert tuple(expected) == dependents(kind, "site", around)
 
 
 def test_a_person_is_told_what_to_delete() -> None:
-    going = other("NodeSet", controller="site", is_leaving=True)
-    assert said([going]).endswith("which need it: NodeSet other")
-    assert said([going, LOGIN_SET]).endswith("NodeSet other, LoginSet login; delete LoginSet login")
+    going = other("NodeSet", controller="site", is_deleting=True)
+    assert explain([going]).endswith("that need it are gone: NodeSet other")
+    assert explain([going, LOGIN_SET]).endswith(
+        "NodeSet other, LoginSet login; delete LoginSet login"
+    )
 
 
 def workers(name: str = "site") -> Manifest:
@@ -90,10 +92,12 @@ def test_a_slurm_that_is_deleted_at_once_goes_after_its_workers_in_the_right_ord
         assert leaders.api.condition("Controller", "Ready") == (
             "False",
             "Deleting",
-            "it is deleted, and stays in force until these are gone, which need it: NodeSet site, RestApi site",
+            "being deleted; it stays in force until the objects that need it are gone: NodeSet site, RestApi site",
         )
         for kind, needs in (("RestApi", "NodeSet site"), ("Accounting", "Controller site")):
-            assert leaders.api.condition(kind, "Ready")[2].endswith(f"which need it: {needs}")
+            assert leaders.api.condition(kind, "Ready")[2].endswith(
+                f"that need it are gone: {needs}"
+            )
 
         leaders.api.remove("NodeSet", "site")
         await leaders.lead()

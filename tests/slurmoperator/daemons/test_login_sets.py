@@ -78,7 +78,7 @@ def test_lost_host_keys_are_told_and_not_replaced_while_pods_have_them() -> None
         assert HOST_KEYS not in leaders.api.of("Secret")
         status, reason, message = leaders.api.condition("LoginSet", "Accepted")
         assert ("False", "BadInput") == (status, reason)
-        assert f"Secret {HOST_KEYS}: it is gone, and login pods run with its keys" in message
+        assert f"Secret {HOST_KEYS}: it is missing, and login pods run with its keys" in message
 
         leaders.api.remove("Deployment", "site")
         await leaders.lead()

@@ -97,7 +97,7 @@ def test_cas_of_somebody_else_are_not_touched() -> None:
         assert theirs["data"] == leaders.api.of("Secret")[CA]["data"]
         status, reason, message = leaders.api.condition("RestApi", "Accepted")
         assert ("False", "BadInput") == (status, reason)
-        assert f"Secret {CA}: somebody else has made it" in message
+        assert f"Secret {CA}: it does not belong to this RestApi" in message
 
     run(main)
 
@@ -122,7 +122,7 @@ def test_another_wish_is_refused(wish: str) -> None:
         leaders = await with_rest_api(clock, off=wish)
         status, _, message = leaders.api.condition("RestApi", "Accepted")
         assert "False" == status
-        assert f"metadata.annotations[{OFF}]: expected off, or no such annotation" in message
+        assert f"metadata.annotations[{OFF}]: expected off or no annotation" in message
 
     run(main)
 

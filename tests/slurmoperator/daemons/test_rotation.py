@@ -13,7 +13,7 @@ from tests.slurmoperator.daemons.peers import PASSWORD, Leaders, controller, par
 from tests.virtual_time import VirtualClock, run
 
 CONDITION = "SlurmKeyRotated"
-IN_FORCE = ("True", "InForce", "all have key 2 only")
+IN_FORCE = ("True", "InForce", "every daemon uses key 2")
 ROTATES_S = 200.0
 """Three steps, in each of which all pods are replaced one after the other."""
 ELSEWHERE = {"external": True, "externalConfig": {"host": "db.example.org", "port": 6819}}
@@ -114,7 +114,7 @@ def test_a_second_time_it_comes_to_a_third_key() -> None:
             pods_of(leaders).mark(number)
             await leaders.lead(for_s=ROTATES_S)
         assert 6 == step(leaders)
-        assert ("True", "InForce", "all have key 3 only") == leaders.api.condition(
+        assert ("True", "InForce", "every daemon uses key 3") == leaders.api.condition(
             "Controller", CONDITION
         )
         assert {(6,)} == {tuple(steps_of(pod)) for pod in leaders.api.pods.values()}
@@ -141,7 +141,7 @@ def test_a_worker_with_a_job_holds_the_step_and_is_named(blocked_at: int) -> Non
         assert blocked_at + 1 == step(leaders)
         status, reason, message = leaders.api.condition("Controller", CONDITION)
         assert ("False", "Waiting") == (status, reason)
-        assert message.endswith(f"these do not have it yet: pod {WORKER}")
+        assert message.endswith(f"waiting for pod {WORKER}")
 
         api.is_busy = False
         await leaders.lead(for_s=ROTATES_S)
@@ -183,7 +183,7 @@ def test_what_runs_elsewhere_keeps_the_key_from_being_replaced() -> None:
         await leaders.lead(for_s=ROTATES_S)
         status, reason, message = leaders.api.condition("Controller", CONDITION)
         assert ("False", "Elsewhere") == (status, reason)
-        assert "Accounting site: what runs elsewhere" in message
+        assert "would cut off Accounting site: external daemons" in message
         assert not ring(leaders)
         assert "True" == leaders.api.condition("Controller", "Ready")[0]
 

@@ -14,7 +14,7 @@ def test_an_object_elsewhere_is_told_once_and_left_alone() -> None:
 
         status, reason, message = leaders.api.condition("Controller", "Accepted")
         assert (status, reason) == ("False", "NotServed")
-        assert "namespace slurm is none of those that slurm-operator serves (a, b)" in message
+        assert "slurm-operator does not serve namespace slurm, only a, b: " in message
         assert not leaders.api.of("StatefulSet")
         assert not leaders.api.of("Secret")
 

@@ -45,7 +45,7 @@ def test_it_is_signed_and_told_and_written_once() -> None:
         assert ("Token", True) == (owner["kind"], owner["controller"])
         status = leaders.api.of("Token")["site"]["status"]
         assert issued.strftime("%Y-%m-%dT%H:%M:%SZ") == status["issuedAt"]
-        assert ("True", "AllReady", f"good until {expires:%Y-%m-%dT%H:%M:%SZ}") == (
+        assert ("True", "AllReady", f"valid until {expires:%Y-%m-%dT%H:%M:%SZ}") == (
             leaders.api.condition("Token", "Ready")
         )
         count = len(leaders.trouble.writes)
@@ -90,7 +90,7 @@ def test_one_that_is_not_to_be_renewed_ends() -> None:
 
         status, reason, message = leaders.api.condition("Token", "Ready")
         assert ("False", "Expired") == (status, reason)
-        assert "it has ended" in message
+        assert "it expired" in message
 
     run(main)
 
@@ -116,7 +116,9 @@ def test_another_wish_gives_another_token(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("users", "spec", "told"),
     [
-        pytest.param({}, {}, "spec.username: nobody in namespace slurm", id="nothing is allowed"),
+        pytest.param(
+            {}, {}, "spec.username: namespace slurm may not have a token", id="nothing is allowed"
+        ),
         pytest.param({"team": "*"}, {}, "token of user alice", id="allowed elsewhere"),
         pytest.param({"slurm": "*"}, {"username": "root"}, "token of user root", id="root"),
         pytest.param({"slurm": "*"}, {"username": "Root"}, "token of user Root", id="root by case"),
@@ -129,13 +131,13 @@ def test_another_wish_gives_another_token(change: dict[str, Any]) -> None:
         pytest.param(
             {"slurm": "*"},
             {"secretRef": {"name": "site-auth-jwt", "key": "jwt.key"}},
-            "spec.secretRef.name: expected another Secret",
+            "spec.secretRef.name: expected a different Secret",
             id="over the key itself",
         ),
         pytest.param(
             {"slurm": "*"},
             {"secretRef": ..., "username": "a_b"},
-            "none can have the name site-jwt-a_b",
+            "the default site-jwt-a_b is not a valid name",
             id="a name that no Secret can have",
         ),
         pytest.param(

@@ -69,7 +69,7 @@ def test_what_slurmctld_refuses_is_told_with_the_line_and_its_words_and_what_it_
         status, reason, words = leaders.api.condition("Controller", "Configured")
         assert ("False", "Refused") == (status, reason)
         line = "spec.extraConf line 2, DefMemPerNode=4G: slurmctld says: "
-        assert words == f"{line}{REFUSAL}; what is in force stays (digest {good[:12]})"
+        assert words == f"{line}{REFUSAL}; the configuration in force stays (digest {good[:12]})"
         assert "DefMemPerNode" in conf(leaders, "site-config-wanted")
         assert "DefMemPerNode" not in conf(leaders)
         assert (good, before) == (digest(leaders, "site-config"), restarted_for(leaders))
@@ -195,7 +195,7 @@ async def accounting_in_force(clock: VirtualClock) -> Leaders:
 
     slurmdbd_says(leaders, "taken", serves=False)
     await leaders.lead()
-    words = "slurmdbd of pod site-accounting-0 can read it, and does not serve yet"
+    words = "slurmdbd of pod site-accounting-0 can read it, but does not serve yet"
     assert ("Unknown", "NotTried", words) == leaders.api.condition("Accounting", "Configured")
 
     slurmdbd_says(leaders, "taken")
@@ -222,7 +222,7 @@ def test_what_slurmdbd_refuses_is_told_with_the_line_and_the_last_file_is_kept_b
         slurmdbd_says(leaders, "refused", refusal)
         await leaders.lead()
         line = "spec.extraConf line 2, ArchiveDir=/nosuch: slurmdbd says: "
-        words = f"{line}{refusal}; what is in force stays (digest {good[:12]})"
+        words = f"{line}{refusal}; the configuration in force stays (digest {good[:12]})"
         assert ("False", "Refused", words) == leaders.api.condition("Accounting", "Configured")
         assert "CommitDelay=4" in slurmdbd_conf(leaders, "site-accounting-wanted")
         assert "CommitDelay=3" in slurmdbd_conf(leaders, "site-accounting")

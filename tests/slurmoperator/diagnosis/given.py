@@ -102,7 +102,7 @@ def slurm(*objects: Any, **asked: Any) -> SlurmInPods:
     return SlurmInPods(
         namespace="slurm",
         name="site",
-        objects=parts.belonging(found, "slurm", "site"),
+        objects=parts.select(found, "slurm", "site"),
         now=NOW,
         **asked,
     )

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.domain.diagnosis.why import Diagnosis, Stage
 from slurmoperator.diagnosis import answering
-from slurmoperator.diagnosis.answering import AskedWorker
+from slurmoperator.diagnosis.answering import WorkerQuery
 from tests.slurmoperator.diagnosis.given import job, node, node_set, part, pod, slurm, told
 
 SCALED_IN = "slurm-operator: scaled in"
@@ -18,7 +18,7 @@ PULLS = {"state": {"waiting": {"reason": "ErrImagePull", "message": "no such tag
 def of_worker(*states: str, reason: str = "", **more: Any) -> Diagnosis:
     """What is said of a worker in these states."""
     there = pod("slurmd", "gpu", "gpu-0", conditions=told(*states, reason=reason), **more)
-    return answering.of_worker(AskedWorker(pod=there, queue=None, slurm_nodes=None))
+    return answering.explain_worker(WorkerQuery(pod=there, queue=None, slurm_nodes=None))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def of_worker(*states: str, reason: str = "", **more: Any) -> Diagnosis:
             (
                 Stage.WAITS,
                 "is drained",
-                "by somebody else: bad fan",
+                "not by slurm-operator: bad fan",
                 "scontrol update nodename=gpu-0",
             ),
         ),
@@ -51,7 +51,7 @@ def of_worker(*states: str, reason: str = "", **more: Any) -> Diagnosis:
             "Not responding",
             (Stage.WAITS, "is down in Slurm", "Not responding", "state=resume"),
         ),
-        ((), "", (Stage.RUNS, "runs", "nobody has told", "--slurm-url")),
+        ((), "", (Stage.RUNS, "runs", "has not been reported", "--slurm-url")),
     ],
 )
 def test_a_ready_worker_is_as_slurm_says(
@@ -64,7 +64,7 @@ def test_a_ready_worker_is_as_slurm_says(
     assert why in found.why
     assert step in found.next_step
     details = dict(found.details)
-    assert ("gpu", "site", "are refused") == (
+    assert ("gpu", "site", "refused") == (
         details["NodeSet"],
         details["Slurm"],
         details["evictions"],
@@ -94,17 +94,17 @@ def test_a_worker_whose_pod_is_not_ready_says_what_for() -> None:
 
 def test_slurm_itself_says_more_than_the_pod_was_told() -> None:
     there = pod("slurmd", "gpu", "gpu-0", conditions=told("Idle"))
-    busy = AskedWorker(
+    busy = WorkerQuery(
         pod=there,
         queue=[job(number, "gpu-0") for number in range(1, 8)],
         slurm_nodes=[node("gpu-0", "ALLOCATED")],
     )
-    missing = AskedWorker(pod=there, queue=[], slurm_nodes=[])
+    missing = WorkerQuery(pod=there, queue=[], slurm_nodes=[])
 
-    assert "runs jobs (allocated)" == answering.of_worker(busy).state
-    assert dict(answering.of_worker(busy).details)["jobs"].endswith("5 of alice and 2 more")
-    assert "runs, and Slurm does not have it" == answering.of_worker(missing).state
-    assert "exec gpu-0 -c slurmd" in answering.of_worker(missing).next_step
+    assert "runs jobs (allocated)" == answering.explain_worker(busy).state
+    assert dict(answering.explain_worker(busy).details)["jobs"].endswith("5 of alice and 2 more")
+    assert "runs, but Slurm does not know it" == answering.explain_worker(missing).state
+    assert "exec gpu-0 -c slurmd" in answering.explain_worker(missing).next_step
 
 
 def test_an_object_says_what_it_waits_for_what_else_and_how_its_workers_stand() -> None:
@@ -112,33 +112,38 @@ def test_an_object_says_what_it_waits_for_what_else_and_how_its_workers_stand() 
         part("Controller"),
         node_set(
             "gpu",
-            ("Ready", "False", "ScalingIn", "gpu-1 goes (scaled in) when its jobs have ended"),
+            (
+                "Ready",
+                "False",
+                "ScalingIn",
+                "gpu-1 is removed (scaled in) when its jobs have ended",
+            ),
             ("Updated", "False", "Stuck", "pod gpu-0: ErrImagePull"),
         ),
         pod("slurmd", "gpu", "gpu-0", conditions=told("Idle")),
         pod("slurmd", "gpu", "gpu-1", conditions=told("Mixed", "Drain", reason=SCALED_IN)),
     )
 
-    said = answering.of_object(answering.asked(found.objects, "NodeSet", "gpu"), found)
+    said = answering.explain_object(answering.find_object(found.objects, "NodeSet", "gpu"), found)
 
     assert (Stage.WAITS, "is not ready") == (said.stage, said.state)
-    assert "gpu-1 goes (scaled in) when its jobs have ended (ScalingIn)" == said.why
-    assert said.next_step.startswith("nothing: workers go when their jobs have ended")
-    assert ("besides", "pod gpu-0: ErrImagePull (Stuck)") in said.details
+    assert "gpu-1 is removed (scaled in) when its jobs have ended (ScalingIn)" == said.why
+    assert said.next_step.startswith("nothing: workers are removed when their jobs have ended")
+    assert ("also", "pod gpu-0: ErrImagePull (Stuck)") in said.details
     assert ("workers", "1 draining, 1 idle") in said.details
     assert ("worker gpu-1", "ready, draining, by slurm-operator: scaled in") in said.details
 
 
 def test_every_reason_that_needs_somebody_says_what_to_do() -> None:
     found = slurm(part("RestApi", "api", ("Accepted", "False", "NotOurs", "Service api-restapi")))
-    asked = answering.asked(found.objects, "RestApi", "api")
+    asked = answering.find_object(found.objects, "RestApi", "api")
 
-    said = answering.of_object(asked, None)
+    said = answering.explain_object(asked, None)
 
-    wanted = "kubectl -n slurm annotate restapi api slurm-bridge.dev/take-over=true hands it over"
+    wanted = "hand it over: kubectl -n slurm annotate restapi api slurm-bridge.dev/take-over=true"
     assert wanted == said.next_step
-    ready = answering.asked(slurm(part("Controller")).objects, "Controller", "site")
+    ready = answering.find_object(slurm(part("Controller")).objects, "Controller", "site")
     assert ("is ready", Stage.RUNS) == (
-        answering.of_object(ready, None).state,
-        answering.of_object(ready, None).stage,
+        answering.explain_object(ready, None).state,
+        answering.explain_object(ready, None).stage,
     )

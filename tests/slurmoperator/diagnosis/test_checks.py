@@ -8,14 +8,14 @@ import pytest
 
 from bridge.domain.diagnosis.doctor.findings import Finding, Severity, report
 from slurmoperator.diagnosis import checks
-from slurmoperator.diagnosis.checks import CHECKS, OperatorSeen
+from slurmoperator.diagnosis.checks import CHECKS, OperatorFacts
 from slurmoperator.diagnosis.parts import NamespaceObjects
 from slurmoperator.objects.definitions import definition
 from slurmoperator.objects.kinds import SLURM_CLUSTER
 from tests.slurmoperator.diagnosis.given import node_set, part
 
 NAME = SLURM_CLUSTER.definition_name
-WELL = OperatorSeen(
+WELL = OperatorFacts(
     release="slurm-bridge-system",
     definitions={NAME: ()},
     lease_age_s=0.0,
@@ -26,7 +26,7 @@ WELL = OperatorSeen(
 UNASKED = ("SlurmKnown", "Unknown", "NotRead", "RestApi site does not answer")
 
 
-def said(seen: OperatorSeen) -> dict[str, Finding]:
+def said(seen: OperatorFacts) -> dict[str, Finding]:
     return {each.check: each for each in report(CHECKS, seen)}
 
 
@@ -35,7 +35,7 @@ def test_nothing_is_wrong() -> None:
 
 
 def test_without_slurm_operator_there_is_nothing_to_say() -> None:
-    found = said(OperatorSeen(release="slurm-bridge-system", definitions={}))
+    found = said(OperatorFacts(release="slurm-bridge-system", definitions={}))
 
     assert {(Severity.OK, "slurm-operator is not installed")} == {
         (each.verdict, each.found) for each in found.values()
@@ -55,22 +55,22 @@ def test_without_slurm_operator_there_is_nothing_to_say() -> None:
         ),
         (
             {"rival": "the webhook configuration x is registered"},
-            *("other operators", "fault", "webhook configuration x", "let one of them"),
+            *("other operators", "fault", "webhook configuration x", "let only one operator"),
         ),
         (
             {"definitions": {NAME: ("it does not serve v1alpha1",)}},
-            *("definitions of Slurm in pods", "fault", "v1alpha1", "of one version"),
+            *("definitions of Slurm in pods", "fault", "v1alpha1", "the same version"),
         ),
         (
             {"definitions": {NAME: ("it lacks spec.login",)}},
-            *("definitions of Slurm in pods", "warning", "spec.login", "of one version"),
+            *("definitions of Slurm in pods", "warning", "spec.login", "the same version"),
         ),
         (
             {"labelled": []},
             *(
                 "namespaces of Slurm in pods",
                 "warning",
-                "allowed one: slurm",
+                "allowed them: slurm",
                 "label namespace slurm",
             ),
         ),
@@ -112,7 +112,7 @@ def test_what_may_not_be_read_is_not_checked() -> None:
 
     assert Severity.OK == found.pop("definitions of Slurm in pods").verdict
     assert {Severity.NOT_CHECKED} == {each.verdict for each in found.values()}
-    nothing = said(OperatorSeen(release="", definitions=None))
+    nothing = said(OperatorFacts(release="", definitions=None))
     assert {Severity.NOT_CHECKED} == {each.verdict for each in nothing.values()}
 
 
@@ -129,10 +129,10 @@ def test_a_definition_of_another_version_says_in_what_it_differs() -> None:
             del at[path[-1]]
         else:
             at[path[-1]] = to
-        return list(checks.differing(installed, ours))
+        return list(checks.differences(installed, ours))
 
     spec = ("schema", "openAPIV3Schema", "properties", "spec", "properties")
-    assert [] == list(checks.differing(ours, ours))
+    assert [] == list(checks.differences(ours, ours))
     assert ["it does not serve v1alpha1"] == changed("name", to="v1alpha0")
     assert ["it does not serve v1alpha1"] == changed("served", to=False)
     assert changed(*spec, "suspend", to=None) == ["it lacks spec.suspend"]

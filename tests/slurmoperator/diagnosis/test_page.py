@@ -68,7 +68,12 @@ def test_each_part_that_is_not_ready_says_what_for() -> None:
             part("RestApi", "api", ("Ready", "False", "NotReady", "image cannot be pulled")),
             node_set(
                 "gpu",
-                ("Ready", "False", "ScalingIn", "gpu-1 goes (scaled in) when its jobs have ended"),
+                (
+                    "Ready",
+                    "False",
+                    "ScalingIn",
+                    "gpu-1 is removed (scaled in) when its jobs have ended",
+                ),
                 ("SlurmKnown", "Unknown", "NotRead", "no answer"),
             ),
         ),
@@ -79,7 +84,7 @@ def test_each_part_that_is_not_ready_says_what_for() -> None:
     assert [
         "Controller/site: line 3: no such parameter (BadInput)",
         "RestApi/api: image cannot be pulled (NotReady)",
-        "NodeSet/gpu: gpu-1 goes (scaled in) when its jobs have ended (ScalingIn)",
+        "NodeSet/gpu: gpu-1 is removed (scaled in) when its jobs have ended (ScalingIn)",
         "NodeSet/gpu: no answer (NotRead)",
     ] == list(found.waits)
     assert [
@@ -139,12 +144,12 @@ def test_workers_stand_as_slurm_says_if_it_is_asked_and_as_their_pods_were_told_
     assert [
         ("idle", None, ""),
         ("draining", None, "by slurm-operator: scaled in"),
-        ("drained", None, "by somebody else: bad fan"),
+        ("drained", None, "not by slurm-operator: bad fan"),
         ("unknown", None, ""),
     ] == [(each.state, each.jobs, each.why) for each in by_pods]
     assert [
         ("mixed", 1, ""),
-        ("down", 0, "by somebody else: Not responding"),
+        ("down", 0, "not by slurm-operator: Not responding"),
         ("draining", 2, "by slurm-operator: scaled in"),
         ("missing", 0, ""),
     ] == [(worker.state, worker.jobs, worker.why) for worker in by_slurm.workers]
@@ -188,7 +193,7 @@ def test_one_line_for_each_slurm() -> None:
 
 
 def test_a_key_that_is_being_replaced_is_on_the_page() -> None:
-    step = "key 2, step 1 of 3: all know the new key; these do not have it yet: pod gpu-9"
+    step = "key 2, step 1 of 3: every daemon accepts the new key; waiting for pod gpu-9"
     found = page.page(
         slurm(part("Controller", "site", ("SlurmKeyRotated", "False", "Waiting", step))), "runs"
     )

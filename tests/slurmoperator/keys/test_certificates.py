@@ -9,22 +9,22 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from slurmoperator.keys import certificates
-from slurmoperator.keys.certificates import SignedCertificate, WantedCertificate
+from slurmoperator.keys.certificates import CertificateBundle, CertificateRequest
 from tests.slurmoperator.keys.own import HOST, NOW, users
 
 DAY = timedelta(days=1)
-WANTED = WantedCertificate(
+WANTED = CertificateRequest(
     authority="slurmrestd of slurm/site",
     name="site-restapi",
     hosts=frozenset({HOST}),
     lifetime=9 * DAY,
     authority_lifetime=36 * DAY,
 )
-NOTHING = SignedCertificate(authorities={}, trusted=b"", files={}, why="")
+NOTHING = CertificateBundle(authorities={}, trusted=b"", files={}, why="")
 
 
-def looked(before: SignedCertificate, now: datetime) -> SignedCertificate:
-    return certificates.kept_or_signed(
+def looked(before: CertificateBundle, now: datetime) -> CertificateBundle:
+    return certificates.keep_or_sign(
         WANTED, before.authorities, before.files, before.trusted, now=now
     )
 
@@ -75,14 +75,14 @@ def test_whoever_reads_the_cas_an_hour_late_is_never_cut_off() -> None:
 def test_damaged_contents_are_made_anew() -> None:
     first = looked(NOTHING, NOW)
     for files in ({}, {"tls.crt": b"no", "tls.key": b"PEM"}, {**first.files, "tls.key": b""}):
-        broken = SignedCertificate(
+        broken = CertificateBundle(
             authorities=first.authorities, trusted=first.trusted, files=files, why=""
         )
         again = looked(broken, NOW)
         assert again.why
         assert first.authorities == again.authorities
         assert is_vouched_for(again.files, first.trusted)
-    lost = SignedCertificate(
+    lost = CertificateBundle(
         authorities={"a.crt": b"no", "a.key": b"PEM"},
         trusted=first.trusted,
         files=first.files,
@@ -96,7 +96,7 @@ def test_damaged_contents_are_made_anew() -> None:
 def said(data: Mapping[str, bytes], host: str = HOST, now: datetime = NOW) -> str:
     return "; ".join(
         str(faults_of_user.text)
-        for faults_of_user in certificates.faults_of_users("mine", data, host, now=now)
+        for faults_of_user in certificates.user_certificate_faults("mine", data, host, now=now)
     )
 
 
@@ -130,4 +130,4 @@ def test_another_key_another_name_and_an_old_certificate_are_said() -> None:
     assert f"its certificate is for {HOST}: expected other.slurm.svc among them" in said(
         users(), "other.slurm.svc"
     )
-    assert "its certificate ended at 2026-12-04T00:00:00Z" in said(users(), now=NOW + 9 * DAY)
+    assert "its certificate expired at 2026-12-04T00:00:00Z" in said(users(), now=NOW + 9 * DAY)

@@ -7,7 +7,7 @@ from slurmoperator.rendering.ssh import HOST_KEY_FILES, HOST_KEYS
 
 
 async def test_each_host_key_has_its_public_half_and_none_is_made_twice() -> None:
-    first, second = await host_keys.generated(), await host_keys.generated()
+    first, second = await host_keys.generate(), await host_keys.generate()
 
     assert set(HOST_KEY_FILES) == first.keys()
     for file in HOST_KEYS:

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmoperator.keys import naming
-from slurmoperator.keys.naming import KeyUse, NamedKey, SeenSecret
+from slurmoperator.keys.naming import KeyReference, KeyUse, SecretFacts
 from slurmoperator.objects.accounting import AccountingSpec
 from tests.slurmoperator.keys.specs import SPEC, spec
 
 
 def test_what_does_not_exist_is_made_once_and_both_in_one_secret_if_they_are_named_so() -> None:
-    apart, faults = naming.decide(naming.named(spec()), {}, has_run=False)
+    apart, faults = naming.decide(naming.key_references(spec()), {}, has_run=False)
     assert faults == ()
     assert [(each.name, each.lengths) for each in apart] == [
         ("slurm-auth-jwt", {"jwt.key": 64}),
@@ -20,7 +20,7 @@ def test_what_does_not_exist_is_made_once_and_both_in_one_secret_if_they_are_nam
     ]
 
     together = spec(jwtKeyRef=None, jwtHs256KeyRef={"name": "slurm-auth-slurm", "key": "jwt.key"})
-    one, _ = naming.decide(naming.named(together), {}, has_run=False)
+    one, _ = naming.decide(naming.key_references(together), {}, has_run=False)
     assert [(each.name, each.lengths) for each in one] == [
         ("slurm-auth-slurm", {"slurm.key": 1024, "jwt.key": 64})
     ]
@@ -29,15 +29,15 @@ def test_what_does_not_exist_is_made_once_and_both_in_one_secret_if_they_are_nam
 @pytest.mark.parametrize(
     ("changes", "has_run", "told"),
     [
-        ({}, True, "is gone, and daemons run with its key"),
-        ({"external": True}, False, "the daemons elsewhere have"),
+        ({}, True, "is missing, and daemons run with its key"),
+        ({"external": True}, False, "the key of the external daemons"),
     ],
     ids=["in use", "elsewhere"],
 )
 def test_a_key_that_daemons_have_already_is_never_made_anew(
     changes: dict[str, object], told: str, *, has_run: bool
 ) -> None:
-    made, faults = naming.decide(naming.named(spec(**changes)), {}, has_run=has_run)
+    made, faults = naming.decide(naming.key_references(spec(**changes)), {}, has_run=has_run)
 
     assert made == ()
     assert [fault.path for fault in faults] == ["spec.slurmKeyRef.name", "spec.jwtKeyRef.name"]
@@ -46,11 +46,11 @@ def test_a_key_that_daemons_have_already_is_never_made_anew(
 
 def test_what_is_wrong_with_a_secret_is_told_with_its_field() -> None:
     seen = {
-        "slurm-auth-slurm": SeenSecret(lengths={"other": 1024}),
-        "slurm-auth-jwt": SeenSecret(lengths={"jwt.key": 31}),
+        "slurm-auth-slurm": SecretFacts(lengths={"other": 1024}),
+        "slurm-auth-jwt": SecretFacts(lengths={"jwt.key": 31}),
     }
 
-    made, faults = naming.decide(naming.named(spec()), seen, has_run=False)
+    made, faults = naming.decide(naming.key_references(spec()), seen, has_run=False)
 
     assert made == ()
     assert [fault.text for fault in faults] == [
@@ -65,15 +65,15 @@ def test_the_keys_of_a_controller_and_its_accounting_must_be_the_same() -> None:
         {**SPEC, "slurmKeyRef": {"name": "another", "key": "slurm.key"}}, AccountingSpec
     )
 
-    assert list(naming.different(spec(), same)) == []
-    assert [each.path for each in naming.different(spec(), other)] == ["spec.slurmKeyRef"]
+    assert list(naming.mismatches(spec(), same)) == []
+    assert [each.path for each in naming.mismatches(spec(), other)] == ["spec.slurmKeyRef"]
 
 
 @pytest.mark.parametrize(("step", "uses"), [(0, 2), (1, 2), (2, 1), (3, 1), (4, 1)])
 def test_from_the_second_step_on_nobody_needs_the_first_key_of_the_daemons(
     step: int, uses: int
 ) -> None:
-    found = naming.still_needed(naming.named(spec()), step)
+    found = naming.still_needed(naming.key_references(spec()), step)
 
     assert uses == len(found)
     assert KeyUse.TOKENS in {each.use for each in found}
@@ -81,24 +81,24 @@ def test_from_the_second_step_on_nobody_needs_the_first_key_of_the_daemons(
 
 names = st.sampled_from(["a", "b"])
 keys = st.builds(
-    NamedKey,
+    KeyReference,
     use=st.sampled_from(KeyUse),
     secret=names,
     key=names,
     path=st.just("spec.slurmKeyRef"),
     is_external=st.booleans(),
 )
-secrets = st.builds(SeenSecret, lengths=st.dictionaries(names, st.integers(0, 2000)))
+secrets = st.builds(SecretFacts, lengths=st.dictionaries(names, st.integers(0, 2000)))
 
 
 @given(st.lists(keys, max_size=4), st.dictionaries(names, secrets), st.booleans())
 def test_nothing_is_made_that_exists_and_what_is_made_is_right(
-    named: list[NamedKey], seen: dict[str, SeenSecret], has_run: bool
+    named: list[KeyReference], seen: dict[str, SecretFacts], has_run: bool
 ) -> None:
     made, faults = naming.decide(named, seen, has_run=has_run)
 
     assert not {each.name for each in made} & seen.keys()
     assert not (made and (has_run or faults))
     if not faults:
-        after = {**seen, **{each.name: SeenSecret(lengths=each.lengths) for each in made}}
+        after = {**seen, **{each.name: SecretFacts(lengths=each.lengths) for each in made}}
         assert naming.decide(named, after, has_run=True) == ((), ())

@@ -15,7 +15,9 @@ steps = st.integers(0, 1000)
 
 def understands(one: int, other: int) -> bool:
     """Whether daemons of two steps accept what the other one signs."""
-    return rings.signer(one) in rings.known(other) and rings.signer(other) in rings.known(one)
+    return rings.signing_key(one) in rings.accepted_keys(other) and rings.signing_key(
+        other
+    ) in rings.accepted_keys(one)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,7 @@ def understands(one: int, other: int) -> bool:
     ],
 )
 def test_each_step_has_its_keys(step: int, signs: int, known: set[int]) -> None:
-    assert (signs, known) == (rings.signer(step), {*rings.known(step)})
+    assert (signs, known) == (rings.signing_key(step), {*rings.accepted_keys(step)})
 
 
 @given(steps)
@@ -45,7 +47,7 @@ def test_neighbours_understand_each_other_and_others_may_not(step: int) -> None:
 
 @given(st.integers(1, 1000))
 def test_what_a_step_says_is_what_is_read_of_it(step: int) -> None:
-    keys = {number: bytes([number % 256]) * 32 for number in rings.known(step)}
+    keys = {number: bytes([number % 256]) * 32 for number in rings.accepted_keys(step)}
     text = rings.step_text(step, keys)
     assert keys == rings.keys_of(step, text)
     assert rings.keys_of(step + 1, text) is None

@@ -60,7 +60,7 @@ def test_a_person_is_told_what_it_is_about_and_for_whom_it_waits() -> None:
         return decide(RotationFacts(**facts)).message  # type: ignore[arg-type]  # what a test gives
 
     assert said(step=1, wanted=2, holders=pods(1, 0, 0, 0, 0)) == (
-        "key 2, step 1 of 3: all know the new key, and the old one signs; these do not have it yet: "
+        "key 2, step 1 of 3: every daemon accepts the new key, the old one signs; waiting for "
         "pod 1, pod 2, pod 3 and 1 more"
     )
     assert said(step=4, wanted=3, holders=pods(4)).startswith(
@@ -69,7 +69,7 @@ def test_a_person_is_told_what_it_is_about_and_for_whom_it_waits() -> None:
     assert said(step=3, wanted=2, holders=pods(2)).startswith(
         "key 2, step 3 of 3: the old key is gone"
     )
-    assert "all have key 2 only" == said(step=3, wanted=2)
+    assert "every daemon uses key 2" == said(step=3, wanted=2)
     assert "expected 2, the key in force, or 3, the next one, found 1" in said(step=3, wanted=1)
 
 
@@ -105,10 +105,10 @@ def test_a_key_is_asked_for_by_its_number(
         (0, 2, "", True),
         (1, None, "", True),
         (3, 2, "", True),
-        (3, 2, "all have key 2 only", False),
-        (3, None, "all have key 2 only", False),
-        (3, 3, "all have key 2 only", True),
-        (6, 3, "all have key 2 only", True),
+        (3, 2, "every daemon uses key 2", False),
+        (3, None, "every daemon uses key 2", False),
+        (3, 3, "every daemon uses key 2", True),
+        (6, 3, "every daemon uses key 2", True),
     ],
 )
 def test_nobody_is_asked_who_has_which_step_while_that_does_not_matter(
@@ -151,7 +151,7 @@ class World:
         steps = {*self.daemons.values(), *self.makers.values(), self.step}
         for one in steps:
             for other in steps:
-                assert rings.signer(one) in rings.known(other), (one, other)
+                assert rings.signing_key(one) in rings.accepted_keys(other), (one, other)
         assert max(steps) - min(steps) <= 1
 
 
@@ -208,7 +208,7 @@ def test_nobody_is_ever_without_a_common_key_and_it_always_ends(
             world.check()
         world.look()
         world.check()
-    assert rings.is_rest(world.step)
+    assert rings.is_complete(world.step)
     assert world.look().writes is None
     assert {world.step} == {*world.makers.values(), *world.daemons.values()}
 

@@ -42,7 +42,7 @@ class Secrets:
         return await secrets.ensure(
             cast("KubeClient", self),
             "ns",
-            naming.named(spec()),
+            naming.key_references(spec()),
             has_run=has_run,
             random_bytes=lambda length: bytes([seed]) * length,
         )

@@ -19,7 +19,7 @@ from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from slurmoperator.nodesets.owned.belongings import NodeSetBelongings
 from slurmoperator.nodesets.owned.claims import WorkerClaims
 from slurmoperator.nodesets.owned.revisions import NodeSetRevisions
-from slurmoperator.nodesets.owned.tried import TriedConfs
+from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.nodesets.recent_writes import RecentWrites
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
@@ -305,7 +305,7 @@ class Operator:
         self.opened: list[str] = []
         self.served = ServedNamespaces()
         self.key_step = 0
-        self.tried = TriedConfs()
+        self.tried = ConfTrials()
 
     def caches(self) -> tuple[Cache[WatchedNodeSet], Cache[WorkerPodObject], Cache[KubeNodeFacts]]:
         """Caches as a new process fills them."""

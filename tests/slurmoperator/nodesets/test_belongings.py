@@ -131,7 +131,7 @@ def test_somebody_elses_budget_of_that_name_is_named_and_stays() -> None:
 
         said = operator.api.condition("gpu", "Accepted")
         assert ("False", "NotOurs") == (said["status"], said["reason"])
-        assert "PodDisruptionBudget slurm/gpu-workers is there" in said["message"]
+        assert "PodDisruptionBudget slurm/gpu-workers exists already" in said["message"]
         assert [] == names_of(operator.api.pods)
         assert 0 == operator.api.of("PodDisruptionBudget")["gpu-workers"]["spec"]["minAvailable"]
 

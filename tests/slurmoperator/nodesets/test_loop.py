@@ -55,7 +55,7 @@ def test_of_too_many_the_idle_go_first_and_the_busy_one_stays_until_its_job_has_
         said = operator.api.condition("gpu", "Ready")
         assert "ScalingIn" == said["reason"]
         assert (
-            "3 workers are there, 2 are wanted; gpu-4 goes (scaled in) when its jobs have ended"
+            "3 workers running, 2 desired; gpu-4 is removed (scaled in) when its jobs have ended"
             == said["message"]
         )
 
@@ -72,7 +72,7 @@ def test_of_too_many_the_idle_go_first_and_the_busy_one_stays_until_its_job_has_
     ("state", "expected"),
     [
         ("MIXED", "Slurm has jobs on gpu-0"),
-        ("IDLE", "gpu-0 was not drained: a job may just have begun there"),
+        ("IDLE", "gpu-0 was not drained: a job may just have started there"),
         ("DRAIN", None),
     ],
 )
@@ -380,7 +380,7 @@ def test_somebody_elses_pod_of_that_name_is_named_and_left_alone() -> None:
         await operator.lead(for_s=SETTLED_S)
 
         assert "p" == operator.api.pods["gpu-0"]["metadata"]["uid"]
-        assert "pod slurm/gpu-0 is there" in operator.api.condition("gpu", "Ready")["message"]
+        assert "pod slurm/gpu-0 already exists" in operator.api.condition("gpu", "Ready")["message"]
 
     run(main)
 

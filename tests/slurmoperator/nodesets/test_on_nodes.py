@@ -105,7 +105,7 @@ def test_a_node_that_two_want_is_the_older_ones_until_that_wants_it_no_more() ->
         assert "True" == operator.api.condition("gpu", "Ready")["status"]
         ready = operator.api.condition("two", "Ready")
         assert "False" == ready["status"]
-        assert "that of the older NodeSet gpu" in ready["message"]
+        assert "belongs to the older NodeSet gpu" in ready["message"]
         operator.api.change(
             "NodeSet", "gpu", spec={"template": {"spec": {"nodeSelector": {"no": "n"}}}}
         )
@@ -133,7 +133,7 @@ def test_a_name_with_a_number_is_the_numbered_node_sets() -> None:
         operator.api.change("NodeSet", "gpu", spec={"replicas": 2})
         await operator.lead(for_s=SETTLED_S)
         assert ["gpu-0", "gpu-1", "nodes-gpu-x"] == names_of(operator.api.pods)
-        assert "as pod gpu-1" in operator.api.condition("nodes", "Ready")["message"]
+        assert "belongs to pod gpu-1" in operator.api.condition("nodes", "Ready")["message"]
 
     run(main)
 

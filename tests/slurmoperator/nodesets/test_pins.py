@@ -59,7 +59,7 @@ def test_a_field_that_is_not_acted_on_is_told() -> None:
         told = operator.api.condition("gpu", "Accepted")
         assert ("True", "PartlyServed") == (told["status"], told["reason"])
         assert (
-            "spec.pruneSlurmNodeRecords: changes nothing without scalingMode: DaemonSet"
+            "spec.pruneSlurmNodeRecords: has no effect without scalingMode: DaemonSet"
             in told["message"]
         )
         assert ["gpu-0"] == names_of(operator.api.pods)

@@ -92,7 +92,7 @@ def test_a_node_that_a_live_job_names_is_not_forgotten(requires: bool) -> None:
         await operator.lead(for_s=3 * SETTLED_S)
         assert ["a", "gone-1", "gone-2"] == sorted(operator.slurm.nodes.by_name)
         told = operator.api.condition("gpu", "Accepted")["message"]
-        assert "node gone-1 stays in Slurm, because job 7 names it" in told
+        assert "node gone-1 stays in Slurm because job 7 names it" in told
 
         operator.slurm.jobs[7].state = "COMPLETED"
         await operator.lead(for_s=3 * SETTLED_S)

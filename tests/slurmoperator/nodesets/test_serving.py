@@ -21,7 +21,7 @@ def test_a_nodeset_elsewhere_is_told_and_its_workers_are_left_alone() -> None:
         assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
         told = operator.api.condition("gpu", "Accepted")
         assert ("False", "NotServed") == (told["status"], told["reason"])
-        assert "that slurm-operator serves (another)" in told["message"]
+        assert "does not serve namespace slurm, only another" in told["message"]
 
     run(main)
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from slurmoperator.nodesets import names, status
-from slurmoperator.nodesets.planning import PlannedWorker
+from slurmoperator.nodesets.planning import Worker
 from slurmoperator.nodesets.status import StatusFacts
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.workers.actions import WorkerDecision
-from slurmoperator.workers.situation import SeenWorker, WorkerFacts
+from slurmoperator.workers.situation import WorkerFacts, WorkerObservation
 from tests.slurmoperator.nodesets.given import BOUND, READY, pod
 
-Told = tuple[PlannedWorker, WorkerDecision]
+Told = tuple[Worker, WorkerDecision]
 _SINCE = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T23:59:00Z"}
 SINCE_LONG = {**READY, "conditions": [_SINCE]}
 
@@ -25,9 +25,9 @@ def worker(number: int, *, is_ready: bool, goes: str) -> Told:
         status=SINCE_LONG if is_ready else {},
     )
     facts = WorkerFacts(
-        name=made.slurm_node, pod=made.facts, seen=SeenWorker(is_sure=False), goes=goes
+        name=made.slurm_node, pod=made.facts, seen=WorkerObservation(is_sure=False), goes=goes
     )
-    planned = PlannedWorker(key=number, pod=made, facts=facts)
+    planned = Worker(key=number, pod=made, facts=facts)
     return planned, WorkerDecision(reason=f"gpu-{number} goes" if goes else "")
 
 
@@ -62,7 +62,7 @@ def told(wanted: int, workers: list[Told], **known: Any) -> dict[str, tuple[str,
         min_ready=timedelta(0),
         now=datetime(2026, 1, 1, tzinfo=UTC),
     )
-    found = status.told(facts).conditions
+    found = status.compute(facts).conditions
     return {each.type: (each.status, each.reason, each.message) for each in found}
 
 
@@ -73,9 +73,9 @@ def told(wanted: int, workers: list[Told], **known: Any) -> dict[str, tuple[str,
         (2, 2, 1, "NotReady", "1 of 2 workers are ready"),
         (2, 1, 1, "NotReady", "1 of 2 workers are ready"),
         (0, 0, 0, "AllReady", "0 of 0 workers are ready"),
-        (1, 2, 2, "ScalingIn", "2 workers are there, 1 is wanted; gpu-1 goes"),
-        (2, 3, 1, "ScalingIn", "3 workers are there, 2 are wanted; gpu-2 goes"),
-        (0, 1, 1, "ScalingIn", "1 worker is there, none is wanted; gpu-0 goes"),
+        (1, 2, 2, "ScalingIn", "2 workers running, 1 desired; gpu-1 goes"),
+        (2, 3, 1, "ScalingIn", "3 workers running, 2 desired; gpu-2 goes"),
+        (0, 1, 1, "ScalingIn", "1 worker running, 0 desired; gpu-0 goes"),
     ],
 )
 def test_it_is_never_said_that_more_are_ready_than_are_wanted(
@@ -86,7 +86,7 @@ def test_it_is_never_said_that_more_are_ready_than_are_wanted(
     assert truth == ("True" if reason == "AllReady" else "False")
 
 
-MISSING = "1 of 1 workers are ready; gpu-0 is ready, and Slurm does not have it"
+MISSING = "1 of 1 workers are ready; gpu-0 is ready but not registered in Slurm"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_claim_that_is_deleted_under_a_worker_is_told_unless_something_else_is
     assert late == ("False", "NotReady", f"1 of 2 {said}")
 
 
-HINT = "slurmd finds devices by gres.conf or AutoDetect: its log says what it found"
+HINT = "slurmd finds devices through gres.conf or AutoDetect; its log lists them"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ HINT = "slurmd finds devices by gres.conf or AutoDetect: its log says what it fo
             (
                 "False",
                 "DevicesMissing",
-                f"1 of 1 workers are ready; gpu-0 has registered 0 of 1 gpu; {HINT}",
+                f"1 of 1 workers are ready; gpu-0 registered 0 of 1 gpu; {HINT}",
             ),
         ),
         ("gpu:1", ("True", "AllReady", "1 of 1 workers are ready")),
@@ -161,7 +161,7 @@ def test_a_worker_without_the_devices_that_its_nodeset_promises_is_not_ready(
             (
                 "False",
                 "InvalidRegistration",
-                "1 of 1 workers are ready; Slurm gives gpu-0 no jobs: (0 < 1)",
+                "1 of 1 workers are ready; Slurm starts no jobs on gpu-0: (0 < 1)",
             ),
         ),
         ("slurmctld is away", ("True", "AllReady", "1 of 1 workers are ready")),

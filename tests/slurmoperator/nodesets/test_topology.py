@@ -78,7 +78,7 @@ def test_what_slurm_does_not_know_is_told_and_costs_nothing_else(said: str) -> N
         await operator.lead(for_s=4 * SETTLED_S)
         told = operator.api.condition("gpu", "Accepted")
         assert ("True", "PartlyServed") == (told["status"], told["reason"])
-        assert f"node machine-gpu-0: its annotation {TOPOLOGY}" in told["message"]
+        assert f"node machine-gpu-0: annotation {TOPOLOGY}" in told["message"]
         assert "True" == operator.api.condition("gpu", "Ready")["status"]
         assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
         assert operator.slurm.asked <= 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurmoperator.nodesets.owned.tried import TriedConf
+from slurmoperator.nodesets.owned.tried import ConfTrial
 from tests.slurmoperator.nodesets.given import container
 from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, names_of, node_set
 from tests.virtual_time import VirtualClock, run
@@ -12,7 +12,7 @@ WORDS = "error: Weight value (abc) is not a valid number"
 
 def says(operator: Operator, extra_conf: str, words: str = "", *, is_known: bool = True) -> None:
     """What the control plane has seen."""
-    found = TriedConf(extra_conf=extra_conf, is_known=is_known, words=words)
+    found = ConfTrial(extra_conf=extra_conf, is_known=is_known, words=words)
     operator.tried.put("uid-gpu", found)
 
 
@@ -62,7 +62,7 @@ def test_what_is_refused_or_not_tried_replaces_nobody_and_new_workers_get_what_w
         assert template == templates(operator)
         status, reason, text = configured(operator)
         assert told == (status, reason)
-        assert text.endswith(f"{WORDS}; workers get what it took last, Weight=3"), text
+        assert text.endswith(f"{WORDS}; workers keep the last accepted value: Weight=3"), text
         assert is_known == text.startswith("spec.extraConf, Weight=abc: slurmctld says: ")
         assert "True" == operator.api.condition("gpu", "Ready")["status"]
 

@@ -43,7 +43,7 @@ def test_idle_workers_are_replaced_one_after_the_other_and_a_busy_one_after_its_
         assert "RUNNING" == operator.slurm.jobs[1].state
         told = operator.api.condition("gpu", "Updated")
         assert ("False", "Updating") == (told["status"], told["reason"])
-        assert "gpu-2 goes" in told["message"]
+        assert "gpu-2 is removed" in told["message"]
         assert 2 == operator.api.status("gpu")["updatedReplicas"]
 
         del operator.slurm.jobs[1]

@@ -81,7 +81,7 @@ def test_a_slurm_beyond_the_most_is_told_and_read_when_another_one_goes() -> Non
             await clock.sleep(1)
             last = f"slurm/{MOST_SLURMS}"
             assert views.of("slurm/0") is not None
-            assert f"more than {MOST_SLURMS} Slurms" in (views.trouble(last) or "")
+            assert f"more than {MOST_SLURMS} Slurm clusters" in (views.trouble(last) or "")
 
             views.forget("0")
             await clock.sleep(10)

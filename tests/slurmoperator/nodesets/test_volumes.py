@@ -300,6 +300,6 @@ def test_a_claim_that_is_deleted_under_a_worker_is_told(claim: str) -> None:
 
         told = operator.api.condition("gpu", "Ready")
         assert (told["status"], told["reason"]) == ("False", "VolumeDeleted")
-        assert f"claim {claim} is being deleted" in told["message"]
+        assert f"PVC {claim} is being deleted" in told["message"]
 
     run(main)

@@ -33,11 +33,13 @@ SITE = ControlSite(
 )
 FILES = ConfigurationSet(
     files={"slurm.conf": "ClusterName=site\nSlurmdPort=6818\n", "prolog.sh": "#!/bin/sh\n"},
-    made=frozenset({"slurm.conf"}),
+    generated=frozenset({"slurm.conf"}),
 )
 MADE_FOR = ("Controller", "Accounting", "RestApi", "LoginSet", "NodeSet")
 PRESENTED = RestTls(
-    mounted="site-restapi-tls", trusted=b"CA\n", made={"tls.crt": b"certificate", "tls.key": b"key"}
+    mounted="site-restapi-tls",
+    trusted=b"CA\n",
+    secret_data={"tls.crt": b"certificate", "tls.key": b"key"},
 )
 KEYS = {f"{file}{end}": b"key" for file in HOST_KEYS for end in ("", ".pub")}
 

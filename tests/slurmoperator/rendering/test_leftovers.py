@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from slurmoperator.rendering.leftovers import ever_made, leftovers
+from slurmoperator.rendering.leftovers import leftovers, possible_objects
 from tests.slurmoperator.rendering.given import MADE_FOR, given, rendered
 
 OUTLIVES = {("Secret", "site-ssh-host-keys")}
@@ -35,7 +35,7 @@ def test_all_that_is_rendered_is_known_and_only_the_rest_is_left_over(
     found = given(kind, **changes)
     bodies = [each.body for each in rendered(found)]
     made = {(body["apiVersion"], body["kind"], body["metadata"]["name"]) for body in bodies}
-    known = set(ever_made(kind, "site"))
+    known = set(possible_objects(kind, "site"))
 
     assert {each for each in made if each[1:] not in OUTLIVES} <= known
     gone = leftovers(kind, found.metadata, bodies)
@@ -53,7 +53,7 @@ def test_keys_and_claims_are_never_left_over(kind: str) -> None:
         if (reference := getattr(found.spec, field, None)) is not None
     }
 
-    for _, made, name in ever_made(kind, "site"):
+    for _, made, name in possible_objects(kind, "site"):
         assert "PersistentVolumeClaim" != made
         assert (made, name) not in OUTLIVES
         assert not (made == "Secret" and name in kept)

@@ -29,13 +29,15 @@ def test_no_container_of_ours_asks_for_nothing(kind: str) -> None:
 OURS = {"initContainers": [{"name": "logfile"}], "containers": [{"name": "slurmd"}]}
 
 
-def cared_for(theirs: Any) -> Any:
-    return pods.cared_for(OURS, {**OURS, **theirs}, "slurm")
+def protect_from_eviction(theirs: Any) -> Any:
+    return pods.protect_from_eviction(OURS, {**OURS, **theirs}, "slurm")
 
 
 def test_a_limit_is_a_request_and_what_is_given_stays() -> None:
     given_ = {"limits": {"memory": "64Mi"}, "requests": {"ephemeral-storage": "1Gi"}}
-    (found,) = cared_for({"containers": [{"name": "slurmd", "resources": given_}]})["containers"]
+    (found,) = protect_from_eviction({"containers": [{"name": "slurmd", "resources": given_}]})[
+        "containers"
+    ]
 
     assert found["resources"] == {
         "limits": {"memory": "64Mi"},
@@ -47,17 +49,17 @@ def test_a_limit_is_a_request_and_what_is_given_stays() -> None:
 def test_who_says_all_keeps_it(resource: str) -> None:
     container = {"name": "slurmd", "resources": {resource: {"cpu": "1", "memory": "0"}}}
 
-    assert [container] == cared_for({"containers": [container]})["containers"]
+    assert [container] == protect_from_eviction({"containers": [container]})["containers"]
 
 
 def test_containers_of_others_and_pods_with_resources_of_their_own_are_left_alone() -> None:
     others = [{"name": "slurmd", "resources": {}}, {"name": "other"}]
-    assert {"name": "other"} in cared_for({"containers": others})["containers"]
+    assert {"name": "other"} in protect_from_eviction({"containers": others})["containers"]
 
     whole = {"resources": {"limits": {"memory": "1Gi"}}}
-    assert OURS["containers"] == cared_for(whole)["containers"]
+    assert OURS["containers"] == protect_from_eviction(whole)["containers"]
 
 
 def test_a_priority_class_of_the_template_wins() -> None:
-    assert cared_for({"priorityClassName": "mine"})["priorityClassName"] == "mine"
-    assert "priorityClassName" not in pods.cared_for(OURS, OURS, "")
+    assert protect_from_eviction({"priorityClassName": "mine"})["priorityClassName"] == "mine"
+    assert "priorityClassName" not in pods.protect_from_eviction(OURS, OURS, "")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmoperator.rendering.overlay import laid_over
+from slurmoperator.rendering.overlay import merge
 
 OURS: dict[str, Any] = {
     "hostname": "gpu-1",
@@ -105,7 +105,7 @@ OURS: dict[str, Any] = {
 def test_what_they_say_wins_and_the_rest_is_ours(
     theirs: dict[str, Any], path: tuple[Any, ...], expected: object
 ) -> None:
-    found: Any = laid_over(OURS, theirs)
+    found: Any = merge(OURS, theirs)
     for key in path:
         found = found[key]
 
@@ -130,8 +130,8 @@ def test_anything_can_be_laid_over_anything_and_once_is_enough(
     ours: dict[str, Any], theirs: dict[str, Any]
 ) -> None:
     before = repr(ours)
-    once = laid_over(ours, theirs)
+    once = merge(ours, theirs)
 
     assert repr(ours) == before
-    assert once == laid_over(ours, theirs)
-    assert ours == laid_over(ours, {})
+    assert once == merge(ours, theirs)
+    assert ours == merge(ours, {})

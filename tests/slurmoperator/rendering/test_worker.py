@@ -9,7 +9,7 @@ from slurmoperator.nodesets.owned import revisions
 from slurmoperator.objects.own.profiles import PROFILE_ANNOTATION
 from slurmoperator.objects.workers import OnNode
 from slurmoperator.rendering.node_sets.nodeset import worker_templates
-from slurmoperator.rendering.node_sets.worker import returning, worker_pod
+from slurmoperator.rendering.node_sets.worker import return_to_node, worker_pod
 from slurmruntime.values.faults import Refused
 from tests.slurmoperator.rendering.given import SITE, given, named
 
@@ -133,8 +133,8 @@ def test_a_worker_that_returns_to_its_node_keeps_what_its_user_requires() -> Non
     template = {"spec": {"affinity": {"nodeAffinity": required}}}
     only = [{"key": "metadata.name", "operator": "In", "values": ["a"]}]
 
-    mine = returning({"spec": made(template=template)}, "a")["spec"]["affinity"]
-    plain = returning({"spec": made(oversubscribeNode=True)}, "a")["spec"]["affinity"]
+    mine = return_to_node({"spec": made(template=template)}, "a")["spec"]["affinity"]
+    plain = return_to_node({"spec": made(oversubscribeNode=True)}, "a")["spec"]["affinity"]
 
     of_nodes = mine["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert {"nodeSelectorTerms": [{**rack, "matchFields": only}]} == of_nodes

@@ -122,7 +122,7 @@ class Pod:
         last_words = (self.folder / "termination-log").read_text()
         assert (last_words, "") == (done.stdout, done.stderr)
         tells, verdict, told_of, words = last_words.rstrip("\n").split(" ", 3)
-        assert (tells, told_of) == (trying.TELLS, self.digest("wanted"))
+        assert (tells, told_of) == (trying.LOG_PREFIX, self.digest("wanted"))
         return verdict, words, done.returncode == 0
 
     def told_anywhere(self) -> str:
@@ -147,7 +147,7 @@ class Pod:
             for each in (self.folder / volume).iterdir()
             if not each.name.startswith("..")
         }
-        return ConfigurationSet(files=files, made=frozenset(files)).digest
+        return ConfigurationSet(files=files, generated=frozenset(files)).digest
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
@@ -175,7 +175,7 @@ class Pod:
         found = []
         for line in self.printed.read_text().splitlines():
             words = line.split(" ", 3)
-            assert words[0] == trying.TELLS, line
+            assert words[0] == trying.LOG_PREFIX, line
             if words[1] in ("taken", "refused"):
                 found.append((words[1], words[3]))
         return found
@@ -185,7 +185,7 @@ class Pod:
         wait_until(lambda: self.printed.read_text().count(" judged ") >= number, ENDS_S)
         log = self.printed.read_text()
         digest = log.splitlines()[-1].split(" ")[2]
-        found = trials.unfit(log, digest)
+        found = trials.unfit_nodes(log, digest)
         assert found is not None, log
         return found
 

@@ -55,8 +55,8 @@ MUTANTS = [
     WorkerMutant(
         name="never lifts its own drain",
         file="rules.py",
-        before='    if not wanted:\n        return _do("nothing speaks',
-        after='    if False:\n        return _do("nothing speaks',
+        before='    if not drain_reason:\n        return _do("the reason for our',
+        after='    if False:\n        return _do("the reason for our',
     ),
     WorkerMutant(
         name="does not drain a cordoned node",
@@ -82,14 +82,14 @@ MUTANTS = [
     WorkerMutant(
         name="lifts its drain before it protects",
         file="rules.py",
-        before='any more", *protection, UndrainWorker())',
-        after='any more", UndrainWorker(), *protection)',
+        before='drain is gone", *protection, UndrainWorker())',
+        after='drain is gone", UndrainWorker(), *protection)',
     ),
     WorkerMutant(
         name="lets too many go",
         file="choosing.py",
-        before="max(len(ordered) - wanted, 0)",
-        after="max(len(ordered) - wanted + 1, 0)",
+        before="max(len(ordered) - desired, 0)",
+        after="max(len(ordered) - desired + 1, 0)",
     ),
     WorkerMutant(
         name="takes a node that it cannot read for gone",
@@ -100,7 +100,7 @@ MUTANTS = [
     WorkerMutant(
         name="lets any taint drive a worker away",
         file="placing.py",
-        before='evicting = [each for each in node.taints if each.effect == "NoExecute"]',
+        before='evicting = [taint for taint in node.taints if taint.effect == "NoExecute"]',
         after="evicting = [*node.taints]",
     ),
     WorkerMutant(
@@ -180,7 +180,7 @@ def test_the_histories_find_a_machine_that(mutant: WorkerMutant, tmp_path: Path)
     )
     program = f"{players}{histories}"
 
-    hunt = hunted(change, tmp_path, "-c", program, package="cluster")
+    hunt = hunted(change, tmp_path, "-c", program, package="slurmoperator")
 
     assert hunt.returncode == 1, hunt.stderr or "it survived"
     assert "\nAssertionError: " in hunt.stderr, hunt.stderr

@@ -29,4 +29,4 @@ def test_its_first_node_stays_its_own(
     shares: bool,
 ) -> None:
     there = {"a", "b"}.__contains__
-    assert expected == pins(before, bound, wanted=wanted, has_node=there, shares=shares)
+    assert expected == pins(before, bound, desired=wanted, has_node=there, shares=shares)

@@ -25,14 +25,14 @@ def planned(
     there: Mapping[str, str] | None = None,
     tolerations: tuple[Toleration, ...] = (),
     terms: tuple[NodeTerm, ...] = (),
-    taken: Callable[[str], str] = lambda _: "",
+    host_owner: Callable[[str], str] = lambda _: "",
 ) -> NodePlan:
     return placing.plan(
         nodes,
         there or {},
         selector=Selector(terms, GPU),
         tolerations=tolerations,
-        taken=taken,
+        host_owner=host_owner,
     )
 
 
@@ -79,7 +79,7 @@ def test_the_worker_of_a_node_that_cannot_be_read_stays() -> None:
         {"a": "rack7", "b": "b"},
         selector=Selector((), GPU),
         tolerations=(),
-        taken=lambda _: "",
+        host_owner=lambda _: "",
         unreadable={"a"},
     )
 
@@ -96,9 +96,14 @@ def test_names_are_short_and_can_be_given() -> None:
 @pytest.mark.parametrize(
     ("nodes", "there", "hosts", "said"),
     [
-        ((node("a.x"), node("a.y")), {}, {"a.x": "a"}, "as that of node a.x"),
-        ((node("a.x"), node("a.y")), {"a.y": "a"}, {"a.y": "a"}, "as that of node a.y"),
-        ((node("taken"),), {}, {}, "as pod other-0"),
+        ((node("a.x"), node("a.y")), {}, {"a.x": "a"}, "belongs to the worker of node a.x"),
+        (
+            (node("a.x"), node("a.y")),
+            {"a.y": "a"},
+            {"a.y": "a"},
+            "belongs to the worker of node a.y",
+        ),
+        ((node("taken"),), {}, {}, "belongs to pod other-0"),
         ((node("b", annotations={HOST_ANNOTATION: "a b"}),), {}, {}, "expected a host name"),
     ],
 )
@@ -106,7 +111,7 @@ def test_no_two_workers_have_one_name_and_the_other_node_is_told(
     nodes: tuple[KubeNodeFacts, ...], there: dict[str, str], hosts: dict[str, str], said: str
 ) -> None:
     found = planned(
-        *nodes, there=there, taken=lambda host: "pod other-0" if host == "taken" else ""
+        *nodes, there=there, host_owner=lambda host: "pod other-0" if host == "taken" else ""
     )
 
     assert hosts == found.hosts

@@ -15,13 +15,18 @@ from slurmoperator.workers.actions import (
     UndrainWorker,
     WorkerAction,
 )
-from slurmoperator.workers.choosing import SCALED_IN, LeavingWorker, to_come, to_go
+from slurmoperator.workers.choosing import (
+    SCALED_IN,
+    RemovalCandidate,
+    ordinals_to_create,
+    workers_to_remove,
+)
 from slurmoperator.workers.readings import WorkerReading, WorkerReadings
 from slurmoperator.workers.situation import (
     REASON_PREFIX,
     PodStage,
-    SeenWorker,
     WorkerFacts,
+    WorkerObservation,
     WorkerPod,
     WorkerPolicy,
 )
@@ -40,19 +45,21 @@ def pod(stage: PodStage = PodStage.READY, *, is_protected: bool = True) -> Worke
     return WorkerPod(uid="u1", resource_version="7", stage=stage, is_protected=is_protected)
 
 
-def seen(*states: str, reason: str = "", quiet: int = 2, has_jobs: bool = False) -> SeenWorker:
+def seen(
+    *states: str, reason: str = "", quiet: int = 2, has_jobs: bool = False
+) -> WorkerObservation:
     node = SlurmNodeFacts(name=SlurmNode("gpu-0"), states=frozenset(states), reason=reason)
-    return SeenWorker(is_sure=True, node=node, has_jobs=has_jobs, quiet_readings=quiet)
+    return WorkerObservation(is_sure=True, node=node, has_jobs=has_jobs, quiet_readings=quiet)
 
 
 IDLE = seen("IDLE")
-MISSING = SeenWorker(is_sure=True)
-UNKNOWN = SeenWorker(is_sure=False)
+MISSING = WorkerObservation(is_sure=True)
+UNKNOWN = WorkerObservation(is_sure=False)
 DRAINED = seen("IDLE", "DRAIN", reason=OURS)
 
 
 def facts(
-    seen: SeenWorker = IDLE,
+    seen: WorkerObservation = IDLE,
     stage: PodStage | None = PodStage.READY,
     *,
     goes: str = "",
@@ -142,7 +149,7 @@ def test_what_is_kept_is_protected() -> None:
     ],
 )
 def test_what_was_released_is_protected_before_it_can_have_jobs(
-    seen_: SeenWorker, cordoned: str, expected: tuple[WorkerAction, ...]
+    seen_: WorkerObservation, cordoned: str, expected: tuple[WorkerAction, ...]
 ) -> None:
     given = facts(seen_, cordoned=cordoned)
 
@@ -178,8 +185,8 @@ def test_nothing_but_proof_deletes_a_worker_that_runs() -> None:
     } == {WorkerColumn.DRAINED}
 
 
-def candidate(ordinal: int, seen_: SeenWorker = IDLE, **more: object) -> LeavingWorker:
-    plain = LeavingWorker(name=f"gpu-{ordinal}", ordinal=ordinal, pod=pod(), seen=seen_)
+def candidate(ordinal: int, seen_: WorkerObservation = IDLE, **more: object) -> RemovalCandidate:
+    plain = RemovalCandidate(name=f"gpu-{ordinal}", ordinal=ordinal, pod=pod(), seen=seen_)
     return replace(plain, **more)  # type: ignore[arg-type]
 
 
@@ -209,19 +216,19 @@ SOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
         ((candidate(0, is_cordoned=True), candidate(1)), "gpu-0"),
     ],
 )
-def test_who_goes_first(candidates: tuple[LeavingWorker, ...], goes: str) -> None:
-    assert {goes} == to_go(candidates, 1)
-    assert set() == to_go(candidates, 2)
+def test_who_goes_first(candidates: tuple[RemovalCandidate, ...], goes: str) -> None:
+    assert {goes} == workers_to_remove(candidates, 1)
+    assert set() == workers_to_remove(candidates, 2)
 
 
 def test_the_lowest_numbers_come_first() -> None:
-    assert (1, 3) == to_come([0, 2], 4)
-    assert () == to_come([0, 1, 2], 2)
+    assert (1, 3) == ordinals_to_create([0, 2], 4)
+    assert () == ordinals_to_create([0, 1, 2], 2)
 
 
-def reading(began_s: float, *, is_whole: bool = True) -> WorkerReading:
+def reading(began_s: float, *, is_complete: bool = True) -> WorkerReading:
     node = SlurmNodeFacts(name=SlurmNode("a"), states=frozenset({"IDLE", "DRAIN"}))
-    return WorkerReading(began_s=began_s, is_whole=is_whole, nodes={"a": node}, with_jobs=())
+    return WorkerReading(began_s=began_s, is_complete=is_complete, nodes={"a": node}, with_jobs=())
 
 
 def test_a_reading_proves_nothing_about_a_write_that_it_may_not_show() -> None:
@@ -239,7 +246,7 @@ def test_a_reading_proves_nothing_about_a_write_that_it_may_not_show() -> None:
     assert 2 == readings.seen("a").quiet_readings
     readings.read(reading(13))
     assert 2 == readings.seen("a").quiet_readings, "the same reading counts once"
-    readings.read(reading(14, is_whole=False))
+    readings.read(reading(14, is_complete=False))
     assert not readings.seen("a").is_sure
     readings.read(reading(15))
     assert 1 == readings.seen("a").quiet_readings

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from slurmoperator.workers import revisions, updating
-from slurmoperator.workers.choosing import REPLACED, SCALED_IN, LeavingWorker, to_go
+from slurmoperator.workers.choosing import REPLACED, SCALED_IN, RemovalCandidate, workers_to_remove
 from slurmoperator.workers.revisions import Revision
-from slurmoperator.workers.situation import REASON_PREFIX, PodStage, SeenWorker, WorkerPod
-from slurmoperator.workers.updating import RolledWorker
+from slurmoperator.workers.situation import REASON_PREFIX, PodStage, WorkerObservation, WorkerPod
+from slurmoperator.workers.updating import UpdateCandidate
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.values.ids import SlurmNode
 
@@ -24,19 +24,21 @@ def worker(
     is_sure: bool = True,
     is_available: bool | None = None,
     is_cordoned: bool = False,
-) -> RolledWorker:
+) -> UpdateCandidate:
     """An idle one that is ready and old, unless more is said."""
     name = f"gpu-{number}"
     given = frozenset(states or {"IDLE"})
     node = SlurmNodeFacts(name=SlurmNode(name), states=given, reason=reason)
-    seen = SeenWorker(is_sure=is_sure, node=node, has_jobs="ALLOCATED" in given)
+    seen = WorkerObservation(is_sure=is_sure, node=node, has_jobs="ALLOCATED" in given)
     pod = WorkerPod(uid=name, resource_version="1", stage=stage, is_protected=True)
-    leaving = LeavingWorker(name=name, ordinal=number, pod=pod, seen=seen, is_cordoned=is_cordoned)
+    leaving = RemovalCandidate(
+        name=name, ordinal=number, pod=pod, seen=seen, is_cordoned=is_cordoned
+    )
     ready = stage is PodStage.READY if is_available is None else is_available
-    return RolledWorker(worker=leaving, is_current=is_current, is_available=ready)
+    return UpdateCandidate(worker=leaving, is_current=is_current, is_available=ready)
 
 
-MISSING = replace(worker(0), worker=replace(worker(0).worker, seen=SeenWorker(is_sure=True)))
+MISSING = replace(worker(0), worker=replace(worker(0).worker, seen=WorkerObservation(is_sure=True)))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ MISSING = replace(worker(0), worker=replace(worker(0).worker, seen=SeenWorker(is
         ),
     ],
 )
-def test_who_is_replaced(given: list[RolledWorker], most_away: int, going: set[int]) -> None:
+def test_who_is_replaced(given: list[UpdateCandidate], most_away: int, going: set[int]) -> None:
     found = updating.to_replace(given, missing=0, most_away=most_away)
 
     assert {f"gpu-{number}" for number in going} == found
@@ -119,8 +121,8 @@ def test_what_is_drained_for_an_update_is_scaled_in_first() -> None:
     drained = worker(0, "IDLE", "DRAIN", reason=OURS).worker
     scaled_in = worker(1, "IDLE", "DRAIN", reason=f"{REASON_PREFIX}{SCALED_IN}").worker
 
-    assert {"gpu-0"} == to_go([drained, worker(2).worker], 1)
-    assert {"gpu-1"} == to_go([drained, scaled_in], 1)
+    assert {"gpu-0"} == workers_to_remove([drained, worker(2).worker], 1)
+    assert {"gpu-1"} == workers_to_remove([drained, scaled_in], 1)
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmoperator.workers.volumes import PATIENCE, HeldClaim, plan
+from slurmoperator.workers.volumes import PATIENCE, OrdinalClaim, plan
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 
 
-def held(number: int, for_: timedelta | None) -> HeldClaim:
+def held(number: int, for_: timedelta | None) -> OrdinalClaim:
     """A claim, with a mark of that age."""
     since = None if for_ is None else NOW - for_
-    return HeldClaim(name=f"data-gpu-{number}", number=number, unneeded_since=since)
+    return OrdinalClaim(name=f"data-gpu-{number}", number=number, unneeded_since=since)
 
 
 @pytest.mark.parametrize(
-    ("age", "needed", "expected", "look_again"),
+    ("age", "needed", "expected", "requeue_after"),
     [
         (None, [1], "", None),
         (None, [0], "marked", PATIENCE),
@@ -31,13 +31,13 @@ def held(number: int, for_: timedelta | None) -> HeldClaim:
     ],
 )
 def test_a_volume_goes_when_its_number_has_not_been_wanted_for_a_while(
-    age: timedelta | None, needed: list[int], expected: str, look_again: timedelta | None
+    age: timedelta | None, needed: list[int], expected: str, requeue_after: timedelta | None
 ) -> None:
     found = plan([held(1, age)], needed=needed, now=NOW)
     names = {part: getattr(found, part) for part in ("marked", "unmarked", "deleted")}
     assert {expected} - {""} == {part for part, each in names.items() if each}
     assert {"data-gpu-1"} >= frozenset().union(*names.values())
-    assert look_again == found.look_again
+    assert requeue_after == found.requeue_after
 
 
 AGES = st.none() | st.timedeltas(timedelta(days=-1), timedelta(days=1))

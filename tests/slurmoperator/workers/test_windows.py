@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmoperator.workers.windows import ReservationStep, UpdateTimes, opening, step, wanted
+from slurmoperator.workers.windows import (
+    ReservationStep,
+    UpdateTimes,
+    desired_reservation,
+    next_window,
+    step,
+)
 from slurmruntime.model.nodes import NodeReservation
 
 THURSDAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -41,7 +47,7 @@ def test_the_window_is_the_one_that_is_open_or_comes_next(
     flags: tuple[str, ...], now: datetime, begins: datetime | None
 ) -> None:
     expected = None if begins is None else (begins, begins + HOUR)
-    assert expected == opening(times(*flags), now)
+    assert expected == next_window(times(*flags), now)
 
 
 def test_a_length_is_rounded_up_to_minutes() -> None:
@@ -51,7 +57,7 @@ def test_a_length_is_rounded_up_to_minutes() -> None:
 @pytest.mark.parametrize("late", [timedelta(0), SECOND, 30 * MINUTE, HOUR - SECOND])
 def test_what_is_left_of_a_window_is_asked_for_and_ends_with_it(late: timedelta) -> None:
     now = THURSDAY + late
-    found = wanted(times("DAILY"), name=NAME, nodes={"gpu-0"}, now=now)
+    found = desired_reservation(times("DAILY"), name=NAME, nodes={"gpu-0"}, now=now)
     assert found is not None
     assert THURSDAY + HOUR == found.end
     assert now - MINUTE < found.start <= now
@@ -60,9 +66,9 @@ def test_what_is_left_of_a_window_is_asked_for_and_ends_with_it(late: timedelta)
 
 
 def test_without_a_schedule_without_workers_and_afterwards_there_is_none() -> None:
-    assert None is wanted(None, name=NAME, nodes={"gpu-0"}, now=THURSDAY)
-    assert None is wanted(times(), name=NAME, nodes=(), now=THURSDAY)
-    assert None is wanted(times(), name=NAME, nodes={"gpu-0"}, now=THURSDAY + HOUR)
+    assert None is desired_reservation(None, name=NAME, nodes={"gpu-0"}, now=THURSDAY)
+    assert None is desired_reservation(times(), name=NAME, nodes=(), now=THURSDAY)
+    assert None is desired_reservation(times(), name=NAME, nodes={"gpu-0"}, now=THURSDAY + HOUR)
 
 
 def reservation(*nodes: str, end: datetime = THURSDAY + HOUR, flags: str = "") -> NodeReservation:
@@ -105,12 +111,12 @@ def test_a_window_is_never_over_and_what_was_made_of_it_is_as_needed(
 ) -> None:
     now = THURSDAY + passed
     given_times = UpdateTimes(start=THURSDAY, duration=duration, flags=flags)
-    found = opening(given_times, now)
+    found = next_window(given_times, now)
     if found is not None:
         begin, end = found
         assert end > now
         assert begin >= THURSDAY
         assert end - begin == given_times.minutes * MINUTE
-    needed = wanted(given_times, name=NAME, nodes={"a"}, now=now)
+    needed = desired_reservation(given_times, name=NAME, nodes={"a"}, now=now)
     assert (found is None) == (needed is None)
     assert ReservationStep.NOTHING is step(needed, needed)

@@ -15,7 +15,7 @@ from slurmoperator.workers.actions import (
     UndrainWorker,
     WorkerAction,
 )
-from slurmoperator.workers.choosing import REPLACED, SCALED_IN, LeavingWorker
+from slurmoperator.workers.choosing import REPLACED, SCALED_IN, RemovalCandidate
 from slurmoperator.workers.readings import WorkerReading, WorkerReadings
 from slurmoperator.workers.situation import (
     REASON_PREFIX,
@@ -24,7 +24,7 @@ from slurmoperator.workers.situation import (
     WorkerPod,
     WorkerPolicy,
 )
-from slurmoperator.workers.updating import RolledWorker
+from slurmoperator.workers.updating import UpdateCandidate
 from tests.slurmoperator.workers.slurm_node import Node
 
 LOST_REPLY_S = 10.0
@@ -193,19 +193,19 @@ class World:
 
     def reading(self) -> WorkerReading:
         is_old = not self.is_calm and self.rng.random() < 0.5
-        is_whole = self.is_calm or self.rng.random() < 0.9
+        is_complete = self.is_calm or self.rng.random() < 0.9
         now = {number: frozenset(node.jobs) for number, node in self.slurm.items()}
         jobs = {**now, **self.before} if is_old else now
         self.before = now
-        if not is_whole:
+        if not is_complete:
             jobs = {number: ids for number, ids in jobs.items() if self.rng.random() < 0.5}
         return WorkerReading(
             began_s=self.now_s,
-            is_whole=is_whole,
+            is_complete=is_complete,
             nodes={
                 name(number): node.facts(name(number), jobs=jobs.get(number, frozenset()))
                 for number, node in self.slurm.items()
-                if is_whole or self.rng.random() < 0.7
+                if is_complete or self.rng.random() < 0.7
             },
             with_jobs={name(number) for number, ids in jobs.items() if ids},
         )
@@ -230,7 +230,7 @@ class World:
 
     def facts(self) -> list[WorkerFacts]:
         candidates = [
-            LeavingWorker(
+            RemovalCandidate(
                 name=name(number),
                 ordinal=number,
                 pod=pod,
@@ -239,10 +239,10 @@ class World:
             )
             for number, pod in sorted(self.cached.items())
         ]
-        gone = choosing.to_go(candidates, self.wanted)
+        gone = choosing.workers_to_remove(candidates, self.wanted)
         why = dict.fromkeys(gone, SCALED_IN)
         why |= dict.fromkeys(self.replaced(candidates, gone), REPLACED)
-        coming = choosing.to_come(self.cached, self.wanted)
+        coming = choosing.ordinals_to_create(self.cached, self.wanted)
         return [
             WorkerFacts(
                 name=name(number),
@@ -254,9 +254,9 @@ class World:
             for number in sorted({*self.cached, *coming})
         ]
 
-    def replaced(self, candidates: list[LeavingWorker], gone: frozenset[str]) -> frozenset[str]:
+    def replaced(self, candidates: list[RemovalCandidate], gone: frozenset[str]) -> frozenset[str]:
         rolled = [
-            RolledWorker(
+            UpdateCandidate(
                 worker=candidate,
                 is_current=self.made_from[candidate.pod.uid] == self.template,
                 is_available=candidate.pod.stage is PodStage.READY,

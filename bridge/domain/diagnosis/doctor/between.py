@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bridge.domain.diagnosis import overview
-from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
+from bridge.domain.diagnosis.doctor.findings import Check, Result, fault, not_checked, ok, warning
 from bridge.domain.model.cores import agents
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.devices.exactness import Exactness
@@ -36,16 +36,16 @@ class BothFacts:
     has_door: bool | None = None
     """Whether slurmctld's scripts can ask us; None if the settings cannot be read."""
     prologs: Sequence[str] | None = None
-    """Paths of PrologSlurmctld; None if Slurm cannot tell."""
+    """Paths of PrologSlurmctld; None if Slurm cannot report them."""
     cpu_managers: Mapping[KubeNode, str] = field(default_factory=dict)
     """The CPU manager policy of each kubelet that could be asked: `none`, `static`."""
     pins_cores: bool | None = False
     """Whether node agents are on; None if the settings cannot be read."""
     agents: Collection[KubeNode] | None = None
-    """The nodes whose node agent is alive; None if nobody may say."""
+    """The nodes whose node agent is alive; None if its pods may not be listed."""
 
 
-def _handed_over(facts: BothFacts) -> Said:
+def _handed_over(facts: BothFacts) -> Result:
     count = sum(map(nodes.is_wanted, facts.kube_nodes))
     if not count:
         return warning(
@@ -55,7 +55,7 @@ def _handed_over(facts: BothFacts) -> Said:
     return ok(f"{count} nodes are handed to Slurm")
 
 
-def _one_name_each(facts: BothFacts) -> Said:
+def _unique_names(facts: BothFacts) -> Result:
     count = Counter(nodes.slurm_name(node) for node in facts.kube_nodes if nodes.is_wanted(node))
     twice = sorted(name for name, times in count.items() if times > 1)
     if twice:
@@ -66,7 +66,7 @@ def _one_name_each(facts: BothFacts) -> Said:
     return ok("every node has its own Slurm name")
 
 
-def _own_nodes(facts: BothFacts) -> Said:
+def _own_nodes(facts: BothFacts) -> Result:
     if facts.slurm_nodes is None or facts.cluster is None:
         return not_checked("Slurm's nodes or this cluster's id are not known")
     ours = {nodes.slurm_name(node) for node in facts.kube_nodes if nodes.is_wanted(node)}
@@ -87,7 +87,7 @@ def _own_nodes(facts: BothFacts) -> Said:
     return ok("no other cluster has our nodes' names")
 
 
-def _fit_together(facts: BothFacts) -> Said:
+def _fit_together(facts: BothFacts) -> Result:
     if facts.slurm_nodes is None:
         return not_checked("Slurm's nodes are not known")
     wrong = [
@@ -102,7 +102,7 @@ def _fit_together(facts: BothFacts) -> Said:
     return ok("the nodes of both sides match")
 
 
-def _drained(facts: BothFacts) -> Said:
+def _drained(facts: BothFacts) -> Result:
     if facts.slurm_nodes is None:
         return not_checked("Slurm's nodes are not known")
     ours = {nodes.slurm_name(node) for node in facts.kube_nodes if nodes.is_wanted(node)}
@@ -119,8 +119,8 @@ def _drained(facts: BothFacts) -> Said:
     return ok("no node of ours is drained or down")
 
 
-def _exact(facts: BothFacts) -> Said:
-    """Say where a pod may get other devices than Slurm gave it, and what is therefore refused."""
+def _exact(facts: BothFacts) -> Result:
+    """Report where a pod may get other devices than Slurm gave it, and what is refused for that."""
     if facts.slurm_nodes is None:
         return not_checked("Slurm's nodes are not known")
     gres = {node.name: node.gres for node in facts.slurm_nodes}
@@ -136,15 +136,15 @@ def _exact(facts: BothFacts) -> Said:
     if refused:
         return warning(
             f"devices on hybrid nodes: {_some(refused)}",
-            "take these devices out of the kubelet or out of gres.conf, or let pods request all; "
+            "remove these devices from the kubelet or from gres.conf, or let pods request all of them; "
             "docs/nodes.md",
         )
     count = Counter(ruling.exactness for _, ruling in rulings if ruling.exactness)
-    told = ", ".join(f"{number} {level}" for level, number in sorted(count.items()))
-    return ok(f"nodes by their devices: {told}" if told else "no node of ours has devices")
+    counts = ", ".join(f"{number} {level}" for level, number in sorted(count.items()))
+    return ok(f"nodes by their devices: {counts}" if counts else "no node of ours has devices")
 
 
-def _cores(facts: BothFacts) -> Said:
+def _cores(facts: BothFacts) -> Result:
     """Compare the label with the kubelets' own settings."""
     hybrid = [node for node in facts.kube_nodes if nodes.is_hybrid(node)]
     if not hybrid:
@@ -163,8 +163,8 @@ def _cores(facts: BothFacts) -> Said:
     return ok("the labels of hybrid nodes name their kubelets' CPU managers")
 
 
-def _pinned(facts: BothFacts) -> Said:
-    """Say where pods get the very cores that Slurm gave them."""
+def _pinned(facts: BothFacts) -> Result:
+    """Report where pods get exactly the cores that Slurm gave them."""
     if facts.pins_cores is None:
         return not_checked("the settings cannot be read")
     if not facts.pins_cores:
@@ -193,33 +193,33 @@ def _pinned(facts: BothFacts) -> Said:
     return ok(f"node agents pin the cores of pods on {len(wanted)} nodes")
 
 
-def _held_back(facts: BothFacts) -> Said:
-    """Say whether native jobs wait for containers of ended jobs: slurmctld's scripts and the door go together."""
+def _held_back(facts: BothFacts) -> Result:
+    """Check that native jobs wait for containers of ended jobs: slurmctld's script needs our endpoint."""
     has_script = any(path.rpartition("/")[2] == ESCROW_SCRIPT for path in facts.prologs or ())
     if facts.has_door is None:
         return not_checked("the settings cannot be read")
     if not facts.has_door and has_script:
         return fault(
-            f"slurmctld runs {ESCROW_SCRIPT}, and nobody answers it: jobs start late",
-            "escrow.enabled in the chart's values, or take the script out of slurm.conf; docs/escrow.md",
+            f"slurmctld runs {ESCROW_SCRIPT}, and nothing answers it: jobs start late",
+            "set escrow.enabled in the chart's values, or remove the script from slurm.conf; docs/escrow.md",
         )
     if not any(map(nodes.is_hybrid, facts.kube_nodes)):
         return ok("no hybrid node: no native job starts beside containers")
     if not facts.has_door:
         return warning(
             "native jobs on hybrid nodes may start while containers of ended jobs still stop",
-            "docs/escrow.md, or short grace periods of pods there",
+            "install the script (docs/escrow.md), or give pods there short grace periods",
         )
     if facts.prologs is None:
         return not_checked("slurmrestd cannot report PrologSlurmctld (before 26.05)")
     if not has_script:
         return warning(
-            f"slurmctld does not run {ESCROW_SCRIPT}: native jobs wait for no container",
+            f"slurmctld does not run {ESCROW_SCRIPT}: native jobs do not wait for containers",
             "install the script and name it as PrologSlurmctld in slurm.conf; docs/escrow.md",
         )
     if len(facts.prologs) > 1:
         return fault(
-            "of several PrologSlurmctld, slurmctld waits for the one that ends first: native jobs may wait for no container",
+            "slurmctld runs several PrologSlurmctld and waits only for the first to end: native jobs may not wait for containers",
             f"name {ESCROW_SCRIPT} alone in slurm.conf, and the others in its setting PROLOGS; docs/escrow.md",
         )
     return ok(
@@ -234,7 +234,7 @@ def _some(texts: Sequence[str]) -> str:
 
 CHECKS: Sequence[Check[BothFacts]] = (
     Check("nodes", _handed_over),
-    Check("node names", _one_name_each),
+    Check("node names", _unique_names),
     Check("whose nodes", _own_nodes),
     Check("nodes on both sides", _fit_together),
     Check("drained nodes", _drained),

@@ -19,11 +19,11 @@ class Severity(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Result:
     """One result, without the check's name."""
 
     verdict: Severity
-    found: str
+    message: str
     fix: str = ""
 
 
@@ -43,33 +43,33 @@ class Check(Generic[F]):
     """One question about the facts."""
 
     name: str
-    ask: Callable[[F], Said]
+    ask: Callable[[F], Result]
 
 
-def ok(found: str) -> Said:
+def ok(message: str) -> Result:
     """Report that all is well."""
-    return Said(verdict=Severity.OK, found=found)
+    return Result(verdict=Severity.OK, message=message)
 
 
-def warning(found: str, fix: str) -> Said:
+def warning(message: str, fix: str) -> Result:
     """Report something that works but could be better."""
-    return Said(verdict=Severity.WARNING, found=found, fix=fix)
+    return Result(verdict=Severity.WARNING, message=message, fix=fix)
 
 
-def fault(found: str, fix: str) -> Said:
+def fault(message: str, fix: str) -> Result:
     """Report something that cannot work as it is."""
-    return Said(verdict=Severity.FAULT, found=found, fix=fix)
+    return Result(verdict=Severity.FAULT, message=message, fix=fix)
 
 
-def not_checked(why: str) -> Said:
+def not_checked(why: str) -> Result:
     """Report that the facts are missing."""
-    return Said(verdict=Severity.NOT_CHECKED, found=why)
+    return Result(verdict=Severity.NOT_CHECKED, message=why)
 
 
 def report(checks: Iterable[Check[F]], facts: F) -> Sequence[Finding]:
     """Run every check."""
-    said = ((check.name, check.ask(facts)) for check in checks)
+    results = ((check.name, check.ask(facts)) for check in checks)
     return [
-        Finding(check=name, verdict=answer.verdict, found=answer.found, fix=answer.fix)
-        for name, answer in said
+        Finding(check=name, verdict=result.verdict, found=result.message, fix=result.fix)
+        for name, result in results
     ]

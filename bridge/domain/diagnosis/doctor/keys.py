@@ -1,7 +1,7 @@
-"""Who besides the cluster's administrators may have the keys of a Slurm in pods, and so be root in it.
+"""Find who, besides the cluster's administrators, can get the keys of a Slurm in pods and so be root in it.
 
-Whoever may read Secrets in the namespace of a Controller can sign a token for any Slurm user. Whoever may run something
-there, or in a pod that is there, can have the keys mounted or use those of slurmctld.
+The right to read Secrets in the namespace of a Controller is enough to sign a token for any Slurm user. The right to
+run something there, or in an existing pod, is enough to mount the keys or to use those of slurmctld.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class RoleGrant:
 def holders(
     grants: Iterable[RoleGrant], *, secrets: Iterable[str], ours: Iterable[str]
 ) -> Iterator[str]:
-    """Yield who may have the keys of one namespace, in words.
+    """Yield who can get the keys of one namespace, in words.
 
     Administrators of the whole cluster and the parts of Kubernetes itself are left out.
 
@@ -87,8 +87,8 @@ def _of(rule: Rule, part: str) -> frozenset[str]:
     return frozenset(rule.get(part) or ())
 
 
-def _has(found: frozenset[str], wanted: str) -> bool:
-    return wanted in found or "*" in found
+def _has(entries: frozenset[str], wanted: str) -> bool:
+    return wanted in entries or "*" in entries
 
 
 def _is_system(subject: Mapping[str, str], own: set[str]) -> bool:

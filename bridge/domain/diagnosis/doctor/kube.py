@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.domain.diagnosis import namespaces
-from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
+from bridge.domain.diagnosis.doctor.findings import Check, Result, fault, not_checked, ok, warning
 from slurmruntime.values import names
 
 _OLDEST = (1, 30)
@@ -28,7 +28,7 @@ ALWAYS_BOUND = (
     "resize",
     "self-test",
 )
-"""Suffixes of the names of the chart's policy bindings; each is of the policy that it is named after."""
+"""Suffixes of the names of the chart's policy bindings; each binds the policy of the same name."""
 
 PROGRAMS = ("extender", "controllers")
 """The programs that elect a leader."""
@@ -60,7 +60,7 @@ class KubeFacts:
     """What happened to a dry-run CREATE of a pod in a selected namespace; "" if it became ours;
     None if not tried."""
     bindings: frozenset[str] | None = None
-    """Suffixes of the names of the policy bindings that exist, and whose policies do."""
+    """Suffixes of the names of the policy bindings that exist and whose policies exist."""
     selecting_terms: int = 1
     """The number of terms by which namespaces are selected; each has a binding of policy `elsewhere`."""
     has_taint: bool = True
@@ -78,26 +78,26 @@ class KubeFacts:
     selected_namespaces: int | None = None
     without_effect: Sequence[str] = ()
     """Labelled namespaces that are excluded or slurm-bridge's own."""
-    kept_off: Sequence[str] | None = None
+    refused_daemon_sets: Sequence[str] | None = None
     """DaemonSets, as `namespace/name`, that tolerate the managed-node taint and whose new pods
     policy `direct` refuses."""
     key_holders: Mapping[str, Sequence[str]] | None = None
-    """Who besides administrators may have the keys of Slurm clusters in pods, in words, by their namespaces."""
+    """Who, besides administrators, can get the keys of Slurm clusters in pods, in words, by namespace."""
 
 
-def _version(facts: KubeFacts) -> Said:
-    said = f"Kubernetes {facts.version[0]}.{facts.version[1]}"
+def _version(facts: KubeFacts) -> Result:
+    version = f"Kubernetes {facts.version[0]}.{facts.version[1]}"
     if facts.version < _OLDEST:
-        return fault(f"{said} has no admission policies", "upgrade to 1.30 or newer")
+        return fault(f"{version} has no admission policies", "upgrade to 1.30 or newer")
     if facts.has_profiles and facts.version < _OLDEST_WITH_CLAIMS:
         return fault(
-            f"{said} has no resource claims (resource.k8s.io/v1), which device profiles are for",
+            f"{version} has no resource claims (resource.k8s.io/v1), which device profiles need",
             "upgrade to 1.34 or newer, or remove config.controllers.device_profiles",
         )
-    return ok(said)
+    return ok(version)
 
 
-def _clock(facts: KubeFacts) -> Said:
+def _clock(facts: KubeFacts) -> Result:
     if facts.skew_s is None:
         return not_checked("the API server did not report its time")
     if abs(facts.skew_s) > _SKEW_S:
@@ -108,7 +108,7 @@ def _clock(facts: KubeFacts) -> Said:
     return ok("the API server's clock agrees with this machine's")
 
 
-def _settings(facts: KubeFacts) -> Said:
+def _settings(facts: KubeFacts) -> Result:
     if facts.settings_faults is None:
         return fault(
             f"there is no ConfigMap with settings in namespace {facts.release}",
@@ -119,7 +119,7 @@ def _settings(facts: KubeFacts) -> Said:
     return ok("the settings are valid")
 
 
-def _device_profiles(facts: KubeFacts) -> Said:
+def _device_profiles(facts: KubeFacts) -> Result:
     if facts.settings_faults is None:
         return not_checked("the settings could not be read")
     if not facts.has_profiles:
@@ -135,7 +135,7 @@ def _device_profiles(facts: KubeFacts) -> Said:
     return ok("each device profile has a DeviceClass and a driver")
 
 
-def _profile(facts: KubeFacts) -> Said:
+def _profile(facts: KubeFacts) -> Result:
     if facts.scheduler is None:
         return not_checked("kube-scheduler's configuration is in no ConfigMap of ours")
     faults = [*_profile_faults(facts), *_extender_faults(facts.scheduler)]
@@ -174,7 +174,7 @@ def _extender_faults(scheduler: Mapping[str, Any]) -> Sequence[str]:
     )
 
 
-def _webhooks(facts: KubeFacts) -> Said:
+def _webhooks(facts: KubeFacts) -> Result:
     if facts.webhooks is None:
         return not_checked("webhook configurations may not be read")
     absent = sorted({"mutating", "validating"} - facts.webhooks)
@@ -185,7 +185,7 @@ def _webhooks(facts: KubeFacts) -> Said:
     return ok("the webhook configurations exist")
 
 
-def _admission(facts: KubeFacts) -> Said:
+def _admission(facts: KubeFacts) -> Result:
     if facts.admission is None:
         return not_checked("there is no namespace to test it in, or no right to create pods there")
     if facts.admission:
@@ -208,7 +208,7 @@ def expected_bindings(facts: KubeFacts) -> Sequence[str]:
     return sorted([*ALWAYS_BOUND, *elsewhere, *tainted, *claims, *templates, *jobs, *last])
 
 
-def _policies(facts: KubeFacts) -> Said:
+def _policies(facts: KubeFacts) -> Result:
     if facts.bindings is None:
         return not_checked("admission policies may not be read")
     absent = [name for name in expected_bindings(facts) if name not in facts.bindings]
@@ -217,12 +217,12 @@ def _policies(facts: KubeFacts) -> Said:
     return ok("the admission policies exist and are bound")
 
 
-def _leaders(facts: KubeFacts) -> Said:
+def _leaders(facts: KubeFacts) -> Result:
     if facts.lease_ages is None:
         return not_checked("leases may not be read")
     silent = [name for name in PROGRAMS if facts.lease_ages.get(name) is None]
     stale = {name: age for name, age in facts.lease_ages.items() if age is not None and age > 0}
-    words = [f"nobody leads the {name}" for name in silent]
+    words = [f"the {name} has no leader" for name in silent]
     words += [
         f"the leader of the {name} has been silent for {age:.0f} s" for name, age in stale.items()
     ]
@@ -234,7 +234,7 @@ def _leaders(facts: KubeFacts) -> Said:
     return ok("extender and controllers each have a leader")
 
 
-def _rights(facts: KubeFacts) -> Said:
+def _rights(facts: KubeFacts) -> Result:
     if facts.denied is None:
         return not_checked("you may not check the rights of others (subjectaccessreviews)")
     if facts.denied:
@@ -242,7 +242,7 @@ def _rights(facts: KubeFacts) -> Said:
     return ok("the service accounts have the rights they need")
 
 
-def _namespaces(facts: KubeFacts) -> Said:
+def _namespaces(facts: KubeFacts) -> Result:
     if facts.selected_namespaces is None:
         return not_checked("namespaces may not be listed")
     if facts.without_effect:
@@ -259,33 +259,33 @@ def _namespaces(facts: KubeFacts) -> Said:
     return ok(f"{facts.selected_namespaces} namespaces are handed to Slurm")
 
 
-def _daemon_sets(facts: KubeFacts) -> Said:
-    if facts.kept_off is None:
+def _daemon_sets(facts: KubeFacts) -> Result:
+    if facts.refused_daemon_sets is None:
         return not_checked("DaemonSets or admission policies may not be read")
-    if facts.kept_off:
+    if facts.refused_daemon_sets:
         return warning(
-            f"DaemonSets get no new pods on Slurm's nodes: {', '.join(facts.kept_off)}",
+            f"DaemonSets get no new pods on Slurm's nodes: {', '.join(facts.refused_daemon_sets)}",
             "if they are the cluster's own, list their namespaces in policies.direct.namespaces of "
-            "the chart; otherwise take the toleration out of them",
+            "the chart; otherwise remove their toleration",
         )
-    return ok("no DaemonSet is refused that tolerates the taint of Slurm's nodes")
+    return ok("no DaemonSet that tolerates the taint of Slurm's nodes is refused")
 
 
-def _keys(facts: KubeFacts) -> Said:
+def _keys(facts: KubeFacts) -> Result:
     if facts.key_holders is None:
         return not_checked("Controllers, roles or role bindings may not be read")
     if not facts.key_holders:
-        return ok("there is no Slurm in pods")
+        return ok("no Slurm runs in pods")
     open_to = {namespace: who for namespace, who in facts.key_holders.items() if who}
     if open_to:
-        said = "; ".join(f"{namespace}: {', '.join(who)}" for namespace, who in open_to.items())
+        access = "; ".join(f"{namespace}: {', '.join(who)}" for namespace, who in open_to.items())
         return warning(
-            f"whoever may have the keys of a Slurm in pods is root in it. They may, by namespace: {said}",
-            "if they do not administer that Slurm, give them another namespace and take these rights "
-            "away; then have new keys (docs/security.md)",
+            f"besides administrators, these can get the keys of a Slurm in pods, and so be root in it: {access}",
+            "if they do not administer that Slurm, give them another namespace, revoke these rights and "
+            "replace the keys (docs/security.md)",
         )
     return ok(
-        "nobody but administrators may have the keys of a Slurm in pods; namespaces: "
+        "only administrators can get the keys of a Slurm in pods; namespaces: "
         f"{', '.join(facts.key_holders)}"
     )
 

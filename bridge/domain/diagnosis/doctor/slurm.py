@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
+from bridge.domain.diagnosis.doctor.findings import Check, Result, fault, not_checked, ok, warning
 
 _NODES_SINCE, _SIZES_SINCE = (25, 11), (26, 5)
 """Releases whose slurmrestd creates nodes, and takes a heterogeneous job without a script."""
@@ -69,7 +69,7 @@ class Conf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A host of the settings, as names are resolved where the doctor runs."""
+    """A host from the settings, as its name resolves where the doctor runs."""
 
     setting: str
     """`slurm.url` or `slurm.controller_host`."""
@@ -110,7 +110,7 @@ class SlurmFacts:
     """None if this Slurm cannot report it (slurmrestd before 26.05)."""
 
 
-def _reachable(facts: SlurmFacts) -> Said:
+def _reachable(facts: SlurmFacts) -> Result:
     match facts.trouble:
         case None:
             return ok(f"slurmrestd {facts.release[0]}.{facts.release[1]:02} at {facts.url}")
@@ -130,25 +130,25 @@ def _reachable(facts: SlurmFacts) -> Said:
             return fault(f"slurmrestd is too old: {facts.words}", "upgrade Slurm to 25.11 or newer")
 
 
-def _names(facts: SlurmFacts) -> Said:
+def _names(facts: SlurmFacts) -> Result:
     if facts.hosts is None:
         return not_checked("the settings cannot be read")
     unknown = [host for host in facts.hosts if not host.addresses]
     others = [host for host in facts.hosts if host.as_it_is and _is_another(host)]
     if others:
-        said = "; ".join(
-            f"{host.name} ({host.setting}) is {', '.join(host.addresses)} by a search path, and"
-            f" {', '.join(host.as_it_is)} without"
+        conflicts = "; ".join(
+            f"{host.name} ({host.setting}) is {', '.join(host.addresses)} through a search path, and"
+            f" {', '.join(host.as_it_is)} without one"
             for host in others
         )
         return fault(
-            f"{said}: whoever owns the first name gets the token",
+            f"{conflicts}: the owner of the first name gets the token",
             f"write {others[0].name}. with a dot at its end",
         )
     if unknown:
-        said = ", ".join(f"{host.name} ({host.setting})" for host in unknown)
+        unresolved = ", ".join(f"{host.name} ({host.setting})" for host in unknown)
         return warning(
-            f"from here these names do not resolve: {said}",
+            f"these names do not resolve from here: {unresolved}",
             "correct them; names of Services resolve in the cluster only",
         )
     named = dict.fromkeys(host.name for host in facts.hosts)
@@ -159,7 +159,7 @@ def _is_another(host: Host) -> bool:
     return set(host.addresses).isdisjoint(host.as_it_is)
 
 
-def _token(facts: SlurmFacts) -> Said:
+def _token(facts: SlurmFacts) -> Result:
     if facts.trouble is Trouble.NOT_SET:
         return not_checked("there is no token")
     ends = facts.token_expires_at
@@ -175,20 +175,20 @@ def _token(facts: SlurmFacts) -> Said:
     return ok(f"the token is valid until {ends:%Y-%m-%d %H:%M} UTC")
 
 
-def _release(facts: SlurmFacts) -> Said:
+def _release(facts: SlurmFacts) -> Result:
     if facts.trouble is not None:
         return not_checked("Slurm did not answer")
-    said = f"Slurm {facts.release[0]}.{facts.release[1]:02}"
+    release = f"Slurm {facts.release[0]}.{facts.release[1]:02}"
     if facts.release < _NODES_SINCE:
-        lacks = f"{said} cannot create nodes, and takes a job's group only as a number"
+        lacks = f"{release} cannot create nodes, and takes a job's group only as a number"
         return warning(lacks, "upgrade to 25.11; or run slurmd there, and give slurm.group a gid")
     if facts.release < _SIZES_SINCE:
         step = "upgrade to 26.05 or newer, or give the pods of a gang the same requests"
-        return warning(f"{said} refuses gangs with pods of several sizes", step)
-    return ok(f"{said} creates nodes and external jobs")
+        return warning(f"{release} refuses gangs with pods of several sizes", step)
+    return ok(f"{release} creates nodes and external jobs")
 
 
-def _controller(facts: SlurmFacts) -> Said:
+def _controller(facts: SlurmFacts) -> Result:
     if facts.trouble is not None:
         return not_checked("slurmrestd did not answer")
     if not facts.controller_responds:
@@ -196,7 +196,7 @@ def _controller(facts: SlurmFacts) -> Said:
     return ok("slurmctld answers")
 
 
-def _clock(facts: SlurmFacts) -> Said:
+def _clock(facts: SlurmFacts) -> Result:
     if facts.skew_s is None:
         return not_checked("slurmctld did not report its time")
     if abs(facts.skew_s) > _SKEW_S:
@@ -207,12 +207,12 @@ def _clock(facts: SlurmFacts) -> Said:
     return ok("slurmctld's clock agrees with this machine's")
 
 
-def _partition_exists(facts: SlurmFacts) -> Said:
+def _partition_exists(facts: SlurmFacts) -> Result:
     if not _answers(facts):
         return not_checked("slurmctld did not answer")
-    if (found := _partition(facts)) is not None:
-        return ok(f"jobs go to partition {found.name}")
-    known = ", ".join(partition.name for partition in facts.partitions) or "none"
+    if (partition := _partition(facts)) is not None:
+        return ok(f"jobs go to partition {partition.name}")
+    known = ", ".join(other.name for other in facts.partitions) or "none"
     if facts.partition:
         return fault(
             f"there is no partition {facts.partition}; there are: {known}",
@@ -224,32 +224,32 @@ def _partition_exists(facts: SlurmFacts) -> Said:
     )
 
 
-def _partition_nodes(facts: SlurmFacts) -> Said:
-    found = _partition(facts)
-    if found is None:
+def _partition_nodes(facts: SlurmFacts) -> Result:
+    partition = _partition(facts)
+    if partition is None:
         return not_checked("its partition is not known")
-    if not found.nodes:
+    if not partition.nodes:
         return fault(
-            f"partition {found.name} has no nodes",
+            f"partition {partition.name} has no nodes",
             "label a node, or let the partition take our nodes: NodeSet=slurm-bridge "
-            f"Feature=slurm-bridge, PartitionName={found.name} Nodes=slurm-bridge",
+            f"Feature=slurm-bridge, PartitionName={partition.name} Nodes=slurm-bridge",
         )
-    return ok(f"partition {found.name} has {found.nodes} nodes")
+    return ok(f"partition {partition.name} has {partition.nodes} nodes")
 
 
-def _partition_up(facts: SlurmFacts) -> Said:
-    found = _partition(facts)
-    if found is None:
+def _partition_up(facts: SlurmFacts) -> Result:
+    partition = _partition(facts)
+    if partition is None:
         return not_checked("its partition is not known")
-    if found.state != "UP":
+    if partition.state != "UP":
         return fault(
-            f"partition {found.name} is {found.state}: it starts nothing",
-            f"scontrol update partition={found.name} state=up",
+            f"partition {partition.name} is {partition.state}: it starts nothing",
+            f"scontrol update partition={partition.name} state=up",
         )
-    return ok(f"partition {found.name} is UP")
+    return ok(f"partition {partition.name} is UP")
 
 
-def _room(facts: SlurmFacts) -> Said:
+def _room(facts: SlurmFacts) -> Result:
     if facts.conf is None:
         return _no_conf()
     most = facts.conf.max_node_count
@@ -259,11 +259,11 @@ def _room(facts: SlurmFacts) -> Said:
     return ok(f"MaxNodeCount={most} leaves room beyond {facts.slurm_nodes} nodes")
 
 
-def _fast(facts: SlurmFacts) -> Said:
+def _fast(facts: SlurmFacts) -> Result:
     if facts.conf is None:
         return _no_conf()
-    said = {one.partition("=")[0] for one in facts.conf.scheduler_parameters}
-    absent = [name for name in _FAST if name not in said]
+    configured = {parameter.partition("=")[0] for parameter in facts.conf.scheduler_parameters}
+    absent = [name for name in _FAST if name not in configured]
     if absent:
         return warning(
             f"SchedulerParameters lacks {', '.join(absent)}: pods wait seconds for free nodes",
@@ -273,7 +273,7 @@ def _fast(facts: SlurmFacts) -> Said:
     return ok("Slurm's scheduler runs often")
 
 
-def _gres(facts: SlurmFacts) -> Said:
+def _gres(facts: SlurmFacts) -> Result:
     if facts.conf is None:
         return _no_conf()
     if facts.has_gpus and "gpu" not in facts.conf.gres_types:
@@ -285,7 +285,7 @@ def _gres(facts: SlurmFacts) -> Said:
     return ok(f"GresTypes={','.join(facts.conf.gres_types) or '(none)'}")
 
 
-def _limits(facts: SlurmFacts) -> Said:
+def _limits(facts: SlurmFacts) -> Result:
     if facts.conf is None:
         return _no_conf()
     if facts.conf.enforce_part_limits != "ALL":
@@ -297,7 +297,7 @@ def _limits(facts: SlurmFacts) -> Said:
     return ok("jobs that can never run are refused at once")
 
 
-def _memory(facts: SlurmFacts) -> Said:
+def _memory(facts: SlurmFacts) -> Result:
     if facts.conf is None:
         return _no_conf()
     if facts.conf.min_job_age_s < _FORGETS_S:
@@ -308,7 +308,7 @@ def _memory(facts: SlurmFacts) -> Said:
     return ok(f"ended jobs are kept for {facts.conf.min_job_age_s} s")
 
 
-def _select(facts: SlurmFacts) -> Said:
+def _select(facts: SlurmFacts) -> Result:
     if facts.conf is None:
         return _no_conf()
     if facts.conf.select_type != "select/cons_tres":
@@ -319,7 +319,7 @@ def _select(facts: SlurmFacts) -> Said:
     return ok("nodes are shared by CPU, memory and GPU")
 
 
-def _preempt_mode(facts: SlurmFacts) -> Said:
+def _preempt_mode(facts: SlurmFacts) -> Result:
     if facts.conf is None:
         return _no_conf()
     wrong = [f"PreemptMode={mode}" for mode in _signalling(facts.conf.preempt_modes)]
@@ -337,17 +337,17 @@ def _preempt_mode(facts: SlurmFacts) -> Said:
     return ok(f"PreemptMode={','.join(facts.conf.preempt_modes) or 'OFF'}")
 
 
-def _grace(facts: SlurmFacts) -> Said:
+def _grace(facts: SlurmFacts) -> Result:
     if not _answers(facts):
         return not_checked("slurmctld did not answer")
-    found = [
+    grace_times = [
         f"{where} has GraceTime={preemption.grace_s}"
         for where, preemption in _preemptions(facts)
         if preemption.grace_s
     ]
-    if found:
+    if grace_times:
         return warning(
-            f"{'; '.join(found)}: when a pod's job is preempted, Slurm signals its nodes, and "
+            f"{'; '.join(grace_times)}: when a pod's job is preempted, Slurm signals its nodes, and "
             "those without slurmd go out of service",
             "set it to 0 where pods may run (sacctmgr modify qos NAME set GraceTime=0): a "
             "preempted pod has its own grace period",
@@ -375,7 +375,7 @@ def _partition(facts: SlurmFacts) -> Partition | None:
     )
 
 
-def _no_conf() -> Said:
+def _no_conf() -> Result:
     return not_checked("slurmrestd cannot report slurm.conf (before 26.05), or did not answer")
 
 

@@ -45,13 +45,13 @@ def tell(
     allocated: bool = False,
     retry: timedelta | None = None,
 ) -> Decision:
-    """Report on the pod unless it says so already: waiting must not cost repeated writes."""
+    """Report on the pod unless it already shows this: waiting must not cost repeated writes."""
     text = shortened(text)
-    said = pod.condition(names.ALLOCATED_CONDITION)
+    condition = pod.condition(names.ALLOCATED_CONDITION)
     status = "True" if allocated else "False"
     if (
-        said is not None
-        and (said.status, said.reason, said.message) == (status, reason, text)
+        condition is not None
+        and (condition.status, condition.reason, condition.message) == (status, reason, text)
         and job_id in (None, pod.job_id)
     ):
         return wait(text, retry=retry)
@@ -66,7 +66,7 @@ def complete_with(case: JobCase, how: Outcome) -> Decision:
 
 
 def cancel_of(job: SlurmJob, cause: OwnCause | None = None) -> Cancel:
-    """Cancel this very job, for a cause of ours or because nobody needs it."""
+    """Cancel this very job, for a cause of ours or because nothing needs it."""
     return Cancel(job_id=job.id, sluid=job.sluid, cause=cause)
 
 

@@ -57,7 +57,7 @@ def complete(case: JobCase) -> Decision:
 def _till_node_fail(case: Case) -> timedelta:
     """Return how long Slurm may still take to end the job with its node, which only a DOWN does.
 
-    Containers report the moment of the crash, not when their kubelet was back to tell.
+    Containers report the moment of the crash, not when their kubelet was back to report it.
     """
     return NODE_FAILS_WITHIN - case.dwelt if outcome.lost_with_node(case.pod) else timedelta()
 

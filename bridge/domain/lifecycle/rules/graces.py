@@ -1,7 +1,7 @@
 """Rules about grace periods: none keeps a node from Slurm for longer than the cap.
 
-Slurm frees a node the moment a job ends, and whoever gets it next waits for the containers that are
-still there. The API server bounds neither a pod's own grace period nor a DELETE's, but lets both be
+Slurm frees a node the moment a job ends, and the next job there waits for the containers that still
+run. The API server bounds neither a pod's own grace period nor a DELETE's, but lets both be
 shortened.
 """
 
@@ -37,8 +37,8 @@ def shorten(case: Case) -> Decision | None:
     return do(text, Shorten(grace_s=most_s, message=text))
 
 
-def bounded(pod: Pod, decision: Decision, policy: Deadlines) -> Decision:
-    """Have an eviction grant the pod no more than the cap, whatever it asks for itself."""
+def limit_grace(pod: Pod, decision: Decision, policy: Deadlines) -> Decision:
+    """Limit the grace period of an eviction to the cap, whatever the pod asks for."""
     most_s = policy.caps.grace_s
     if pod.grace_s <= most_s:
         return decision

@@ -32,7 +32,7 @@ def time_out(case: JobCase) -> Decision:
     """Reset the job's true limit; once that is over for Slurm too, completing means TIMEOUT."""
     limit = limit_of(case)
     if limit is not None and limit.is_extended:
-        text = "pod was evicted at its time limit: set the limit back"
+        text = "pod was evicted at its time limit: reset the limit"
         return do(text, _set_time_limit(case.job, limit, limit.true_min))
     if limit is None or limit.runs_out_at > case.facts.now + time_limits.LEAD:
         return do("the limit its pod was evicted for has been lifted", cancel_of(case.job))

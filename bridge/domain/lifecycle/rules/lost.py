@@ -44,7 +44,7 @@ def await_restore(case: JobCase) -> Decision:
 
 
 def keep_forgotten(case: Case) -> Decision:
-    """If there is evidence that Slurm lost it, or an operator says so: Restore.
+    """If there is evidence that Slurm lost it, or an operator asks for it: Restore.
 
     While Slurm knows one that it ended as never runnable: Wait, Tell.
 
@@ -53,17 +53,19 @@ def keep_forgotten(case: Case) -> Decision:
     job = f"Slurm job {case.pod.job_id}" if case.pod.job_id else "its placeholder"
     match case.facts.view.evidence:
         case Evidence.PENDING:
-            return wait(f"Slurm does not know {job}: looking for what became of it", retry=_SOON)
+            return wait(
+                f"Slurm does not know {job}: looking for evidence of what became of it", retry=_SOON
+            )
         case Evidence.ENDED:
-            text = f"{job} has ended and is purged, as slurmdbd knows"
+            text = f"{job} has ended and was purged, according to slurmdbd"
             return do(text, Evict(cause=Cause.ENDED, message=text))
         case Evidence.NODE_FAILED:
-            text = f"{job} has ended because its node failed in Slurm, and is purged, as slurmdbd knows"
+            text = f"{job} has ended because its node failed in Slurm, and was purged, according to slurmdbd"
             return do(text, Evict(cause=Cause.NODE_FAIL, message=text))
         case Evidence.LOST:
             return _restore(case, f"Slurm lost {job} without ending it")
         case Evidence.NONE:
-            return _ask_operator(case, f"Slurm does not know {job}, nor whether it ended")
+            return _ask_operator(case, f"Slurm knows neither {job} nor whether it ended")
         case unreachable:
             assert_never(unreachable)
 
@@ -112,9 +114,9 @@ def _restore(case: Case, why: str) -> Decision:
 def _ask_operator(case: Case, doubt: str) -> Decision:
     match case.pod.when_lost:
         case "restore":
-            return _restore(case, f"{doubt}, and an operator said restore")
+            return _restore(case, f"{doubt}, and an operator chose restore")
         case "let-go":
-            text = f"{doubt}, and an operator said let-go"
+            text = f"{doubt}, and an operator chose let-go"
             return do(text, Evict(cause=Cause.LOST, message=text))
         case _:
             text = (

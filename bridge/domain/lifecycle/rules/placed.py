@@ -26,7 +26,7 @@ _HELD_BACK_RETRY = timedelta(seconds=5)
 def await_binding(case: JobCase) -> Decision:
     """Wait; kube-scheduler has failed to bind it until the bind deadline: Evict.
 
-    It binds nobody, or has not tried: Wait, Tell. Its job has given up the node: Evict.
+    It binds no pod, or has not tried: Wait, Tell. Its job has given up the node: Evict.
     """
     # Not Cancel as well: it may have been bound a moment ago. Nothing binds a deleting pod, so
     # the next look is sure.
@@ -56,13 +56,13 @@ def _await_scheduler(case: JobCase) -> Decision:
     ours = "" if case.pod.is_for_binder else "kube-scheduler and "
     text = (
         f"Slurm job {case.job.id} holds {case.pod.assigned_node}, but {case.pod.bound_by} has not "
-        f"bound the pod, and does not say that it cannot: look at {ours}slurm-bridge's extender"
+        f"bound the pod and reports no failure: check {ours}slurm-bridge's extender"
     )
     return say(case, "BindingStalled", text, retry=_STALLED_RETRY)
 
 
 def confirm(case: JobCase) -> Decision:
-    """Wait; if it was told that it waits: Tell, in a while, that it is allocated.
+    """Wait; if the pod still reports that it waits: after a while, Tell that it is allocated.
 
     Near its time limit: SetTimeLimit, Evict at the limit; nothing of it started by the start
     deadline: Evict; its job has given up the node: Evict.
@@ -85,10 +85,10 @@ def confirm(case: JobCase) -> Decision:
     spans = [remaining] if remaining is not None else []
     if limit is not None:
         spans.append(min(limit.extension_due_at, limit.runs_out_at) - case.facts.now)
-    said = case.pod.condition(names.ALLOCATED_CONDITION)
-    if said is None:  # label and annotation say so already: two writes are spared
+    condition = case.pod.condition(names.ALLOCATED_CONDITION)
+    if condition is None:  # label and annotation say so already: two writes are spared
         return wait(text, retry=min(spans, default=None))
-    if said.status != "True" and case.dwelt < _CORRECTED_AFTER:
+    if condition.status != "True" and case.dwelt < _CORRECTED_AFTER:
         return wait(text, retry=min([_CORRECTED_AFTER - case.dwelt, *spans]))
     return say(case, "Allocated", text, allocated=True, retry=min(spans, default=None))
 
@@ -112,7 +112,7 @@ def keep_suspended(case: JobCase) -> Decision:
 
 def tell_paused(case: JobCase) -> Decision:
     """Wait, Tell."""
-    text = f"Slurm job {case.job.id} is suspended: it goes on when somebody resumes it"
+    text = f"Slurm job {case.job.id} is suspended: it continues once it is resumed"
     return say(case, "Suspended", text, job_id=case.job.id if case.pod.is_gated else None)
 
 
@@ -160,7 +160,7 @@ def _move(case: JobCase) -> Decision:
     if started is not None and placed is not None and started > placed:
         text = f"{_elsewhere(case)}: it started again after the pod had"
         return do(text, Evict(cause=Cause.LOST, message=text))
-    return say(case, "NodeMismatch", f"{_elsewhere(case)}: an administrator should look")
+    return say(case, "NodeMismatch", f"{_elsewhere(case)}: an administrator should check")
 
 
 def _scheduler_says(pod: Pod) -> str:
@@ -169,5 +169,5 @@ def _scheduler_says(pod: Pod) -> str:
 
 
 def _kubelet_says(pod: Pod) -> str:
-    said = [f"{c.name}: {c.reason} {c.message}".strip() for c in pod.containers if c.reason]
-    return f": {', '.join(said)}" if said else ""
+    problems = [f"{c.name}: {c.reason} {c.message}".strip() for c in pod.containers if c.reason]
+    return f": {', '.join(problems)}" if problems else ""

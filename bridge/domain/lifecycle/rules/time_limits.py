@@ -1,6 +1,6 @@
 """A placeholder's true time limit, beside the one set in Slurm to let containers end in peace.
 
-Slurm frees the node the very moment a limit is reached, and nobody kills the pod: the next job
+Slurm frees the node the very moment a limit is reached, and nothing kills the pod: the next job
 would start among its dying containers. So, shortly before, the job is *extended* (as root; its
 owner may only shorten it), its pod is evicted at the true limit, and when its containers are gone
 the limit is reset and the job completed: TIMEOUT, with the limit it always had. If we die on the

@@ -17,10 +17,10 @@ from slurmruntime.values import backoff, names
 from slurmruntime.values.ids import KubeNode, SlurmNode
 
 SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BOOT_FAIL})
-"""Ends that nobody meant for the pod: a waiting one is submitted again."""
+"""Ends that were not meant for the pod: a waiting one is submitted again."""
 
 _UNEXPLAINED = timedelta(seconds=15)
-"""How long to wait for a reason before telling the pod that there is none: Slurm's next pass gives
+"""How long to wait for a reason before reporting that there is none: Slurm's next pass gives
 one."""
 
 _SOON = timedelta(seconds=1)
@@ -50,11 +50,11 @@ _IMPOSSIBLE_FOR = timedelta(minutes=10)
 (MinJobAge): from then on, the pod is held for as long again."""
 
 _NODES_SETTLE = timedelta(seconds=10)
-"""After nodes have changed, those that lacked some are tried again so soon."""
+"""How soon pods that lacked nodes are tried again after nodes have changed."""
 
 _TERMINATING = "NodeTerminatingPods"
 _OUTLIVED_FOR = timedelta(minutes=1)
-"""How long to hold an allocation for pods that nobody evicts; its user is charged meanwhile."""
+"""How long to hold an allocation for pods that nothing evicts; its user is charged meanwhile."""
 
 _GRANT_HELD = "GrantHeld"
 """The condition's reason while none is submitted; it stays when Slurm has forgotten the jobs."""
@@ -98,12 +98,12 @@ def tell_why(case: JobCase) -> Decision:
     """Wait; Tell why, once it has taken a moment."""
     job = case.job
     if job.submitted_at is None:
-        # Our own submit's answer. The job will be looked at in its turn, which wakes the pod; of very
-        # many, some wait minutes for that.
-        return wait("Slurm has just got its placeholder")
+        # Our own submit's answer. The job will be read in its turn, which wakes the pod; among very
+        # many jobs that may take minutes.
+        return wait("its placeholder was just submitted")
     age = case.facts.now - job.submitted_at
     if age < case.policy.tell_after:
-        return wait("Slurm has just got its placeholder", retry=case.policy.tell_after - age)
+        return wait("its placeholder was just submitted", retry=case.policy.tell_after - age)
     reason = reasons.condition_reason(job.reason)
     if reason == NOT_LOOKED_AT and age < _UNEXPLAINED:
         return wait("Slurm has not given a reason yet", retry=_UNEXPLAINED - age)
@@ -118,7 +118,7 @@ def assign(case: JobCase) -> Decision:
     """Assign; does not fit, or got less than the pod takes: Cancel with that cause.
 
     Terminating pods in the way, or Kubernetes still makes its claim: Wait. Pods in the way whose job
-    has ended, and that nobody tells to go: Wait for a minute, then Cancel. Its claims got no devices:
+    has ended, and that nothing evicts: Wait for a minute, then Cancel. Its claims got no devices:
     Tell, and try again. A pin that has failed so, or that the API server has refused, for as long as
     a bind may take counts as a misfit.
     """
@@ -130,7 +130,7 @@ def assign(case: JobCase) -> Decision:
     if case.facts.shortfall:
         return _shrunk(case)
     if node is None:
-        return _misfit(case, "no Kubernetes node belongs to it")
+        return _misfit(case, "it has no Kubernetes node")
     match fit:
         case None:
             return wait(f"fit on {node} not examined yet", retry=case.policy.poll_interval)
@@ -208,20 +208,22 @@ def _shrunk(case: JobCase) -> Decision:
 
 
 def _was_shrunk_too_often(case: Case) -> bool:
-    said = case.pod.condition(names.ALLOCATED_CONDITION)
+    condition = case.pod.condition(names.ALLOCATED_CONDITION)
     shrunk = [job for job in case.facts.view.ended if job.identity.cause == OwnCause.SHRUNK]
-    return len(shrunk) >= _MOST_SHRUNK or (said is not None and said.reason == _GRANT_HELD)
+    return len(shrunk) >= _MOST_SHRUNK or (
+        condition is not None and condition.reason == _GRANT_HELD
+    )
 
 
 def _held_for_its_nodes(case: Case) -> Decision | None:
-    """Return what to tell a pod that Slurm would only start and cancel again; None if it may try.
+    """Hold back a pod that Slurm would only start and cancel again; None if it may try.
 
     Each try takes nodes from others for a moment, and leaves a job in the accounting.
     """
     facts = case.facts
-    said = case.pod.condition(names.ALLOCATED_CONDITION)
+    condition = case.pod.condition(names.ALLOCATED_CONDITION)
     misfits = [job for job in facts.view.ended if job.identity.cause == OwnCause.MISFIT]
-    was_held = said is not None and said.reason == _MISFIT_HELD
+    was_held = condition is not None and condition.reason == _MISFIT_HELD
     if len(misfits) >= _MOST_MISFITS or (was_held and case.dwelt < _HELD_FOR):
         text = (
             f"{_MOST_MISFITS} Slurm jobs in a row got nodes that Kubernetes cannot use for the pod: "
@@ -230,37 +232,37 @@ def _held_for_its_nodes(case: Case) -> Decision | None:
         )
         retry = max(_HELD_FOR - case.dwelt, _HELD_RETRY)
         return say(case, _MISFIT_HELD, text, retry=retry)
-    if len(facts.unbound) >= _MOST_UNBOUND:
-        where = ", ".join(dict.fromkeys(each.node for each in facts.unbound))
+    if len(facts.bind_failures) >= _MOST_UNBOUND:
+        where = ", ".join(dict.fromkeys(failure.node for failure in facts.bind_failures))
         text = (
-            f"kube-scheduler could not bind the last {len(facts.unbound)} pods of the same "
+            f"kube-scheduler could not bind the last {len(facts.bind_failures)} pods of the same "
             f"controller (on {where}): none is submitted for an hour; see the events of the "
             "evicted pods for the reason"
         )
-        again_at = facts.unbound[-_MOST_UNBOUND].at + unbindable.LASTS
+        again_at = facts.bind_failures[-_MOST_UNBOUND].at + unbindable.LASTS
         return say(case, "BindHeld", text, retry=max(again_at - facts.now, _HELD_RETRY))
     return None
 
 
 def awaits_nodes(facts: Facts) -> bool:
-    """Check whether other nodes might let the pod start: it is looked at when nodes change."""
-    said, refusal = facts.pod.condition(names.ALLOCATED_CONDITION), facts.refusal
+    """Check whether other nodes might let the pod start: it is examined again when nodes change."""
+    condition, refusal = facts.pod.condition(names.ALLOCATED_CONDITION), facts.refusal
     return (
         (refusal is not None and refusal.is_of_nodes)
-        or (said is not None and said.reason == NEVER_RUNNABLE)
+        or (condition is not None and condition.reason == NEVER_RUNNABLE)
         or any(job.is_impossible for job in facts.view.ended)
     )
 
 
 def _held_as_impossible(case: Case) -> Decision | None:
-    """Return what to tell a pod whose last job could never run; None if the next one may be tried."""
-    now, said = case.facts.now, case.pod.condition(names.ALLOCATED_CONDITION)
+    """Hold back a pod whose last job could never run; None if the next one may be tried."""
+    now, condition = case.facts.now, case.pod.condition(names.ALLOCATED_CONDITION)
     jobs = [job for job in case.facts.view.ended if job.is_impossible]
     if jobs:
         last = max(jobs, key=lambda job: job.id)
         since, text = last.submitted_at or now, reasons.why_impossible(last)
-    elif said is not None and said.reason == NEVER_RUNNABLE:
-        since, text = now - case.dwelt, said.message
+    elif condition is not None and condition.reason == NEVER_RUNNABLE:
+        since, text = now - case.dwelt, condition.message
     else:
         return None
     again_at = since + _IMPOSSIBLE_FOR
@@ -292,7 +294,7 @@ def _await_room(case: JobCase, node: KubeNode) -> Decision:
     """
     is_outlived = case.facts.fit is Fit.OUTLIVED
     if is_outlived and case.dwelt >= _OUTLIVED_FOR:
-        return _misfit(case, "pods run there whose jobs have ended, and nobody evicts them")
+        return _misfit(case, "pods whose jobs have ended still run there, and nothing evicts them")
     began = case.job.started_at
     since = f" since {began:%H:%M:%S} UTC" if began else ""
     what = "pods run whose jobs have ended" if is_outlived else "pods are still terminating"
@@ -315,7 +317,7 @@ def _unmade(pod: Pod) -> str:
 
 
 def _awaited_devices(case: JobCase) -> tuple[Action, ...]:
-    """Tell the pod which devices it waits for, if that was so at the last attempt and for a while.
+    """Tell which devices the pod waits for, once attempts have failed for a while.
 
     Kubernetes may make a template's claim a moment later than Slurm starts the job.
     """
@@ -325,20 +327,20 @@ def _awaited_devices(case: JobCase) -> tuple[Action, ...]:
     if case.facts.now - refusal.since < case.policy.tell_after:
         return ()
     text = f"Slurm job {case.job.id} runs, but the pod's resource claims wait: {refusal.text}"
-    told = say(case, "DevicesNotGiven", text, job_id=case.job.id)
-    return tuple(action for action in told.actions if isinstance(action, Tell))
+    decision = say(case, "DevicesNotGiven", text, job_id=case.job.id)
+    return tuple(action for action in decision.actions if isinstance(action, Tell))
 
 
 def _awaited_room(case: JobCase) -> timedelta | None:
-    """Return how long its job has held the node for nothing; None if that was not worth telling."""
-    said, began = case.pod.condition(names.ALLOCATED_CONDITION), case.job.started_at
-    if said is None or said.reason != _TERMINATING or case.pod.job_id != case.job.id:
+    """Return how long its job has held the node for nothing; None if that was not reported."""
+    condition, began = case.pod.condition(names.ALLOCATED_CONDITION), case.job.started_at
+    if condition is None or condition.reason != _TERMINATING or case.pod.job_id != case.job.id:
         return None
     return max(case.facts.now - began, timedelta(0)) if began else None
 
 
 def _hold_for_foreign_gate(case: JobCase) -> Decision:
-    """Hold the allocation for no longer than a bind may take: nobody else can use it."""
+    """Hold the allocation for no longer than a bind may take: no other job can use it."""
     remaining = case.policy.bind_deadline - case.dwelt
     text = f"Slurm job {case.job.id} runs, but {_foreign_gates(case.pod)} on"
     if remaining > timedelta(0):
@@ -376,7 +378,7 @@ def _nodes_to_avoid(case: Case) -> tuple[SlurmNode, ...]:
     oldest = case.facts.now - case.policy.avoid_node
     return tuple(
         sorted(
-            {each.node for each in case.facts.unbound}
+            {failure.node for failure in case.facts.bind_failures}
             | {
                 node
                 for job in case.facts.view.ended

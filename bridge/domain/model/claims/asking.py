@@ -43,11 +43,11 @@ class ClaimInHand:
     others: tuple[str, ...] = ()
     """Other pods that use the claim, by name."""
     is_overdue: bool = False
-    """Kubernetes should have made it from its template by now, or has and it is gone."""
+    """Kubernetes should have made it from its template by now, or did and it is gone."""
 
     @property
     def path(self) -> str:
-        """Where it stands in the pod."""
+        """Its path in the pod."""
         return f"spec.resourceClaims[{self.index}]"
 
     @property
@@ -60,7 +60,7 @@ class ClaimInHand:
         )
 
     @property
-    def found(self) -> str:
+    def subject(self) -> str:
         """What was read, for people."""
         return (
             f"claim {self.entry.claim}" if self.entry.claim else f"template {self.entry.template}"
@@ -70,8 +70,8 @@ class ClaimInHand:
     def why_overdue(self) -> str:
         """Why there is no claim that should be there, for people."""
         if self.entry.claim:
-            made = f"claim {self.entry.claim}, made from template {self.entry.template},"
-            return f"{made} is gone, and Kubernetes makes no other: create the pod again"
+            claim = f"claim {self.entry.claim}, made from template {self.entry.template},"
+            return f"{claim} is gone, and Kubernetes makes no other: create the pod again"
         return (
             f"Kubernetes has not made the claim from template {self.entry.template} yet; Events of "
             "the pod say why, a quota for example"
@@ -79,10 +79,10 @@ class ClaimInHand:
 
     @property
     def is_not_what_its_template_stands_for(self) -> bool:
-        """Check whether somebody else has made a template of ours, or a claim in its place.
+        """Check whether someone else has made a template of ours, or a claim in its place.
 
-        Whoever may do that in a namespace would decide what others there ask for, down to the
-        parameters that a driver gets. Neither can be changed once it is made.
+        Otherwise anyone who may do that in a namespace would decide what other users there ask for,
+        down to the parameters that a driver gets. Neither can be changed once it is made.
         """
         ours = by_class.spec(self.entry.template)
         return (
@@ -104,9 +104,9 @@ class Asking:
 
 def gres(asking: Asking, profiles: Profiles) -> Mapping[str, int] | Refused:
     """Return the devices that a pod's claims ask for, by GRES: `{"gpu:a100": 2}`."""
-    found = bounded(_faults(asking, profiles))
-    if found:
-        return Refused(found)
+    problems = bounded(_faults(asking, profiles))
+    if problems:
+        return Refused(problems)
     counts: Counter[str] = Counter()
     for claim in asking.claims:
         for request in claim.spec.requests if claim.spec else ():
@@ -122,26 +122,28 @@ def of_all(
 
     asked: the claims of each member.
     """
-    found = [gres(each, profiles) for each in asked]
-    if faults := [fault for each in found if isinstance(each, Refused) for fault in each.faults]:
+    answers = [gres(asking, profiles) for asking in asked]
+    if faults := [
+        fault for answer in answers if isinstance(answer, Refused) for fault in answer.faults
+    ]:
         return (), bounded(dict.fromkeys(faults))
-    if any(each != found[0] for each in found):
+    if any(answer != answers[0] for answer in answers):
         words = "all pods of a gang must claim the same devices"
         return (), (Fault("spec.resourceClaims", words),)
     pods = (
-        counted(pod, each)
-        for pod, each in zip(members, found, strict=True)
-        if not isinstance(each, Refused)
+        counted(pod, answer)
+        for pod, answer in zip(members, answers, strict=True)
+        if not isinstance(answer, Refused)
     )
     return tuple(pods), ()
 
 
 def in_words(asking: Asking, profiles: Profiles) -> Iterator[str]:
-    """Say what each request becomes: `gpus/request: 2 of class-of-a100 = gpu:a100`."""
+    """Describe what each request becomes: `gpus/request: 2 of class-of-a100 = gpu:a100`."""
     for claim in asking.claims:
         for request in claim.spec.requests if claim.spec else ():
-            found = asking.classes.get(request.device_class)
-            profile = device_profiles.of_class(found, profiles) if found else None
+            device_class = asking.classes.get(request.device_class)
+            profile = device_profiles.of_class(device_class, profiles) if device_class else None
             became = profile.gres if profile else "no GRES"
             of = request.device_class or "no DeviceClass"
             yield f"{claim.entry.entry}/{request.name}: {request.count} of {of} = {became}"
@@ -157,7 +159,7 @@ def counted(pod: Pod, gres: Mapping[str, int]) -> Pod:
 def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
     if len(asking.claims) > MOST_CLAIMS:
         yield Fault("spec.resourceClaims", f"expected at most {MOST_CLAIMS} claims")
-    named = Counter(each.entry.claim for each in asking.claims if each.entry.claim)
+    named = Counter(claim.entry.claim for claim in asking.claims if claim.entry.claim)
     for claim in asking.claims:
         if claim.others:
             yield Fault(
@@ -174,7 +176,7 @@ def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
         elif claim.is_not_what_its_template_stands_for:
             yield Fault(
                 claim.path,
-                f"{claim.found} asks for something else than a template of the name "
+                f"{claim.subject} does not ask for what the template name "
                 f"{claim.entry.template} stands for: delete that template, and create the pod again",
             )
         else:
@@ -182,7 +184,7 @@ def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
 
 
 def of_spec(spec: ClaimSpec) -> Iterator[Fault]:
-    """Yield what a claim or a template says that Slurm cannot honour, whatever its classes are."""
+    """Yield what Slurm cannot honour in a claim or a template, whatever its classes are."""
     if spec.unreadable:
         yield Fault("spec", f"cannot be read: {spec.unreadable}")
         return
@@ -211,10 +213,10 @@ def _of_spec(
         path = f"{where}spec.devices.requests[{index}].exactly.deviceClassName"
         if not request.device_class:
             continue
-        found = classes.get(request.device_class)
-        if found is None:
+        device_class = classes.get(request.device_class)
+        if device_class is None:
             yield Fault(path, f"there is no DeviceClass {request.device_class}")
-        elif device_profiles.of_class(found, profiles) is None:
+        elif device_profiles.of_class(device_class, profiles) is None:
             yield Fault(
                 path,
                 f"DeviceClass {request.device_class} maps to no GRES in Slurm: an administrator can map "

@@ -2,7 +2,7 @@
 
 For such a resource, kube-scheduler makes a claim and chooses the devices (KEP-5004). Where Slurm
 chooses, the pod gets an ordinary claim instead, from a template whose name says what it asks for.
-So whoever misses the template can make it.
+So any process that finds the template missing can create it.
 """
 
 import re
@@ -51,10 +51,10 @@ def template(device_class: str, count: int) -> str:
 def spec(template_name: str) -> ClaimSpec | None:
     """Return what a template of this name stands for; None if it is not one of ours.
 
-    Others may create one of that name, too: what it says counts only if it is this.
+    Anyone may create a template of that name: it counts only if this is its content.
     """
-    found = _TEMPLATE.fullmatch(template_name)
-    if found is None:
+    match = _TEMPLATE.fullmatch(template_name)
+    if match is None:
         return None
-    request = DeviceRequest(name=_REQUEST, device_class=found["class"], count=int(found["count"]))
+    request = DeviceRequest(name=_REQUEST, device_class=match["class"], count=int(match["count"]))
     return ClaimSpec(requests=(request,))

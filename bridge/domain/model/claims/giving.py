@@ -11,8 +11,8 @@ from bridge.domain.model.claims.values import DeviceClass, DeviceId, ResourceCla
 from slurmruntime.values.ids import KubeNode, PodUid
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
-"""Keeps a claim as long as it is allocated; Kubernetes' resource claim controller takes back the
-allocation, and removes the finalizer, of those that have it."""
+"""Keeps a claim as long as it is allocated. Kubernetes' resource claim controller takes back the
+allocation of claims that have it, and removes it."""
 
 
 class CannotGive(Exception):
@@ -41,12 +41,12 @@ class Gift:
 
 
 def portion(
-    given: Mapping[str, Sequence[int]], wanted: Mapping[str, int], *, place: int = 0, of: int = 1
+    granted: Mapping[str, Sequence[int]], wanted: Mapping[str, int], *, place: int = 0, of: int = 1
 ) -> Mapping[str, tuple[int, ...]]:
     """Return one pod's part of the indexes that its job has on a node.
 
     Args:
-        given: the job's indexes there, by GRES.
+        granted: the job's indexes there, by GRES.
         wanted: how many the pod's claims ask for, by GRES.
         place: the pod's place among its gang's pods on that node; 0 without a gang.
         of: how many pods of the gang are there.
@@ -54,14 +54,14 @@ def portion(
     Raises:
         CannotGive: Slurm gave another number than the pods there claim, if each claims the same.
     """
-    found = {}
+    portions = {}
     for gres, count in wanted.items():
-        there = tuple(sorted(given.get(gres, ())))
-        if len(there) != count * of:
+        numbers = tuple(sorted(granted.get(gres, ())))
+        if len(numbers) != count * of:
             pods = f"each of the {of} pods there" if of > 1 else "the pod"
-            raise CannotGive(f"Slurm gave {len(there)} {gres} there, and {pods} claims {count}")
-        found[gres] = there[place * count : (place + 1) * count]
-    return found
+            raise CannotGive(f"Slurm gave {len(numbers)} {gres} there, and {pods} claims {count}")
+        portions[gres] = numbers[place * count : (place + 1) * count]
+    return portions
 
 
 def devices(
@@ -77,19 +77,21 @@ def devices(
     Raises:
         CannotGive: Slurm and the node's ResourceSlices do not agree on what there is.
     """
-    found = {}
+    by_gres = {}
     for gres, numbers in indexes.items():
-        there = present.get(gres, ())
-        if len(there) != registered.get(gres, 0):
+        node_devices = present.get(gres, ())
+        if len(node_devices) != registered.get(gres, 0):
             raise CannotGive(
                 f"Slurm has {registered.get(gres, 0)} {gres} there, the node's ResourceSlices have "
-                f"{len(there)}"
+                f"{len(node_devices)}"
             )
         first = inventory.first_index(gres, registered)
-        if any(not first <= number < first + len(there) for number in numbers):
-            raise CannotGive(f"Slurm gave {gres} with indexes {list(numbers)}, of {len(there)}")
-        found[gres] = tuple(there[number - first] for number in numbers)
-    return found
+        if any(not first <= number < first + len(node_devices) for number in numbers):
+            raise CannotGive(
+                f"Slurm gave {gres} with indexes {list(numbers)}, of {len(node_devices)}"
+            )
+        by_gres[gres] = tuple(node_devices[number - first] for number in numbers)
+    return by_gres
 
 
 def agree(present: Inventory, registered: Mapping[str, int], wanted: Iterable[str]) -> bool:
@@ -117,12 +119,12 @@ def deal(
     Raises:
         CannotGive: a class is gone or has changed, or there are too few devices.
     """
-    left = {gres: iter(found) for gres, found in mine.items()}
+    left = {gres: iter(ids) for gres, ids in mine.items()}
 
     def take(claim: ResourceClaim) -> Iterator[Result]:
         for request in claim.spec.requests:
-            found = classes.get(request.device_class)
-            profile = device_profiles.of_class(found, profiles) if found else None
+            device_class = classes.get(request.device_class)
+            profile = device_profiles.of_class(device_class, profiles) if device_class else None
             if profile is None:
                 raise CannotGive(f"DeviceClass {request.device_class} no longer maps to a GRES")
             for _ in range(request.count):
@@ -156,12 +158,12 @@ def is_protected(claim: ResourceClaim) -> bool:
 
 
 def may_take_back(claim: ResourceClaim, pod: PodUid) -> bool:
-    """Check whether a claim has devices that nobody but this pod uses."""
+    """Check whether a claim has devices that only this pod uses."""
     return claim.is_allocated and not set(claim.reserved_for) - {pod}
 
 
 def is_done(gift: Gift, pod: PodUid, node: KubeNode) -> bool:
-    """Check whether a claim is given just so already; a process may have died after the write.
+    """Check whether a claim already has exactly these devices; a process may have died after the write.
 
     Raises:
         CannotGive: it is given to another pod.

@@ -19,13 +19,13 @@ def of_node(slices: Iterable[ResourceSlice], profiles: Profiles) -> Inventory:
     Only the newest generation of a pool counts, and only if all of its slices are there: a driver
     replaces them one by one.
     """
-    found: defaultdict[str, list[DeviceId]] = defaultdict(list)
-    for each in _current(slices):
-        for device in each.devices:
+    by_gres: defaultdict[str, list[DeviceId]] = defaultdict(list)
+    for slice_ in _current(slices):
+        for device in slice_.devices:
             profile = _profile(device, profiles)
             if profile is not None:
-                found[profile.gres].append(device.id)
-    return {gres: tuple(sorted(set(devices), key=_natural)) for gres, devices in found.items()}
+                by_gres[profile.gres].append(device.id)
+    return {gres: tuple(sorted(set(devices), key=_natural)) for gres, devices in by_gres.items()}
 
 
 def counts(inventory: Inventory) -> dict[str, int]:
@@ -52,10 +52,10 @@ def _current(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
         pools[slice_.driver, slice_.pool].append(slice_)
     current: list[ResourceSlice] = []
     for pool in pools.values():
-        newest = max(each.generation for each in pool)
-        there = [each for each in pool if each.generation == newest]
-        if len(there) == there[0].of:
-            current += there
+        newest = max(slice_.generation for slice_ in pool)
+        complete = [slice_ for slice_ in pool if slice_.generation == newest]
+        if len(complete) == complete[0].of:
+            current += complete
     return current
 
 

@@ -56,9 +56,9 @@ def read(settings: Mapping[str, str]) -> Profiles:
 
     Raises:
         ValueError: selectors are not conjunctions of equalities, or mean the same, or a kind of
-            GRES has a type in one profile and none in another; all of it is told.
+            GRES has a type in one profile and none in another; all faults are reported.
     """
-    found: dict[Conditions, Profile] = {}
+    by_conditions: dict[Conditions, Profile] = {}
     faults: list[str] = []
     untyped = {gres for gres in settings.values() if ":" not in gres}
     for selector, gres in settings.items():
@@ -68,15 +68,15 @@ def read(settings: Mapping[str, str]) -> Profiles:
             words = "expected device.driver == '…', and attributes with && if needed"
             faults.append(f"[{selector!r}]: {words}")
             continue
-        if conditions in found:
+        if conditions in by_conditions:
             faults.append(f"[{selector!r}]: another profile selects the same devices")
         if gres != kind and kind in untyped:
             words = f"{kind} has no type in another profile, whose pods Slurm could give {gres}"
             faults.append(f"[{selector!r}]: {words}: set a type there, too")
-        found[conditions] = Profile(gres=gres, conditions=conditions)
+        by_conditions[conditions] = Profile(gres=gres, conditions=conditions)
     if faults:
         raise ValueError("; ".join(faults))
-    return tuple(found.values())
+    return tuple(by_conditions.values())
 
 
 def resources(profiles: Iterable[Profile]) -> dict[str, str]:
@@ -85,7 +85,7 @@ def resources(profiles: Iterable[Profile]) -> dict[str, str]:
 
 
 def of_class(device_class: DeviceClass, profiles: Iterable[Profile]) -> Profile | None:
-    """Return the profile of a class; None if it selects other devices, or in words we cannot read."""
+    """Return the profile of a class; None if it selects other devices, or by CEL that we cannot read."""
     conditions: set[tuple[str, Value]] = set()
     for selector in device_class.selectors:
         parsed = parse(selector)
@@ -101,7 +101,7 @@ def unserved(
     drivers: Container[str],
     resources: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yield what is set and nobody can use, and what pods may ask for in vain.
+    """Yield settings that no pod can use, and resources that pods would request in vain.
 
     Args:
         profiles: the administrator's.
@@ -110,7 +110,11 @@ def unserved(
         resources: resource name → class, as set.
     """
     profiles = tuple(profiles)
-    gres_of = {each.name: found.gres for each in classes if (found := of_class(each, profiles))}
+    gres_of = {
+        device_class.name: mapped.gres
+        for device_class in classes
+        if (mapped := of_class(device_class, profiles))
+    }
     served = set(gres_of.values())
     for profile in profiles:
         driver = dict(profile.conditions)[DRIVER]
@@ -118,25 +122,29 @@ def unserved(
             yield f"no DeviceClass selects the devices of {profile.gres}"
         if driver not in drivers:
             yield f"no node has devices of driver {driver} ({profile.gres})"
-    for resource, device_class in resources.items():
-        if device_class not in gres_of:
-            yield f"{resource} stands for DeviceClass {device_class}, which is not there or has no profile"
-    for each in classes:
-        if each.name in gres_of and each.resource and each.resource not in resources:
+    for resource, class_name in resources.items():
+        if class_name not in gres_of:
+            yield f"{resource} stands for DeviceClass {class_name}, which does not exist or has no profile"
+    for device_class in classes:
+        if (
+            device_class.name in gres_of
+            and device_class.resource
+            and device_class.resource not in resources
+        ):
             yield (
-                f"DeviceClass {each.name} has extendedResourceName {each.resource}, which "
-                "device_resources does not have: pods that ask by it get no claim"
+                f"DeviceClass {device_class.name} has extendedResourceName {device_class.resource}, which "
+                "device_resources does not have: pods that request it get no claim"
             )
 
 
 def parse(selector: str) -> Conditions | None:
     """Read `device.driver == "d" && device.attributes["d"].model == "a100"`; None for other CEL.
 
-    `has()` of an attribute says nothing more where a value of it is compared, and is other CEL elsewhere.
+    `has()` of an attribute is redundant where its value is compared, and counts as other CEL elsewhere.
     """
     if len(selector) > _LONGEST:
         return None
-    found: set[tuple[str, Value]] = set()
+    conditions: set[tuple[str, Value]] = set()
     present: set[str] = set()
     position = 0
     while match := (_CONDITION.match(selector, position) or _PRESENCE.match(selector, position)):
@@ -144,10 +152,10 @@ def parse(selector: str) -> Conditions | None:
         if match.re is _PRESENCE:
             present.add(name)
         else:
-            found.add((name, _value(match["value"])))
+            conditions.add((name, _value(match["value"])))
         position = match.end()
         if position == len(selector):
-            return frozenset(found) if present <= dict(found).keys() else None
+            return frozenset(conditions) if present <= dict(conditions).keys() else None
         if not selector.startswith("&&", position):
             return None
         position += 2
@@ -160,5 +168,5 @@ def _value(text: str) -> Value:
     return text[1:-1] if text[0] in "\"'" else int(text)
 
 
-def _same(found: Value | None, wanted: Value) -> bool:
-    return type(found) is type(wanted) and found == wanted
+def _same(value: Value | None, wanted: Value) -> bool:
+    return type(value) is type(wanted) and value == wanted

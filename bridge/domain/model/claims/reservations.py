@@ -21,7 +21,7 @@ class Reservations:
         self._held: dict[str, tuple[float, ResourceClaim]] = {}
 
     def hold(self, claim: ResourceClaim, *, now: float) -> None:
-        """Reserve the devices of a claim; what was reserved for it before no longer is.
+        """Reserve the devices of a claim, in place of those reserved for it before.
 
         now: monotonic seconds.
         """
@@ -44,6 +44,6 @@ class Reservations:
         yield from [claim for _, claim in self._held.values()]
 
 
-def as_given(gift: Gift) -> ResourceClaim:
+def as_allocated(gift: Gift) -> ResourceClaim:
     """Return a claim as it looks once it has its devices."""
-    return replace(gift.claim.taken, is_allocated=True, devices=gift.devices)
+    return replace(gift.claim.without_spec, is_allocated=True, devices=gift.devices)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 Config = Mapping[str, object]
 """Parameters for a driver, which we hand on and do not read."""
 
-_MOST_KEPT = 4
-"""Requests, and finalizers, of a claim that is kept whole; hardly any has more."""
+_MOST_CACHED = 4
+"""The most requests, and finalizers, of a claim that is cached completely; hardly any has more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class DeviceId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceClaim:
-    """A claim, and to whom it was given."""
+    """A claim and its allocation."""
 
     uid: str
     namespace: str
@@ -74,26 +74,26 @@ class ResourceClaim:
     """The uids of the pods that use it."""
     made_for: tuple[str, str] = ("", "")
     """The pod's uid and the entry of its `spec.resourceClaims`, if Kubernetes made it from a template."""
-    is_whole: bool = True
-    """False: what it asks for and its finalizers were left out."""
+    has_spec: bool = True
+    """False: what it asks for was left out, and its finalizers."""
 
     @property
-    def taken(self) -> "ResourceClaim":
-        """Return it without what it asks for, which may be large."""
-        return replace(self, spec=ClaimSpec(), finalizers=(), is_whole=False)
+    def without_spec(self) -> "ResourceClaim":
+        """Return it without spec and finalizers, which may be large."""
+        return replace(self, spec=ClaimSpec(), finalizers=(), has_spec=False)
 
     @property
-    def kept(self) -> "ResourceClaim":
-        """Return what is worth keeping of it: what it asks for only while it waits for devices, and if that is small."""
+    def for_cache(self) -> "ResourceClaim":
+        """Return the form to cache: with the spec only while it waits for devices, and only if that is small."""
         is_small = (
             not self.spec.config
             and not self.spec.unreadable
-            and len(self.spec.requests) <= _MOST_KEPT
-            and len(self.finalizers) <= _MOST_KEPT
+            and len(self.spec.requests) <= _MOST_CACHED
+            and len(self.finalizers) <= _MOST_CACHED
         )
-        return self if is_small and not self.is_allocated else self.taken
+        return self if is_small and not self.is_allocated else self.without_spec
 
-    def is_given_to(self, pod: str, node: str) -> bool:
+    def is_allocated_to(self, pod: str, node: str) -> bool:
         """Check whether it has its devices on a node, for this pod alone; pod: its uid."""
         return self.is_allocated and self.node == node and self.reserved_for == (pod,)
 

@@ -1,8 +1,8 @@
 """Which nodes have a live node agent: the chart's DaemonSet has a Ready pod there.
 
-The agent is ready once it has looked at its node, and not while nothing there can be pinned
-(`agent.pinner`). A dead node's pods are made unready by Kubernetes. So the agent needs no right to
-write anything, and its word is never older than a probe.
+The agent is ready once it has examined its node, and not while nothing there can be pinned
+(`agent.pinner`). Kubernetes marks a dead node's pods as unready. So the agent needs no right to
+write anything, and its report is never older than a probe.
 """
 
 from collections.abc import Collection, Iterable

@@ -12,11 +12,11 @@ _PART = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
 
 def parse(text: str) -> frozenset[int] | None:
-    """Read a list; None if it is none. An empty text is an empty set."""
+    """Read a list; None if it is not one. An empty text is an empty set."""
     text = text.strip()
     if len(text) > LONGEST:
         return None
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in text.split(",") if text else ():
         match = _PART.fullmatch(part)
         if match is None:
@@ -24,11 +24,11 @@ def parse(text: str) -> frozenset[int] | None:
         first, last = int(match[1]), int(match[2] or match[1])
         if not first <= last < MOST:
             return None
-        found.update(range(first, last + 1))
-    return frozenset(found)
+        cpus.update(range(first, last + 1))
+    return frozenset(cpus)
 
 
-def written(cpus: Iterable[int]) -> str:
+def render(cpus: Iterable[int]) -> str:
     """Write a set: `{0, 1, 2, 8}` is `0-2,8`."""
     runs: list[list[int]] = []
     for cpu in sorted(set(cpus)):

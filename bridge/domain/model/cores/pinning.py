@@ -1,7 +1,7 @@
 """Which pods of a node are pinned to which processors.
 
-Only a pod whose processors nobody else there has is pinned: where two have the same, both keep all
-processors, so no processor is ever in two exclusive sets. Pure; `agent` gathers and writes.
+Only a pod that shares its processors with no other pod there is pinned: where two have the same, both
+keep all processors, so no processor is ever in two exclusive sets. Pure; `agent` gathers and writes.
 """
 
 import enum
@@ -19,7 +19,7 @@ class Unpinned(enum.StrEnum):
     """Nothing says which CPUs Slurm gave it: it was placed before agents were on, its job was
     restored, or its gang's CPUs cannot be divided."""
     UNREADABLE = "unreadable"
-    """What is written on it is no list of CPUs."""
+    """What is written on it is not a list of CPUs."""
     BEYOND = "beyond"
     """Slurm has more CPUs there than pods may use."""
     SHARED = "shared"
@@ -30,21 +30,23 @@ Plan = Mapping[PodUid, frozenset[int] | Unpinned]
 """The processors of each pod, or why it has none of its own."""
 
 
-def plan(told: Mapping[PodUid, str], order: Sequence[int], allowed: Collection[int]) -> Plan:
+def plan(cpu_texts: Mapping[PodUid, str], order: Sequence[int], allowed: Collection[int]) -> Plan:
     """Decide for all pods of a node that have containers.
 
     Args:
-        told: what is written on each pod of Slurm's CPUs; "" if nothing is.
+        cpu_texts: Slurm's CPUs as written on each pod; "" if none are.
         order: of the machine's processors (`topology.in_order`).
         allowed: the processors that pods may use at all.
     """
-    found = {uid: _processors(text, order, allowed) for uid, text in told.items()}
-    users = Counter(cpu for own in found.values() if not isinstance(own, Unpinned) for cpu in own)
+    processors = {uid: _processors(text, order, allowed) for uid, text in cpu_texts.items()}
+    users = Counter(
+        cpu for own in processors.values() if not isinstance(own, Unpinned) for cpu in own
+    )
     return {
         uid: Unpinned.SHARED
         if not isinstance(own, Unpinned) and any(users[cpu] > 1 for cpu in own)
         else own
-        for uid, own in found.items()
+        for uid, own in processors.items()
     }
 
 

@@ -30,9 +30,9 @@ def in_order(processors: Iterable[Processor], numa: Collection[frozenset[int]]) 
     """
     lowest = {cpu: min(group) for group in numa for cpu in group}
 
-    def place(each: Processor) -> tuple[int, int, int, int]:
-        socket, core = each.socket | {each.cpu}, each.core | {each.cpu}
-        return min(socket), lowest.get(each.cpu, 0), min(core), each.cpu
+    def place(processor: Processor) -> tuple[int, int, int, int]:
+        socket, core = processor.socket | {processor.cpu}, processor.core | {processor.cpu}
+        return min(socket), lowest.get(processor.cpu, 0), min(core), processor.cpu
 
     return tuple(processor.cpu for processor in sorted(processors, key=place))
 
@@ -65,8 +65,8 @@ def numbered(
     """
     return frozenset(
         (socket * cores_per_socket + core) * threads + thread
-        for socket, found in cores.items()
-        for core in found
+        for socket, socket_cores in cores.items()
+        for core in socket_cores
         for thread in range(threads)
     )
 
@@ -79,6 +79,6 @@ def portion(cpus: Collection[int], *, place: int = 0, of: int = 1) -> frozenset[
         place: the pod's place among its gang's pods on that node; 0 without a gang.
         of: how many pods of the gang are there.
     """
-    there = sorted(cpus)
-    each, rest = divmod(len(there), max(of, 1))
-    return frozenset() if rest else frozenset(there[place * each : (place + 1) * each])
+    ordered = sorted(cpus)
+    share, rest = divmod(len(ordered), max(of, 1))
+    return frozenset() if rest else frozenset(ordered[place * share : (place + 1) * share])

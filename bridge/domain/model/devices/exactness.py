@@ -2,7 +2,7 @@
 
 Slurm chooses devices and cores, and so does the kubelet: its device plugins and its static CPU manager
 know nothing of Slurm's choice. On an external node only the kubelet hands anything out, so equal counts
-are enough for nobody to get what somebody else has. On a hybrid node, slurmd hands the same devices and
+are enough to keep two pods from getting the same. On a hybrid node, slurmd hands the same devices and
 cores to native jobs by Slurm's choice: there, one device can end up in two hands.
 
 So nothing is pinned to a hybrid node for which the two choices could differ. They cannot where the pod
@@ -10,7 +10,7 @@ takes every device of a kind that the node has on either side: no job then has a
 
 A claim is different: it is written with the devices behind the indexes that Slurm gave, so there is only
 Slurm's choice. On an external node we numbered the devices; on a hybrid one slurmd did, by its gres.conf,
-which nobody can read from here. So a claim is placed there only where the administrator vouches for the order.
+which cannot be read from here. So a claim is placed there only where the administrator vouches for the order.
 """
 
 import enum
@@ -34,12 +34,12 @@ BY_NAME = "by-name"
 
 
 class Exactness(enum.StrEnum):
-    """What a pod gets of what Slurm gave it."""
+    """How exactly a pod gets what Slurm gave it."""
 
     EXACT = "exact"
     """The very devices or cores: no other choice is possible."""
     COUNTS_ONLY = "counts only"
-    """As many, and nobody else has them; but perhaps not those that Slurm names."""
+    """As many, and no other pod has them; but perhaps not those that Slurm names."""
     REFUSED = "refused"
     """Two could get the same, so some pods are not placed there."""
 
@@ -63,7 +63,7 @@ def devices(
 
     Args:
         kube_node: the node, with what its device plugins report.
-        slurm_gres: its GRES in Slurm: `gpu:a100:4,nic:1`; "" if it has none, None if nobody asked.
+        slurm_gres: its GRES in Slurm: `gpu:a100:4,nic:1`; "" if it has none, None if it was not read.
         gpu_resources: Kubernetes resource name → GRES name.
     """
     reported = _by_kind(kube_node.allocatable.extended, gpu_resources)
@@ -97,22 +97,22 @@ def devices(
 def _of_claims(
     kube_node: KubeNodeFacts, slurm_gres: str | None, gpu_resources: Mapping[str, str]
 ) -> Ruling:
-    """Rule on a hybrid node without device plugins, if somebody vouches for the order of its devices."""
+    """Rule on a hybrid node without device plugins, if its label vouches for the order of its devices."""
     if not nodes.is_hybrid(kube_node) or names.DEVICE_ORDER_LABEL not in kube_node.labels:
         return _NOT_APPLICABLE
     if slurm_gres is None:
         return Ruling(exactness=None, reason="not known which devices Slurm has here")
     kinds = {
-        found.partition(":")[0]
-        for name, found in gpu_resources.items()
+        gres_name.partition(":")[0]
+        for name, gres_name in gpu_resources.items()
         if name.startswith(profiles.COUNTED)
     }
-    there = {k: n for k, n in gres.by_kind(gres.counted(slurm_gres)).items() if k in kinds}
-    if not there:
+    present = {k: n for k, n in gres.by_kind(gres.counted(slurm_gres)).items() if k in kinds}
+    if not present:
         return _NOT_APPLICABLE
-    if why := why_not_claimed(there, kube_node, slurm_gres):
+    if why := why_not_claimed(present, kube_node, slurm_gres):
         return Ruling(exactness=Exactness.REFUSED, reason=why)
-    text = f"claims get the very devices of {_listed(there)} that Slurm chose"
+    text = f"claims get the very devices of {_listed(present)} that Slurm chose"
     return Ruling(exactness=Exactness.EXACT, reason=text)
 
 

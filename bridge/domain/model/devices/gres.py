@@ -23,24 +23,24 @@ def plain(text: str) -> str:
 def counted(text: str) -> dict[str, int]:
     """Return the count of each GRES: `gpu:a100:4` has 4 of `gpu:a100`, `gpu` has one."""
     counts = {}
-    for each in filter(None, plain(text).split(",")):
-        name, _, last = each.rpartition(":")
+    for entry in filter(None, plain(text).split(",")):
+        name, _, last = entry.rpartition(":")
         count = number(last)
-        counts[each if count is None else name] = 1 if count is None else count
+        counts[entry if count is None else name] = 1 if count is None else count
     counts.pop("", None)
     return counts
 
 
 def number(text: str) -> int | None:
-    """Read a count, `4` or `4K` (times 1024); None if it is none, or one of a type's name."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    """Read a count, `4` or `4K` (times 1024); None if it is not a count, such as the name of a type."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         return None
-    return min(int(found[1]) << (10 * _POWERS[found[2].upper()]), _MOST)
+    return min(int(match[1]) << (10 * _POWERS[match[2].upper()]), _MOST)
 
 
 def by_kind(counts: Mapping[str, int]) -> dict[str, int]:
-    """Add up the types of each kind, and leave out what there is none of.
+    """Add up the types of each kind, and leave out kinds without any.
 
     `{"gpu:a100": 4, "gpu:1g.10gb": 2}` becomes `{"gpu": 6}`.
     """

@@ -1,7 +1,7 @@
 """Compare a task with what nodes have in Slurm.
 
 Slurm takes a job that none of its nodes could ever run, and ends it at its next pass. So the largest
-node is looked at before one is submitted. What is in use does not matter: a job may wait for it.
+node is checked before one is submitted. What is in use does not matter: a job may wait for it.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ class Lack(NamedTuple):
     asked: str
     """`has 99 gpu in Slurm`."""
     has: int = 0
-    told: str = ""
+    amount: str = ""
     """How much it has, in words; "" if that says nothing."""
 
 
@@ -69,15 +69,15 @@ def shape(node: SlurmNodeFacts) -> Shape:
 
 def too_small(task: Task, shapes: Iterable[Shape]) -> dict[Shape, Lack]:
     """Return the shapes that can never hold the task, and what each lacks."""
-    return {each: lack for each in shapes if (lack := next(_lacking(task, each), None))}
+    return {node: lack for node in shapes if (lack := next(_lacking(task, node), None))}
 
 
 def largest(lacks: Iterable[Lack]) -> str:
-    """Say what most of these nodes lack, and how much of it the largest of them has."""
-    found = tuple(lacks)
-    asked = Counter(each.asked for each in found).most_common(1)[0][0]
-    most = max(each for each in found if each.asked == asked)
-    return f"{asked} (the largest has {most.told})" if most.told else asked
+    """Describe what most of these nodes lack, and how much of it the largest of them has."""
+    all_lacks = tuple(lacks)
+    asked = Counter(lack.asked for lack in all_lacks).most_common(1)[0][0]
+    most = max(lack for lack in all_lacks if lack.asked == asked)
+    return f"{asked} (the largest has {most.amount})" if most.amount else asked
 
 
 def _lacking(task: Task, node: Shape) -> Iterator[Lack]:
@@ -85,28 +85,30 @@ def _lacking(task: Task, node: Shape) -> Iterator[Lack]:
     if task.partitions and node.partitions and not set(task.partitions) & set(node.partitions):
         yield Lack(f"is in partition {' or '.join(task.partitions)}")
     if 0 < node.cpus < task.cpus:
-        has, wants = (quantities.told_cpus(n, task.milli_per_cpu) for n in (node.cpus, task.cpus))
+        has, wants = (
+            quantities.cpu_quantity(n, task.milli_per_cpu) for n in (node.cpus, task.cpus)
+        )
         yield Lack(f"has {wants} CPUs in Slurm", node.cpus, has)
     if 0 < node.memory_mib < task.memory_mib:
-        told = f"{node.memory_mib}Mi"
-        yield Lack(f"has {task.memory_mib}Mi of memory in Slurm", node.memory_mib, told)
+        amount = f"{node.memory_mib}Mi"
+        yield Lack(f"has {task.memory_mib}Mi of memory in Slurm", node.memory_mib, amount)
     yield from _devices_lacking(task.gres, node.gres)
 
 
 def _devices_lacking(asked: str, has: str) -> Iterator[Lack]:
-    there = _read(has)
+    node_gres = _read(has)
     for kind, devices in sorted(_read(asked.replace("gres/", "")).items()):
-        found = there.get(kind, _Devices())
-        if devices is None or found is None:
+        offered = node_gres.get(kind, _Devices())
+        if devices is None or offered is None:
             continue
         for type_, count in sorted(devices.typed.items()):
-            if (typed := found.typed.get(type_, 0)) < count:
+            if (typed := offered.typed.get(type_, 0)) < count:
                 yield Lack(f"has {count} {kind}:{type_} in Slurm", typed, str(typed))
         typed_count = sum(devices.typed.values())
         # Slurm counts what is asked for by type within what is asked for without.
         count = max(typed_count, devices.count - typed_count)
-        if found.count < count:
-            yield Lack(f"has {count} {kind} in Slurm", found.count, str(found.count))
+        if offered.count < count:
+            yield Lack(f"has {count} {kind} in Slurm", offered.count, str(offered.count))
 
 
 def _read(text: str) -> Mapping[str, _Devices | None]:
@@ -115,8 +117,8 @@ def _read(text: str) -> Mapping[str, _Devices | None]:
     `gpu:a100:4(S:0-1),shard:8` has 4 of gpu, all of type a100, and 8 of shard.
     """
     read: dict[str, _Devices | None] = {}
-    for each in filter(None, gres.plain(text).split(",")):
-        kind, *rest = each.split(":")
+    for entry in filter(None, gres.plain(text).split(",")):
+        kind, *rest = entry.split(":")
         before = read.get(kind, _Devices())
         count = gres.number(rest[-1]) if rest else None
         rest = rest if count is None else rest[:-1]

@@ -30,7 +30,7 @@ NAMED: tuple[Kind, ...] = (
     Labelled(),
     Kueue(),
 )
-"""Groups that a pod names itself, whoever owns it: two that claim the same pod are a fault."""
+"""Groups that a pod names itself, whatever owns it: two that claim the same pod are a fault."""
 
 OWNED: tuple[Kind, ...] = (
     LeaderWorkerSet(),
@@ -61,17 +61,17 @@ away."""
 
 def declared_size(annotations: Mapping[str, str]) -> int:
     """Return the largest gang size that a pod's annotations declare; 0 if they declare none."""
-    found = (counting.number(annotations.get(key, "")) for key in SIZE_ANNOTATIONS)
-    return max((number for number in found if number is not None), default=0)
+    numbers = (counting.number(annotations.get(key, "")) for key in SIZE_ANNOTATIONS)
+    return max((number for number in numbers if number is not None), default=0)
 
 
 def reads(among: Sequence[Kind] = ALL) -> Mapping[str, tuple[str, ...]]:
     """Return the resources that these kinds read, by API group."""
-    found: dict[str, set[str]] = {}
+    by_group: dict[str, set[str]] = {}
     for kind in among:
         for read in kind.reads if isinstance(kind, ReadsObjects) else ():
-            found.setdefault(read.group, set()).update(read.resources)
-    return {group: tuple(sorted(found[group])) for group in sorted(found)}
+            by_group.setdefault(read.group, set()).update(read.resources)
+    return {group: tuple(sorted(by_group[group])) for group in sorted(by_group)}
 
 
 _OF_GANGS = reads(OWNED[:-1])

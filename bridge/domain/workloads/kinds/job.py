@@ -36,18 +36,20 @@ class Job:
         nearest, root = owners[0], owners[-1]
         if owner.is_annotated(root):
             return owner.under(self, pod, root) if root.kind == KIND else None
-        wanted = owner.says(pod, owners, names.GANG_ANNOTATION) == "true"
+        wanted = owner.annotation(pod, owners, names.GANG_ANNOTATION) == "true"
         return owner.under(self, pod, nearest) if wanted else None
 
-    def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+    def size(
+        self, _member: Membership, pods: Sequence[Pod], declared: KubeObject | None, /
+    ) -> Size:
         """Return how many pods run at once, limited by the completions that are left."""
-        if said is None:
+        if declared is None:
             return Size(len(pods), len(pods))
-        if annotated := owner.annotated_size(said):
+        if annotated := owner.annotated_size(declared):
             return annotated
-        size, faults = parallelism(said.spec, f"Job {said.name}: spec")
-        done = said.status.get("succeeded") or 0
-        completions = said.spec.get("completions")
+        size, faults = parallelism(declared.spec, f"Job {declared.name}: spec")
+        done = declared.status.get("succeeded") or 0
+        completions = declared.spec.get("completions")
         if isinstance(completions, int) and isinstance(done, int):
             size = min(size, max(completions - done, 0))
         return Size(size, max(size, 1), faults)
@@ -69,7 +71,7 @@ def completion_index(pod: Pod) -> tuple[int, ...]:
 def parallelism(spec: Mapping[str, Any], path: str) -> tuple[int, tuple[Fault, ...]]:
     """Return how many pods a Job's spec runs at once, and its faults."""
     faults: list[Fault] = []
-    found = counting.count(spec.get("parallelism", 1), f"{path}.parallelism", faults)
+    size = counting.count(spec.get("parallelism", 1), f"{path}.parallelism", faults)
     if spec.get("completionMode") == "Indexed" and isinstance(spec.get("completions"), int):
-        found = min(found, spec["completions"])
-    return found, tuple(faults)
+        size = min(size, spec["completions"])
+    return size, tuple(faults)

@@ -37,7 +37,7 @@ class JobSet:
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
         """Claim the pods of the set's Jobs."""
-        root = next((each for each in owners if each.kind == KIND), None)
+        root = next((holder for holder in owners if holder.kind == KIND), None)
         attempt = pod.labels.get(f"{_PREFIX}restart-attempt", "0")
         if root is None or pod.labels.get(f"{_PREFIX}jobset-uid") != root.uid:
             return None
@@ -61,30 +61,30 @@ class JobSet:
             root=root,
         )
 
-    def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+    def size(self, _member: Membership, pods: Sequence[Pod], jobset: KubeObject | None, /) -> Size:
         """Return the size of what these pods form: the set, one replicated Job or one Job."""
-        if said is None:
+        if jobset is None:
             return Size(len(pods), len(pods))
-        if annotated := owner.annotated_size(said):
+        if annotated := owner.annotated_size(jobset):
             return annotated
         only = pods[0].labels.get(REPLICATED_JOB)
         is_exclusive = _is_exclusive(pods[0])
-        is_part = is_exclusive or _starts_in_turn(said)
+        is_part = is_exclusive or _starts_in_turn(jobset)
         total = 0
         faults: list[Fault] = []
-        for position, each in enumerate(_replicated_jobs(said)):
-            if is_part and each.get("name") != only:
+        for position, replicated in enumerate(_replicated_jobs(jobset)):
+            if is_part and replicated.get("name") != only:
                 continue
-            path = f"JobSet {said.name}: spec.replicatedJobs[{position}]"
-            replicas = counting.count(each.get("replicas", 1), f"{path}.replicas", faults)
-            spec = counting.dig(each, "template", "spec")
+            path = f"JobSet {jobset.name}: spec.replicatedJobs[{position}]"
+            replicas = counting.count(replicated.get("replicas", 1), f"{path}.replicas", faults)
+            spec = counting.dig(replicated, "template", "spec")
             parallelism, wrong = job.parallelism(spec, f"{path}.template.spec")
             faults += wrong
             total += parallelism if is_exclusive else replicas * parallelism
         if not total and not faults:
             faults.append(
                 Fault(
-                    f"JobSet {said.name}: spec.replicatedJobs",
+                    f"JobSet {jobset.name}: spec.replicatedJobs",
                     "expected at least one pod, found none",
                 )
             )
@@ -109,4 +109,4 @@ def _starts_in_turn(jobset: KubeObject) -> bool:
 
 def _replicated_jobs(jobset: KubeObject) -> list[Mapping[str, Any]]:
     jobs = jobset.spec.get("replicatedJobs")
-    return [counting.dig(each) for each in (jobs if isinstance(jobs, list) else ())]
+    return [counting.dig(replicated) for replicated in (jobs if isinstance(jobs, list) else ())]

@@ -17,7 +17,7 @@ from slurmruntime.values import names
 _KINDS = ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
 _PREFIX = "training.kubeflow.org/"
 _ROLES = ("launcher", "master", "chief", "ps", "worker", "evaluator")
-"""Replica types; first those that others are told to connect to. Each counts its own replicas from
+"""Replica types; first those that others connect to. Each counts its own replicas from
 0."""
 
 

@@ -33,6 +33,8 @@ class Kueue:
             return None
         return labelled.named(self, KIND, pod, name)
 
-    def size(self, _member: Membership, pods: Sequence[Pod], _said: KubeObject | None, /) -> Size:
+    def size(
+        self, _member: Membership, pods: Sequence[Pod], _declared: KubeObject | None, /
+    ) -> Size:
         """Return the size that all pods name."""
         return counting.annotated(pods, SIZE)

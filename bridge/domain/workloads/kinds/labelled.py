@@ -27,7 +27,9 @@ class Labelled:
         name = pod.labels.get(names.POD_GROUP_LABEL)
         return named(self, KIND, pod, name) if name else None
 
-    def size(self, _member: Membership, pods: Sequence[Pod], _said: KubeObject | None, /) -> Size:
+    def size(
+        self, _member: Membership, pods: Sequence[Pod], _declared: KubeObject | None, /
+    ) -> Size:
         """Return the size that all pods name."""
         return counting.annotated(pods, names.POD_GROUP_SIZE_ANNOTATION)
 

@@ -41,13 +41,15 @@ class LeaderWorkerSet:
             root=root,
         )
 
-    def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+    def size(
+        self, _member: Membership, pods: Sequence[Pod], declared: KubeObject | None, /
+    ) -> Size:
         """Let the leader start alone if its workers wait for it.
 
         The same holds if we may not read the set: that cannot deadlock.
         """
         size = counting.annotated(pods, SIZE)
-        policy = said.spec.get("startupPolicy", "LeaderCreated") if said else ""
+        policy = declared.spec.get("startupPolicy", "LeaderCreated") if declared else ""
         is_exclusive = any(EXCLUSIVE in pod.annotations for pod in pods)
         return size if policy == "LeaderCreated" and not is_exclusive else size._replace(needed=1)
 
@@ -55,11 +57,11 @@ class LeaderWorkerSet:
         """Return the worker index."""
         return member.index
 
-    def later(self, said: KubeObject | None, /) -> Demand | None:
+    def later(self, declared: KubeObject | None, /) -> Demand | None:
         """Return the workers' demand, which may differ from the leader's."""
-        if said is None:
+        if declared is None:
             return None
-        template = counting.dig(said.spec, "leaderWorkerTemplate", "workerTemplate", "spec")
+        template = counting.dig(declared.spec, "leaderWorkerTemplate", "workerTemplate", "spec")
         try:
             return demand.of(
                 [_resources(container) for container in template.get("containers") or ()],

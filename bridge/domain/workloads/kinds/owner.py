@@ -25,9 +25,11 @@ class AnyOwner:
         """Claim the pods of an annotated root."""
         return under(self, pod, owners[-1]) if owners and is_annotated(owners[-1]) else None
 
-    def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+    def size(
+        self, _member: Membership, pods: Sequence[Pod], declared: KubeObject | None, /
+    ) -> Size:
         """Return the size in the annotation."""
-        return annotated_size(said) or Size(len(pods), len(pods))
+        return annotated_size(declared) or Size(len(pods), len(pods))
 
 
 def under(kind: Kind, pod: Pod, owner: KubeObject) -> Membership:
@@ -56,7 +58,7 @@ def annotated_size(owner: KubeObject | None) -> Size | None:
     return counting.written([owner.annotations[SIZE_ANNOTATION]], path)
 
 
-def says(pod: Pod, owners: Sequence[KubeObject], key: str) -> str | None:
+def annotation(pod: Pod, owners: Sequence[KubeObject], key: str) -> str | None:
     """Return an annotation of the pod (its template), else of the nearest owner that has it."""
-    said = [pod.annotations, *(owner.annotations for owner in owners)]
-    return next((annotations[key] for annotations in said if key in annotations), None)
+    sources = [pod.annotations, *(owner.annotations for owner in owners)]
+    return next((annotations[key] for annotations in sources if key in annotations), None)

@@ -35,9 +35,9 @@ class InTree:
         """Check whether the group's policy is any other than `basic`."""
         return group is None or "basic" not in counting.dig(group.spec, _POLICY)
 
-    def size(self, member: Membership, _pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+    def size(self, member: Membership, _pods: Sequence[Pod], group: KubeObject | None, /) -> Size:
         """Return the group's minimum."""
-        return at_least(member, said, _POLICY, "gang", "minCount")
+        return at_least(member, group, _POLICY, "gang", "minCount")
 
 
 def workload_of(group: KubeObject) -> Reference | None:
@@ -57,9 +57,9 @@ class WithMinMember:
         """Return True: they know no other policy."""
         return True
 
-    def size(self, member: Membership, _pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+    def size(self, member: Membership, _pods: Sequence[Pod], group: KubeObject | None, /) -> Size:
         """Return the group's minimum."""
-        return at_least(member, said, "minMember")
+        return at_least(member, group, "minMember")
 
 
 def declared(kind: Kind, pod: Pod, name: str, api_version: str) -> Membership:

@@ -9,11 +9,11 @@ from bridge.domain.model.cores import cpu_list
 
 @given(st.frozensets(st.integers(0, cpu_list.MOST - 1), max_size=200))
 def test_what_is_written_is_read(cpus: frozenset[int]) -> None:
-    assert cpus == cpu_list.parse(cpu_list.written(cpus))
+    assert cpus == cpu_list.parse(cpu_list.render(cpus))
 
 
 def test_neighbours_are_a_range() -> None:
-    assert "0-2,8" == cpu_list.written({8, 2, 0, 1})
+    assert "0-2,8" == cpu_list.render({8, 2, 0, 1})
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_what_cannot_be_used_costs_its_own_pod_only() -> None:
 
 @given(
     st.lists(
-        st.one_of(st.frozensets(st.integers(0, 9), max_size=4).map(cpu_list.written), st.text()),
+        st.one_of(st.frozensets(st.integers(0, 9), max_size=4).map(cpu_list.render), st.text()),
         max_size=8,
     ),
     st.permutations(range(8)),

@@ -11,7 +11,7 @@ from bridge.domain.model.demand import Demand, Resources
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.devices.exactness import Exactness
 from bridge.domain.request import candidates
-from bridge.domain.request.candidates import Candidates, Pool, Unseen
+from bridge.domain.request.candidates import Candidates, HiddenLimits, Pool
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.values import names
 from slurmruntime.values.ids import SlurmNode
@@ -156,17 +156,17 @@ def test_a_pod_with_a_device_keeps_off_hybrid_nodes_where_slurmd_hands_out_devic
         placing.CLUSTER,
     )
     alone = replace(around, nodes={k: v for k, v in around.nodes.items() if k == "k1"})
-    counted = Unseen(counted={"nvidia.com/gpu": "gpu"})
+    counted = HiddenLimits(counted={"nvidia.com/gpu": "gpu"})
 
     def found(gpus: int, among: Pool) -> Candidates:
         wanting = placing.pod(demand=placing.demands(**{"nvidia.com/gpu": str(gpus)}))
-        return candidates.choose(wanting, among, unseen=counted)
+        return candidates.choose(wanting, among, hidden=counted)
 
     assert Candidates(required_nodes=(SlurmNode("k2"),)) == found(1, around)
     assert Candidates(constraints=UNTAINTED) == found(4, around)
     assert "slurmd hands out devices of gpu there too" in found(1, alone).problem
     assert Candidates(constraints=UNTAINTED) == candidates.choose(
-        placing.pod(), around, unseen=counted
+        placing.pod(), around, hidden=counted
     )
 
 
