@@ -45,7 +45,7 @@ bench: venv
 
 # Count lines, names, arrows and words (CONTRIBUTING.md): run it at the end of a larger change, and say what grew.
 figures: venv
-	$(BIN)/python -m benchmarks.figures
+	$(BIN)/python -m benchmarks.house
 
 # Fill the table of docs/performance.md: three runs of each column and size, kept in build/bench; called again, it goes on where it ended.
 # Only the table of stored runs: make bench-table BENCH_TABLE_ARGS="build/bench/200-*.json"

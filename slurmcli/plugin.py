@@ -21,7 +21,7 @@ _MODULES = {
     "nodes": "slurmcli.nodes",
     "cluster": "slurmcli.clusters.cluster",
     "explain": "slurmcli.explain",
-    "doctor": "slurmcli.doctor",
+    "doctor": "slurmcli.doctor.command",
     "take-over": "slurmcli.takeover",
     "submit": "slurmcli.batch.submit",
     "logs": "slurmcli.batch.logs",

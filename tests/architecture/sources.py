@@ -19,6 +19,12 @@ PRODUCT = (
 )
 """What is installed on a cluster."""
 PACKAGES = (*PRODUCT, "sandbox", "benchmarks")
+GENERATED = {
+    "client/slurmclient/models.py",
+    "client/slurmclient/api/operations.py",
+    "client/slurmclient/api/raw.py",
+}
+"""Written by `client/generate`, and read by nobody from top to bottom."""
 
 
 def files(*folders: str) -> Iterator[Path]:

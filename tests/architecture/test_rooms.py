@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 
-from tests.architecture.sources import PACKAGES, PRODUCT, ROOT, files, module, parsed
+from tests.architecture.sources import GENERATED, PACKAGES, PRODUCT, ROOT, files, module, parsed
 
 DOMAIN = ROOT / "bridge" / "domain"
 MOST_LINES = 400
@@ -23,12 +23,6 @@ NAMED_AFTER_NOTHING = {
     "helpers",
     "managers",
 }
-GENERATED = {
-    "client/slurmclient/models.py",
-    "client/slurmclient/api/operations.py",
-    "client/slurmclient/api/raw.py",
-}
-"""Written by `client/generate`, and read by nobody from top to bottom."""
 TWINS = {"wire", "errors", "models", "sync"}
 """Modules whose classes stand beside a domain value, the other adapter's error, slurm-client's resource, or the same
 client with an event loop, of the same name.
@@ -76,7 +70,7 @@ def test_no_folder_has_too_many_files() -> None:
     for path in files(*PRODUCT, "client", "exporter"):
         if path.name != "__init__.py":
             counts[str(path.parent.relative_to(ROOT))] += 1
-    adapters = {"bridge/kube", "bridge/slurm"}
+    adapters = {"bridge/slurm", "slurmruntime/kube"}
     full = {
         folder: count
         for folder, count in counts.items()

@@ -116,7 +116,9 @@ def test_a_template_that_admission_has_named_is_created_once_for_all_that_name_i
 def test_whoever_creates_the_template_first_wins() -> None:
     async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
         (one,) = members
-        found = await asyncio.gather(asker.add_devices((one,), None), asker.add_devices((one,), None))
+        found = await asyncio.gather(
+            asker.add_devices((one,), None), asker.add_devices((one,), None)
+        )
 
         assert [()] * 2 == [faults for _, _, faults in found]
         assert 1 == len(api.conflicts)

@@ -6,7 +6,8 @@ import json
 from typer.testing import CliRunner
 
 from sandbox.client import Sandbox
-from slurmcli import examine_kube, plugin
+from slurmcli import plugin
+from slurmcli.doctor import kube as examine_kube
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.values.ids import KubeNode
 

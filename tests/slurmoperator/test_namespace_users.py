@@ -6,7 +6,7 @@ import pytest
 
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
-from slurmcli import examine_keys
+from slurmcli.doctor import keys as examine_keys
 from slurmclient.transport import jwt
 from slurmruntime.kube.client import KubeClient
 from tests.servers import fresh_namespace

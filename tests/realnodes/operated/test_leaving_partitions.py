@@ -162,7 +162,10 @@ def test_a_cluster_that_gets_its_first_partitions_keeps_its_jobs_and_those_that_
     assert ["RUNNING", "SUSPENDED", "PENDING"] == [whole.state(job) for job in (runs, stops, holds)]
     truth, said = whole.condition("controllers", "site", "Configured")
     assert "True" == truth
-    assert "partition all is being removed and stays as State=DOWN until no job has it: 2 running" in said
+    assert (
+        "partition all is being removed and stays as State=DOWN until no job has it: 2 running"
+        in said
+    )
     new = whole.run("sbatch", *flags, "--wrap", "true").strip()
     wait_until(lambda: "COMPLETED" == whole.state(new), STARTS_S, sandbox=sandbox)
 

@@ -19,7 +19,8 @@ from bridge.kube import writes
 from bridge.kube.claims.resource_claims import CLASSES
 from bridge.kube.claims.slices import SLICES
 from bridge.settings.schema import Settings
-from slurmcli import examine_keys, installation
+from slurmcli import installation
+from slurmcli.doctor import keys as examine_keys
 from slurmcli.installation import OURS, Installation, config_map, excluded_namespaces
 from slurmruntime.kube import lists, node_objects, paths
 from slurmruntime.kube.client import KubeClient

@@ -11,10 +11,11 @@ from rich.text import Text
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Finding, Severity
-from slurmcli import access, examine_slurm, output, resolving
+from slurmcli import access, output, resolving
 from slurmcli.access import Access
 from slurmcli.clusters import operator
-from slurmcli.examine_kube import KubeExaminer
+from slurmcli.doctor import slurm as examine_slurm
+from slurmcli.doctor.kube import KubeExaminer
 from slurmcli.line.options import FormatOption, ReleaseNamespace, Way
 from slurmcli.output import Format
 from slurmoperator.diagnosis import checks

@@ -1,0 +1,1 @@
+"""`kubectl slurm doctor`: read both systems, and name what is wrong with the installation."""
