@@ -30,7 +30,7 @@ test: venv
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
 MUTANTS := $(addsuffix /test_mutants.py,properties slurmjobs/lifecycle slurmoperator/workers)
-FAST := $(addprefix tests/,architecture slurmoperator/configuration slurmoperator/daemons slurmoperator/keys slurmoperator/nodesets slurmoperator/objects slurmoperator/rendering slurmoperator/workers containers controllers docs domain escrow extender slurmjobs/script slurmjobs/request slurmjobs/admission slurmjobs/identity slurmjobs/reconcile slurmjobs/lifecycle slurmjobs/sylabs leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture slurmcli/checks slurmoperator/configuration slurmoperator/daemons slurmoperator/keys slurmoperator/nodesets slurmoperator/objects slurmoperator/rendering slurmoperator/workers containers controllers docs domain escrow extender slurmjobs/script slurmjobs/request slurmjobs/admission slurmjobs/identity slurmjobs/reconcile slurmjobs/lifecycle slurmjobs/sylabs leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal $(addprefix --ignore tests/,$(MUTANTS)) $(FAST) $(PYTEST_ARGS)
 

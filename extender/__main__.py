@@ -24,7 +24,7 @@ from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
-from bridge.slurm import inspection, kick
+from bridge.slurm import kick
 from extender import app
 from extender.binder import Binder
 from extender.claims.asking import ClaimAsker, TemplateRepair, Templates
@@ -46,7 +46,7 @@ from slurmruntime.process import apart, lifetime, logging
 from slurmruntime.process.lifetime import Service
 from slurmruntime.process.serve import bind, serve
 from slurmruntime.process.tls import ServerTls
-from slurmruntime.slurm import operators
+from slurmruntime.slurm import inspection, operators
 from slurmruntime.values import names
 from slurmruntime.values.oddities import About
 

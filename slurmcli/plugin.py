@@ -22,7 +22,7 @@ _MODULES = {
     "cluster": "slurmcli.clusters.cluster",
     "explain": "slurmcli.explain",
     "doctor": "slurmcli.doctor.command",
-    "take-over": "slurmcli.takeover",
+    "take-over": "slurmcli.takeover.command",
     "submit": "slurmcli.batch.submit",
     "logs": "slurmcli.batch.logs",
 }

@@ -4,8 +4,8 @@ import socket
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from bridge.domain.diagnosis.doctor.slurm import Host
 from bridge.settings.slurm import Slurm
+from slurmcli.doctor.checks.slurm import Host
 
 
 def hosts(settings: Slurm) -> Sequence[Host]:

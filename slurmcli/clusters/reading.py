@@ -4,7 +4,6 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-from bridge.slurm import inspection
 from slurmcli import output
 from slurmcli.access import Access
 from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTERS
@@ -19,6 +18,7 @@ from slurmruntime.kube import lists
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Forbidden, NotFound
 from slurmruntime.kube.resource import ResourceKind
+from slurmruntime.slurm import inspection
 from slurmruntime.slurm.errors import SlurmError
 
 T = TypeVar("T")

@@ -8,18 +8,18 @@ from pathlib import Path
 
 from rich.text import Text
 
-from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
-from bridge.domain.diagnosis.doctor.between import BothFacts
-from bridge.domain.diagnosis.doctor.findings import Finding, Severity
 from slurmcli import access, output, resolving
 from slurmcli.access import Access
 from slurmcli.clusters import operator
 from slurmcli.doctor import slurm as examine_slurm
+from slurmcli.doctor.checks import between, kube, slurm
+from slurmcli.doctor.checks.between import BothFacts
 from slurmcli.doctor.kube import KubeExaminer
 from slurmcli.line.options import FormatOption, ReleaseNamespace, Way
 from slurmcli.output import Format
 from slurmoperator.diagnosis import checks
-from slurmruntime.values import names
+from slurmruntime.values import findings, names
+from slurmruntime.values.findings import Finding, Severity
 
 FAULTY = 2
 """Exit code."""

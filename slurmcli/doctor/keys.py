@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from bridge.domain.diagnosis.doctor import keys
-from bridge.domain.diagnosis.doctor.keys import RoleGrant
+from slurmcli.doctor.checks import keys
+from slurmcli.doctor.checks.keys import RoleGrant
 from slurmruntime.kube import paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import NotFound

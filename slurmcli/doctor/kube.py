@@ -10,8 +10,6 @@ import msgspec
 import yaml
 
 from bridge.domain.admission import selftest
-from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
-from bridge.domain.diagnosis.doctor.rights import CLAIM_RIGHTS, RIGHTS, Right
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.cores import agents
 from bridge.domain.observation import clocks
@@ -21,6 +19,8 @@ from bridge.kube.claims.slices import SLICES
 from bridge.settings.schema import Settings
 from slurmcli import installation
 from slurmcli.doctor import keys as examine_keys
+from slurmcli.doctor.checks.kube import PROGRAMS, KubeFacts
+from slurmcli.doctor.checks.rights import CLAIM_RIGHTS, RIGHTS, Right
 from slurmcli.installation import OURS, Installation, config_map, excluded_namespaces
 from slurmruntime.kube import lists, node_objects, paths
 from slurmruntime.kube.client import KubeClient

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bridge.domain.diagnosis.doctor.slurm import Host, SlurmFacts, Trouble
 from bridge.domain.observation import clocks
-from bridge.slurm import inspection, nodes
+from bridge.slurm import nodes
+from slurmcli.doctor.checks.slurm import Host, SlurmFacts, Trouble
 from slurmclient.transport.jwt import expires_at
 from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.slurm import inspection
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.slurm.errors import SlurmError, TooOld, Unauthorized, Unavailable
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.slurm import inspection, nodes, queue
+from bridge.slurm import nodes, queue
 from slurmoperator.configuration.partitions import (
     MOST_JOBS,
     NOT_READ,
@@ -15,6 +15,7 @@ from slurmoperator.configuration.partitions import (
 from slurmoperator.nodesets.views import OpensSlurm
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.process.clock import Clock
+from slurmruntime.slurm import inspection
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import faults
 from slurmruntime.values.errors import PeerError

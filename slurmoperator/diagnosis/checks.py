@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bridge.domain.diagnosis.doctor.findings import Check, Result, fault, not_checked, ok, warning
 from slurmoperator.diagnosis import parts
 from slurmoperator.diagnosis.parts import NamespaceObjects
 from slurmruntime.crd.schema import Schema
+from slurmruntime.values.findings import Check, Result, fault, not_checked, ok, warning
 
 _MOST_FIELDS: Final = 3
 _NONE: Final = "there is no Slurm in pods"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bridge.domain.diagnosis import explained, overview, queue, why
-from bridge.domain.diagnosis.doctor import findings
+from slurmruntime.values import findings
 from tests.architecture.machine_names import machine_names
 
 RELEASED: Mapping[str, list[str]] = json.loads(

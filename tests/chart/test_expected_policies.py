@@ -5,8 +5,8 @@ import re
 import pytest
 import yaml
 
-from bridge.domain.diagnosis.doctor.kube import KubeFacts, expected_bindings
 from bridge.domain.workloads import kinds
+from slurmcli.doctor.checks.kube import KubeFacts, expected_bindings
 from tests.chart.conftest import Render
 from tests.chart.value_sets import VALUES
 

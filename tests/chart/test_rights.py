@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain.diagnosis.doctor.rights import CLAIM_RIGHTS, RIGHTS, Right
+from slurmcli.doctor.checks.rights import CLAIM_RIGHTS, RIGHTS, Right
 from tests.chart.rendering import Manifest, render
 
 _PROGRAMS = ("extender", "controllers")

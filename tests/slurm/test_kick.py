@@ -8,11 +8,12 @@ import pytest
 
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.slurm import complete, inspection, kick
+from bridge.slurm import complete, kick
 from bridge.slurm.complete import ControllerHosts
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.kick import EndedJob
 from sandbox.client import Sandbox
+from slurmruntime.slurm import inspection
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.ids import JobId
 from tests.slurm.conftest import Submit

@@ -16,11 +16,12 @@ from bridge.domain.model.batch import BatchMark
 from bridge.domain.model.identities import Frozen
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import Changes
-from bridge.slurm import accounting, jobs, marked, nodes
+from bridge.slurm import accounting, jobs, nodes
 from bridge.slurm.allocated import cpus, devices, launches
 from bridge.slurm.batch_jobs import calls
 from bridge.slurm.jobs import Ending
 from bridge.slurm.nodes import NodeListing
+from slurmcli.takeover import marked_jobs as marked
 from slurmruntime.model.nodes import SlurmNodeSpec
 from slurmruntime.slurm.errors import NotFound, Rejected, TooOld
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode, WorkloadKey

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.diagnosis.doctor.findings import Finding, Severity, report
 from slurmoperator.diagnosis import checks
 from slurmoperator.diagnosis.checks import CHECKS, OperatorFacts
 from slurmoperator.diagnosis.parts import NamespaceObjects
 from slurmoperator.objects.definitions import definition
 from slurmoperator.objects.kinds import SLURM_CLUSTER
+from slurmruntime.values.findings import Finding, Severity, report
 from tests.slurmoperator.diagnosis.given import node_set, part
 
 NAME = SLURM_CLUSTER.definition_name

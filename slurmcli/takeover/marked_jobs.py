@@ -1,11 +1,11 @@
 """Jobs that SchedMD's bridge has marked: read one, write our identity into it, cancel it."""
 
-from bridge.domain.diagnosis.takeover import MarkedJob
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
 from bridge.slurm import decode, jobs
 from bridge.slurm.decode import EXTERNAL_JOB
 from bridge.slurm.updating import update
+from slurmcli.takeover.plan import MarkedJob
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Unreadable
 from slurmruntime.slurm import wire

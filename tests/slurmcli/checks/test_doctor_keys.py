@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.diagnosis.doctor import kube
-from bridge.domain.diagnosis.doctor.findings import Severity, report
-from bridge.domain.diagnosis.doctor.keys import RoleGrant, holders
-from bridge.domain.diagnosis.doctor.kube import KubeFacts
+from slurmcli.doctor.checks import kube
+from slurmcli.doctor.checks.keys import RoleGrant, holders
+from slurmcli.doctor.checks.kube import KubeFacts
+from slurmruntime.values.findings import Severity, report
 
 ALICE = {"kind": "User", "name": "alice"}
 KEY = "site-auth-jwt"

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bridge.domain.diagnosis.doctor.slurm import Conf, Partition, Preemption
 from slurmclient.wire.reading import Answer
+from slurmruntime.model.slurm_conf import Conf, Partition, Preemption
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.slurm.errors import SlurmError, TooOld

@@ -7,22 +7,16 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
-from bridge.domain.diagnosis.doctor.between import BothFacts
-from bridge.domain.diagnosis.doctor.findings import Check, Finding, Severity
-from bridge.domain.diagnosis.doctor.kube import KubeFacts
-from bridge.domain.diagnosis.doctor.slurm import (
-    Conf,
-    Host,
-    Partition,
-    Preemption,
-    SlurmFacts,
-    Trouble,
-)
 from bridge.domain.observation import clocks
+from slurmcli.doctor.checks import between, kube, slurm
+from slurmcli.doctor.checks.between import BothFacts
+from slurmcli.doctor.checks.kube import KubeFacts
+from slurmcli.doctor.checks.slurm import Host, SlurmFacts, Trouble
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
-from slurmruntime.values import names
+from slurmruntime.model.slurm_conf import Conf, Partition, Preemption
+from slurmruntime.values import findings, names
+from slurmruntime.values.findings import Check, Finding, Severity
 from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode
 from tests.make.lives import NOW
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.diagnosis.doctor import findings, kube
-from bridge.domain.diagnosis.doctor.findings import Finding, Severity
-from bridge.domain.diagnosis.doctor.kube import KubeFacts
+from slurmcli.doctor.checks import kube
+from slurmcli.doctor.checks.kube import KubeFacts
+from slurmruntime.values import findings
+from slurmruntime.values.findings import Finding, Severity
 
 ALL = frozenset({*kube.ALWAYS_BOUND, "elsewhere", "taint", "daemonsets"})
 INSTALLED = KubeFacts(

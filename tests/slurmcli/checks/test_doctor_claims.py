@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from bridge.domain.diagnosis.doctor import findings, kube
-from bridge.domain.diagnosis.doctor.findings import Finding, Severity
-from bridge.domain.diagnosis.doctor.kube import KubeFacts
+from slurmcli.doctor.checks import kube
+from slurmcli.doctor.checks.kube import KubeFacts
+from slurmruntime.values import findings
+from slurmruntime.values.findings import Finding, Severity
 
 
 def said(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from bridge.domain.diagnosis.doctor import between, findings
-from bridge.domain.diagnosis.doctor.between import BothFacts
-from bridge.domain.diagnosis.doctor.findings import Severity
+from slurmcli.doctor.checks import between
+from slurmcli.doctor.checks.between import BothFacts
 from slurmruntime.model.nodes import KubeNodeFacts
-from slurmruntime.values import names
+from slurmruntime.values import findings, names
+from slurmruntime.values.findings import Severity
 from slurmruntime.values.ids import KubeNode
 
 HYBRID = {names.HYBRID_NODE_LABEL: "true"}

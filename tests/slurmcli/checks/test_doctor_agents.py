@@ -4,11 +4,11 @@ from collections.abc import Collection
 
 import pytest
 
-from bridge.domain.diagnosis.doctor import between, findings
-from bridge.domain.diagnosis.doctor.between import BothFacts
-from bridge.domain.diagnosis.doctor.findings import Severity
+from slurmcli.doctor.checks import between
+from slurmcli.doctor.checks.between import BothFacts
 from slurmruntime.model.nodes import KubeNodeFacts
-from slurmruntime.values import names
+from slurmruntime.values import findings, names
+from slurmruntime.values.findings import Severity
 from slurmruntime.values.ids import KubeNode
 
 EXTERNAL = {names.EXTERNAL_NODE_LABEL: "true"}

@@ -12,17 +12,19 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from bridge.domain.diagnosis import takeover
-from bridge.domain.diagnosis.takeover import CancelJob, Leave, RemoveFinalizer, Step, TakeOver
 from bridge.domain.model import grant
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, takeover_patches, writes
-from bridge.slurm import jobs, marked, nodes
+from bridge.kube import decode, writes
+from bridge.slurm import jobs, nodes
 from slurmcli import access, output
 from slurmcli.access import Access
 from slurmcli.line.options import FormatOption, Way
 from slurmcli.output import Format, TableColumn
+from slurmcli.takeover import marked_jobs as marked
+from slurmcli.takeover import patches as takeover_patches
+from slurmcli.takeover import plan as takeover
+from slurmcli.takeover.plan import CancelJob, Leave, RemoveFinalizer, Step, TakeOver
 from slurmruntime.kube import lists, node_objects, objects
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.slurm.client import SlurmClient

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.domain.diagnosis import namespaces
-from bridge.domain.diagnosis.doctor.findings import Check, Result, fault, not_checked, ok, warning
 from slurmruntime.values import names
+from slurmruntime.values.findings import Check, Result, fault, not_checked, ok, warning
 
 _OLDEST = (1, 30)
 """The first release with ValidatingAdmissionPolicy v1."""

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain.diagnosis.doctor.findings import Check, Result, fault, not_checked, ok, warning
+from slurmruntime.model.slurm_conf import Conf, Partition, Preemption
+from slurmruntime.values.findings import Check, Result, fault, not_checked, ok, warning
 
 _NODES_SINCE, _SIZES_SINCE = (25, 11), (26, 5)
 """Releases whose slurmrestd creates nodes, and takes a heterogeneous job without a script."""
@@ -28,43 +29,6 @@ class Trouble(enum.Enum):
     REFUSED = "refused"
     """It rejects the token."""
     TOO_OLD = "too old"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preemption:
-    """How a partition's or a QOS's jobs give way to others."""
-
-    grace_s: int = 0
-    modes: Sequence[str] = ()
-    """CANCEL, SUSPEND, GANG …"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
-    """One partition."""
-
-    name: str
-    state: str
-    """UP, DOWN, DRAIN or INACTIVE."""
-    nodes: int
-    is_default: bool = False
-    preemption: Preemption = Preemption()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conf:
-    """What slurm.conf says, as slurmctld uses it."""
-
-    scheduler_parameters: Sequence[str] = ()
-    """`bf_interval=1` …"""
-    gres_types: Sequence[str] = ()
-    enforce_part_limits: str = ""
-    max_node_count: int = 0
-    min_job_age_s: int = 0
-    select_type: str = ""
-    preempt_modes: Sequence[str] = ()
-    prologs: Sequence[str] = ()
-    """Paths of PrologSlurmctld."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,18 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.diagnosis import takeover
-from bridge.domain.diagnosis.takeover import (
-    CancelJob,
-    Leave,
-    MarkedJob,
-    RemoveFinalizer,
-    Step,
-    TakeOver,
-)
 from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Phase, Pod
+from slurmcli.takeover import plan as takeover
+from slurmcli.takeover.plan import CancelJob, Leave, MarkedJob, RemoveFinalizer, Step, TakeOver
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, alone_key

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.diagnosis.doctor import findings, kube
-from bridge.domain.diagnosis.doctor.findings import Severity
-from bridge.domain.diagnosis.doctor.kube import KubeFacts
-from slurmruntime.values import names
+from slurmcli.doctor.checks import kube
+from slurmcli.doctor.checks.kube import KubeFacts
+from slurmruntime.values import findings, names
+from slurmruntime.values.findings import Severity
 
 OURS = {"schedulerName": names.SCHEDULER_NAME}
 KUBE = KubeFacts(version=(1, 36), skew_s=0.0, release="slurm-bridge", settings_faults=())

@@ -5,13 +5,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bridge.domain.diagnosis import overview
-from bridge.domain.diagnosis.doctor.findings import Check, Result, fault, not_checked, ok, warning
 from bridge.domain.model.cores import agents
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.devices.exactness import Exactness
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.values import names, quantities
+from slurmruntime.values.findings import Check, Result, fault, not_checked, ok, warning
 from slurmruntime.values.ids import ClusterId, KubeNode
 
 _SHOWN = 5
