@@ -87,10 +87,11 @@ class Pod:
             here = text.replace("/etc/slurm/", f"{self.folder}/etc/")
             (data / name).write_text(here)
             (data / name).chmod(0o755)
-            if not (there / name).is_symlink():
-                (there / name).symlink_to(Path("..data") / name)
         (there / "..new").symlink_to(data.name)
         (there / "..new").rename(there / "..data")
+        for name in found:  # only now, or the first ones would lead nowhere for a moment
+            if not (there / name).is_symlink():
+                (there / name).symlink_to(Path("..data") / name)
         for each in there.iterdir():
             if not each.name.startswith("..") and not each.exists():
                 each.unlink()
