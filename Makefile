@@ -1,18 +1,18 @@
 # Everything that developers and CI run. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := agent bridge webhook extender controllers leader slurmjobs slurmoperator slurmcli slurmruntime sandbox benchmarks client exporter deploy docs tests
+SOURCES := agent bridge webhook extender controllers leader slurmjobs slurmoperator slurmcli slurmruntime dev client exporter deploy docs tests
 
 .PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices soak-operator bench bench-table bench-scale figures fmt docs site manifests lock image slurm-images release clean
 
 venv: .venv/ready
 
-.venv/ready: requirements-dev.txt pyproject.toml client/pyproject.toml exporter/pyproject.toml
+.venv/ready: requirements-dev.txt pyproject.toml client/pyproject.toml dev/pyproject.toml exporter/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "slurm-bridge needs Python 3.11 or newer; name one with 'make PYTHON=/path/to/python3.13 $(MAKECMDGOALS)'" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv module is missing: 'apt install python3-venv' on Debian" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable ./client --editable ./exporter
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable ./client --editable ./dev --editable ./exporter
 	@touch $@
 
 demo: venv
@@ -140,7 +140,7 @@ manifests: venv
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 lock:
 	$(LOCK) pyproject.toml -o requirements.txt
-	$(LOCK) pyproject.toml --group build --group bench --group docs --group lint --group test -c requirements.txt -o requirements-dev.txt
+	$(LOCK) pyproject.toml dev/pyproject.toml --group build --group bench --group docs --group lint --group test -c requirements.txt -o requirements-dev.txt
 	$(LOCK) --group build -c requirements-dev.txt -o requirements-build.txt
 
 # Our images from the Dockerfile into ./build, without Docker; needs root. On another base: make image BASE_IMAGE=docker.io/library/python:3.13-slim@sha256:…

@@ -1,12 +1,14 @@
 """The command `slurm-bridge`."""
 
+from importlib import metadata
+
 import typer
 
 from bridge import __version__
-from sandbox import cli as sandbox_cli
-from sandbox import demo
-from sandbox.operator import demo as demo_operator
 from slurmcli import plugin
+
+PLUGINS = "slurm_bridge.commands"
+"""Entry points that add commands, a function or an application each: the sandbox and the demos, where they are installed."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -15,9 +17,6 @@ app = typer.Typer(
     help="Slurm schedules your ordinary Kubernetes pods.",
 )
 app.registered_commands += plugin.app().registered_commands
-app.add_typer(sandbox_cli.app, name="sandbox")
-app.command("demo")(demo.run)
-app.command("demo-operator")(demo_operator.run)
 
 
 @app.command()
@@ -28,4 +27,10 @@ def version() -> None:
 
 def main() -> None:
     """Run the command line."""
+    for entry in metadata.entry_points(group=PLUGINS):
+        command = entry.load()
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=entry.name)
+        else:
+            app.command(entry.name)(command)
     app(prog_name="slurm-bridge")

@@ -18,7 +18,7 @@ PRODUCT = (
     "slurmruntime",
 )
 """What is installed on a cluster."""
-PACKAGES = (*PRODUCT, "sandbox", "benchmarks")
+PACKAGES = (*PRODUCT, "dev/sandbox", "dev/benchmarks")
 GENERATED = {
     "client/slurmclient/models.py",
     "client/slurmclient/api/operations.py",

@@ -8,10 +8,10 @@ from tests.architecture.definitions import exists
 from tests.architecture.sources import PACKAGES, PRODUCT, ROOT, docstrings, files, parsed
 
 _DOTTED = re.compile(
-    rf"`((?:{'|'.join((*PACKAGES, 'tests', 'client', 'exporter'))})(?:\.\w+)+)(?:\(\))?`"
+    rf"`((?:{'|'.join((*(name.removeprefix('dev/') for name in PACKAGES), 'tests', 'client', 'exporter'))})(?:\.\w+)+)(?:\(\))?`"
 )
 _PATH = re.compile(
-    r"`((?:bridge|webhook|extender|agent|controllers|leader|slurmjobs|slurmoperator|slurmcli|slurmruntime|sandbox|benchmarks|tests|deploy|docs|client|exporter|containers)/[\w./-]*)`"
+    r"`((?:bridge|webhook|extender|agent|controllers|leader|slurmjobs|slurmoperator|slurmcli|slurmruntime|dev|tests|deploy|docs|client|exporter|containers)/[\w./-]*)`"
 )
 _TEST = re.compile(r"`tests/([\w/]+)\.py::(\w+)")
 _PAGES = ("README.md", "CONTRIBUTING.md")

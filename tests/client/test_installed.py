@@ -16,7 +16,7 @@ from slurmclient import sync
 from tests.servers import is_offline
 
 ROOT = Path(__file__).parents[2]
-SOURCES = {".ci", ".github", "bridge", "client", "deploy", "docs", "exporter", "sandbox", "tests"}
+SOURCES = {".ci", ".github", "bridge", "client", "deploy", "dev", "docs", "exporter", "tests"}
 README = (ROOT / "client" / "README.md").read_text()
 
 

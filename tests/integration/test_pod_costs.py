@@ -1,4 +1,4 @@
-"""What an ordinary pod costs, from CREATE to its release: at most what `benchmarks/costs_of_a_pod.json` says.
+"""What an ordinary pod costs, from CREATE to its release: at most what `dev/benchmarks/costs_of_a_pod.json` says.
 
 Counts do not depend on the machine, so cost cannot creep back unseen. Whoever makes a pod cheaper lowers the baseline;
 whoever has to make it dearer raises it, in the same commit, and says why.
@@ -15,7 +15,7 @@ from tests.integration.counting import ATTEMPTS, calls, looks, only_bridged, rev
 from tests.integration.worlds import Worlds, is_released, played
 from tests.servers import wait_until
 
-BASELINE = Path(__file__).parents[2] / "benchmarks" / "costs_of_a_pod.json"
+BASELINE = Path(__file__).parents[2] / "dev" / "benchmarks" / "costs_of_a_pod.json"
 PODS = 20
 PATIENT_S = 90.0
 

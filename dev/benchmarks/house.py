@@ -18,8 +18,8 @@ from typing import Final
 
 import grimp
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-OUTSIDE: Final = frozenset({"tests", "benchmarks", "docs", "deploy", "build", "dist", "site"})
+ROOT: Final = Path(__file__).resolve().parents[2]
+OUTSIDE: Final = frozenset({"tests", "docs", "deploy", "build", "dist", "site"})
 GENERATED: Final = (
     "slurmclient/models.py",
     "slurmclient/api/raw.py",

@@ -14,7 +14,7 @@ import typer
 from sandbox.assets import Asset
 from sandbox.errors import SandboxError
 
-TREE = Path(__file__).parents[2]
+TREE = Path(__file__).parents[3]
 _BOX = (
     *("unshare", "--mount", "--propagation", "private"),
     *("--pid", "--fork", "--kill-child=KILL", "--mount-proc"),

@@ -22,7 +22,7 @@ from sandbox.identity import Identity
 from sandbox.instance import Instance, make_folder, write_private
 from slurmruntime.values import names
 
-CHART = Path(__file__).parents[1] / "deploy" / "chart"
+CHART = Path(__file__).parents[2] / "deploy" / "chart"
 NAMESPACE = names.RELEASE_NAMESPACE
 RELEASE = "slurm-bridge"
 BATCH_USER = nss.PEOPLE[0]

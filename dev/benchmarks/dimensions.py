@@ -38,7 +38,7 @@ from webhook import answers, wire
 Work = Callable[[], object]
 Manifest = dict[str, Any]
 
-_REVIEW = Path(__file__).parents[1] / "tests" / "webhook" / "reviews" / "pod.json"
+_REVIEW = Path(__file__).parents[2] / "tests" / "webhook" / "reviews" / "pod.json"
 _OPEN = Choice(allowed=Patterns("*"))
 _POLICY = Policy(
     rules=(Rule(name="all", source="policy rule all", user="alice", account=_OPEN, qos=_OPEN),)

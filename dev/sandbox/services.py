@@ -13,7 +13,7 @@ from sandbox.instance import Instance
 from sandbox.operator import names as naming
 from sandbox.part import Part
 
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[2]
 
 
 def parts(instance: Instance, programs: Path, rendered: ChartOutput) -> tuple[Part, ...]:
@@ -63,7 +63,7 @@ def _names_of_services(instance: Instance) -> tuple[str, ...]:
 
 def module_path() -> str:
     """Return the services' PYTHONPATH: our packages, installed or not, and our own search path."""
-    ours = (str(_ROOT), str(_ROOT / "client"))
+    ours = (str(_ROOT), str(_ROOT / "client"), str(_ROOT / "dev"))
     return os.pathsep.join(filter(None, (*ours, os.environ.get("PYTHONPATH"))))
 
 

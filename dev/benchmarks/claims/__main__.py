@@ -49,7 +49,7 @@ def main(
     column: Annotated[
         str,
         typer.Option(
-            help="Of benchmarks/columns.py: defaults or fastest; default: the sandbox's own values."
+            help="Of dev/benchmarks/columns.py: defaults or fastest; default: the sandbox's own values."
         ),
     ] = "",
 ) -> None:

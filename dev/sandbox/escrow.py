@@ -7,7 +7,7 @@ from pathlib import Path
 from sandbox import identity
 from sandbox.instance import Instance, make_folder, write_private
 
-SCRIPT = Path(__file__).parents[1] / "deploy" / "escrow" / "slurm-bridge-escrow"
+SCRIPT = Path(__file__).parents[2] / "deploy" / "escrow" / "slurm-bridge-escrow"
 PROGRAMS = ("extender", "controllers")
 """The programs with an endpoint for the script, in the order in which it asks them."""
 

@@ -27,7 +27,7 @@ from benchmarks.results import Micro, spread
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 WEBHOOK = "webhook alone"
 FILTER = "filter alone"
 CACHES = "decoding pods into the cache"
