@@ -25,12 +25,17 @@ def version() -> None:
     typer.echo(__version__)
 
 
-def main() -> None:
-    """Run the command line."""
+def with_plugins() -> typer.Typer:
+    """Return the application with the commands that other distributions add."""
     for entry in metadata.entry_points(group=PLUGINS):
         command = entry.load()
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=entry.name)
         else:
             app.command(entry.name)(command)
-    app(prog_name="slurm-bridge")
+    return app
+
+
+def main() -> None:
+    """Run the command line."""
+    with_plugins()(prog_name="slurm-bridge")

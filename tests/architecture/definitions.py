@@ -15,13 +15,17 @@ def exists(name: str) -> bool:
         path = _file(parts[:cut])
         if path is not None:
             return _has(path, parts[cut:])
-        if (ROOT / Path(*parts[:cut])).is_dir():
+        if _place(parts[:cut]).is_dir():
             return cut == len(parts)
     return False
 
 
+def _place(parts: list[str]) -> Path:
+    return Path(ROOT / "dev" if (ROOT / "dev" / parts[0]).is_dir() else ROOT, *parts)
+
+
 def _file(parts: list[str]) -> Path | None:
-    where = ROOT / Path(*parts)
+    where = _place(parts)
     candidates = (where.with_suffix(".py"), where / "__init__.py")
     return next((path for path in candidates if path.is_file()), None)
 
@@ -49,7 +53,7 @@ def _class_has(path: Path, found: ast.ClassDef, name: str) -> bool:
 
 
 def _is_ours(name: str) -> bool:
-    return (ROOT / name.partition(".")[0]).is_dir()
+    return _place([name.partition(".")[0]]).is_dir()
 
 
 @cache

@@ -38,7 +38,10 @@ def machine_names() -> Mapping[str, Sequence[str]]:
         "log_fields": (name for _, names in _log_calls() for name in names),
         "metrics": _rows("docs/metrics.md"),
         "settings": _rows("docs/settings.md"),
-        "commands": (*_options("slurm-bridge", cli.app), *_options("kubectl slurm", plugin.app())),
+        "commands": (
+            *_options("slurm-bridge", cli.with_plugins()),
+            *_options("kubectl slurm", plugin.app()),
+        ),
         "alerts": _alerts(),
         "exit_codes": _exit_codes(),
         "actions": _actions(),
@@ -105,7 +108,8 @@ def _exit_codes() -> Iterator[str]:
             if not isinstance(code.value, ast.Constant) or not isinstance(text.value, ast.Constant):
                 continue
             if str(text.value.value).startswith("Exit code"):
-                yield f"{path.stem} {code.value.value!r}"
+                name = path.parent.name if path.stem == "command" else path.stem
+                yield f"{name} {code.value.value!r}"
 
 
 def _actions() -> Iterator[str]:

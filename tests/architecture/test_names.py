@@ -11,7 +11,22 @@ from tests.architecture.sources import GENERATED, ROOT, files, parsed
 FORBIDDEN = {"each", "found", "told", "said", "given", "there", "whole", "kept", "made", "thing"}
 """They say nothing of what is meant, and each means several things in one function."""
 
-LEFT: dict[str, int] = {}
+LEFT: dict[str, int] = {
+    "agent": 0,
+    "bridge": 0,
+    "webhook": 0,
+    "extender": 0,
+    "controllers": 0,
+    "leader": 0,
+    "slurmjobs": 0,
+    "slurmoperator": 0,
+    "slurmcli": 0,
+    "slurmruntime": 1,
+    "client/slurmclient": 0,
+    "exporter/slurmexporter": 0,
+    "dev/sandbox": 0,
+    "dev/benchmarks": 100,
+}
 """How often each package still has such a name. It only shrinks."""
 
 

@@ -18,5 +18,5 @@ def test_terms_are_sorted() -> None:
 
 
 def test_a_term_without_a_definition_is_an_error() -> None:
-    with pytest.raises(LookupError, match=r"bridge\.domain\.names\.NOWHERE has no docstring"):
+    with pytest.raises(LookupError, match=r"slurmruntime\.values\.names\.NOWHERE has no docstring"):
         glossary.meaning("slurmruntime.values.names.NOWHERE")
