@@ -31,8 +31,11 @@ _OF_DAEMONS: Final[Mapping[str, Mapping[str, str]]] = {
     "slurmd": {"cpu": "100m", "memory": "256Mi"},
     "login": {"cpu": "50m", "memory": "128Mi"},
 }
-_OF_OTHERS: Final[Mapping[str, str]] = {"cpu": "10m", "memory": "16Mi"}
-"""Requests of our containers, if nobody says anything: a pod without any is evicted first and killed first, and with it the jobs."""
+_OF_OTHERS: Final[Mapping[str, str]] = {"memory": "16Mi"}
+"""Requests of our containers, if nobody says anything: a pod without any is evicted first and killed first, and with it the jobs.
+
+Memory is what counts for that. A side-car asks for no CPU: on a worker's node that ordinary pods share, a filler would hold a whole one.
+"""
 MARK: Final[Mapping[str, Any]] = {"name": "slurm-started", "emptyDir": {}}
 MARK_MOUNT: Final[Mapping[str, Any]] = {"name": MARK["name"], "mountPath": "/var/lib/slurm"}
 """Where slurmd's entry point notes that it was here: not in memory, as a restart of the machine must not take it away."""
