@@ -54,6 +54,11 @@ def one(slurm_images: tuple[SlurmImage, ...]) -> Iterator[Sandbox]:
             "slurmd": {"resources": FREE_FOR_PODS},
             "template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "real-1"}}},
         }
+        # The daemons ask for CPU, of which a filler would keep a whole one on the worker's node.
+        for each in objects:
+            if each["kind"] in ("Controller", "RestApi"):
+                elsewhere = {"nodeSelector": {"kubernetes.io/hostname": "real-0"}}
+                each["spec"]["template"] = {"spec": elsewhere}
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         sandbox.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=listed)
         wait_until(

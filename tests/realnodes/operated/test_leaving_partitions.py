@@ -107,8 +107,12 @@ def test_it_stays_until_its_jobs_have_ended_and_then_goes(in_pods: InPods) -> No
     )
     assert ["RUNNING"] * 3 == [in_pods.state(job) for job in runs]
     assert ["PENDING"] * 4 == [in_pods.state(job) for job in holds]
-    truth, said = in_pods.condition("controllers", "site", "Configured")
-    assert "True" == truth
+    wait_until(
+        lambda: in_pods.condition("controllers", "site", "Configured")[0] == "True",
+        STARTS_S,
+        sandbox=sandbox,
+    )
+    said = in_pods.condition("controllers", "site", "Configured")[1]
     assert "is being removed and stays as State=DOWN until no job has it" in said
     assert "scancel --partition=" in said
 
@@ -121,7 +125,11 @@ def test_it_stays_until_its_jobs_have_ended_and_then_goes(in_pods: InPods) -> No
     states = {job: state for job, state, *_ in in_pods.accounted()}
     assert {"COMPLETED"} == {states[job] for job in runs}
     assert "PENDING" == in_pods.state(holds[0])
-    assert "digest" in in_pods.condition("controllers", "site", "Configured")[1]
+    wait_until(
+        lambda: "digest" in in_pods.condition("controllers", "site", "Configured")[1],
+        STARTS_S,
+        sandbox=sandbox,
+    )
 
 
 def test_a_cluster_that_gets_its_first_partitions_keeps_its_jobs_and_those_that_are_suspended(
