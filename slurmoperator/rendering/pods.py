@@ -32,7 +32,7 @@ _DAEMON_REQUESTS: Final[Mapping[str, Mapping[str, str]]] = {
     "slurmd": {"cpu": "100m", "memory": "256Mi"},
     "login": {"cpu": "50m", "memory": "128Mi"},
 }
-_OTHER_REQUESTS: Final[Mapping[str, str]] = {"cpu": "10m", "memory": "16Mi"}
+_OTHER_REQUESTS: Final[Mapping[str, str]] = {"memory": "16Mi"}
 """Default requests of our containers. A pod without requests is evicted and OOM-killed first, and its jobs with it."""
 MARK: Final[Mapping[str, Any]] = {"name": "slurm-started", "emptyDir": {}}
 MARK_MOUNT: Final[Mapping[str, Any]] = {"name": MARK["name"], "mountPath": "/var/lib/slurm"}
