@@ -40,9 +40,9 @@ class LeavingWorker:
 def to_go(candidates: Iterable[LeavingWorker], wanted: int) -> frozenset[str]:
     """Return the names of those that are too many.
 
-    Idle ones go before busy ones, and those that are free soon before the others. Pods that go anyway count first. One of which
-    nothing is known, as we have just written to it, keeps its place until the next reading: it may be drained already, and another
-    one that is chosen instead would be drained for a moment, too.
+    Idle ones go before busy ones, and those that are free soon before the others. Pods that go anyway count first. A worker
+    whose state in Slurm is unknown, because we have just written to it, counts as chosen until the next reading. It may be drained
+    already, and any worker that took its place would be drained as well.
     """
     ordered = sorted(candidates, key=order)
     return frozenset(each.name for each in ordered[: max(len(ordered) - wanted, 0)])
