@@ -31,10 +31,10 @@ end still waits for it.
 
 ## Who goes first
 
-When there are too many, these go first: pods that are going anyway, pods that never started, workers that were chosen before, those of which
-nothing is surely known, those drained for another template, workers without jobs, pods that are not ready,
+When there are too many, these go first: pods that are going anyway, pods that never started, workers that were chosen before, those whose
+state in Slurm is unknown, those drained for another template, workers without jobs, pods that are not ready,
 those with the lower `pod-deletion-cost`, those whose jobs reach their time limit first, cordoned ones, and the highest numbers.
-A worker that we wrote to a moment ago is not surely known until the next reading: it keeps its place and nothing is done to it, so that no other one is drained instead.
+The state of a worker is unknown from a write to its node until the next reading. Nothing is done to it then, and it keeps its place, so that no other worker is drained instead.
 
 ## Who is replaced
 

@@ -10,7 +10,7 @@ from tests.slurmoperator.rendering.given import MADE_FOR, SITE, given, pod, rend
 
 SITE_WITH_CLASS = replace(SITE, priority_class="slurm")
 DAEMONS = {"slurmctld", "slurmdbd", "slurmrestd", "login"}
-"""What asks for CPU, too; a side-car on a worker's node would cost a whole one where Slurm shares that with pods."""
+"""Containers that request CPU. A side-car must not: on a node that Slurm shares with pods, it would cost a whole CPU."""
 
 
 def made(kind: str, **changes: Any) -> Any:
