@@ -1,6 +1,6 @@
 """What a configuration is made from: objects and ConfigMaps, as they are at one moment."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,7 +10,7 @@ from cluster.objects.controller import ControllerObject
 from cluster.objects.nodeset import NodeSetObject
 
 _OURS: Final = frozenset(
-    {"slurm.conf", "slurmdbd.conf", "slurm.key", "slurm.jwks", "jwt.key", "jwks.json"}
+    {"slurm.conf", "slurmdbd.conf", "slurm.key", "slurm.jwks", "jwt.key", "jwks.json", ".written"}
 )
 """Files that no ConfigMap may bring: they are made, or come from Secrets."""
 
@@ -54,6 +54,12 @@ REFERENCES: Final[Mapping[str, str]] = {
     "epilog_slurmctld_script_refs": "epilogSlurmctldScriptRefs",
 }
 """The Controller's lists of ConfigMaps, by the names of the types and of the objects."""
+
+
+def config_maps(controller: ControllerObject) -> Sequence[str]:
+    """Return the names of the ConfigMaps that it refers to."""
+    lists = (getattr(controller.spec, each) or () for each in REFERENCES)
+    return sorted({each.name for names in lists for each in names})
 
 
 def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:

@@ -14,6 +14,9 @@ from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
 MOST_BYTES: Final = 1_000_000
 """Of all files together: they are projected from ConfigMaps, and an object has 1 MiB at most."""
 
+UNNAMED: Final = "-"
+"""A write, where writes are not told apart."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationSet:
@@ -22,6 +25,8 @@ class ConfigurationSet:
     files: Mapping[str, str]
     made: frozenset[str]
     """The files that we make; the others are in the ConfigMaps that the Controller names."""
+    written: str = UNNAMED
+    """Which write of them it is; the same files may be written again after others."""
 
     @property
     def digest(self) -> str:
@@ -34,6 +39,11 @@ class ConfigurationSet:
             for name, content in sorted(self.files.items())
         )
         return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    @property
+    def tag(self) -> str:
+        """Return what only this write of this set has: its digest, and the write, as a pod says them."""
+        return f"{self.digest} {self.written}"
 
 
 def render(given: ConfigurationInputs) -> ConfigurationSet | Refused:

@@ -12,7 +12,7 @@ from cluster.configuration.inputs import ConfigurationInputs
 from cluster.configuration.parameters import COSTS_ONLY_JOBS, ChangeTakes
 from cluster.configuration.partitions import NOT_READ, KeptPartition, SeenPartitions
 from cluster.configuration.refusals import WrittenLine
-from cluster.configuration.rendering import ConfigurationSet
+from cluster.configuration.rendering import UNNAMED, ConfigurationSet
 from cluster.controlplane.trials import TrialOutcome, TrialVerdict
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
@@ -46,12 +46,13 @@ class FilesInForce:
     @classmethod
     def kept(cls, files: Mapping[str, str], annotations: Mapping[str, str]) -> "FilesInForce":
         """Return what an object of Kubernetes keeps, with its annotations."""
-        found = ConfigurationSet(files=files, made=frozenset(files))
-        return cls(found, is_proven=annotations.get(PROVEN_ANNOTATION) == found.digest)
+        digest, _, written = annotations.get(PROVEN_ANNOTATION, "").partition(" ")
+        found = ConfigurationSet(files=files, made=frozenset(files), written=written or UNNAMED)
+        return cls(found, is_proven=digest == found.digest)
 
     def is_proven_to_be(self, files: ConfigurationSet) -> bool:
-        """Check whether these are in force."""
-        return self.is_proven and self.files.digest == files.digest
+        """Check whether this write of these is in force."""
+        return self.is_proven and self.files.tag == files.tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +195,13 @@ def judge(
             wanted=wanted.files.get(daemon.file, ""),
             in_force=before.files.files.get(daemon.file, "") if before else "",
         )
-    is_kept = served.is_proven and not (refused and served.is_proven_to_be(wanted))
+    is_kept = served.is_proven and not (refused and served.files.digest == wanted.digest)
     return JudgedFiles(
         served=served,
         refused=refused,
         not_tried=tried.words if tried.outcome is TrialOutcome.NOT_TRIED else "",
         digest=served.files.digest if is_kept else "",
-        tries=wanted.digest if tried.is_coming else "",
+        tries=wanted.tag if tried.is_coming else "",
     )
 
 

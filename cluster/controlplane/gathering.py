@@ -1,6 +1,6 @@
 """Read what an object of the control plane names, and have its bodies made."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
 from cluster.configuration import refusals, slurmdbd_conf
-from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
+from cluster.configuration.inputs import ConfigurationInputs, config_maps
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.controlplane import deciding, trials
 from cluster.controlplane.deciding import BodyMakers, DecidedConfiguration, FilesInForce, Made
@@ -61,7 +61,7 @@ class GatheredPart:
     kept: str = ""
     """Which partitions stay in it although nobody wants them any more, and why."""
     tries: str = ""
-    """The digest of a configuration that a slurmctld which runs has not judged yet."""
+    """The tag of a configuration that a slurmctld which runs has not judged yet."""
     is_judged_soon: bool = False
     """Whether a daemon is about to judge something else: a slurmdbd.conf, or the nodes that workers are to register."""
     host_keys: LoginSetObject | None = None
@@ -145,8 +145,9 @@ class PartGathering:
         keys = naming.still_needed(naming.named(part.spec), _step(ring))
         wanted = part.spec.accounting_ref
         accounting = self._one("Accounting", namespace, wanted.name) if wanted else None
-        maps = {name: await self._config_map(namespace, name) for name in _references(part)}
+        maps = {name: await self._config_map(namespace, name) for name in config_maps(part)}
         in_force = await self._in_force(part)
+        coming = await self._config_map(namespace, wanted_configuration_name(part.metadata.name))
         inputs: ConfigurationInputs | None = None
         files: ConfigurationSet
         decided: DecidedConfiguration | Refused
@@ -163,7 +164,7 @@ class PartGathering:
                 inputs,
                 in_force.files.files if in_force else None,
                 lambda names: self._partitions.latest(part.metadata, names),
-                await self._config_map(namespace, wanted_configuration_name(part.metadata.name)),
+                None if coming is None else trials.without_write(coming),
             )
         configured, kept = "", ""
         if isinstance(decided, Refused):
@@ -173,6 +174,8 @@ class PartGathering:
             files = in_force.files
         else:
             files, kept = decided.files, decided.kept
+        if not part.spec.external:
+            files = trials.as_written(files, coming or {}, self._clock.now())
         tried = await self._tried(part, files, in_force)
         written = refusals.of_controller(inputs) if inputs is not None else ()
         judged = deciding.judge(files, tried, in_force, deciding.SLURMCTLD, written)
@@ -198,7 +201,7 @@ class PartGathering:
         """Return what slurmctld makes of files; that of another program is not asked."""
         if part.spec.external or (in_force is not None and in_force.is_proven_to_be(files)):
             return TrialVerdict(outcome=TrialOutcome.TAKEN)
-        return await self.trials.of(part, files.digest)
+        return await self.trials.of(part, files.tag)
 
     async def _of_accounting(self, part: AccountingObject) -> GatheredPart:
         ring = await self._ring(part.metadata.namespace, part.spec.slurm_key_ref)
@@ -226,7 +229,7 @@ class PartGathering:
             return GatheredPart(made=made)
         wanted, written = slurmdbd_conf.file(part, password), slurmdbd_conf.written(part)
         in_force = await self._slurmdbd_conf(part)
-        tried = await self.trials.at_start(part, wanted.digest)
+        tried = await self.trials.at_start(part, wanted.tag)
         judged = deciding.judge(wanted, tried, in_force, deciding.SLURMDBD, written)
         return GatheredPart(
             made=self._bodies.accounting(part, password, served=judged.served, key_step=step),
@@ -388,11 +391,6 @@ class PartGathering:
 def _step(ring: KeyRing | Fault | None) -> int:
     """Return the step that daemons are to have; that of the key itself while none is known."""
     return ring.step if isinstance(ring, KeyRing) else 0
-
-
-def _references(part: ControllerObject) -> Iterable[str]:
-    lists = (getattr(part.spec, each) or () for each in REFERENCES)
-    return sorted({each.name for names in lists for each in names})
 
 
 def _different(part: ControllerObject, accounting: PartObject | None) -> Iterator[Fault]:

@@ -97,25 +97,48 @@ class _Pods(ObjectStruct, frozen=True):
 
 
 _pods = msgspec.json.Decoder(_Pods)
-_LINE: Final = re.compile(rf"{trying.TELLS} (taken|refused|unfit|judged) ([0-9a-f]{{64}}) ?(.*)")
+_LINE: Final = re.compile(
+    rf"{trying.TELLS} (taken|refused|unfit|judged) ([0-9a-f]{{64}} \S*) ?(.*)"
+)
 
 
-def verdict(log: str, digest: str) -> TrialVerdict:
-    """Return what was said last, if it is of this set."""
+def verdict(log: str, tag: str) -> TrialVerdict:
+    """Return what was said last, if it is of this write of this set."""
     said = (each for each in _lines(log) if each[1] in ("taken", "refused"))
     found = next(said, None)
-    if found is None or found[2] != digest:
+    if found is None or found[2] != tag:
         return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, is_coming=True)
     return TrialVerdict(outcome=TrialOutcome(found[1]), words=found[3])
 
 
-def unfit(log: str, digest: str) -> Mapping[str, str] | None:
-    """Return which nodes of workers slurmctld would refuse: its words, by the digest of a node's line; None if this set's were not judged."""
+def unfit(log: str, tag: str) -> Mapping[str, str] | None:
+    """Return which nodes of workers slurmctld would refuse: its words, by the digest of a node's line; None if this write's were not judged."""
     said = [each for each in _lines(log) if each[1] in ("unfit", "judged")]
-    if not said or (said[0][1], said[0][2]) != ("judged", digest):
+    if not said or (said[0][1], said[0][2]) != ("judged", tag):
         return None
     refused = itertools.takewhile(lambda each: each[1] == "unfit", said[1:])
-    return {each[2]: each[3] for each in refused}
+    return {each[2].split()[0]: each[3] for each in refused}
+
+
+def without_write(data: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the files of a ConfigMap without the one that names its write."""
+    return {name: content for name, content in data.items() if name != trying.WRITTEN}
+
+
+def as_written(
+    wanted: ConfigurationSet, data: Mapping[str, str], now: datetime
+) -> ConfigurationSet:
+    """Return files with their write: the last one if it was of the same files, else a new one.
+
+    Args:
+        wanted: the files.
+        data: what the ConfigMap has; nothing if there is none.
+        now: what a new write is called: no two have the same time.
+    """
+    before = without_write(data)
+    last = ConfigurationSet(files=before, made=frozenset(before))
+    is_same = trying.WRITTEN in data and last.digest == wanted.digest
+    return replace(wanted, written=data[trying.WRITTEN] if is_same else now.isoformat())
 
 
 def _is_asked(node_set: NodeSetObject) -> bool:
@@ -147,13 +170,13 @@ def _tries(pod: _Pod) -> bool:
     return any(each.name == RECONFIGURE and each.runs for each in pod.status.containers)
 
 
-def at_start(status: PodStatus, name: str, digest: str) -> TrialVerdict:
+def at_start(status: PodStatus, name: str, tag: str) -> TrialVerdict:
     """Return what a slurmdbd makes of a file: it has taken one only when it serves with it."""
     tries, daemon = (
         next((each for each in status.containers if each.name == wanted), ContainerStatus())
         for wanted in (accounting.CONFIGURATION, accounting.SLURMDBD)
     )
-    found = verdict(tries.last_words, digest)
+    found = verdict(tries.last_words, tag)
     if found.outcome is TrialOutcome.NOT_TRIED:
         return replace(found, words=f"pod {name} is about to try it")
     if found.outcome is TrialOutcome.TAKEN and not daemon.ready:
@@ -166,7 +189,7 @@ def at_start(status: PodStatus, name: str, digest: str) -> TrialVerdict:
 class _Awaited:
     """A set that its daemon has not judged."""
 
-    digest: str
+    tag: str
     since: datetime
     nudges: int = 0
 
@@ -180,31 +203,31 @@ class Trials:
         self._tried = tried
         self._awaited: dict[str, _Awaited] = {}
 
-    async def of(self, part: ControllerObject, digest: str) -> TrialVerdict:
-        """Return what became of a set.
+    async def of(self, part: ControllerObject, tag: str) -> TrialVerdict:
+        """Return what became of this write of a set.
 
         Raises:
             KubeError: its pods were not listed: look again.
         """
         pods = await self._pods(part.metadata, "slurmctld")
-        asked = [await self._asked(each, digest) for each in pods]
-        return self._awaiting(part.metadata.uid, digest, of_all(asked, "slurmctld"))
+        asked = [await self._asked(each, tag) for each in pods]
+        return self._awaiting(part.metadata.uid, tag, of_all(asked, "slurmctld"))
 
-    async def at_start(self, part: AccountingObject, digest: str) -> TrialVerdict:
+    async def at_start(self, part: AccountingObject, tag: str) -> TrialVerdict:
         """Return what became of a slurmdbd.conf.
 
         Raises:
             KubeError: its pods were not listed: look again.
         """
         pods = await self._pods(part.metadata, accounting.SLURMDBD)
-        asked = [at_start(each.status, each.metadata.name, digest) for each in pods]
-        return self._awaiting(part.metadata.uid, digest, of_all(asked, accounting.SLURMDBD))
+        asked = [at_start(each.status, each.metadata.name, tag) for each in pods]
+        return self._awaiting(part.metadata.uid, tag, of_all(asked, accounting.SLURMDBD))
 
-    def _awaiting(self, uid: str, digest: str, found: TrialVerdict) -> TrialVerdict:
+    def _awaiting(self, uid: str, tag: str, found: TrialVerdict) -> TrialVerdict:
         """Remember since when a verdict is waited for: what takes very long is not looked for every second."""
         if found.outcome is not TrialOutcome.NOT_TRIED:
             self._awaited.pop(uid, None)
-        elif not self._is_new(uid, digest):
+        elif not self._is_new(uid, tag):
             return replace(found, is_coming=False)
         return found
 
@@ -222,7 +245,7 @@ class Trials:
         found = _NodeVerdicts(refused={})
         lines = frozenset(files.files["slurm.conf"].split("\n"))
         if not part.spec.external:
-            found = await self._nodes(part, files.digest)
+            found = await self._nodes(part, files.tag)
         for each in asked:
             known = found.of(each)
             if not part.spec.external and f"#{node_line(each)}" not in lines:
@@ -231,13 +254,13 @@ class Trials:
             self._tried.put(each.metadata.uid, known)
         return found.is_coming
 
-    async def _nodes(self, part: ControllerObject, digest: str) -> _NodeVerdicts:
+    async def _nodes(self, part: ControllerObject, tag: str) -> _NodeVerdicts:
         refused: dict[str, str] = {}
         pods = await self._pods(part.metadata, "slurmctld")
         words = "" if pods else _NO_POD
         for pod in pods:
             log = await self._log(pod)
-            found = unfit(log, digest) if isinstance(log, str) else None
+            found = unfit(log, tag) if isinstance(log, str) else None
             if isinstance(log, TrialVerdict):
                 words = log.words
             elif found is None:
@@ -245,26 +268,26 @@ class Trials:
             refused |= found or {}
         key = f"{part.metadata.uid} nodes"
         if words:
-            return _NodeVerdicts(words=words, is_coming=self._is_new(key, digest))
+            return _NodeVerdicts(words=words, is_coming=self._is_new(key, tag))
         self._awaited.pop(key, None)
         return _NodeVerdicts(refused=refused)
 
-    def _is_new(self, key: str, digest: str) -> bool:
-        """Check whether it has just been asked of a set what slurmctld makes of it."""
+    def _is_new(self, key: str, tag: str) -> bool:
+        """Check whether it has just been asked of a write of a set what slurmctld makes of it."""
         awaited = self._awaited.get(key)
-        if awaited is None or awaited.digest != digest:
-            self._awaited[key] = _Awaited(digest, self._clock.now())
+        if awaited is None or awaited.tag != tag:
+            self._awaited[key] = _Awaited(tag, self._clock.now())
             return True
         return self._clock.now() <= awaited.since + _SOON
 
-    async def hurry(self, controller: ObjectMetadata, digest: str) -> PeerError | None:
+    async def hurry(self, controller: ObjectMetadata, tag: str) -> PeerError | None:
         """Change the pods, so that their kubelets bring new files at once and not within two minutes; return what failed."""
         awaited = self._awaited.get(controller.uid)
-        if awaited is None or awaited.digest != digest or awaited.nudges >= len(_NUDGES):
+        if awaited is None or awaited.tag != tag or awaited.nudges >= len(_NUDGES):
             return None
         if self._clock.now() < awaited.since + _NUDGES[awaited.nudges]:
             return None
-        annotations = {CONFIGURATION_ANNOTATION: f"{digest} {awaited.nudges + 1}"}
+        annotations = {CONFIGURATION_ANNOTATION: f"{tag} {awaited.nudges + 1}"}
         try:
             pods = [each for each in await self._pods(controller, "slurmctld") if _tries(each)]
             awaited.nudges += bool(pods)
@@ -289,11 +312,11 @@ class Trials:
         found = decode.decoded(_pods, "pods", await self._kube.request("GET", where, params=params))
         return tuple(each for each in found.items if each.metadata.deletion_timestamp is None)
 
-    async def _asked(self, pod: _Pod, digest: str) -> TrialVerdict:
+    async def _asked(self, pod: _Pod, tag: str) -> TrialVerdict:
         log = await self._log(pod)
         if isinstance(log, TrialVerdict):
             return log
-        found = verdict(log, digest)
+        found = verdict(log, tag)
         if found.outcome is TrialOutcome.NOT_TRIED:
             words = f"pod {pod.metadata.name} is about to try it"
             return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, words=words, is_coming=True)

@@ -16,7 +16,7 @@ RESTART_ANNOTATION: Final = "slurm-bridge.dev/restarted-for"
 CONFIGURATION_ANNOTATION: Final = "slurm-bridge.dev/configuration"
 """On a ConfigMap with Slurm's files: the digest of the set. On a pod of slurmctld: of the set that its kubelet is to bring at once."""
 PROVEN_ANNOTATION: Final = "slurm-bridge.dev/seen-in-force"
-"""On the ConfigMap with Slurm's files: the digest of the set that slurmctld was seen to serve with."""
+"""On the ConfigMap with Slurm's files: the tag of the set that slurmctld was seen to serve with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

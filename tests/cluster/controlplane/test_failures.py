@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cluster.rendering.trying import WRITTEN
 from slurmclient.transport import jwt
 from tests.cluster.controlplane.peers import PASSWORD, AppliedTo, Leaders, controller, part, secret
 from tests.make.trouble import Dead, Fault, Trouble, dying
@@ -96,6 +97,8 @@ def outcome(leaders: Leaders, kind: str) -> dict[str, Any]:
         if kept["kind"] == "Secret":
             data = kept.get("data", {})
             kept["data"] = len(data) if meta["name"].endswith("-ca") else sorted(data)
+        elif WRITTEN in kept.get("data", {}):
+            kept["data"][WRITTEN] = bool(kept["data"][WRITTEN])
         elif "ca.crt" in kept.get("data", {}):
             kept["data"]["ca.crt"] = kept["data"]["ca.crt"].count("BEGIN")
         status = kept.get("status", {})

@@ -13,7 +13,7 @@ from bridge.crd.metadata import ObjectMetadata
 from cluster.configuration import lines
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.controlplane.partition_readings import PartitionReadings
-from cluster.rendering.trying import TELLS
+from cluster.rendering.trying import TELLS, WRITTEN
 from tests.cluster.controlplane.peers import Leaders, controller, part
 from tests.virtual_time import VirtualClock, run
 
@@ -90,9 +90,10 @@ def extra(*names: str) -> dict[str, str]:
 def text_of(leaders: Leaders) -> str:
     """What the kubelet has brought; slurmctld takes it, and its side-car says so."""
     maps = leaders.api.of("ConfigMap")
-    data = maps["site-config-wanted" if "site-config-wanted" in maps else "site-config"]["data"]
+    kept = maps["site-config-wanted" if "site-config-wanted" in maps else "site-config"]["data"]
+    data = {name: text for name, text in kept.items() if name != WRITTEN}
     digest = ConfigurationSet(files=data, made=frozenset(data)).digest
-    leaders.api.slurmctlds = {"site-controller-0": f"{TELLS} taken {digest} \n"}
+    leaders.api.slurmctlds = {"site-controller-0": f"{TELLS} taken {digest} {kept.get(WRITTEN)} \n"}
     return str(data["slurm.conf"])
 
 

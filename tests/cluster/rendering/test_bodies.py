@@ -12,6 +12,7 @@ from cluster.rendering.accounting import accounting_bodies
 from cluster.rendering.controller import controller_bodies
 from cluster.rendering.loginset import login_set_bodies
 from cluster.rendering.restapi import restapi_bodies
+from cluster.rendering.trying import WRITTEN
 from tests.cluster.rendering.given import FILES, MADE_FOR, SITE, given, named, one, pod, rendered
 
 WITH_PODS = ("Controller", "Accounting", "RestApi", "LoginSet")
@@ -114,7 +115,8 @@ def test_a_service_that_selects_other_pods_is_refused() -> None:
 def test_slurms_files_are_in_a_config_map_under_their_digest(name: str) -> None:
     body = one(rendered(given("Controller")), "ConfigMap", name)
 
-    assert dict(FILES.files) == body["data"]
+    written = {WRITTEN: FILES.written} if name == "site-config-wanted" else {}
+    assert {**FILES.files, **written} == body["data"]
     assert FILES.digest == body["metadata"]["annotations"]["slurm-bridge.dev/configuration"]
 
 
