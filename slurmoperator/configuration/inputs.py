@@ -1,6 +1,6 @@
 """The objects and ConfigMaps that a configuration is made from, as of one moment."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,7 +10,7 @@ from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.values.faults import Fault
 
 _OURS: Final = frozenset(
-    {"slurm.conf", "slurmdbd.conf", "slurm.key", "slurm.jwks", "jwt.key", "jwks.json"}
+    {"slurm.conf", "slurmdbd.conf", "slurm.key", "slurm.jwks", "jwt.key", "jwks.json", ".written"}
 )
 """Files that no ConfigMap may bring: slurm-operator generates them, or they come from Secrets."""
 
@@ -54,6 +54,12 @@ REFERENCES: Final[Mapping[str, str]] = {
     "epilog_slurmctld_script_refs": "epilogSlurmctldScriptRefs",
 }
 """The Controller's lists of ConfigMaps, by the names of the types and of the objects."""
+
+
+def config_maps(controller: ControllerObject) -> Sequence[str]:
+    """Return the names of the ConfigMaps that it refers to."""
+    lists = (getattr(controller.spec, field) or () for field in REFERENCES)
+    return sorted({reference.name for references in lists for reference in references})
 
 
 def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:

@@ -13,6 +13,8 @@ from slurmruntime.values.faults import Fault, Refused
 
 MOST_BYTES: Final = 1_000_000
 """Of all files together: they are projected from ConfigMaps, and an object is limited to 1 MiB."""
+UNNAMED_WRITE: Final = "-"
+"""Where writes are not distinguished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,8 @@ class ConfigurationSet:
     files: Mapping[str, str]
     generated: frozenset[str]
     """The files that slurm-operator generates; the others are in ConfigMaps that the Controller names."""
+    write: str = UNNAMED_WRITE
+    """Which write of these files this is: the same files may be written again after others."""
 
     @property
     def digest(self) -> str:
@@ -34,6 +38,11 @@ class ConfigurationSet:
             for name, content in sorted(self.files.items())
         )
         return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    @property
+    def tag(self) -> str:
+        """Return the digest and the write, in the form in which a pod reports them."""
+        return f"{self.digest} {self.write}"
 
 
 def render(sources: ConfigurationInputs) -> ConfigurationSet | Refused:

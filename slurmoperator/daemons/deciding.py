@@ -10,7 +10,7 @@ from slurmoperator.configuration.inputs import ConfigurationInputs
 from slurmoperator.configuration.parameters import COSTS_ONLY_JOBS, ChangeTakes
 from slurmoperator.configuration.partitions import NOT_READ, ObsoletePartition, SlurmPartitions
 from slurmoperator.configuration.refusals import UserLine
-from slurmoperator.configuration.rendering import ConfigurationSet
+from slurmoperator.configuration.rendering import UNNAMED_WRITE, ConfigurationSet
 from slurmoperator.daemons.trials import TrialOutcome, TrialVerdict
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
@@ -47,12 +47,14 @@ class FilesInForce:
         cls, files: Mapping[str, str], annotations: Mapping[str, str]
     ) -> "FilesInForce":
         """Return the files that a Kubernetes object holds, whose annotation says whether they are proven."""
-        stored = ConfigurationSet(files=files, generated=frozenset(files))
-        return cls(stored, is_proven=annotations.get(PROVEN_ANNOTATION) == stored.digest)
+        digest, _, write = annotations.get(PROVEN_ANNOTATION, "").partition(" ")
+        write = write or UNNAMED_WRITE
+        stored = ConfigurationSet(files=files, generated=frozenset(files), write=write)
+        return cls(stored, is_proven=digest == stored.digest)
 
     def is_proven_to_be(self, files: ConfigurationSet) -> bool:
-        """Check whether these files are in force and proven."""
-        return self.is_proven and self.files.digest == files.digest
+        """Check whether this write of these files is in force and proven."""
+        return self.is_proven and self.files.tag == files.tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class FilesVerdict:
     refused: str
     not_tried: str
     digest: str
-    pending_digest: str
+    pending_tag: str
 
 
 def judge(
@@ -196,13 +198,13 @@ def judge(
             wanted=desired.files.get(daemon.file, ""),
             in_force=before.files.files.get(daemon.file, "") if before else "",
         )
-    is_in_force = served.is_proven and not (refused and served.is_proven_to_be(desired))
+    is_in_force = served.is_proven and not (refused and served.files.digest == desired.digest)
     return FilesVerdict(
         served=served,
         refused=refused,
         not_tried=verdict.message if verdict.outcome is TrialOutcome.NOT_TRIED else "",
         digest=served.files.digest if is_in_force else "",
-        pending_digest=desired.digest if verdict.is_pending else "",
+        pending_tag=desired.tag if verdict.is_pending else "",
     )
 
 

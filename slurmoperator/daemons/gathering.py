@@ -1,13 +1,13 @@
 """Reads what an object of the control plane refers to, and plans its bodies."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
 
 from slurmoperator.configuration import refusals, slurmdbd_conf
-from slurmoperator.configuration.inputs import REFERENCES, ConfigurationInputs
+from slurmoperator.configuration.inputs import ConfigurationInputs, config_maps
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons import deciding, trials
 from slurmoperator.daemons.deciding import Bodies, BodyMakers, ConfigurationPlan, FilesInForce
@@ -60,8 +60,8 @@ class PartPlan:
     """Of the configuration in force; "" if no daemon has been seen serving with one."""
     kept_partitions: str = ""
     """Which partitions stay in it although the spec no longer has them, and why."""
-    pending_digest: str = ""
-    """The digest of a configuration that a running slurmctld has not judged yet."""
+    pending_tag: str = ""
+    """The tag of a configuration that a running slurmctld has not judged yet."""
     is_verdict_pending: bool = False
     """Whether a daemon is about to judge something else: a slurmdbd.conf, or the nodes that workers will register."""
     host_keys: LoginSetObject | None = None
@@ -76,7 +76,7 @@ class PartPlan:
     @property
     def due(self) -> timedelta | None:
         """When to reconcile again if no event comes first; None if it does not matter."""
-        if self.pending_digest or self.is_verdict_pending:
+        if self.pending_tag or self.is_verdict_pending:
             return trials.POLL_INTERVAL
         expiring = self.token or self.tls
         return expiring.due if expiring else None
@@ -145,8 +145,9 @@ class PartGathering:
         keys = naming.still_needed(naming.key_references(part.spec), _step(ring))
         reference = part.spec.accounting_ref
         accounting = self._find_part("Accounting", namespace, reference.name) if reference else None
-        maps = {name: await self._config_map(namespace, name) for name in _references(part)}
+        maps = {name: await self._config_map(namespace, name) for name in config_maps(part)}
         in_force = await self._in_force(part)
+        last = await self._config_map(namespace, wanted_configuration_name(part.metadata.name))
         inputs: ConfigurationInputs | None = None
         files: ConfigurationSet
         plan: ConfigurationPlan | Refused
@@ -163,7 +164,7 @@ class PartGathering:
                 inputs,
                 in_force.files.files if in_force else None,
                 lambda names: self._partitions.latest(part.metadata, names),
-                await self._config_map(namespace, wanted_configuration_name(part.metadata.name)),
+                None if last is None else trials.without_write(last),
             )
         configured, kept_partitions = "", ""
         if isinstance(plan, Refused):
@@ -173,6 +174,8 @@ class PartGathering:
             files = in_force.files
         else:
             files, kept_partitions = plan.files, plan.kept_partitions
+        if not part.spec.external:
+            files = trials.name_write(files, last or {}, self._clock.now())
         trial = await self._try(part, files, in_force)
         user_lines = refusals.user_lines(inputs) if inputs is not None else ()
         verdict = deciding.judge(files, trial, in_force, deciding.SLURMCTLD, user_lines)
@@ -187,7 +190,7 @@ class PartGathering:
             not_tried=verdict.not_tried,
             digest=verdict.digest,
             kept_partitions=kept_partitions,
-            pending_digest=verdict.pending_digest,
+            pending_tag=verdict.pending_tag,
             is_verdict_pending=await self.trials.try_nodes(part, files, self._node_sets(part)),
             ring=None if isinstance(ring, Fault) else ring,
         )
@@ -198,7 +201,7 @@ class PartGathering:
         """Return slurmctld's verdict on files; an external one is not asked."""
         if part.spec.external or (in_force is not None and in_force.is_proven_to_be(files)):
             return TrialVerdict(outcome=TrialOutcome.TAKEN)
-        return await self.trials.slurmctld_verdict(part, files.digest)
+        return await self.trials.slurmctld_verdict(part, files.tag)
 
     async def _of_accounting(self, part: AccountingObject) -> PartPlan:
         ring = await self._ring(part.metadata.namespace, part.spec.slurm_key_ref)
@@ -224,7 +227,7 @@ class PartGathering:
             return PartPlan(bodies=bodies)
         desired, user_lines = slurmdbd_conf.file(part, password), slurmdbd_conf.user_lines(part)
         in_force = await self._slurmdbd_conf(part)
-        trial = await self.trials.slurmdbd_verdict(part, desired.digest)
+        trial = await self.trials.slurmdbd_verdict(part, desired.tag)
         verdict = deciding.judge(desired, trial, in_force, deciding.SLURMDBD, user_lines)
         return PartPlan(
             bodies=self._make.accounting(part, password, served=verdict.served, key_step=step),
@@ -232,7 +235,7 @@ class PartGathering:
             configured=verdict.refused,
             not_tried=verdict.not_tried,
             digest=verdict.digest,
-            is_verdict_pending=bool(verdict.pending_digest),
+            is_verdict_pending=bool(verdict.pending_tag),
         )
 
     async def _of_rest_api(self, part: RestApiObject) -> PartPlan:
@@ -388,11 +391,6 @@ class PartGathering:
 def _step(ring: KeyRing | Fault | None) -> int:
     """Return the step that daemons get; 0, the key itself, if there is no ring."""
     return ring.step if isinstance(ring, KeyRing) else 0
-
-
-def _references(part: ControllerObject) -> Iterable[str]:
-    lists = (getattr(part.spec, field) or () for field in REFERENCES)
-    return sorted({reference.name for references in lists for reference in references})
 
 
 def _mismatches(part: ControllerObject, accounting: PartObject | None) -> Iterator[Fault]:

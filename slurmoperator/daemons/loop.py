@@ -227,7 +227,7 @@ class ControlLoop:
         if plan.tls and plan.tls.authorities and isinstance(part, RestApiObject):
             await self._gathering.certificates.write(part, plan.tls.authorities)
         failure = await belongings.apply(self._kube, judged, owner)
-        failure = failure or await self._gathering.trials.hurry(part.metadata, plan.pending_digest)
+        failure = failure or await self._gathering.trials.hurry(part.metadata, plan.pending_tag)
         # While a configuration is refused, it is not known which objects its change would remove.
         if failure is None and not plan.configured:
             unwanted = leftovers(watched.kind, watched.metadata, plan.bodies)

@@ -98,26 +98,47 @@ class _Pods(ObjectStruct, frozen=True):
 
 _pods = msgspec.json.Decoder(_Pods)
 _LINE: Final = re.compile(
-    rf"{trying.LOG_PREFIX} (taken|refused|unfit|judged) ([0-9a-f]{{64}}) ?(.*)"
+    rf"{trying.LOG_PREFIX} (taken|refused|unfit|judged) ([0-9a-f]{{64}} \S*) ?(.*)"
 )
 
 
-def verdict(log: str, digest: str) -> TrialVerdict:
-    """Return the last verdict in a log, if it is on this set."""
+def verdict(log: str, tag: str) -> TrialVerdict:
+    """Return the last verdict in a log, if it is on this write of the files."""
     verdicts = (line for line in _lines(log) if line[1] in ("taken", "refused"))
     last = next(verdicts, None)
-    if last is None or last[2] != digest:
+    if last is None or last[2] != tag:
         return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, is_pending=True)
     return TrialVerdict(outcome=TrialOutcome(last[1]), message=last[3])
 
 
-def unfit_nodes(log: str, digest: str) -> Mapping[str, str] | None:
-    """Return slurmctld's messages on the nodes that it would refuse, by the digest of a node's line; None if it has not judged this set."""
+def unfit_nodes(log: str, tag: str) -> Mapping[str, str] | None:
+    """Return slurmctld's messages on the nodes that it would refuse, by the digest of a node's line; None if it has not judged this write."""
     lines = [line for line in _lines(log) if line[1] in ("unfit", "judged")]
-    if not lines or (lines[0][1], lines[0][2]) != ("judged", digest):
+    if not lines or (lines[0][1], lines[0][2]) != ("judged", tag):
         return None
     refused = itertools.takewhile(lambda line: line[1] == "unfit", lines[1:])
-    return {line[2]: line[3] for line in refused}
+    return {line[2].split()[0]: line[3] for line in refused}
+
+
+def without_write(data: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the files of a ConfigMap without the one that names the write."""
+    return {name: content for name, content in data.items() if name != trying.WRITE_FILE}
+
+
+def name_write(
+    desired: ConfigurationSet, data: Mapping[str, str], now: datetime
+) -> ConfigurationSet:
+    """Return files with the name of their write: the last one if it wrote the same files, else a new one.
+
+    Args:
+        desired: the files.
+        data: the data of their ConfigMap, empty if there is none.
+        now: names a new write, because no two writes have the same time.
+    """
+    before = without_write(data)
+    last = ConfigurationSet(files=before, generated=frozenset(before))
+    is_same = trying.WRITE_FILE in data and last.digest == desired.digest
+    return replace(desired, write=data[trying.WRITE_FILE] if is_same else now.isoformat())
 
 
 def _has_new_conf(node_set: NodeSetObject) -> bool:
@@ -151,7 +172,7 @@ def _runs_trials(pod: _Pod) -> bool:
     )
 
 
-def start_verdict(status: PodStatus, name: str, digest: str) -> TrialVerdict:
+def start_verdict(status: PodStatus, name: str, tag: str) -> TrialVerdict:
     """Return a slurmdbd's verdict on its file: it has taken one only when it serves with it."""
     trial, daemon = (
         next(
@@ -160,7 +181,7 @@ def start_verdict(status: PodStatus, name: str, digest: str) -> TrialVerdict:
         )
         for container_name in (accounting.CONFIGURATION, accounting.SLURMDBD)
     )
-    judged = verdict(trial.termination_message, digest)
+    judged = verdict(trial.termination_message, tag)
     if judged.outcome is TrialOutcome.NOT_TRIED:
         return replace(judged, message=f"pod {name} is about to try it")
     if judged.outcome is TrialOutcome.TAKEN and not daemon.ready:
@@ -173,7 +194,7 @@ def start_verdict(status: PodStatus, name: str, digest: str) -> TrialVerdict:
 class _PendingTrial:
     """A set that its daemon has not judged yet."""
 
-    digest: str
+    tag: str
     since: datetime
     nudges: int = 0
 
@@ -187,31 +208,31 @@ class Trials:
         self._tried = tried
         self._pending: dict[str, _PendingTrial] = {}
 
-    async def slurmctld_verdict(self, part: ControllerObject, digest: str) -> TrialVerdict:
+    async def slurmctld_verdict(self, part: ControllerObject, tag: str) -> TrialVerdict:
         """Return slurmctld's verdict on a set of files.
 
         Raises:
             KubeError: its pods were not listed: try again.
         """
         pods = await self._pods(part.metadata, "slurmctld")
-        verdicts = [await self._pod_verdict(pod, digest) for pod in pods]
-        return self._track(part.metadata.uid, digest, combine(verdicts, "slurmctld"))
+        verdicts = [await self._pod_verdict(pod, tag) for pod in pods]
+        return self._track(part.metadata.uid, tag, combine(verdicts, "slurmctld"))
 
-    async def slurmdbd_verdict(self, part: AccountingObject, digest: str) -> TrialVerdict:
+    async def slurmdbd_verdict(self, part: AccountingObject, tag: str) -> TrialVerdict:
         """Return slurmdbd's verdict on a slurmdbd.conf.
 
         Raises:
             KubeError: its pods were not listed: try again.
         """
         pods = await self._pods(part.metadata, accounting.SLURMDBD)
-        verdicts = [start_verdict(pod.status, pod.metadata.name, digest) for pod in pods]
-        return self._track(part.metadata.uid, digest, combine(verdicts, accounting.SLURMDBD))
+        verdicts = [start_verdict(pod.status, pod.metadata.name, tag) for pod in pods]
+        return self._track(part.metadata.uid, tag, combine(verdicts, accounting.SLURMDBD))
 
-    def _track(self, uid: str, digest: str, judged: TrialVerdict) -> TrialVerdict:
+    def _track(self, uid: str, tag: str, judged: TrialVerdict) -> TrialVerdict:
         """Remember since when a verdict has been pending: one that takes very long is not polled for every second."""
         if judged.outcome is not TrialOutcome.NOT_TRIED:
             self._pending.pop(uid, None)
-        elif not self._is_new(uid, digest):
+        elif not self._is_new(uid, tag):
             return replace(judged, is_pending=False)
         return judged
 
@@ -229,7 +250,7 @@ class Trials:
         verdicts = _NodeVerdicts(refused={})
         lines = frozenset(files.files["slurm.conf"].split("\n"))
         if not part.spec.external:
-            verdicts = await self._node_verdicts(part, files.digest)
+            verdicts = await self._node_verdicts(part, files.tag)
         for node_set in to_try:
             tried = verdicts.of(node_set)
             if not part.spec.external and f"#{node_line(node_set)}" not in lines:
@@ -238,13 +259,13 @@ class Trials:
             self._tried.put(node_set.metadata.uid, tried)
         return verdicts.is_pending
 
-    async def _node_verdicts(self, part: ControllerObject, digest: str) -> _NodeVerdicts:
+    async def _node_verdicts(self, part: ControllerObject, tag: str) -> _NodeVerdicts:
         refused: dict[str, str] = {}
         pods = await self._pods(part.metadata, "slurmctld")
         message = "" if pods else _NO_POD
         for pod in pods:
             log = await self._log(pod)
-            unfit = unfit_nodes(log, digest) if isinstance(log, str) else None
+            unfit = unfit_nodes(log, tag) if isinstance(log, str) else None
             if isinstance(log, TrialVerdict):
                 message = log.message
             elif unfit is None:
@@ -252,26 +273,26 @@ class Trials:
             refused |= unfit or {}
         key = f"{part.metadata.uid} nodes"
         if message:
-            return _NodeVerdicts(message=message, is_pending=self._is_new(key, digest))
+            return _NodeVerdicts(message=message, is_pending=self._is_new(key, tag))
         self._pending.pop(key, None)
         return _NodeVerdicts(refused=refused)
 
-    def _is_new(self, key: str, digest: str) -> bool:
+    def _is_new(self, key: str, tag: str) -> bool:
         """Check whether the trial of a set began only recently."""
         trial = self._pending.get(key)
-        if trial is None or trial.digest != digest:
-            self._pending[key] = _PendingTrial(digest, self._clock.now())
+        if trial is None or trial.tag != tag:
+            self._pending[key] = _PendingTrial(tag, self._clock.now())
             return True
         return self._clock.now() <= trial.since + _PENDING_FOR
 
-    async def hurry(self, controller: ObjectMetadata, digest: str) -> PeerError | None:
+    async def hurry(self, controller: ObjectMetadata, tag: str) -> PeerError | None:
         """Touch the pods, so that their kubelets sync new files at once and not within two minutes; return what failed."""
         trial = self._pending.get(controller.uid)
-        if trial is None or trial.digest != digest or trial.nudges >= len(_NUDGES):
+        if trial is None or trial.tag != tag or trial.nudges >= len(_NUDGES):
             return None
         if self._clock.now() < trial.since + _NUDGES[trial.nudges]:
             return None
-        annotations = {CONFIGURATION_ANNOTATION: f"{digest} {trial.nudges + 1}"}
+        annotations = {CONFIGURATION_ANNOTATION: f"{tag} {trial.nudges + 1}"}
         try:
             pods = [pod for pod in await self._pods(controller, "slurmctld") if _runs_trials(pod)]
             trial.nudges += bool(pods)
@@ -298,11 +319,11 @@ class Trials:
         )
         return tuple(pod for pod in pods.items if pod.metadata.deletion_timestamp is None)
 
-    async def _pod_verdict(self, pod: _Pod, digest: str) -> TrialVerdict:
+    async def _pod_verdict(self, pod: _Pod, tag: str) -> TrialVerdict:
         log = await self._log(pod)
         if isinstance(log, TrialVerdict):
             return log
-        judged = verdict(log, digest)
+        judged = verdict(log, tag)
         if judged.outcome is TrialOutcome.NOT_TRIED:
             message = f"pod {pod.metadata.name} is about to try it"
             return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message, is_pending=True)

@@ -109,7 +109,7 @@ def _secret(
 ) -> Body:
     annotations = {CONFIGURATION_ANNOTATION: files.digest}
     if is_proven:
-        annotations[PROVEN_ANNOTATION] = files.digest
+        annotations[PROVEN_ANNOTATION] = files.tag
     data = {
         file: base64.b64encode(content.encode()).decode() for file, content in files.files.items()
     }

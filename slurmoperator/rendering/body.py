@@ -16,7 +16,7 @@ RESTART_ANNOTATION: Final = "slurm-bridge.dev/restarted-for"
 CONFIGURATION_ANNOTATION: Final = "slurm-bridge.dev/configuration"
 """On a ConfigMap with Slurm's files: their digest. On a pod of slurmctld: digest of the files that its kubelet should deliver at once."""
 PROVEN_ANNOTATION: Final = "slurm-bridge.dev/seen-in-force"
-"""On the ConfigMap with Slurm's files: digest of the files that slurmctld has served with."""
+"""On the ConfigMap with Slurm's files: the tag of the files that slurmctld has served with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,7 +102,7 @@ def controller_bodies(
     pod = f"{name}-controller"
     return (
         *shared,
-        _configuration(owner, wanted_configuration_name(name), wanted or files),
+        _wanted(owner, wanted_configuration_name(name), wanted or files),
         services.for_clients(
             owner, pod, SLURMCTLD_PORT, controller.spec.service, also=SLURMCTLD_PORT
         ),
@@ -120,13 +120,25 @@ def controller_bodies(
 
 
 def _configuration(
-    owner: BodyOwner, name: str, files: ConfigurationSet, *, is_proven: bool = False
+    owner: BodyOwner, name: str, files: ConfigurationSet, *, is_proven: bool
 ) -> Body:
     annotations = {CONFIGURATION_ANNOTATION: files.digest}
     if is_proven:
-        annotations[PROVEN_ANNOTATION] = files.digest
+        annotations[PROVEN_ANNOTATION] = files.tag
     parts = {"data": dict(sorted(files.files.items()))}
     return owned_body(owner, "ConfigMap", name, annotations=annotations, parts=parts)
+
+
+def _wanted(owner: BodyOwner, name: str, files: ConfigurationSet) -> Body:
+    annotations = {CONFIGURATION_ANNOTATION: files.digest}
+    data = {**files.files, trying.WRITE_FILE: files.write}
+    return owned_body(
+        owner,
+        "ConfigMap",
+        name,
+        annotations=annotations,
+        parts={"data": dict(sorted(data.items()))},
+    )
 
 
 def _faults(controller: ControllerObject) -> Iterator[Fault]:

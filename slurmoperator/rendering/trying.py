@@ -35,26 +35,30 @@ ENVIRONMENT: Final = {
 """The paths; `ETC` is what the daemon and the commands beside it read."""
 LAST_WORDS: Final = {"LAST_WORDS": "/dev/termination-log"}
 """The termination message; Kubernetes keeps 4 KiB."""
+WRITE_FILE: Final = ".written"
+"""The file beside them that names the write. It does not count for their digest: the same files may be written again after
+others, and a verdict on the first write says nothing about the second."""
 LOG_PREFIX: Final = "configuration"
-"""First word of each log line. It is followed by `taken` or `refused`, the files' digest and Slurm's message; or, about the nodes that
-workers will register, by `unfit`, the digest of the line and Slurm's message for each that slurmctld refuses, and finally by `judged`
-and the files' digest."""
+"""First word of each log line. It is followed by `taken` or `refused`, the files' digest, the write (`-` if it has no name) and
+Slurm's message; or, about the nodes that workers will register, by `unfit`, the digest of the line and so on for each that
+slurmctld refuses, and finally by `judged` and the files' digest and write."""
 
 _COMMON: Final = rf"""
 set -u
 export LC_ALL=C
+written=
 shopt -s nullglob
 trial=$RUN/trial NOBODY="NodeAddr=localhost Port=1"
 mkdir -p "$RUN"
 
 # files SET: the names of its files, one a line. What begins with two dots is the kubelet's.
-files() {{ (cd "$1" && for each in [!.]* .[!.]*; do printf '%s\n' "$each"; done) | sort; }}
+files() {{ (cd "$1" && for each in [!.]* .[!.]*; do [ "$each" = {WRITE_FILE} ] || printf '%s\n' "$each"; done) | sort; }}
 digest() {{ (cd "$1" && files . | while IFS= read -r each; do sha256sum -- "$each"; done | sha256sum | cut -c 1-64); }}
 noted() {{ cat "$RUN/$1" 2> /dev/null; }}
 note() {{ printf '%s' "$2" > "$RUN/$1"; }}
 now() {{ printf '%(%s)T' -1; }}
 link_keys() {{ local each; for each in "$KEYS"/[!.]*; do ln -sf "$each" "$1/"; done; }}
-tell() {{ printf '{LOG_PREFIX} %s %s %s\n' "$1" "$2" "${{3:-}}"; }}
+tell() {{ printf '{LOG_PREFIX} %s %s %s %s\n' "$1" "$2" "${{written:--}}" "${{3:-}}"; }}
 
 # said FILE KEY: the value of a parameter.
 said() {{ sed -nE "s/^(.*[[:space:]])?$2=(\"([^\"]*)\"|([^[:space:]]*)).*/\3\4/Ip" "$1" | tail -n 1; }}
@@ -130,6 +134,8 @@ put() {{
     cp -- "$1/$each" "$ETC/.putting" && chmod "$MODE" "$ETC/.putting" && mv -f -- "$ETC/.putting" "$ETC/$each"
   done < "$RUN/names"
   link_keys "$ETC"
+  # Others may have come between these files and the last time that slurmctld served with them.
+  note served ""
   note put "$(digest "$1")"
   note put-at "$(now)"
 }}
@@ -193,9 +199,7 @@ read_wanted() {{
   local data
   data=$(readlink "$WANTED/..data")
   [ "$looked" != "$data" ] || return 0
-  looked=$data
-  [ "$wanted" != "$(digest "$WANTED")" ] || return 0
-  wanted=$(digest "$WANTED")
+  looked=$data wanted=$(digest "$WANTED") written=$(cat "$WANTED/{WRITE_FILE}" 2> /dev/null)
   note refused ""
   [ "$(noted served)" != "$wanted" ] || [ "$(noted put)" != "$wanted" ] || tell taken "$wanted"
 }}
@@ -262,9 +266,9 @@ sift() {{
 # judge: would slurmctld take the nodes that workers are to register? It reads what they say of themselves as it reads its file. One that it
 # refuses costs no other one, and not the configuration.
 judge() {{
-  [ "$judged" != "$wanted" ] && [ -n "$(noted put)" ] || return 0
+  [ "$judged" != "$wanted $written" ] && [ -n "$(noted put)" ] || return 0
   [ "$(noted served)" = "$wanted" ] || [ "$(noted refused)" = "$wanted" ] || return 0
-  judged=$wanted
+  judged="$wanted $written"
   sed -n 's/^#NodeName=/NodeName=/p' "$WANTED/slurm.conf" | head -n {MOST_NODES} > "$RUN/nodes"
   unfit=0
   if [ -s "$RUN/nodes" ]; then

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from slurmclient.transport import jwt
+from slurmoperator.rendering.trying import WRITE_FILE
 from tests.make.trouble import Dead, Fault, Trouble, dying
 from tests.slurmoperator.daemons.peers import PASSWORD, AppliedTo, Leaders, controller, part, secret
 from tests.virtual_time import VirtualClock, run
@@ -96,6 +97,8 @@ def outcome(leaders: Leaders, kind: str) -> dict[str, Any]:
         if kept["kind"] == "Secret":
             data = kept.get("data", {})
             kept["data"] = len(data) if meta["name"].endswith("-ca") else sorted(data)
+        elif WRITE_FILE in kept.get("data", {}):
+            kept["data"][WRITE_FILE] = bool(kept["data"][WRITE_FILE])
         elif "ca.crt" in kept.get("data", {}):
             kept["data"]["ca.crt"] = kept["data"]["ca.crt"].count("BEGIN")
         status = kept.get("status", {})

@@ -12,7 +12,7 @@ import pytest
 from slurmoperator.configuration import lines
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons.partition_readings import PartitionReadings
-from slurmoperator.rendering.trying import LOG_PREFIX
+from slurmoperator.rendering.trying import LOG_PREFIX, WRITE_FILE
 from slurmruntime.crd.metadata import ObjectMetadata
 from tests.slurmoperator.daemons.peers import Leaders, controller, part
 from tests.virtual_time import VirtualClock, run
@@ -90,9 +90,11 @@ def extra(*names: str) -> dict[str, str]:
 def text_of(leaders: Leaders) -> str:
     """What the kubelet has brought; slurmctld takes it, and its side-car says so."""
     maps = leaders.api.of("ConfigMap")
-    data = maps["site-config-wanted" if "site-config-wanted" in maps else "site-config"]["data"]
+    kept = maps["site-config-wanted" if "site-config-wanted" in maps else "site-config"]["data"]
+    data = {name: text for name, text in kept.items() if name != WRITE_FILE}
     digest = ConfigurationSet(files=data, generated=frozenset(data)).digest
-    leaders.api.slurmctlds = {"site-controller-0": f"{LOG_PREFIX} taken {digest} \n"}
+    verdict = f"{LOG_PREFIX} taken {digest} {kept.get(WRITE_FILE)} \n"
+    leaders.api.slurmctlds = {"site-controller-0": verdict}
     return str(data["slurm.conf"])
 
 

@@ -11,6 +11,7 @@ from slurmoperator.rendering.accounting import accounting_bodies
 from slurmoperator.rendering.controller import controller_bodies
 from slurmoperator.rendering.loginset import login_set_bodies
 from slurmoperator.rendering.restapi import restapi_bodies
+from slurmoperator.rendering.trying import WRITE_FILE
 from slurmruntime.values.faults import Refused
 from tests.slurmoperator.rendering.given import (
     FILES,
@@ -128,7 +129,8 @@ def test_a_service_that_selects_other_pods_is_refused() -> None:
 def test_slurms_files_are_in_a_config_map_under_their_digest(name: str) -> None:
     body = one(rendered(given("Controller")), "ConfigMap", name)
 
-    assert dict(FILES.files) == body["data"]
+    written = {WRITE_FILE: FILES.write} if name == "site-config-wanted" else {}
+    assert {**FILES.files, **written} == body["data"]
     assert FILES.digest == body["metadata"]["annotations"]["slurm-bridge.dev/configuration"]
 
 

@@ -152,6 +152,44 @@ def test_without_such_files_slurmctld_starts_when_they_are_mended(pod: Pod) -> N
     assert not (pod.folder / "reconfigured").exists()
 
 
+def test_what_was_said_of_files_says_nothing_of_a_later_write_of_the_same(pod: Pod) -> None:
+    """Else files would count as in force that a kubelet brings only after others, a minute later."""
+    first, second = made(), with_lines("MaxArraySize=77")
+    (pod.folder / "up").touch()
+    pod.bring("wanted", first)
+    with pod.running():
+        assert ("taken", "") == pod.waits_for(1)
+        assert pod.takes_the_last_write()
+        assert {} == pod.unfit(1)
+        for number, now in enumerate((first, second, first, second, second), start=2):
+            pod.bring("wanted", now)
+            assert ("taken", "") == pod.waits_for(number)
+            assert pod.takes_the_last_write()
+            assert pod.has("MaxArraySize=77") is (now is second)
+            assert {} == pod.unfit(number)
+    # Files that are in force already cost slurmctld nothing.
+    assert 3 == len((pod.folder / "reconfigured").read_text().splitlines())
+
+
+def test_files_that_come_back_count_only_once_slurmctld_has_them_again(pod: Pod) -> None:
+    """Others were put in between, and what slurmctld made of these two was not heard."""
+    lost = "slurm_reconfigure error: Socket timed out on send/recv operation"
+    (pod.folder / "up").touch()
+    pod.bring("wanted", made())
+    with pod.running():
+        assert ("taken", "") == pod.waits_for(1)
+        (pod.folder / "refusal").write_text(lost)
+        (pod.folder / "differs").touch()
+        pod.bring("wanted", with_lines("MaxArraySize=77"))
+        wait_until(lambda: pod.has("MaxArraySize=77"), ENDS_S)
+        pod.bring("wanted", made())
+        wait_until(lambda: not pod.has("MaxArraySize=77"), ENDS_S)
+        wait_until(lambda: 2 == len((pod.folder / "reconfigured").read_text().splitlines()), ENDS_S)
+        assert 1 == len(pod.told())
+        (pod.folder / "differs").unlink()
+        assert ("taken", "") == pod.waits_for(2)
+
+
 def test_a_trial_that_cannot_be_run_is_no_refusal(pod: Pod) -> None:
     pod.program("slurmctld", "#!/bin/sh\necho 'fatal: no such machine' >&2\nexit 1\n")
     (pod.folder / "up").touch()

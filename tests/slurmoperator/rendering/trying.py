@@ -77,9 +77,12 @@ class Pod:
         path.write_text(text)
         path.chmod(0o755)
 
-    def bring(self, volume: str, found: Mapping[str, str]) -> None:
-        """Bring files as a kubelet does: all at once."""
+    def bring(self, volume: str, files_of: Mapping[str, str]) -> None:
+        """Bring files as a kubelet does: all at once; those that are wanted say which write of them they are."""
         self._times += 1
+        found = dict(files_of)
+        if volume == "wanted":
+            found[trying.WRITE_FILE] = str(self._times)
         there = self.folder / volume
         data = there / f"..{self._times}"
         data.mkdir()
@@ -122,8 +125,8 @@ class Pod:
         )
         last_words = (self.folder / "termination-log").read_text()
         assert (last_words, "") == (done.stdout, done.stderr)
-        tells, verdict, told_of, words = last_words.rstrip("\n").split(" ", 3)
-        assert (tells, told_of) == (trying.LOG_PREFIX, self.digest("wanted"))
+        tells, verdict, told_of, write, words = last_words.rstrip("\n").split(" ", 4)
+        assert (tells, told_of, write) == (trying.LOG_PREFIX, self.digest("wanted"), "-")
         return verdict, words, done.returncode == 0
 
     def told_anywhere(self) -> str:
@@ -146,7 +149,7 @@ class Pod:
         files = {
             each.name: each.read_text()
             for each in (self.folder / volume).iterdir()
-            if not each.name.startswith("..")
+            if not each.name.startswith("..") and each.name != trying.WRITE_FILE
         }
         return ConfigurationSet(files=files, generated=frozenset(files)).digest
 
@@ -175,18 +178,25 @@ class Pod:
         """Return what it said became of the files, and Slurm's words."""
         found = []
         for line in self.printed.read_text().splitlines():
-            words = line.split(" ", 3)
+            words = line.split(" ", 4)
             assert words[0] == trying.LOG_PREFIX, line
             if words[1] in ("taken", "refused"):
-                found.append((words[1], words[3]))
+                found.append((words[1], words[4]))
         return found
+
+    def takes_the_last_write(self) -> bool:
+        """Check whether its last words are that slurmctld has what was brought last."""
+        written = (self.folder / "wanted" / trying.WRITE_FILE).read_text()
+        tag = f"{self.digest('wanted')} {written}"
+        outcome = trials.verdict(self.printed.read_text(), tag).outcome
+        return outcome is trials.TrialOutcome.TAKEN
 
     def unfit(self, number: int) -> Mapping[str, str]:
         """Return which nodes of workers are refused by so many judgements' last one, by the digests of their lines."""
         wait_until(lambda: self.printed.read_text().count(" judged ") >= number, ENDS_S)
         log = self.printed.read_text()
-        digest = log.splitlines()[-1].split(" ")[2]
-        found = trials.unfit_nodes(log, digest)
+        tag = " ".join(log.splitlines()[-1].split(" ")[2:4])
+        found = trials.unfit_nodes(log, tag)
         assert found is not None, log
         return found
 
