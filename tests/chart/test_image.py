@@ -103,8 +103,11 @@ def test_all_that_the_wheels_are_made_of_is_sent_to_the_builder() -> None:
             project["project"]["readme"],
             *project["project"]["license-files"],
         ]
-        packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-        needed |= {(Path(folder) / file).as_posix() for file in (*files, *packages)}
+        wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+        # A folder is sent as a whole where only a file of it is put into the wheel.
+        folders = {Path(file).parent.as_posix() for file in wheel.get("force-include", ())}
+        files += (*wheel["packages"], *folders)
+        needed |= {(Path(folder) / file).as_posix() for file in files}
 
     assert needed == sent
 

@@ -111,7 +111,7 @@ def test_nothing_takes_the_client_from_an_index() -> None:
 def test_the_bridge_without_the_client_says_what_to_run() -> None:
     """Its metadata cannot name slurm-client: pip would look for it on an index."""
     for name in ("slurm_bridge", "kubectl_slurm"):
-        lines = f"import sys; sys.modules['slurmclient'] = None\nfrom bridge import entry; entry.{name}()"
+        lines = f"import sys; sys.modules['slurmclient'] = None\nfrom slurmcli import entry; entry.{name}()"
         done = subprocess.run(
             (sys.executable, "-c", lines), capture_output=True, text=True, check=False, timeout=60
         )
