@@ -58,7 +58,9 @@ def slow(full_sandbox: Sandbox) -> Iterator[Slow]:
                 job_manifest(name, annotations=annotations, terminationGracePeriodSeconds=_GRACE_S)
             )
         limited = worlds.await_phase("too-long", "Running")
-        worlds.scontrol("update", f"JobId={job_id(limited)}", "EndTime=now")
+        worlds.scontrol(
+            "update", f"JobId={job_id(limited)}", "EndTime=now+5"
+        )  # "now" is past by the time that it arrives
         first = worlds.await_one_pod(
             "job-name=work", lambda pod: pod["status"]["phase"] == "Running"
         )

@@ -377,7 +377,7 @@ def test_where_nobody_knows_pods_are_kept_until_somebody_says_what_is_so(
     # It asks at once, instead of in a minute; and slurmctld is still to tell slurmdbd of the end.
     fragile_sandbox.restart("controllers")
 
-    assert "slurmdbd knows" in world.await_event("found-out", "SlurmJobEnded", 60)
+    assert "according to slurmdbd" in world.await_event("found-out", "SlurmJobEnded", 60)
     world.await_pod("restored", lambda pod: not is_released(pod))
 
 

@@ -78,5 +78,5 @@ def test_wrong_names_are_answered_with_the_right_ones(real: Sandbox) -> None:
         SandboxError, match="no kind of pressure 'heat': expected none, memory, disk, pid"
     ):
         real.press("real-0", "heat")
-    with pytest.raises(SandboxError, match="runs no 'cron'; it runs containerd, kubelet"):
+    with pytest.raises(SandboxError, match="no daemon 'cron': expected containerd, kubelet"):
         real.end_daemon("real-0", "cron")

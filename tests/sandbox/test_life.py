@@ -227,7 +227,7 @@ def test_wrong_words_are_answered_with_the_right_ones(mine: Sandbox) -> None:
 def test_a_folder_has_one_sandbox_at_most_and_no_strangers_files(
     mine: Sandbox, folder: Path
 ) -> None:
-    with pytest.raises(SandboxError, match=r"runs in .* already"):
+    with pytest.raises(SandboxError, match=r"already running in"):
         Sandbox.up(mine.instance.root, SLURM_ONLY)
     (folder / "thesis.tex").touch()
     with pytest.raises(SandboxError, match="contains other files than a sandbox's"):

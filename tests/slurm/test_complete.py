@@ -61,8 +61,9 @@ async def test_success_after_the_time_limit_is_a_timeout(
     client: SlurmClient, controllers: ControllerHosts, submit: Submit, slurm: Sandbox
 ) -> None:
     running = await in_phase(client, await submit(spec()), JobPhase.RUNNING)
-    slurm.run("scontrol", "update", f"JobId={running.id}", "EndTime=now")
-    await asyncio.sleep(time_limits.SETTLED.total_seconds())  # Slurm compares whole seconds
+    # "now" may be past by the time that it arrives, which Slurm refuses; it compares whole seconds.
+    slurm.run("scontrol", "update", f"JobId={running.id}", "EndTime=now+2")
+    await asyncio.sleep(2 + time_limits.SETTLED.total_seconds())
 
     await complete.complete(
         client, controllers, running.id, Outcome(timed_out=True), sluid=running.sluid

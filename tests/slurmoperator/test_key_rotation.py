@@ -76,7 +76,7 @@ async def test_a_pod_with_the_first_key_holds_the_second_step(
         served.admin.create(where, body)
         ask(cluster, "2")
         async with asyncio.timeout(DEADLINE_S):
-            while not (await looked_until(cluster, "Waiting")).endswith("yet: pod theirs"):
+            while not (await looked_until(cluster, "Waiting")).endswith("waiting for pod theirs"):
                 pass
         assert {"slurm.key.1.jwks"} == cluster.get(f"secrets/{RING}")["data"].keys()
         served.admin.delete(f"{where}/theirs")

@@ -64,7 +64,7 @@ async def test_a_token_is_signed_with_the_clusters_key_for_whom_the_policy_names
 
         cluster.change("Token", {"spec": {"username": "root"}})
         assert [] == [each for each in await cluster.look("Token") if "status" not in each]
-        assert "may have a token of user root" in cluster.told("Token", "Accepted")[2]
+        assert "may not have a token of user root" in cluster.told("Token", "Accepted")[2]
         assert "alice" == jwt.user_of(of(cluster.get("secrets/alice-token"), "token"))
 
 

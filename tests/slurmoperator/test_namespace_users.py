@@ -137,7 +137,7 @@ async def test_a_key_of_ones_own_signs_nothing_for_another_slurm(
                 where = path(BY_NAME["Token"], own)
                 eve.create(where, wanted)
                 await mine.look("Token")
-                assert f"may have a token of user {user}" in mine.told("Token", "Accepted")[2]
+                assert f"may not have a token of user {user}" in mine.told("Token", "Accepted")[2]
                 eve.delete(f"{where}/site")
             wanted = manifest("Token", username="alice")
             wanted["metadata"]["namespace"] = own

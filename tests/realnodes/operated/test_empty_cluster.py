@@ -68,7 +68,9 @@ def test_it_waits_for_workers_and_jobs_and_is_in_force_without_them(in_pods: InP
     change(in_pods, suspend=True)
     wait_until(lambda: "running or pending jobs" in said(in_pods), STARTS_S, sandbox=sandbox)
     wait_until(lambda: "COMPLETED" == in_pods.state(job), STARTS_S, sandbox=sandbox)
-    wait_until(lambda: "it has 1 jobs" in said(in_pods), STARTS_S, sandbox=sandbox)
+    wait_until(
+        lambda: "Slurm has 1 running or pending jobs" in said(in_pods), STARTS_S, sandbox=sandbox
+    )
     assert "PENDING" == in_pods.state(held)
     assert not switches(in_pods, IMEX)
 
