@@ -3,6 +3,7 @@
 import base64
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,8 @@ pytestmark = pytest.mark.real_all
 LEAVES_S = 120.0
 IN_FORCE_S = 30.0
 """Ten seconds on a machine that has nothing else to do."""
+KUBELET_S = 70
+"""A kubelet brings changed files within a minute or so if nobody hurries it."""
 ROOTS = {"slurmd", "login"}
 CONFINED = {
     "runAsNonRoot": True,  # without a uid: the kubelet takes the image's, and refuses root
@@ -287,6 +290,47 @@ def test_a_file_that_slurmctld_refuses_costs_nothing(in_pods: InPods) -> None:
     wait_until(lambda: configured()[0] == "True", IN_FORCE_S, sandbox=sandbox)
     assert has("MaxArraySize = 77")
     assert before == daemons()
+
+
+@pytest.mark.parametrize("pause_s", [0.2, 3.0])
+def test_a_file_that_comes_back_is_in_force_when_the_condition_says_so(
+    in_pods: InPods, pause_s: float
+) -> None:
+    """A kubelet may bring the one in between, and the next one a minute later."""
+    sandbox, resource = in_pods.sandbox, f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}"
+    wanted = f"/api/v1/namespaces/{NAMESPACE}/configmaps/site-config-wanted"
+
+    def set_besides(extra: str) -> int:
+        body = {"spec": {"extraConf": SLURM_CONF + extra}}
+        answer = sandbox.admin.patch(f"{resource}/controllers/site", body)
+        return int(answer["metadata"]["generation"])
+
+    def is_configured(generation: int) -> bool:
+        status = sandbox.admin.get(f"{resource}/controllers/site")["status"]
+        conditions = {each["type"]: each for each in status["conditions"]}
+        condition = conditions["Configured"]
+        return (condition["status"], condition["observedGeneration"]) == ("True", generation)
+
+    def array_size() -> str:
+        return in_pods.run("sh", "-c", "grep ^MaxArraySize= /etc/slurm/slurm.conf").strip()
+
+    def wants(size: int) -> bool:
+        return f"MaxArraySize={size}\n" in sandbox.admin.get(wanted)["data"]["slurm.conf"]
+
+    first = set_besides("MaxArraySize=81\n")
+    wait_until(lambda: is_configured(first), IN_FORCE_S, sandbox=sandbox)
+    set_besides("MaxArraySize=82\n")
+    wait_until(lambda: wants(82), STARTS_S, sandbox=sandbox)
+    time.sleep(pause_s)
+    last = set_besides("MaxArraySize=81\n")
+    wait_until(lambda: is_configured(last), IN_FORCE_S, sandbox=sandbox)
+    assert wants(81)
+    sizes = set()
+    until = time.monotonic() + KUBELET_S
+    while time.monotonic() < until:
+        sizes.add(array_size())
+        time.sleep(1)
+    assert {"MaxArraySize=81"} == sizes
 
 
 def test_a_node_that_slurmctld_refuses_costs_no_worker(in_pods: InPods) -> None:
