@@ -101,6 +101,7 @@ check: venv
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python -m tests.architecture.commits
 
 fmt: venv
 	$(BIN)/ruff format $(SOURCES)
