@@ -129,5 +129,5 @@ def test_nothing_comes_from_the_net_but_by_apt(dockerfile: Dockerfile) -> None:
 def test_only_daemons_that_there_are_can_be_chosen(targets: tuple[BakeTarget, ...]) -> None:
     assert targets == slurm.chosen(targets, ())
     assert {"login"} == {target.stage for target in slurm.chosen(targets, ["login"])}
-    with pytest.raises(SandboxError, match="no image of slurmxd: there are login, slurmctld"):
+    with pytest.raises(SandboxError, match="no image of slurmxd: expected login, slurmctld"):
         slurm.chosen(targets, ["login", "slurmxd"])
