@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := agent bridge webhook extender controllers leader slurmjobs slurmoperator slurmcli slurmruntime dev client exporter deploy docs tests
 
-.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices soak-operator bench bench-table bench-scale figures fmt docs site manifests lock image slurm-images release clean
+.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices soak-operator bench bench-table bench-scale figures fmt docs site manifests lock image slurm-images release release-notes clean
 
 venv: .venv/ready
 
@@ -100,7 +100,9 @@ check: venv
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/pytest --quiet tests/architecture/test_names.py tests/architecture/test_words.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python -m tests.architecture.commits
 
 fmt: venv
 	$(BIN)/ruff format $(SOURCES)
@@ -131,6 +133,11 @@ docs: venv
 SITE := build --strict
 site: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(SITE)
+
+# Move the files of docs/news into CHANGELOG.md as a release; only look: make release-notes VERSION=0.3.0 NOTES_ARGS=--draft
+release-notes: venv
+	@test -n "$(VERSION)" || { echo "name the release: make release-notes VERSION=0.3.0" >&2; exit 1; }
+	$(BIN)/towncrier build --yes --version $(VERSION) $(NOTES_ARGS)
 
 # Regenerate the chart's list of workload kinds, the definition of SlurmJob and the plain manifests for clusters without Helm; tests fail while they differ.
 manifests: venv

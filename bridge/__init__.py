@@ -1,3 +1,3 @@
 """What the programs of slurm-bridge share: the domain, the two adapters and the runtime."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

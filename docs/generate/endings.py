@@ -214,7 +214,7 @@ ENDINGS: Sequence[Ending] = (
     ),
     Ending(
         key="never-looked-at",
-        cause="kube-scheduler is away, or binds nobody",
+        cause="kube-scheduler is away, or binds no pod",
         seen=_facts(_PLACED, _JOB),
     ),
     Ending(

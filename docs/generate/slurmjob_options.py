@@ -14,7 +14,7 @@ _INTRODUCTION = """\
 
 <!-- Generated: python -m docs.generate.slurmjob_options > docs/slurmjob-options.md -->
 
-slurmrestd and slurmctld never look at a script's `#SBATCH` lines: whoever submits by REST has to read them.
+slurmrestd and slurmctld never look at a script's `#SBATCH` lines: a client that submits by REST has to read them.
 `kubectl slurm submit SCRIPT --dry-run` does, with the rules of sbatch 26.05: its quotes, comments and abbreviations, where a header ends,
 `#PBS` and `#BSUB` lines, and the environment that sbatch sets. It prints the job for slurmrestd, or every fault with its line:
 

@@ -53,7 +53,7 @@ class JobEnding(ObjectStruct, frozen=True):
 
     phase: Annotated[Literal["Succeeded", "Failed"], Meta(description="Succeeded or Failed.")]
     reason: Annotated[str, text(256, "Why.")] = ""
-    message: Annotated[str, text(LONGEST_MESSAGE, "The reason in words.")] = ""
+    message: Annotated[str, text(LONGEST_MESSAGE, "The reason, for people.")] = ""
 
 
 class JobResults(ObjectStruct, frozen=True):

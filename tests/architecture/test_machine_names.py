@@ -1,7 +1,7 @@
 """Names that other people's programs rely on stay: condition reasons, metrics, log events, settings, flags, JSON.
 
 `machine_names.json` is what release 0.1.0 had. Names may be added. One that is renamed goes into `RENAMED`, with the test
-that shows that the old name still works, and into CHANGELOG.md.
+that shows that the old name still works, and into `docs/news`.
 """
 
 import dataclasses

@@ -33,7 +33,7 @@ def asking(**spec: Any) -> Manifest:
 
 
 @pytest.mark.attack(
-    "name the scheduler of pods that the extender binds, for a pod that kube-scheduler must see to",
+    "name the scheduler of pods that the extender binds, for a pod that kube-scheduler must handle",
     "policy `bypass`, and the extender looks again",
 )
 @pytest.mark.parametrize("kind", sorted(VOLUMES))

@@ -22,8 +22,8 @@ from tests.servers import running_sandbox, wait_until
 
 PAGE = "install.md"
 NOT_RUN = {
-    "docker build --tag registry.example/slurm-bridge:0.1.0 .": "no container engine; the Dockerfile's steps have a test",
-    "docker push registry.example/slurm-bridge:0.1.0": "no registry",
+    "docker build --tag registry.example/slurm-bridge:0.2.0 .": "no container engine; the Dockerfile's steps have a test",
+    "docker push registry.example/slurm-bridge:0.2.0": "no registry",
 }
 HERE_ONLY = {
     "AuthAltParameters": "the key's path",

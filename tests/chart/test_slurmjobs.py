@@ -199,7 +199,7 @@ def test_only_bridged_namespaces_take_slurm_jobs(cluster: Cluster) -> None:
     assert "takes no SlurmJobs" in refused(cluster, {}, where=cluster.other)
 
 
-@pytest.mark.attack("run a SlurmJob as root", "no rule makes anybody root, and --uid is refused")
+@pytest.mark.attack("run a SlurmJob as root", "no rule results in root, and --uid is refused")
 def test_nobody_becomes_root(cluster: Cluster) -> None:
     assert "makes 'root' the Slurm user" in refused(cluster, {}, by="root")
     as_root = SCRIPT.replace("--time=5", "--uid=0")

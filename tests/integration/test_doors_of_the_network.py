@@ -152,7 +152,7 @@ def test_the_webhook_has_nothing_else(full_sandbox: Sandbox, method: str, path: 
 
 @pytest.mark.attack(
     "send the webhook a review in the name of break glass",
-    "it answers whoever asks, and changes nothing: only the API server acts on an answer",
+    "it answers any client, and changes nothing: only the API server acts on an answer",
 )
 def test_a_review_of_a_strangers_is_answered_and_forgotten(full_sandbox: Sandbox) -> None:
     token = full_sandbox.token_file.read_text().strip()

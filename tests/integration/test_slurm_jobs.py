@@ -276,7 +276,7 @@ def test_a_script_that_is_not_there_is_told(namespace: Namespace) -> None:
 
 @pytest.mark.attack(
     "put 2000 times `-x n[1-99999]` into a ConfigMap, which no webhook sees, and name it in a SlurmJob",
-    "scripts are read in proportion to their length wherever they come from; the SlurmJob is told the line",
+    "scripts are read in proportion to their length wherever they come from; the SlurmJob's status names the line",
 )
 def test_a_dear_script_of_a_config_map_is_told_and_holds_up_nobody(namespace: Namespace) -> None:
     lists = " ".join(["-x n[1-99999]"] * 1000)

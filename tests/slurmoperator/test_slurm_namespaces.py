@@ -143,7 +143,7 @@ async def test_who_may_edit_a_namespace_does_not_label_it(served: Sandbox, ordin
 
 
 @pytest.mark.attack(
-    "change a NodeSet that is there from before its namespace lost the label",
+    "change a NodeSet from before its namespace lost the label",
     "slurm-operator's policy `namespaces` holds for UPDATE, too: only metadata, status and scale can change",
 )
 async def test_what_was_there_before_can_be_taken_away_and_not_changed(

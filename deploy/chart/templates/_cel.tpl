@@ -1,7 +1,7 @@
 {{/*
 Expressions of the Common Expression Language that admission policies and webhook configurations share. They run inside the
 API server on pod writes of the whole cluster, so the deciding part comes first, and every optional field is asked for with
-`?`: an evaluation error would refuse somebody's pod. https://kubernetes.io/docs/reference/using-api/cel/
+`?`: an evaluation error would refuse the pod of another user. https://kubernetes.io/docs/reference/using-api/cel/
 */}}
 
 {{/* A list of names as a CEL list. */}}
@@ -14,7 +14,7 @@ API server on pod writes of the whole cluster, so the deciding part comes first,
 request.userInfo.?groups.orValue([]).exists(g, g in {{ include "slurm-bridge.cel.list" .Values.policies.breakGlassGroups }})
 {{- end }}
 
-{{/* What such a requester is told by a refusal. */}}
+{{/* What a refusal says to such a requester. */}}
 {{- define "slurm-bridge.breakGlassHint" -}}
 {{- with .Values.policies.breakGlassGroups }} (in an emergency act as group {{ first . }}){{ end }}
 {{- end }}
@@ -48,7 +48,7 @@ object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(fal
 {{- end }}
 
 {{/*
-The extender may bind the pod itself: kube-scheduler would have neither volumes nor a group to see to. The volumes are listed
+The extender may bind the pod itself: kube-scheduler would have neither volumes nor a group to handle. The volumes are listed
 and not the others, so that a kind that Kubernetes adds is kube-scheduler's. bridge/domain/admission/binder.py says the same, and the tests compare the two.
 Resource claims are the extender's either way: it has written their devices before, and looks at them again before it binds.
 */}}

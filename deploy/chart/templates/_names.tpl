@@ -133,7 +133,7 @@ keeps its rights then: during an upgrade its last pods end in order, and after o
 
 {{/*
 Cluster-wide objects of this name belong to a release in another namespace: an older one of ours, or SchedMD's slurm-bridge.
-Helm would refuse them one by one, in words that help nobody.
+Helm would refuse them one by one, with messages that do not help.
 */}}
 {{- define "slurm-bridge.onlyHere" -}}
 {{- $name := printf "%s-controllers" (include "slurm-bridge.name" .) }}

@@ -42,7 +42,7 @@ capabilities: {drop: [ALL]}
 
 {{/*
 Deployment of one of our three programs. (dict "root" $ "component" "extender" "kubernetes" true "slurm" true "serves" true):
-whether it talks to Kubernetes, to Slurm, and whether somebody calls it by TLS. "program": what runs in it, if that has another name.
+whether it talks to Kubernetes, to Slurm, and whether others call it by TLS. "program": what runs in it, if that has another name.
 */}}
 {{- define "slurm-bridge.program" -}}
 {{- $values := get .root.Values .component }}
@@ -107,7 +107,7 @@ spec:
         {{- if .serves }}
         lifecycle:
           preStop:
-            sleep: {seconds: 5}  # until nobody is sent here any more
+            sleep: {seconds: 5}  # until no request is sent here any more
         {{- end }}
         securityContext: {{- include "slurm-bridge.containerSecurity" . | nindent 10 }}
         resources: {{- toYaml $values.resources | nindent 10 }}

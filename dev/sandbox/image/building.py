@@ -34,7 +34,7 @@ class Target:
     """One image of the Dockerfile."""
 
     name: str
-    """With host and tag, as kubelets write it: `docker.io/library/slurm-bridge:0.1.0`."""
+    """With host and tag, as kubelets write it: `docker.io/library/slurm-bridge:0.2.0`."""
     stage: str
     archive: Path
     """Where the image goes, in OCI's layout."""

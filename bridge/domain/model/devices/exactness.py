@@ -218,7 +218,7 @@ def why_not_claimed(
         if len(records) > 1:
             return (
                 f"slurmd has {kind} of several types there ({', '.join(records)}), "
-                "and nothing says which of its indexes are of which type"
+                "and nothing says which type each of its indexes has"
             )
         if records and kube_node.labels.get(names.DEVICE_ORDER_LABEL) != BY_NAME:
             return (

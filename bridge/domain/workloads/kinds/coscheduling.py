@@ -17,7 +17,7 @@ class Coscheduling(pod_group.WithMinMember):
     row = KindRow(
         f"PodGroup of coscheduling (label `{LABEL}`)",
         "one gang per group and namespace",
-        "at least `minMember`; all that are there when it starts",
+        "at least `minMember`; all that exist when it starts",
     )
     reads = (Read("scheduling.x-k8s.io", ("podgroups",)),)
 

@@ -22,7 +22,7 @@ class InTree:
     row = KindRow(
         "PodGroup, in-tree (`spec.schedulingGroup`)",
         "one gang per group and namespace; with policy `basic` one placeholder per pod",
-        "at least `minCount`; all that are there when it starts",
+        "at least `minCount`; all that exist when it starts",
     )
     reads = (Read("scheduling.k8s.io", ("podgroups", "workloads")),)
 

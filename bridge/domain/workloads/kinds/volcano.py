@@ -21,7 +21,7 @@ class Volcano(pod_group.WithMinMember):
     row = KindRow(
         f"PodGroup of Volcano (annotation `{ANNOTATION}`)",
         "one gang per group and namespace",
-        "at least `minMember`; all that are there when it starts",
+        "at least `minMember`; all that exist when it starts",
     )
     reads = (Read("scheduling.volcano.sh", ("podgroups",)),)
 
