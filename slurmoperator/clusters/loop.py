@@ -17,7 +17,7 @@ from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.objects.own.slurm_cluster import SlurmClusterObject
 from slurmoperator.objects.parts import API_VERSION
-from slurmoperator.rendering.site import ELSEWHERE, ServedNamespaces
+from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmruntime.kube import errors, lists
 from slurmruntime.kube.apply import standing, writes
 from slurmruntime.kube.apply.belongings import ObjectOwner, withdraw
@@ -52,7 +52,7 @@ class ClusterLoop:
         clusters: Cache[WatchedCluster],
         parts: Mapping[str, Cache[WatchedPart]],
         node_sets: Cache[WatchedNodeSet],
-        served: ServedNamespaces,
+        served: NamespaceScope,
         queue: WorkQueue[str],
         clock: Clock,
         metrics: Metrics,

@@ -16,7 +16,7 @@ from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import MADE_BY_US
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.lifetime import Service
@@ -36,7 +36,7 @@ class ControlPlane:
         random_bytes: RandomBytes,
         make_host_keys: HostKeys,
         tokens: TokenPolicy,
-        served: ServedNamespaces,
+        served: NamespaceScope,
         tried: ConfTrials,
     ) -> None:
         """Prepare the caches.

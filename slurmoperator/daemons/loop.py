@@ -18,7 +18,7 @@ from slurmoperator.daemons.key_rings import KeyRing, KeyRings
 from slurmoperator.daemons.part import PART_KINDS, PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rotating import KeyRotation, RotationOutcome
-from slurmoperator.daemons.workload import WORKLOADS, WatchedWorkload, WorkloadState
+from slurmoperator.daemons.workload import WORKLOADS, WorkloadObject, WorkloadState
 from slurmoperator.keys import host_keys, naming, secrets
 from slurmoperator.keys.host_keys import HostKeys
 from slurmoperator.keys.secrets import RandomBytes
@@ -33,7 +33,7 @@ from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering.leftovers import leftovers
 from slurmoperator.rendering.loginset import LOGIN_APP, host_keys_body, host_keys_secret
-from slurmoperator.rendering.site import ELSEWHERE, ServedNamespaces
+from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmoperator.rendering.ssh import HOST_KEY_FILES
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.apply import belongings
@@ -80,7 +80,7 @@ class ControlLoop:
         *,
         kube: KubeClient,
         parts: Mapping[str, Cache[WatchedPart]],
-        workloads: Collection[Cache[WatchedWorkload]],
+        workloads: Collection[Cache[WorkloadObject]],
         node_sets: Cache[WatchedNodeSet],
         make: BodyMakers,
         queue: WorkQueue[str],
@@ -90,7 +90,7 @@ class ControlLoop:
         random_bytes: RandomBytes,
         make_host_keys: HostKeys,
         tokens: TokenPolicy,
-        served: ServedNamespaces,
+        served: NamespaceScope,
         slurms: OpensSlurm,
         tried: ConfTrials,
     ) -> None:
@@ -353,7 +353,7 @@ class ControlLoop:
                 if part.metadata.namespace in namespaces:
                     self._queue.add(part.metadata.uid)
 
-    def _workload_changed(self, old: WatchedWorkload | None, new: WatchedWorkload | None) -> None:
+    def _workload_changed(self, old: WorkloadObject | None, new: WorkloadObject | None) -> None:
         for version in (old, new):
             if version is not None and version.metadata.controller_uid:
                 self._queue.add(version.metadata.controller_uid)

@@ -17,7 +17,7 @@ from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.nodesets.recent_writes import RecentWrites
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.leading.workqueue import WorkQueue
@@ -88,7 +88,7 @@ class NodeSets:
             templates=self._templates,
             key_step=self._key_step,
             tried=self.tried,
-            served=ServedNamespaces(frozenset(program.settings.operator.namespaces)),
+            served=NamespaceScope(frozenset(program.settings.operator.namespaces)),
             queue=queue,
             clock=program.clock,
             metrics=program.metrics,

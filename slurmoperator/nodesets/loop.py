@@ -30,7 +30,7 @@ from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
 from slurmoperator.objects.workers import WorkerKey
 from slurmoperator.rendering.node_sets.worker import return_to_node
-from slurmoperator.rendering.site import ELSEWHERE, ServedNamespaces
+from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmoperator.workers import table
 from slurmoperator.workers.placing import HOST_ANNOTATION
 from slurmoperator.workers.situation import WorkerPolicy
@@ -69,7 +69,7 @@ class NodeSetLoop:
         templates: WorkerTemplates,
         key_step: KeySteps,
         tried: ConfTrials,
-        served: ServedNamespaces,
+        served: NamespaceScope,
         queue: WorkQueue[str],
         clock: Clock,
         metrics: Metrics,

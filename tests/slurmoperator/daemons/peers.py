@@ -21,7 +21,7 @@ from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS
 from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.objects.parts import API_VERSION
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from slurmoperator.rendering.ssh import HOST_KEY_FILES
 from slurmruntime.kube.apply import writes
 from slurmruntime.kube.cache import Cache
@@ -217,7 +217,7 @@ class Leaders:
         self.api = api(clock, self.trouble)
         self.metrics = Metrics("operator")
         self.token_users = {"slurm": "alice"}
-        self.served = ServedNamespaces()
+        self.served = NamespaceScope()
         self.tried = ConfTrials()
         self.slurm: Any = None
         """What answers for the Slurm of every Controller; None if nothing does."""

@@ -6,7 +6,7 @@ import pytest
 
 from slurmoperator.daemons.leaving import Neighbour, dependents, explain
 from slurmoperator.daemons.part import FINALIZER
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from tests.make.apiserver import Manifest
 from tests.make.trouble import Dead, Fault, Trouble, dying, first_and_last
 from tests.slurmoperator.daemons.peers import PASSWORD, AppliedTo, Leaders, controller, part
@@ -194,7 +194,7 @@ def test_where_nothing_is_served_any_more_it_goes_after_its_workers_all_the_same
         if has_workers:
             leaders.api.put(workers())
         await leaders.lead()
-        leaders.served = ServedNamespaces(frozenset({"another"}))
+        leaders.served = NamespaceScope(frozenset({"another"}))
         leaders.api.leave("Controller")
         await leaders.lead()
         assert has_workers is is_there(leaders, "Controller")

@@ -28,7 +28,7 @@ from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.objects.workers import WorkerKey, host_name
 from slurmoperator.rendering import pods
 from slurmoperator.rendering.node_sets.claims import with_claims
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.errors import Malformed
 from slurmruntime.kube.meta import rfc3339
@@ -303,7 +303,7 @@ class Operator:
         self.api = Cluster(clock, self.trouble)
         self.metrics = Metrics("operator")
         self.opened: list[str] = []
-        self.served = ServedNamespaces()
+        self.served = NamespaceScope()
         self.key_step = 0
         self.tried = ConfTrials()
 
