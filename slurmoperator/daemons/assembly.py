@@ -13,7 +13,7 @@ from slurmoperator.keys.host_keys import HostKeys
 from slurmoperator.keys.secrets import RandomBytes
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.tried import ConfTrials
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import MADE_BY_US
 from slurmoperator.rendering.site import NamespaceScope

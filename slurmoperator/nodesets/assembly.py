@@ -10,10 +10,10 @@ from slurmoperator.nodesets.actuator import WorkerActuator
 from slurmoperator.nodesets.gathering import KeySteps, WorkerTemplates
 from slurmoperator.nodesets.loop import NodeSetLoop
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from slurmoperator.nodesets.owned.belongings import NodeSetBelongings
 from slurmoperator.nodesets.owned.claims import WorkerClaims
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
+from slurmoperator.nodesets.owned.owned_objects import OwnedObjects
 from slurmoperator.nodesets.owned.revisions import NodeSetRevisions
-from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.nodesets.recent_writes import RecentWrites
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
@@ -82,7 +82,7 @@ class NodeSets:
                 views=views,
                 recent=RecentWrites(program.clock.monotonic),
             ),
-            belongings=NodeSetBelongings(program.kube, program.clock.monotonic),
+            belongings=OwnedObjects(program.kube, program.clock.monotonic),
             claims=claims,
             revisions=NodeSetRevisions(program.kube, program.clock.monotonic),
             templates=self._templates,

@@ -19,7 +19,7 @@ from slurmoperator.daemons.part import PARTS
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS
-from slurmoperator.nodesets.owned.tried import ConfTrials
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.objects.parts import API_VERSION
 from slurmoperator.rendering.site import NamespaceScope
 from slurmoperator.rendering.ssh import HOST_KEY_FILES

@@ -16,10 +16,10 @@ from slurmoperator.nodesets.actuator import WorkerActuator
 from slurmoperator.nodesets.loop import NodeSetLoop
 from slurmoperator.nodesets.names import KUBE_NODE_ANNOTATION
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from slurmoperator.nodesets.owned.belongings import NodeSetBelongings
 from slurmoperator.nodesets.owned.claims import WorkerClaims
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
+from slurmoperator.nodesets.owned.owned_objects import OwnedObjects
 from slurmoperator.nodesets.owned.revisions import NodeSetRevisions
-from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.nodesets.recent_writes import RecentWrites
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
@@ -351,7 +351,7 @@ class Operator:
                 views=views,
                 recent=RecentWrites(self.clock.monotonic),
             ),
-            belongings=NodeSetBelongings(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
+            belongings=OwnedObjects(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             claims=claims,
             revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,
