@@ -19,7 +19,7 @@ from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.request import build
 from slurmjobs.request.origin import ScriptOrigin
 from slurmjobs.script import read
-from slurmjobs.script.chosen import OptionValues
+from slurmjobs.script.option_values import OptionValues
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.values import names
 from slurmruntime.values.faults import MOST_FAULTS, Fault, bounded

@@ -7,7 +7,7 @@ from typing import Any, Final
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Ask
 from slurmjobs.script import options as o
-from slurmjobs.script.chosen import OptionValues
+from slurmjobs.script.option_values import OptionValues
 from slurmjobs.script.options import SbatchOption
 from slurmruntime.values.faults import Fault
 

@@ -8,7 +8,7 @@ from bridge.domain.request.permit import Permit
 from bridge.domain.request.rules import SLURM_JOB, Policy
 from slurmjobs.identity import asking
 from slurmjobs.objects.slurmjob import SlurmJobObject
-from slurmjobs.script.chosen import OptionValues
+from slurmjobs.script.option_values import OptionValues
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.values.faults import Fault, Refused
 

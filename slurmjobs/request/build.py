@@ -8,7 +8,7 @@ from slurmjobs.request.environment import environment
 from slurmjobs.request.origin import ScriptOrigin
 from slurmjobs.request.settled import settle
 from slurmjobs.script import read
-from slurmjobs.script.chosen import OptionValues
+from slurmjobs.script.option_values import OptionValues
 from slurmjobs.script.read import ScriptContent
 from slurmruntime.values.faults import Fault
 

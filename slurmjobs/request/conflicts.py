@@ -9,7 +9,7 @@ from typing import Any
 
 from slurmjobs.request.settled import gpu_count
 from slurmjobs.script import options as o
-from slurmjobs.script.chosen import OptionValues
+from slurmjobs.script.option_values import OptionValues
 from slurmjobs.script.options import SbatchOption
 from slurmruntime.values.faults import Fault
 

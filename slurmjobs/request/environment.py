@@ -10,7 +10,7 @@ from typing import Final
 from slurmjobs.request.origin import ScriptOrigin
 from slurmjobs.request.settled import EffectiveOptions, tasks_per_node
 from slurmjobs.script import options as o
-from slurmjobs.script.chosen import OptionValues
+from slurmjobs.script.option_values import OptionValues
 from slurmjobs.script.values.lists import LIMITS
 
 _LAUNCHERS: Final = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from slurmjobs.script import options as o
-from slurmjobs.script.chosen import OptionValues
+from slurmjobs.script.option_values import OptionValues
 from slurmjobs.script.values.numbers import NodeShape
 from slurmruntime.values import hostlist
 

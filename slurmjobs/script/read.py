@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from slurmjobs.script import body, directives, foreign, getopt
-from slurmjobs.script.chosen import OptionValue, OptionValues
 from slurmjobs.script.directives import LONGEST_HEADER, HeaderWords, where
 from slurmjobs.script.getopt import NoOption, Takes
+from slurmjobs.script.option_values import OptionValue, OptionValues
 from slurmjobs.script.options import BY_FIELD, IGNORE_PBS, OPTIONS, SbatchOption, Treatment
 from slurmjobs.script.values.form import UnreadableValue
 from slurmruntime.values.faults import MOST_FAULTS, Fault

@@ -12,8 +12,8 @@ from slurmclient.calls.speaker import V
 from slurmclient.resources.collection import Collection
 from slurmclient.watching.cache import Cache, cached
 from slurmclient.watching.events import Event
-from slurmclient.watching.named_picture import PictureByName
 from slurmclient.watching.picture import Picture
+from slurmclient.watching.picture_by_name import PictureByName
 from slurmclient.watching.polling import watch
 
 M = TypeVar("M", bound=Struct)

@@ -7,7 +7,7 @@ from slurmclient import Added, Client, Model, Modified
 from slurmclient.calls.speaker import Speaker
 from slurmclient.fake import FakeSlurm
 from slurmclient.watching.job_picture import JobPicture
-from slurmclient.watching.named_picture import PictureByName
+from slurmclient.watching.picture_by_name import PictureByName
 from tests.client.conftest import Row
 from tests.client.looking import ticks
 
