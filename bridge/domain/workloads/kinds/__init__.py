@@ -13,7 +13,7 @@ from bridge.domain.workloads.kinds.job import Job
 from bridge.domain.workloads.kinds.jobset import JobSet
 from bridge.domain.workloads.kinds.kubeflow import Kubeflow
 from bridge.domain.workloads.kinds.kueue import Kueue
-from bridge.domain.workloads.kinds.labelled import LabelGroup
+from bridge.domain.workloads.kinds.label_group import LabelGroup
 from bridge.domain.workloads.kinds.leader_worker_set import LeaderWorkerSet
 from bridge.domain.workloads.kinds.owner import AnyOwner
 from bridge.domain.workloads.kinds.pod import SinglePod
