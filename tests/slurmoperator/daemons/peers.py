@@ -171,9 +171,9 @@ class AppliedTo(ApplyingServer):
     def made(self) -> set[tuple[str, str]]:
         """Kind and name of all that users have not written."""
         return {
-            (object_["kind"], object_["metadata"]["name"])
-            for object_ in self.objects.values()
-            if object_["kind"] not in BY_NAME and not object_["metadata"]["uid"].startswith("uid-m")
+            (stored["kind"], stored["metadata"]["name"])
+            for stored in self.objects.values()
+            if stored["kind"] not in BY_NAME and not stored["metadata"]["uid"].startswith("uid-m")
         }
 
     def condition(self, kind: str, wanted: str, name: str = "site") -> tuple[str, str, str]:

@@ -159,10 +159,10 @@ def test_what_nothing_needs_goes_at_once(finalizers: tuple[str, ...]) -> None:
 
 def without_owner(api: AppliedTo, *but: str) -> None:
     """What the garbage collector does to all that was made, but for some kinds, after `--cascade=orphan`."""
-    for object_ in list(api.objects.values()):
-        owners = object_["metadata"].get("ownerReferences", ())
-        if object_["kind"] not in but and any(owner["kind"] == "Controller" for owner in owners):
-            left = copy.deepcopy(object_)
+    for manifest in list(api.objects.values()):
+        owners = manifest["metadata"].get("ownerReferences", ())
+        if manifest["kind"] not in but and any(owner["kind"] == "Controller" for owner in owners):
+            left = copy.deepcopy(manifest)
             del left["metadata"]["ownerReferences"]
             api.put(left)
 

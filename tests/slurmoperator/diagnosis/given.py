@@ -93,11 +93,11 @@ def node(name: str, *states: str, reason: str = "") -> SlurmNodeFacts:
 
 def slurm(*objects: Any, **asked: Any) -> SlurmInPods:
     """The Slurm of Controller site, with these objects and pods, and what Slurm says if it is asked."""
-    watched = [object_ for object_ in objects if isinstance(object_, CustomObject)]
+    watched = [item for item in objects if isinstance(item, CustomObject)]
     found = NamespaceObjects(
         parts=[each for each in watched if each.kind != "NodeSet"],
         node_sets=[each for each in watched if each.kind == "NodeSet"],
-        pods=[object_ for object_ in objects if isinstance(object_, WorkerPodObject)],
+        pods=[item for item in objects if isinstance(item, WorkerPodObject)],
     )
     return SlurmInPods(
         namespace="slurm",
