@@ -17,7 +17,7 @@ from slurmoperator.nodesets.owned.claims import WorkerClaims
 from slurmoperator.nodesets.owned.conf_trials import ConfTrials, in_force
 from slurmoperator.nodesets.owned.deleted_claims import ClaimDeletions
 from slurmoperator.nodesets.owned.housekeeping import Housekeeping
-from slurmoperator.nodesets.owned.owned_objects import RECHECK_S, OwnedObjects, OwnedObjectsResult
+from slurmoperator.nodesets.owned.owned_objects import RECHECK_S, ObjectsResult, OwnedObjects
 from slurmoperator.nodesets.owned.pod_conditions import PodConditions
 from slurmoperator.nodesets.owned.revisions import CurrentRevision, NodeSetRevisions
 from slurmoperator.nodesets.owned.topology import WorkerTopology
@@ -205,7 +205,7 @@ class NodeSetLoop:
             return None
         if not is_leaving:
             watched = await NODE_SET.add_finalizer(self._kube, self._node_sets, watched)
-        belongings = OwnedObjectsResult() if is_leaving else await self._belongings.keep(node_set)
+        belongings = ObjectsResult() if is_leaving else await self._belongings.keep(node_set)
         refusal = refusal or belongings.refusal
         if conf.refused and not is_leaving:
             refusal = refusal or Refusal(reason="BadInput", text=conf.refused)

@@ -22,7 +22,7 @@ RECHECK_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnedObjectsResult:
+class ObjectsResult:
     """The outcome of maintaining them."""
 
     refusal: Refusal | None = None
@@ -43,7 +43,7 @@ class OwnedObjects:
         """Drop a NodeSet."""
         self._seen.pop(uid, None)
 
-    async def keep(self, node_set: NodeSetObject) -> OwnedObjectsResult:
+    async def keep(self, node_set: NodeSetObject) -> ObjectsResult:
         """Apply them. This happens before workers are created, as these are protected from birth.
 
         Raises:
@@ -59,7 +59,7 @@ class OwnedObjects:
         desired = digest([bodies, owner.takes_over])
         applied, until_s = self._seen.get(meta.uid, ("", 0.0))
         if applied == desired and self._monotonic() < until_s:
-            return OwnedObjectsResult()
+            return ObjectsResult()
         self.forget(meta.uid)
         verdicts = await owned_objects.judge(self._kube, bodies, owner)
         if foreign := [
@@ -67,12 +67,12 @@ class OwnedObjects:
         ]:
             hint = f"annotate the NodeSet with {TAKE_OVER_ANNOTATION}=true to take over objects without another controller"
             text = faults.shortened("; ".join((*foreign, hint)))
-            return OwnedObjectsResult(refusal=Refusal(reason="NotOurs", text=text))
+            return ObjectsResult(refusal=Refusal(reason="NotOurs", text=text))
         failure = await owned_objects.apply(self._kube, verdicts, owner)
         if failure is None:
             unwanted = leftovers("NodeSet", meta, bodies)
             failure = await owned_objects.withdraw(self._kube, unwanted, owner)
         if failure is not None:
-            return OwnedObjectsResult(failures=(failure,))
+            return ObjectsResult(failures=(failure,))
         self._seen[meta.uid] = (desired, self._monotonic() + RECHECK_S)
-        return OwnedObjectsResult()
+        return ObjectsResult()
