@@ -19,7 +19,7 @@ import structlog
 
 from agent.cgroups import Cgroups, NoCpusets
 from bridge.domain.model.cores import cpu_list, pinning
-from bridge.domain.model.cores.pinning import Unpinned
+from bridge.domain.model.cores.pinning import NoPinReason
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.process.metrics.agents import AgentMetrics
@@ -119,7 +119,7 @@ class Pinner:
         usable = frozenset().union(*allowed.values())
         plan = pinning.plan(requested, order, usable)
         # Pods that give up their own processors come first, so that no processor is ever in two sets.
-        for uid in sorted(plan, key=lambda uid: not isinstance(plan[uid], Unpinned)):
+        for uid in sorted(plan, key=lambda uid: not isinstance(plan[uid], NoPinReason)):
             self._carry_out(uid, groups[uid], plan[uid], allowed[uid], states)
         self._logged = {uid: state for uid, state in self._logged.items() if uid in states}
         self._metrics.looked(Counter(states.values()))
@@ -159,11 +159,11 @@ class Pinner:
         self,
         uid: PodUid,
         group: Path,
-        own: frozenset[int] | Unpinned,
+        own: frozenset[int] | NoPinReason,
         allowed: frozenset[int],
         states: dict[PodUid, str],
     ) -> None:
-        cpus = allowed if isinstance(own, Unpinned) else own
+        cpus = allowed if isinstance(own, NoPinReason) else own
         try:
             has_written = self._cgroups.confine(group, cpus)
         except FileNotFoundError:  # the pod has just gone
@@ -171,7 +171,7 @@ class Pinner:
         except OSError as error:
             self._record_failure(uid, "agent.not_confined", error, states)
             return
-        if isinstance(own, Unpinned):
+        if isinstance(own, NoPinReason):
             states[uid] = own.value
             self._log_once(uid, "agent.unpinned", reason=own.value)
         else:

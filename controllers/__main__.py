@@ -16,7 +16,7 @@ from bridge.domain.nodes.decision import NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.observation.binding import Bindings
 from bridge.escrow import service as escrow
-from bridge.escrow.news import JobHints
+from bridge.escrow.job_hints import JobHints
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Leadership, SharedReadings
 from bridge.reconcile.nodes import KubeNodes

@@ -12,14 +12,14 @@ from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.pods import Pod
 from bridge.escrow import service as escrow
-from bridge.escrow.news import JobHints
+from bridge.escrow.job_hints import JobHints
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.kube.volumes import Volumes
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.kicker import Kicker
 from bridge.reconcile.leadership import Leadership, SharedReadings
 from bridge.reconcile.program import Program, opened
+from bridge.reconcile.scheduler_waker import SchedulerWaker
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
@@ -126,9 +126,9 @@ async def place(
         hints.lead(term.placeholders)
     bridged = build_bridged_nodes(term)
     owners = Owners(Objects(program.kube), program.clock, partial(warn, program))
-    kicker = build_kicker(term) if program.settings.slurm.kick else None
-    if kicker:  # jobs end only on the controllers' side, which may run in this process, too
-        term.shared.on_completion(kicker.completed)
+    waker = build_waker(term) if program.settings.slurm.kick else None
+    if waker:  # jobs end only on the controllers' side, which may run in this process, too
+        term.shared.on_completion(waker.completed)
     claims = build_known_claims(term)
     submitter = build_submitter(
         term,
@@ -136,7 +136,7 @@ async def place(
         owners,
         bridged,
         build_claim_asker(term, claims) if claims else None,
-        on_submitted=kicker.submitted if kicker else do_nothing,
+        on_submitted=waker.submitted if waker else do_nothing,
     )
     side = Placement(
         pods=mirror.pods,
@@ -149,7 +149,7 @@ async def place(
         gpu_resources=request_defaults.counted_as(program.settings),
         milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
         clock=program.clock,
-        on_freed=kicker.freed if kicker else do_nothing,
+        on_freed=waker.freed if waker else do_nothing,
         wake=term.wake,
     )
     loop = term.loop(
@@ -162,8 +162,8 @@ async def place(
         cpus=CpuReader(term.program.slurm) if term.program.settings.agent.pin_cores else None,
     )
     async with asyncio.TaskGroup() as group:
-        if kicker:
-            group.create_task(kicker.run(stop))
+        if waker:
+            group.create_task(waker.run(stop))
         group.create_task(build_binder(term, bridged, claims).run(stop, workers=placement.workers))
         await term.run(loop, stop, workers=placement.workers)
 
@@ -187,10 +187,10 @@ async def warn(program: Program, owner: KubeObject, text: str) -> None:
     await events.create_event(program.kube, about, event, by=program.reporter)
 
 
-def build_kicker(term: Leadership) -> Kicker:
+def build_waker(term: Leadership) -> SchedulerWaker:
     """Build what wakes Slurm's scheduler."""
     program = term.program
-    return Kicker(
+    return SchedulerWaker(
         kick=partial(kick.kick, program.slurm, program.controllers),
         defers=partial(inspection.defers, program.slurm),
         scheduler=term.discovery,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bridge.domain.lifecycle.decision import Actor
 from bridge.escrow import service as escrow
-from bridge.escrow.news import JobHints
+from bridge.escrow.job_hints import JobHints
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import SharedReadings
 from bridge.reconcile.program import Program, opened

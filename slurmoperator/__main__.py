@@ -20,7 +20,7 @@ from slurmoperator.nodesets.assembly import NodeSets
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.rendering.node_sets.nodeset import worker_templates
-from slurmoperator.rendering.site import ControlSite, NetworkSite, ServedNamespaces, SlurmImages
+from slurmoperator.rendering.site import ControlSite, NamespaceScope, NetworkSite, SlurmImages
 from slurmruntime.leading.lease import Accession
 from slurmruntime.process import lifetime, logging
 from slurmruntime.process.lifetime import Service
@@ -57,7 +57,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             random_bytes=secrets.token_bytes,
             make_host_keys=host_keys.generate,
             tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
-            served=ServedNamespaces(frozenset(operator.namespaces)),
+            served=NamespaceScope(frozenset(operator.namespaces)),
             tried=node_sets.tried,
         )
 

@@ -68,7 +68,7 @@ class _Owner(_Struct):
     controller: bool = False
 
 
-class _ManagedFields(_Struct):
+class _FieldsEntry(_Struct):
     operation: str = ""
 
 
@@ -186,17 +186,17 @@ class _Pod(_Struct):
     spec: _Spec
 
 
-class _NamedMetadata(_Struct):
+class _NameMetadata(_Struct):
     name: str = ""
     generate_name: str = ""
 
 
-class _Named(_Struct):
-    metadata: _NamedMetadata = msgspec.field(default_factory=_NamedMetadata)
+class _ObjectName(_Struct):
+    metadata: _NameMetadata = msgspec.field(default_factory=_NameMetadata)
 
 
-_named = msgspec.json.Decoder(_Named)
-_managed_fields = msgspec.json.Decoder(list[_ManagedFields] | None)
+_named = msgspec.json.Decoder(_ObjectName)
+_managed_fields = msgspec.json.Decoder(list[_FieldsEntry] | None)
 _review = msgspec.json.Decoder(_Review)
 _pod = msgspec.json.Decoder(_Pod)
 

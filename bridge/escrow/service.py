@@ -5,9 +5,9 @@ from functools import partial
 
 import structlog
 
-from bridge.escrow import door, shares
-from bridge.escrow.lookout import LaunchGate
-from bridge.escrow.news import JobHints
+from bridge.escrow import endpoint, shares
+from bridge.escrow.job_hints import JobHints
+from bridge.escrow.launch_gate import LaunchGate
 from bridge.escrow.shares import LastCheck
 from bridge.escrow.tokens import Tokens
 from bridge.reconcile.informers import Mirror
@@ -56,7 +56,9 @@ def parts(program: Program, mirror: Mirror, hints: JobHints) -> tuple[Service, .
             _log.info("escrow.waits", job_id=job_id, reason=reason)
         return reason
 
-    app = door.create(tokens=tokens, until_free=until_free, hints=hints, metrics=program.metrics)
+    app = endpoint.create(
+        tokens=tokens, until_free=until_free, hints=hints, metrics=program.metrics
+    )
     sock = bind(escrow.listen)
 
     async def close_gate(stop: asyncio.Event) -> None:
@@ -77,7 +79,7 @@ def parts(program: Program, mirror: Mirror, hints: JobHints) -> tuple[Service, .
                 stop=stop,
                 tls=tls.context,
                 grace_s=_GRACE_S,
-                most_connections=door.MOST_CONNECTIONS,
+                most_connections=endpoint.MOST_CONNECTIONS,
             )
 
     return (Service(name="escrow news", run=hints.run), Service(name="escrow", run=answer))

@@ -39,7 +39,7 @@ def _container(
             init=init,
             restartable_init=restartable_init,
         )
-    waiting = state.waiting or wire.Waiting()
+    waiting = state.waiting or wire.ContainerStateWaiting()
     return pods.Container(
         name=wired.name,
         state=pods.ContainerState.RUNNING if state.running else pods.ContainerState.WAITING,

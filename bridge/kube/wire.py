@@ -13,7 +13,7 @@ from bridge.domain.model.pods import Phase
 from slurmruntime.kube.meta import Condition, Metadata, Struct
 
 
-class Named(Struct):
+class NameRef(Struct):
     """A reference by name, such as a scheduling gate."""
 
     name: str
@@ -126,7 +126,7 @@ class PodSpec(Struct):
     containers: list[Container]
     init_containers: list[Container] = []
     scheduler_name: str = ""
-    scheduling_gates: list[Named] = []
+    scheduling_gates: list[NameRef] = []
     priority_class_name: str = ""
     scheduling_group: SchedulingGroup | None = None
     node_name: str = ""
@@ -142,18 +142,18 @@ class PodSpec(Struct):
     termination_grace_period_seconds: int = 30
 
 
-class Waiting(Struct):
+class ContainerStateWaiting(Struct):
     """`core/v1 ContainerStateWaiting`."""
 
     reason: str = ""
     message: str = ""
 
 
-class Running(Struct):
+class ContainerStateRunning(Struct):
     """`core/v1 ContainerStateRunning`."""
 
 
-class Terminated(Struct):
+class ContainerStateTerminated(Struct):
     """`core/v1 ContainerStateTerminated`."""
 
     exit_code: int
@@ -167,9 +167,9 @@ class Terminated(Struct):
 class ContainerState(Struct):
     """`core/v1 ContainerState`: at most one is set."""
 
-    waiting: Waiting | None = None
-    running: Running | None = None
-    terminated: Terminated | None = None
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
 
 
 class ContainerStatus(Struct):

@@ -25,10 +25,10 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Past
 from bridge.domain.workloads import membership
 from bridge.reconcile.actuator import Actuator, NotGiven
+from bridge.reconcile.lifecycle_cells import LifecycleCells
 from bridge.reconcile.members import Members
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.side import Side
-from bridge.reconcile.situations import Situations
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.errors import Forbidden, Rejected
 from slurmruntime.leading import worker
@@ -75,7 +75,7 @@ class PodLoop:
         self._set_aside = set_aside
         self._members = Members(side)
         queue.serve_by(self._members.namespace)
-        self._situations = Situations(metrics, clock)
+        self._situations = LifecycleCells(metrics, clock)
         self._pins = Pins()
         self._admitted: set[PodUid] = set()
         """Pods that may join a placeholder that was submitted without them."""

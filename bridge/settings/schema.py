@@ -23,9 +23,9 @@ from bridge.settings import reference as settings_reference
 from bridge.settings import sylabs as settings_sylabs
 from bridge.settings.agent import AgentSection
 from bridge.settings.caps import CapsSection
-from bridge.settings.doors import EscrowSection, Extender, Webhook
 from bridge.settings.operator import OperatorSection
 from bridge.settings.policy import OptionalField, RuleSection
+from bridge.settings.servers import EscrowSection, Extender, Webhook
 from bridge.settings.slurm import Slurm
 from bridge.settings.slurm_jobs import SlurmJobsSection
 from bridge.settings.sylabs import SylabsSection

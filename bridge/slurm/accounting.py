@@ -24,7 +24,7 @@ async def record(
         SlurmError: the record could not be read; always, if there is no slurmdbd.
     """
     answer = await client.call(
-        "accounting.job", "slurmdb_get_job", {"job_id": id_}, answer=wire.AccountedJobs
+        "accounting.job", "slurmdb_get_job", {"job_id": id_}, answer=wire.AccountingRecords
     )
     if answer.jobs is None:
         raise Malformed("accounting.job", "the response has no list of jobs")

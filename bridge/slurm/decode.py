@@ -14,7 +14,7 @@ from bridge.domain.model.allocation import Component, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm.allocated import devices, granted
-from slurmclient.wire.reading import Decoded
+from slurmclient.wire.reading import DecodeResult
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.slurm import wire
 from slurmruntime.values import hostlist
@@ -74,7 +74,7 @@ class ForeignJob:
     """What else could not be decoded, as a message; "" if nothing."""
 
 
-def job(read: Decoded[wire.Job], *also: Decoded[wire.Job]) -> SlurmJob | ForeignJob:
+def job(read: DecodeResult[wire.Job], *also: DecodeResult[wire.Job]) -> SlurmJob | ForeignJob:
     """Reduce a job to what decisions need; distinguish placeholders (of any cluster) from foreign jobs.
 
     Args:
@@ -161,7 +161,7 @@ def _expanded(text: str) -> tuple[SlurmNode, ...]:
     return tuple(SlurmNode(name) for name in hostlist.expand(text))
 
 
-def _job(read: Decoded[wire.Job]) -> SlurmJob | ForeignJob:
+def _job(read: DecodeResult[wire.Job]) -> SlurmJob | ForeignJob:
     wired = read.value
     id_ = JobId(wired.job_id)
     sluid = Sluid(wired.step_id.sluid) if wired.step_id.sluid else None

@@ -146,7 +146,11 @@ async def cancel(client: SlurmClient, id_: JobId, *, sluid: Sluid | None = None)
         except NotFound:
             return Ending.NO_SUCH_JOB
     answer = await client.call(
-        "job.cancel", "slurm_delete_job", {"job_id": id_}, answer=wire.Killed, is_repeatable=True
+        "job.cancel",
+        "slurm_delete_job",
+        {"job_id": id_},
+        answer=wire.KillAnswer,
+        is_repeatable=True,
     )
     for status in answer.status or ():
         match status.error.code:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from slurmclient.resources.job_states import has_ended
-    from slurmclient.resources.submission import Submitted
+    from slurmclient.resources.submission import SubmitResult
     from slurmclient.transport.tls import Tls, UnusableTls
     from slurmclient.transport.tokens import JwtKey, Token, TokenCommand, TokenFile, TokenSource
     from slurmclient.watching.cache import Cache
@@ -54,7 +54,7 @@ __all__ = [
     "Restarted",
     "SlurmError",
     "Stream",
-    "Submitted",
+    "SubmitResult",
     "Time",
     "Tls",
     "Token",
@@ -87,7 +87,7 @@ _HOME = {
             "Unavailable",
         ),
         "slurmclient.resources.job_states": ("has_ended",),
-        "slurmclient.resources.submission": ("Submitted",),
+        "slurmclient.resources.submission": ("SubmitResult",),
         "slurmclient.transport.tls": (
             "Tls",
             "UnusableTls",

@@ -23,7 +23,7 @@ _TIMEOUT_S = 300.0
 _PARTS = ("slurmctld", "slurmrestd")
 
 
-class _Seen:
+class _EventCount:
     """Events, counted."""
 
     count = 0
@@ -104,8 +104,8 @@ async def watched(
 
 
 @asynccontextmanager
-async def _consumed(watching: AsyncIterator[Event[Row]]) -> AsyncIterator[_Seen]:
-    seen = _Seen()
+async def _consumed(watching: AsyncIterator[Event[Row]]) -> AsyncIterator[_EventCount]:
+    seen = _EventCount()
 
     async def consume() -> None:
         async for _ in watching:

@@ -50,7 +50,7 @@ _LIMITS = breaker.Limits(share=0.3, always=20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Measurement:
     """The result."""
 
     pods: int
@@ -62,7 +62,7 @@ class Found:
     """The same while nobody queries it."""
 
 
-def measure(pods: int, samples: int, idle_s: float) -> Found:
+def measure(pods: int, samples: int, idle_s: float) -> Measurement:
     """Fill a separate Slurm, rest, then end one job after another."""
     options = Options(
         kubernetes=False,
@@ -100,7 +100,7 @@ async def _all_run(slurm: SlurmClient, count: int) -> bool:
     return count == sum("RUNNING" in states for states in listed.states.values())
 
 
-async def _measured(sandbox: Sandbox, pods: int, samples: int, idle_s: float) -> Found:
+async def _measured(sandbox: Sandbox, pods: int, samples: int, idle_s: float) -> Measurement:
     async with SlurmClient.open(sandbox.slurmrestd_url, token_file=sandbox.token_file) as slurm:
         await _fill(slurm, pods)
         without = await _share(sandbox, idle_s)
@@ -109,7 +109,7 @@ async def _measured(sandbox: Sandbox, pods: int, samples: int, idle_s: float) ->
             delays = [
                 await controllers.delay_s(WorkloadKey(f"u{number}")) for number in range(samples)
             ]
-    return Found(pods=pods, delays_s=delays, share_with=share, share_without=without)
+    return Measurement(pods=pods, delays_s=delays, share_with=share, share_without=without)
 
 
 async def _share(sandbox: Sandbox, idle_s: float) -> float:

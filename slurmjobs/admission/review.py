@@ -19,7 +19,7 @@ from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.request import build
 from slurmjobs.request.origin import ScriptOrigin
 from slurmjobs.script import read
-from slurmjobs.script.chosen import ChosenOptions
+from slurmjobs.script.option_values import OptionValues
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.values import names
 from slurmruntime.values.faults import MOST_FAULTS, Fault, bounded
@@ -123,7 +123,7 @@ def _result_faults(job: SlurmJobObject) -> Iterator[Fault]:
 
 
 def _not_permitted(
-    job: SlurmJobObject, options: ChosenOptions, requester: Requester, policy: Policy
+    job: SlurmJobObject, options: OptionValues, requester: Requester, policy: Policy
 ) -> Iterator[Fault]:
     yield from asking.never_allowed(options)
     author = _authorship(job.metadata, requester)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Ask
 from slurmjobs.script import options as o
-from slurmjobs.script.chosen import ChosenOptions
+from slurmjobs.script.option_values import OptionValues
 from slurmjobs.script.options import SbatchOption
 from slurmruntime.values.faults import Fault
 
@@ -29,7 +29,7 @@ _NODE_CHOICES: Final = (o.NODELIST, o.EXCLUDE, o.PREFER, o.BATCH)
 _LICENSE_PER_TASK: Final = re.compile(r"(?:^|,)license[/:]([^,=:]+)", re.IGNORECASE)
 
 
-def ask(options: ChosenOptions) -> Ask:
+def ask(options: OptionValues) -> Ask:
     """Return the requests of the options; each of its faults has the path of its option."""
     sharing = options.get(o.EXCLUSIVE)
     return Ask(
@@ -50,7 +50,7 @@ def ask(options: ChosenOptions) -> Ask:
     )
 
 
-def never_allowed(options: ChosenOptions) -> Iterator[Fault]:
+def never_allowed(options: OptionValues) -> Iterator[Fault]:
     """Yield a fault for each option that Slurm reserves for operators but would accept from our token."""
     if options.get(o.REBOOT):
         why = "slurm-bridge's token would let any user reboot nodes"
@@ -60,7 +60,7 @@ def never_allowed(options: ChosenOptions) -> Iterator[Fault]:
         yield Fault(options.path(o.REQUEUE), f"--requeue=expedite is not allowed: {why}")
 
 
-def _licenses(options: ChosenOptions) -> Iterator[str]:
+def _licenses(options: OptionValues) -> Iterator[str]:
     """Yield all licences: Slurm takes them from three options."""
     yield from filter(None, (options.get(o.LICENSES), options.get(o.RESOURCES)))
     yield from _LICENSE_PER_TASK.findall(options.get(o.TRES_PER_TASK) or "")

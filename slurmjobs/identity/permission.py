@@ -8,7 +8,7 @@ from bridge.domain.request.permit import Permit
 from bridge.domain.request.rules import SLURM_JOB, Policy
 from slurmjobs.identity import asking
 from slurmjobs.objects.slurmjob import SlurmJobObject
-from slurmjobs.script.chosen import ChosenOptions
+from slurmjobs.script.option_values import OptionValues
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.values.faults import Fault, Refused
 
@@ -26,7 +26,7 @@ class JobProvenance:
 
 
 def decide(
-    job: SlurmJobObject, options: ChosenOptions, provenance: JobProvenance, policy: Policy
+    job: SlurmJobObject, options: OptionValues, provenance: JobProvenance, policy: Policy
 ) -> Permit | Refused:
     """Decide by the author recorded at CREATE and by the present rules.
 

@@ -2,8 +2,8 @@
 
 import structlog
 
-from slurmjobs.lifecycle import news
-from slurmjobs.lifecycle.news import EventBudget
+from slurmjobs.lifecycle import status_events
+from slurmjobs.lifecycle.status_events import EventBudget
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.status import SlurmJobStatus
 from slurmruntime.kube import errors, events
@@ -43,7 +43,7 @@ class JobEvents:
             job: with the status before.
             after: what was written.
         """
-        content = news.of(job.status, after)
+        content = status_events.of(job.status, after)
         key = WorkloadKey(job.metadata.uid)
         if content is None or not self._budget.admits(key, content):
             return

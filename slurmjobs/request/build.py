@@ -8,7 +8,7 @@ from slurmjobs.request.environment import environment
 from slurmjobs.request.origin import ScriptOrigin
 from slurmjobs.request.settled import settle
 from slurmjobs.script import read
-from slurmjobs.script.chosen import ChosenOptions
+from slurmjobs.script.option_values import OptionValues
 from slurmjobs.script.read import ScriptContent
 from slurmruntime.values.faults import Fault
 
@@ -37,7 +37,7 @@ class BuildResult:
     """None if there are faults."""
     faults: Sequence[Fault]
     warnings: Sequence[Fault]
-    options: ChosenOptions
+    options: OptionValues
     """The options that could be read."""
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from slurmjobs.request.settled import gpu_count
 from slurmjobs.script import options as o
-from slurmjobs.script.chosen import ChosenOptions
+from slurmjobs.script.option_values import OptionValues
 from slurmjobs.script.options import SbatchOption
 from slurmruntime.values.faults import Fault
 
 
-def faults(chosen: ChosenOptions, now: datetime) -> Iterator[Fault]:
+def faults(chosen: OptionValues, now: datetime) -> Iterator[Fault]:
     """Yield every contradiction, at the path of the option given last."""
     yield from _exclusive_pairs(chosen)
     yield from _gpus(chosen)
@@ -23,14 +23,14 @@ def faults(chosen: ChosenOptions, now: datetime) -> Iterator[Fault]:
     yield from _times(chosen, now)
 
 
-def _clash(chosen: ChosenOptions, *options: SbatchOption[Any]) -> Iterator[Fault]:
+def _clash(chosen: OptionValues, *options: SbatchOption[Any]) -> Iterator[Fault]:
     clashing = [option for option in options if chosen.has(option)]
     if len(clashing) > 1:
         names = " and ".join(f"--{option.name}" for option in clashing)
         yield Fault(chosen.path(*clashing), f"{names} exclude each other: keep one")
 
 
-def _exclusive_pairs(chosen: ChosenOptions) -> Iterator[Fault]:
+def _exclusive_pairs(chosen: OptionValues) -> Iterator[Fault]:
     yield from _clash(chosen, o.MEM, o.MEM_PER_CPU, o.MEM_PER_GPU)
     yield from _clash(chosen, o.CORE_SPEC, o.THREAD_SPEC)
     yield from _clash(chosen, o.EXCLUSIVE, o.OVERSUBSCRIBE)
@@ -45,7 +45,7 @@ def _exclusive_pairs(chosen: ChosenOptions) -> Iterator[Fault]:
         )
 
 
-def _gpus(chosen: ChosenOptions) -> Iterator[Fault]:
+def _gpus(chosen: OptionValues) -> Iterator[Fault]:
     if "gres/gpu" in (chosen.get(o.GRES) or ""):
         yield from _clash(chosen, o.GRES, o.GPUS_PER_NODE)
     per_gpu, per_tres = chosen.get(o.NTASKS_PER_GPU), chosen.get(o.NTASKS_PER_TRES)
@@ -79,14 +79,14 @@ def _gpus(chosen: ChosenOptions) -> Iterator[Fault]:
 _NOT_PER_TASK = ("mem", "energy", "node", "billing", "fs", "vmem", "pages", "bb")
 
 
-def _tres_per_task(chosen: ChosenOptions) -> Iterator[Fault]:
+def _tres_per_task(chosen: OptionValues) -> Iterator[Fault]:
     text = (chosen.get(o.TRES_PER_TASK) or "").lower()
     for name in _NOT_PER_TASK:
         if any(part.startswith(name) for part in text.split(",")):
             yield Fault(chosen.path(o.TRES_PER_TASK), f"--tres-per-task cannot have {name}")
 
 
-def _sizes(chosen: ChosenOptions) -> Iterator[Fault]:
+def _sizes(chosen: OptionValues) -> Iterator[Fault]:
     per_core, threads = chosen.get(o.NTASKS_PER_CORE), chosen.get(o.THREADS_PER_CORE)
     if per_core is not None and threads is not None and threads < per_core:
         yield Fault(
@@ -104,7 +104,7 @@ def _sizes(chosen: ChosenOptions) -> Iterator[Fault]:
     yield from _layout(chosen)
 
 
-def _layout(chosen: ChosenOptions) -> Iterator[Fault]:
+def _layout(chosen: OptionValues) -> Iterator[Fault]:
     layout = chosen.get(o.DISTRIBUTION)
     if layout is None:
         return
@@ -127,7 +127,7 @@ def _layout(chosen: ChosenOptions) -> Iterator[Fault]:
             )
 
 
-def _times(chosen: ChosenOptions, now: datetime) -> Iterator[Fault]:
+def _times(chosen: OptionValues, now: datetime) -> Iterator[Fault]:
     begin, deadline = chosen.get(o.BEGIN), chosen.get(o.DEADLINE)
     if begin is not None and deadline is not None and deadline.at(now) < begin.at(now):
         yield Fault(chosen.path(o.BEGIN, o.DEADLINE), "--deadline is before --begin")

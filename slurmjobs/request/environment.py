@@ -10,7 +10,7 @@ from typing import Final
 from slurmjobs.request.origin import ScriptOrigin
 from slurmjobs.request.settled import EffectiveOptions, tasks_per_node
 from slurmjobs.script import options as o
-from slurmjobs.script.chosen import ChosenOptions
+from slurmjobs.script.option_values import OptionValues
 from slurmjobs.script.values.lists import LIMITS
 
 _LAUNCHERS: Final = {
@@ -46,7 +46,7 @@ def environment(options: EffectiveOptions, origin: ScriptOrigin) -> Mapping[str,
     return dict(sorted(variables.items()))
 
 
-def _process_variables(chosen: ChosenOptions, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
+def _process_variables(chosen: OptionValues, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
     """Yield the variables that sbatch sets in its own environment before exporting it."""
     if origin.nice is not None:
         yield "SLURM_PRIO_PROCESS", str(origin.nice)
@@ -71,7 +71,7 @@ def _process_variables(chosen: ChosenOptions, origin: ScriptOrigin) -> Iterator[
         yield "SLURM_EXPORT_ENV", origin.environment.get("SLURM_EXPORT_ENV", export)
 
 
-def _limits(chosen: ChosenOptions, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
+def _limits(chosen: OptionValues, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
     selected = chosen.get(o.PROPAGATE)
     for name in LIMITS if selected is None else selected:
         if name in origin.limits:
@@ -157,7 +157,7 @@ def _option_variables(options: EffectiveOptions) -> Iterator[tuple[str, str]]:
     yield from _memory_binding(chosen)
 
 
-def _memory_binding(chosen: ChosenOptions) -> Iterator[tuple[str, str]]:
+def _memory_binding(chosen: OptionValues) -> Iterator[tuple[str, str]]:
     binding = chosen.get(o.MEM_BIND)
     if binding is None or not binding.words():
         return

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from slurmjobs.script import options as o
-from slurmjobs.script.chosen import ChosenOptions
+from slurmjobs.script.option_values import OptionValues
 from slurmjobs.script.values.numbers import NodeShape
 from slurmruntime.values import hostlist
 
@@ -42,14 +42,14 @@ class TaskResources:
 class EffectiveOptions:
     """The options and what sbatch derives from them."""
 
-    chosen: ChosenOptions
+    chosen: OptionValues
     shape: NodeShape
     tasks_per_core: int | None
     per_task: TaskResources
     counts: TaskCounts
 
 
-def settle(chosen: ChosenOptions) -> EffectiveOptions:
+def settle(chosen: OptionValues) -> EffectiveOptions:
     """Derive what sbatch derives from options that do not contradict each other."""
     chosen = _without_idle_hint(chosen)
     per_task = _per_task(chosen)
@@ -62,7 +62,7 @@ def settle(chosen: ChosenOptions) -> EffectiveOptions:
     return EffectiveOptions(chosen, shape, tasks_per_core, per_task, _counts(chosen, shape))
 
 
-def tasks_per_node(chosen: ChosenOptions) -> int | None:
+def tasks_per_node(chosen: OptionValues) -> int | None:
     """Return `--ntasks-per-node`, given by either of its names."""
     choice = chosen.last_of(o.NTASKS_PER_NODE, o.TASKS_PER_NODE)
     return choice.value if choice else None
@@ -77,7 +77,7 @@ def gpu_count(text: str | None) -> int:
 _DIGITS: Final = 10
 
 
-def _without_idle_hint(chosen: ChosenOptions) -> ChosenOptions:
+def _without_idle_hint(chosen: OptionValues) -> OptionValues:
     """Drop a hint that sbatch ignores: one beside any option about a node's shape."""
     stronger = (
         o.NTASKS_PER_CORE,
@@ -89,7 +89,7 @@ def _without_idle_hint(chosen: ChosenOptions) -> ChosenOptions:
     return chosen.without(o.HINT) if chosen.has(*stronger) else chosen
 
 
-def _shape(chosen: ChosenOptions) -> NodeShape:
+def _shape(chosen: OptionValues) -> NodeShape:
     shape = NodeShape()
     for choice in chosen.all:
         if choice.option is o.EXTRA_NODE_INFO:
@@ -120,7 +120,7 @@ def _hinted_shape(words: tuple[str, ...]) -> NodeShape:
     return shape
 
 
-def _per_task(chosen: ChosenOptions) -> TaskResources:
+def _per_task(chosen: OptionValues) -> TaskResources:
     tres = chosen.get(o.TRES_PER_TASK) or ""
     tres = re.sub(r"(^|,)(license|gres):", r"\1\2/", tres)
     for item in filter(None, (chosen.get(o.GPUS_PER_TASK) or "").split(",")):
@@ -141,7 +141,7 @@ def _prepend(first: str, rest: str) -> str:
     return f"{first},{rest}" if rest else first
 
 
-def _binding(chosen: ChosenOptions, tres: str) -> str:
+def _binding(chosen: OptionValues, tres: str) -> str:
     """Return the binding of generic resources; those per task are bound unless the user says otherwise."""
     choice = chosen.last_of(o.GPU_BIND, o.TRES_BIND)
     binding = ""
@@ -169,7 +169,7 @@ def _gres(tres: str) -> Iterator[tuple[str, int]]:
                 yield name, count
 
 
-def _counts(chosen: ChosenOptions, shape: NodeShape) -> TaskCounts:
+def _counts(chosen: OptionValues, shape: NodeShape) -> TaskCounts:
     node_range = chosen.get(o.NODES)
     least, most = (node_range.least, node_range.most) if node_range else (1, 0)
     nodes_are_set = node_range is not None
@@ -192,7 +192,7 @@ def _counts(chosen: ChosenOptions, shape: NodeShape) -> TaskCounts:
     return _arbitrary(chosen, counts)
 
 
-def _arbitrary(chosen: ChosenOptions, counts: TaskCounts) -> TaskCounts:
+def _arbitrary(chosen: OptionValues, counts: TaskCounts) -> TaskCounts:
     """Count the tasks of an arbitrary distribution: one per mention of a node."""
     layout, names = chosen.get(o.DISTRIBUTION), chosen.get(o.NODELIST) or ""
     if layout is None or layout.order != "arbitrary" or "{" in names:

@@ -18,7 +18,7 @@ from slurmruntime.values.faults import Fault
 
 
 @dataclass(frozen=True, slots=True)
-class TranslatedOption:
+class OptionTranslation:
     """An option of sbatch, the text of its value, and the line it was translated from."""
 
     option: SbatchOption[Any]
@@ -27,10 +27,10 @@ class TranslatedOption:
 
 
 @dataclass(slots=True)
-class TranslatedHeader:
+class HeaderTranslation:
     """A foreign header in sbatch's options."""
 
-    options: list[TranslatedOption] = field(default_factory=list)
+    options: list[OptionTranslation] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
 
@@ -76,7 +76,7 @@ _BSUB_OPTIONS: Final[Mapping[str, SbatchOption[Any]]] = {
 }
 
 
-def bsub(script: str) -> TranslatedHeader | None:
+def bsub(script: str) -> HeaderTranslation | None:
     """Translate the lines that begin with `#BSUB`; return None if there are none."""
     words = directives.foreign(script, "#BSUB")
     if words is None:
@@ -86,10 +86,10 @@ def bsub(script: str) -> TranslatedHeader | None:
         HeaderWord("-c", word.line) if word.text == "-cwd" and place % 2 == 0 else word
         for place, word in enumerate(words.words)
     ]
-    result = TranslatedHeader(faults=words.faults)
+    result = HeaderTranslation(faults=words.faults)
     for letter, value, line in _parse(renamed, _BSUB, result):
         text = None if letter == "x" else _bsub_value(letter, value)
-        result.options.append(TranslatedOption(_BSUB_OPTIONS[letter], text, line))
+        result.options.append(OptionTranslation(_BSUB_OPTIONS[letter], text, line))
     return result
 
 
@@ -152,12 +152,12 @@ _PBS_OPTIONS: Final[Mapping[str, SbatchOption[Any]]] = {
 _MAIL: Final = (("b", "BEGIN"), ("e", "END"), ("a", "FAIL"))
 
 
-def pbs(script: str) -> TranslatedHeader | None:
+def pbs(script: str) -> HeaderTranslation | None:
     """Translate the lines that begin with `#PBS`; return None if there are none."""
     words = directives.foreign(script, "#PBS")
     if words is None:
         return None
-    result = TranslatedHeader(faults=words.faults)
+    result = HeaderTranslation(faults=words.faults)
     exported: list[tuple[str, int]] = []
     for letter, value, line in _parse(words.words, _PBS, result):
         translated: Iterable[tuple[SbatchOption[Any], str | None]] = ()
@@ -176,15 +176,15 @@ def pbs(script: str) -> TranslatedHeader | None:
                 translated = [(_PBS_OPTIONS[letter], value or None)]
             case _:
                 pass
-        result.options += [TranslatedOption(option, text, line) for option, text in translated]
+        result.options += [OptionTranslation(option, text, line) for option, text in translated]
     if exported:
         names = ",".join(value for value, _ in exported)
-        result.options.append(TranslatedOption(options.EXPORT, names, exported[-1][1]))
+        result.options.append(OptionTranslation(options.EXPORT, names, exported[-1][1]))
     return result
 
 
 def _parse(
-    words: Sequence[HeaderWord], names: Sequence[_Name], result: TranslatedHeader
+    words: Sequence[HeaderWord], names: Sequence[_Name], result: HeaderTranslation
 ) -> Iterator[tuple[str, str, int]]:
     for parsed in getopt.parse(words, names):
         if isinstance(parsed, NoOption):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from slurmjobs.script import body, directives, foreign, getopt
-from slurmjobs.script.chosen import ChosenOption, ChosenOptions
 from slurmjobs.script.directives import LONGEST_HEADER, HeaderWords, where
 from slurmjobs.script.getopt import NoOption, Takes
+from slurmjobs.script.option_values import OptionValue, OptionValues
 from slurmjobs.script.options import BY_FIELD, IGNORE_PBS, OPTIONS, SbatchOption, Treatment
 from slurmjobs.script.values.form import UnreadableValue
 from slurmruntime.values.faults import MOST_FAULTS, Fault
@@ -17,7 +17,7 @@ from slurmruntime.values.faults import MOST_FAULTS, Fault
 class ScriptContent:
     """What a script asks for."""
 
-    options: ChosenOptions
+    options: OptionValues
     faults: Sequence[Fault] = ()
     """Why it cannot become a job; the path is the line."""
     warnings: Sequence[Fault] = ()
@@ -40,12 +40,12 @@ def script(text: str, fields: Mapping[str, object] | None = None) -> ScriptConte
     if not any(choice.option is IGNORE_PBS for choice in chosen):
         chosen += _foreign_options(text, faults, warnings)
     chosen += _field_options(fields or {}, faults, warnings)
-    return ScriptContent(ChosenOptions(tuple(chosen)), tuple(faults), tuple(warnings))
+    return ScriptContent(OptionValues(tuple(chosen)), tuple(faults), tuple(warnings))
 
 
 def _header_options(
     words: HeaderWords, faults: list[Fault], warnings: list[Fault]
-) -> Iterator[ChosenOption]:
+) -> Iterator[OptionValue]:
     faults += words.faults
     warnings += words.warnings
     for parsed in getopt.parse(words.words, OPTIONS):
@@ -61,7 +61,7 @@ def _header_options(
 
 def _foreign_options(
     text: str, faults: list[Fault], warnings: list[Fault]
-) -> Iterator[ChosenOption]:
+) -> Iterator[OptionValue]:
     """Translate `#BSUB`, or else `#PBS`: sbatch reads only one of them."""
     for translate in (foreign.bsub, foreign.pbs):
         translated = translate(text)
@@ -77,7 +77,7 @@ def _foreign_options(
 
 def _field_options(
     fields: Mapping[str, object], faults: list[Fault], warnings: list[Fault]
-) -> Iterator[ChosenOption]:
+) -> Iterator[OptionValue]:
     characters = 0
     for name, value in fields.items():
         path = f"fields.{name}"
@@ -109,13 +109,13 @@ def _choose(
     path: str,
     faults: list[Fault],
     warnings: list[Fault],
-) -> Iterator[ChosenOption]:
+) -> Iterator[OptionValue]:
     if option.treatment is Treatment.REFUSED:
         faults.append(Fault(path, f"--{option.name} is not supported: {option.note}"))
     elif option.treatment is Treatment.IGNORED:
         warnings.append(Fault(path, f"--{option.name} has no effect: {option.note}"))
     elif text is None or option.form is None or (not text and option.takes is Takes.PERHAPS):
-        yield ChosenOption(option, option.default, path)
+        yield OptionValue(option, option.default, path)
     elif len(text) > option.form.longest:
         accepts = f"at most {option.form.longest}: {option.form.accepts}"
         faults.append(
@@ -123,7 +123,7 @@ def _choose(
         )
     else:
         try:
-            yield ChosenOption(option, option.form.read(text), path)
+            yield OptionValue(option, option.form.read(text), path)
         except UnreadableValue as error:
             shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
             faults.append(

@@ -36,7 +36,7 @@ class VolumeServer(ObjectStruct, frozen=True):
     read_only: Annotated[bool, Meta(description="As in a pod's volume.")] = False
 
 
-class ClaimedVolume(ObjectStruct, frozen=True):
+class ClaimSource(ObjectStruct, frozen=True):
     """`v1 PersistentVolumeClaimVolumeSource`."""
 
     claim_name: Annotated[str, text(253, "Name of the claim, in the same namespace.")]
@@ -50,7 +50,7 @@ class Mount(ObjectStruct, frozen=True):
     host_path: Annotated[VolumePath | None, Meta(description="A directory of the node.")] = None
     nfs: Annotated[VolumeServer | None, Meta(description="A directory of an NFS server.")] = None
     persistent_volume_claim: Annotated[
-        ClaimedVolume | None, Meta(description="A volume of the namespace.")
+        ClaimSource | None, Meta(description="A volume of the namespace.")
     ] = None
 
 

@@ -10,7 +10,7 @@ from slurmoperator.clusters.loop import ClusterLoop
 from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTERS, WatchedCluster
 from slurmoperator.daemons.part import WatchedPart
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.lifetime import Service
@@ -54,7 +54,7 @@ class SlurmClusters:
             clusters=self._clusters,
             parts=self._parts,
             node_sets=self._node_sets,
-            served=ServedNamespaces(frozenset(program.settings.operator.namespaces)),
+            served=NamespaceScope(frozenset(program.settings.operator.namespaces)),
             queue=WorkQueue(rng=program.rng),
             clock=program.clock,
             metrics=program.metrics,

@@ -17,11 +17,11 @@ from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.objects.own.slurm_cluster import SlurmClusterObject
 from slurmoperator.objects.parts import API_VERSION
-from slurmoperator.rendering.site import ELSEWHERE, ServedNamespaces
+from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmruntime.kube import errors, lists
-from slurmruntime.kube.apply import standing, writes
-from slurmruntime.kube.apply.belongings import ObjectOwner, withdraw
-from slurmruntime.kube.apply.standing import Standing, StandingVerdict
+from slurmruntime.kube.apply import ownership, writes
+from slurmruntime.kube.apply.owned_objects import ObjectOwner, withdraw
+from slurmruntime.kube.apply.ownership import Ownership, OwnershipVerdict
 from slurmruntime.kube.cache import Cache, Index
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.leading import worker
@@ -52,7 +52,7 @@ class ClusterLoop:
         clusters: Cache[WatchedCluster],
         parts: Mapping[str, Cache[WatchedPart]],
         node_sets: Cache[WatchedNodeSet],
-        served: ServedNamespaces,
+        served: NamespaceScope,
         queue: WorkQueue[str],
         clock: Clock,
         metrics: Metrics,
@@ -145,12 +145,12 @@ class ClusterLoop:
                 if not isinstance(error, errors.Conflict):  # a conflict concerns only this object
                     break
                 continue
-            if verdict.standing is Standing.NOT_OURS:
+            if verdict.ownership is Ownership.NOT_OURS:
                 hint = f"delete it, choose another name for the SlurmCluster, or annotate the SlurmCluster with {TAKE_OVER_ANNOTATION}=true to take over what no other controller owns"
                 text = f"{verdict.reason}; {hint}"
                 await self._report(watched, ClusterFacts(accepted=text, accepted_reason="NotOurs"))
                 return _WAITING
-            if verdict.standing is Standing.LEAVING:
+            if verdict.ownership is Ownership.LEAVING:
                 late.append(verdict.reason)
         if failure is None and not late:
             unwanted = tuple(self._unwanted(watched, desired))
@@ -167,7 +167,7 @@ class ClusterLoop:
 
     async def _ensure(
         self, body: Mapping[str, Any], owner: ObjectOwner, foreign_fields: list[str]
-    ) -> StandingVerdict:
+    ) -> OwnershipVerdict:
         """Apply one object, unless it is not ours or is being deleted; return its standing before.
 
         foreign_fields: gets a message about the fields that are left to others.
@@ -176,16 +176,16 @@ class ClusterLoop:
         remaining = yielding.RemainingBody(body, ())
         if not owner.takes_over:
             remaining = yielding.drop_foreign_fields(body, existing, owner.manager)
-        verdict = standing.judge(
+        verdict = ownership.judge(
             existing,
             remaining.body,
             owner_uid=owner.uid,
             manager=owner.manager,
             takes_over=owner.takes_over,
         )
-        if verdict.standing in (Standing.NOT_OURS, Standing.LEAVING):
+        if verdict.ownership in (Ownership.NOT_OURS, Ownership.LEAVING):
             return verdict
-        if verdict.standing is not Standing.IN_FORCE:
+        if verdict.ownership is not Ownership.IN_FORCE:
             remaining = await self._apply(remaining, existing.uid if existing else "", owner)
         if remaining.foreign_fields:
             name = f"{body['kind']} {body['metadata']['name']}"
@@ -245,7 +245,7 @@ class ClusterLoop:
 
     async def _is_ours(self, body: Mapping[str, Any], uid: str) -> bool:
         existing = await writes.find(self._kube, body)
-        return existing is None or standing.is_ours(existing, owner_uid=uid, manager=MANAGER)
+        return existing is None or ownership.is_ours(existing, owner_uid=uid, manager=MANAGER)
 
     # -- existing objects -------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ from slurmoperator.objects.own.slurm_cluster import (
     SlurmClusterObject,
     SlurmClusterStatus,
 )
-from slurmruntime.kube.apply.custom import CustomKind, Watched
+from slurmruntime.kube.apply.custom import CustomKind, CustomObject
 
-WatchedCluster: TypeAlias = Watched[SlurmClusterObject, SlurmClusterStatus]
+WatchedCluster: TypeAlias = CustomObject[SlurmClusterObject, SlurmClusterStatus]
 
 FINALIZER: Final = "slurm-bridge.dev/cluster"
 """Keeps a deleted SlurmCluster until its workers are gone."""

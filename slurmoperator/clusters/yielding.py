@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slurmruntime.kube.apply import standing
-from slurmruntime.kube.apply.standing import OwnershipMetadata
+from slurmruntime.kube.apply import ownership
+from slurmruntime.kube.apply.ownership import OwnershipMetadata
 
 _ALWAYS_OURS = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -27,7 +27,7 @@ def drop_foreign_fields(
     body: Mapping[str, Any], existing: OwnershipMetadata | None, manager: str
 ) -> RemainingBody:
     """Return a body without the fields that others own and we do not."""
-    if existing is None or (ours := standing.held_by(existing, manager)) is None:
+    if existing is None or (ours := ownership.held_by(existing, manager)) is None:
         return RemainingBody(body, ())
     theirs = [
         managed_field.fields_v1

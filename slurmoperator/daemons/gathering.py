@@ -21,7 +21,7 @@ from slurmoperator.keys.naming import LEAST_BYTES, KeyReference, KeyUse
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.keys.tokens import SlurmToken, TokenRequest
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.tried import ConfTrials
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.loginset import LoginSetObject

@@ -18,7 +18,7 @@ from slurmoperator.rendering.leftovers import leftovers
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, lists, paths, resource
-from slurmruntime.kube.apply import standing, writes
+from slurmruntime.kube.apply import ownership, writes
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.resource import Json, ResourceKind
 
@@ -166,7 +166,7 @@ async def _was_orphaning(client: KubeClient, watched: WatchedPart) -> bool:
             continue
         if any(owner.uid == meta.uid for owner in child.owner_references):
             return False
-        is_detached = is_detached or standing.held_by(child, MANAGER) is not None
+        is_detached = is_detached or ownership.held_by(child, MANAGER) is not None
     return is_detached
 
 

@@ -18,13 +18,13 @@ from slurmoperator.daemons.key_rings import KeyRing, KeyRings
 from slurmoperator.daemons.part import PART_KINDS, PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rotating import KeyRotation, RotationOutcome
-from slurmoperator.daemons.workload import WORKLOADS, WatchedWorkload, WorkloadState
+from slurmoperator.daemons.workload import WORKLOADS, WorkloadObject, WorkloadState
 from slurmoperator.keys import host_keys, naming, secrets
 from slurmoperator.keys.host_keys import HostKeys
 from slurmoperator.keys.secrets import RandomBytes
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.tried import ConfTrials
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.nodesets.views import OpensSlurm
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
@@ -33,12 +33,12 @@ from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering.leftovers import leftovers
 from slurmoperator.rendering.loginset import LOGIN_APP, host_keys_body, host_keys_secret
-from slurmoperator.rendering.site import ELSEWHERE, ServedNamespaces
+from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmoperator.rendering.ssh import HOST_KEY_FILES
 from slurmruntime.kube import errors as kube_errors
-from slurmruntime.kube.apply import belongings
-from slurmruntime.kube.apply.belongings import BodyVerdict, ObjectOwner
-from slurmruntime.kube.apply.standing import Standing
+from slurmruntime.kube.apply import owned_objects
+from slurmruntime.kube.apply.owned_objects import BodyVerdict, ObjectOwner
+from slurmruntime.kube.apply.ownership import Ownership
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.leading import worker
@@ -80,7 +80,7 @@ class ControlLoop:
         *,
         kube: KubeClient,
         parts: Mapping[str, Cache[WatchedPart]],
-        workloads: Collection[Cache[WatchedWorkload]],
+        workloads: Collection[Cache[WorkloadObject]],
         node_sets: Cache[WatchedNodeSet],
         make: BodyMakers,
         queue: WorkQueue[str],
@@ -90,7 +90,7 @@ class ControlLoop:
         random_bytes: RandomBytes,
         make_host_keys: HostKeys,
         tokens: TokenPolicy,
-        served: ServedNamespaces,
+        served: NamespaceScope,
         slurms: OpensSlurm,
         tried: ConfTrials,
     ) -> None:
@@ -210,14 +210,14 @@ class ControlLoop:
         if plan.configured and not plan.bodies:
             return _Outcome(watched, facts)
         owner = _object_owner(watched)
-        judged = await belongings.judge(self._kube, plan.bodies, owner)
-        if foreign := _reasons(judged, Standing.NOT_OURS):
+        judged = await owned_objects.judge(self._kube, plan.bodies, owner)
+        if foreign := _reasons(judged, Ownership.NOT_OURS):
             hint = f"annotate the {watched.kind} with {TAKE_OVER_ANNOTATION}=true to take over what no other controller owns"
             if watched.kind in _NEVER_TAKES_OVER:
                 hint = "choose another name"
             text = faults.shortened("; ".join((*foreign, hint)))
             return _Outcome(watched, replace(facts, accepted=text, accepted_reason="NotOurs"))
-        facts = replace(facts, notes=_reasons(judged, Standing.NOT_SERVED))
+        facts = replace(facts, notes=_reasons(judged, Ownership.NOT_SERVED))
         if judged and watched.metadata.deletion_timestamp is None:
             own, cache = PART_KINDS[watched.kind], self._parts[watched.kind]
             watched = await own.add_finalizer(self._kube, cache, watched)
@@ -226,12 +226,12 @@ class ControlLoop:
             return _Outcome(watched, replace(facts, workloads=await self._workloads(plan.bodies)))
         if plan.tls and plan.tls.authorities and isinstance(part, RestApiObject):
             await self._gathering.certificates.write(part, plan.tls.authorities)
-        failure = await belongings.apply(self._kube, judged, owner)
+        failure = await owned_objects.apply(self._kube, judged, owner)
         failure = failure or await self._gathering.trials.hurry(part.metadata, plan.pending_tag)
         # While a configuration is refused, it is not known which objects its change would remove.
         if failure is None and not plan.configured:
             unwanted = leftovers(watched.kind, watched.metadata, plan.bodies)
-            failure = await belongings.withdraw(self._kube, unwanted, owner)
+            failure = await owned_objects.withdraw(self._kube, unwanted, owner)
         key = RotationOutcome()
         if failure is None and plan.ring is not None:
             key, failure = await self._rotate_key(watched, plan.ring)
@@ -257,7 +257,7 @@ class ControlLoop:
     ) -> tuple[Fault, ...]:
         """Create missing keys; return faults instead if daemons may already use them."""
         has_run = any(
-            verdict.body["kind"] in WORKLOADS and verdict.standing is not Standing.ABSENT
+            verdict.body["kind"] in WORKLOADS and verdict.ownership is not Ownership.ABSENT
             for verdict in judged
         )
         if (login_set := plan.host_keys) is not None:
@@ -353,7 +353,7 @@ class ControlLoop:
                 if part.metadata.namespace in namespaces:
                     self._queue.add(part.metadata.uid)
 
-    def _workload_changed(self, old: WatchedWorkload | None, new: WatchedWorkload | None) -> None:
+    def _workload_changed(self, old: WorkloadObject | None, new: WorkloadObject | None) -> None:
         for version in (old, new):
             if version is not None and version.metadata.controller_uid:
                 self._queue.add(version.metadata.controller_uid)
@@ -396,5 +396,5 @@ def _planned_facts(plan: PartPlan, now: datetime) -> PartFacts:
     return facts
 
 
-def _reasons(judged: Iterable[BodyVerdict], standing: Standing) -> tuple[str, ...]:
-    return tuple(verdict.reason for verdict in judged if verdict.standing is standing)
+def _reasons(judged: Iterable[BodyVerdict], ownership: Ownership) -> tuple[str, ...]:
+    return tuple(verdict.reason for verdict in judged if verdict.ownership is ownership)

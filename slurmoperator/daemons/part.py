@@ -8,10 +8,10 @@ from slurmoperator.objects.loginset import LoginSetObject, LoginSetStatus
 from slurmoperator.objects.parts import API_VERSION, ConditionsOnly
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject, TokenStatus
-from slurmruntime.kube.apply.custom import CustomKind, Watched
+from slurmruntime.kube.apply.custom import CustomKind, CustomObject
 
 PartObject = ControllerObject | AccountingObject | RestApiObject | LoginSetObject | TokenObject
-WatchedPart: TypeAlias = Watched[PartObject, ConditionsOnly]
+WatchedPart: TypeAlias = CustomObject[PartObject, ConditionsOnly]
 """Its status has the kind's own type."""
 
 FINALIZER: Final = "slurm-bridge.dev/needed"

@@ -18,7 +18,7 @@ import msgspec
 
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.configuration.slurm_conf import node_line
-from slurmoperator.nodesets.owned.tried import ConfTrial, ConfTrials
+from slurmoperator.nodesets.owned.conf_trials import ConfTrial, ConfTrials
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import selecting

@@ -47,7 +47,7 @@ class _Pods(ObjectStruct, frozen=True):
     items: tuple[_Pod, ...] = ()
 
 
-class WatchedWorkload(ObjectStruct, frozen=True):
+class WorkloadObject(ObjectStruct, frozen=True):
     """A StatefulSet or Deployment of ours: only its owner, and the fact that it has changed, matter."""
 
     metadata: ObjectMetadata
@@ -73,12 +73,12 @@ class WorkloadState(msgspec.Struct, frozen=True):
         return self.is_updated and self.ready == self.desired
 
 
-_watched = msgspec.json.Decoder(WatchedWorkload)
+_watched = msgspec.json.Decoder(WorkloadObject)
 _workload = msgspec.json.Decoder(_Workload)
 _pods = msgspec.json.Decoder(_Pods)
 
 
-def _kind(kind: str) -> ResourceKind[WatchedWorkload]:
+def _kind(kind: str) -> ResourceKind[WorkloadObject]:
     return ResourceKind(
         path=paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]),
         read=lambda body: resource.decoded(_watched, kind, body),

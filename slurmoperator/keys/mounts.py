@@ -24,7 +24,7 @@ class _Source(ObjectStruct, frozen=True):
     secret: _FromSecret | None = None
 
 
-class _Projected(ObjectStruct, frozen=True):
+class _ProjectionSources(ObjectStruct, frozen=True):
     sources: tuple[_Source, ...] | None = None
 
 
@@ -32,7 +32,7 @@ class PodVolume(ObjectStruct, frozen=True):
     """`core/v1 Volume`, only its Secrets."""
 
     secret: _FromSecret | None = None
-    projected: _Projected | None = None
+    projected: _ProjectionSources | None = None
 
 
 class MountingSpec(ObjectStruct, frozen=True):

@@ -10,14 +10,14 @@ from slurmoperator.nodesets.actuator import WorkerActuator
 from slurmoperator.nodesets.gathering import KeySteps, WorkerTemplates
 from slurmoperator.nodesets.loop import NodeSetLoop
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from slurmoperator.nodesets.owned.belongings import NodeSetBelongings
 from slurmoperator.nodesets.owned.claims import WorkerClaims
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
+from slurmoperator.nodesets.owned.owned_objects import OwnedObjects
 from slurmoperator.nodesets.owned.revisions import NodeSetRevisions
-from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.nodesets.recent_writes import RecentWrites
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.leading.workqueue import WorkQueue
@@ -82,13 +82,13 @@ class NodeSets:
                 views=views,
                 recent=RecentWrites(program.clock.monotonic),
             ),
-            belongings=NodeSetBelongings(program.kube, program.clock.monotonic),
+            belongings=OwnedObjects(program.kube, program.clock.monotonic),
             claims=claims,
             revisions=NodeSetRevisions(program.kube, program.clock.monotonic),
             templates=self._templates,
             key_step=self._key_step,
             tried=self.tried,
-            served=ServedNamespaces(frozenset(program.settings.operator.namespaces)),
+            served=NamespaceScope(frozenset(program.settings.operator.namespaces)),
             queue=queue,
             clock=program.clock,
             metrics=program.metrics,

@@ -13,14 +13,14 @@ from slurmoperator.nodesets import names, planning, status, troubles
 from slurmoperator.nodesets.actuator import ActionOutcome, Decisions, WorkerActuator
 from slurmoperator.nodesets.gathering import KeySteps, NodeSetGathering, WorkerTemplates
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
-from slurmoperator.nodesets.owned.aftercare import Housekeeping
-from slurmoperator.nodesets.owned.belongings import RECHECK_S, BelongingsResult, NodeSetBelongings
 from slurmoperator.nodesets.owned.claims import WorkerClaims
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials, in_force
 from slurmoperator.nodesets.owned.deleted_claims import ClaimDeletions
+from slurmoperator.nodesets.owned.housekeeping import Housekeeping
+from slurmoperator.nodesets.owned.owned_objects import RECHECK_S, ObjectsResult, OwnedObjects
+from slurmoperator.nodesets.owned.pod_conditions import PodConditions
 from slurmoperator.nodesets.owned.revisions import CurrentRevision, NodeSetRevisions
-from slurmoperator.nodesets.owned.told_states import PodConditions
 from slurmoperator.nodesets.owned.topology import WorkerTopology
-from slurmoperator.nodesets.owned.tried import ConfTrials, in_force
 from slurmoperator.nodesets.owned.windows import UpdateWindows
 from slurmoperator.nodesets.planning import NodeSetSituation
 from slurmoperator.nodesets.recent_writes import PATIENCE_S
@@ -30,7 +30,7 @@ from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
 from slurmoperator.objects.workers import WorkerKey
 from slurmoperator.rendering.node_sets.worker import return_to_node
-from slurmoperator.rendering.site import ELSEWHERE, ServedNamespaces
+from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmoperator.workers import table
 from slurmoperator.workers.placing import HOST_ANNOTATION
 from slurmoperator.workers.situation import WorkerPolicy
@@ -63,13 +63,13 @@ class NodeSetLoop:
         kube_nodes: Cache[KubeNodeFacts],
         views: WorkerViews,
         actuator: WorkerActuator,
-        belongings: NodeSetBelongings,
+        belongings: OwnedObjects,
         claims: WorkerClaims,
         revisions: NodeSetRevisions,
         templates: WorkerTemplates,
         key_step: KeySteps,
         tried: ConfTrials,
-        served: ServedNamespaces,
+        served: NamespaceScope,
         queue: WorkQueue[str],
         clock: Clock,
         metrics: Metrics,
@@ -205,7 +205,7 @@ class NodeSetLoop:
             return None
         if not is_leaving:
             watched = await NODE_SET.add_finalizer(self._kube, self._node_sets, watched)
-        belongings = BelongingsResult() if is_leaving else await self._belongings.keep(node_set)
+        belongings = ObjectsResult() if is_leaving else await self._belongings.keep(node_set)
         refusal = refusal or belongings.refusal
         if conf.refused and not is_leaving:
             refusal = refusal or Refusal(reason="BadInput", text=conf.refused)

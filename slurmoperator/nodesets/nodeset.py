@@ -5,9 +5,9 @@ from typing import Final, TypeAlias
 from slurmoperator.nodesets import names
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
 from slurmoperator.objects.parts import API_VERSION
-from slurmruntime.kube.apply.custom import CustomKind, Watched
+from slurmruntime.kube.apply.custom import CustomKind, CustomObject
 
-WatchedNodeSet: TypeAlias = Watched[NodeSetObject, NodeSetStatus]
+WatchedNodeSet: TypeAlias = CustomObject[NodeSetObject, NodeSetStatus]
 
 NODE_SET: Final = CustomKind(
     api_version=API_VERSION,

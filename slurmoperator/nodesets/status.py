@@ -9,7 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from slurmoperator.nodesets import names, troubles
-from slurmoperator.nodesets.owned.tried import ConfInForce
+from slurmoperator.nodesets.owned.conf_trials import ConfInForce
 from slurmoperator.nodesets.planning import Worker, is_current
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetStatus

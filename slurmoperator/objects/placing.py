@@ -41,12 +41,12 @@ class _Term(ObjectStruct, frozen=True):
                 )
 
 
-class _Required(ObjectStruct, frozen=True):
+class _NodeSelector(ObjectStruct, frozen=True):
     node_selector_terms: tuple[_Term, ...] | None = None
 
 
 class _NodeAffinity(ObjectStruct, frozen=True):
-    required_during_scheduling_ignored_during_execution: _Required | None = None
+    required_during_scheduling_ignored_during_execution: _NodeSelector | None = None
 
 
 class _Affinity(ObjectStruct, frozen=True):

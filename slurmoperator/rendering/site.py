@@ -19,7 +19,7 @@ ELSEWHERE: Final = "NotServed"
 
 
 @dataclass(frozen=True, slots=True)
-class ServedNamespaces:
+class NamespaceScope:
     """The namespaces that this operator serves; elsewhere it has no rights and does nothing."""
 
     names: AbstractSet[str] = frozenset()

@@ -5,7 +5,7 @@ import msgspec
 from slurmruntime.crd.fields import Moment, ObjectStruct
 
 
-class OwnedBy(ObjectStruct, frozen=True):
+class OwnerReference(ObjectStruct, frozen=True):
     """`meta/v1 OwnerReference`."""
 
     api_version: str = ""
@@ -28,7 +28,7 @@ class ObjectMetadata(ObjectStruct, frozen=True):
     deletion_timestamp: Moment | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
-    owner_references: tuple[OwnedBy, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] | None = None
     """None if the list does not exist: a patch must create it then."""
 

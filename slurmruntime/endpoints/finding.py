@@ -46,7 +46,7 @@ class ControllerName:
         return f"{self.namespace}/{self.name}"
 
 
-class _Named(ObjectStruct, frozen=True):
+class _NameRef(ObjectStruct, frozen=True):
     name: str = ""
 
 
@@ -73,7 +73,7 @@ class _Service(ObjectStruct, frozen=True):
 
 
 class _RestApiSpec(ObjectStruct, frozen=True):
-    controller_ref: _Named = _Named()
+    controller_ref: _NameRef = _NameRef()
     replicas: int = 1
     service: _Service | None = None
 

@@ -49,7 +49,7 @@ class ObjectIdentity(Struct):
     namespace: str = ""
 
 
-class Identified(Struct):
+class ObjectHeader(Struct):
     """Any object, of which only the identity is decoded."""
 
     metadata: ObjectIdentity

@@ -18,7 +18,7 @@ W = TypeVar("W")
 Json = bytes | msgspec.Raw
 
 _any_object = msgspec.json.Decoder(meta.AnyObject)
-_identified = msgspec.json.Decoder(meta.Identified)
+_identified = msgspec.json.Decoder(meta.ObjectHeader)
 _page = msgspec.json.Decoder(meta.Page)
 _event = msgspec.json.Decoder(meta.WatchEvent)
 _bookmark = msgspec.json.Decoder(meta.Bookmark)

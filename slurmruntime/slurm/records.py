@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from slurmclient.wire import reading
-from slurmclient.wire.reading import Decoded, Unreadable
+from slurmclient.wire.reading import DecodeResult, Unreadable
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.slurm.errors import Malformed, NotFound
@@ -28,7 +28,7 @@ class JobRecord:
     """One record of an answer."""
 
     raw: bytes
-    decoded: Decoded[wire.Job]
+    decoded: DecodeResult[wire.Job]
 
 
 async def read(
@@ -85,7 +85,7 @@ async def verify(client: SlurmClient, id_: JobId, sluid: Sluid) -> None:
     _compare(id_, sluid, map(bytes, answer.jobs or ()))
 
 
-def of(id_: JobId, records: Sequence[JobRecord]) -> Decoded[wire.Job]:
+def of(id_: JobId, records: Sequence[JobRecord]) -> DecodeResult[wire.Job]:
     """Return the record of the job itself."""
     for record in records:  # the response for a het leader includes its components
         if record.decoded.value.job_id == id_:
@@ -94,7 +94,7 @@ def of(id_: JobId, records: Sequence[JobRecord]) -> Decoded[wire.Job]:
     raise Malformed("job.get", f"the response does not contain job {id_}")
 
 
-def components(id_: JobId, records: Sequence[JobRecord]) -> list[Decoded[wire.Job]]:
+def components(id_: JobId, records: Sequence[JobRecord]) -> list[DecodeResult[wire.Job]]:
     """Return the job, followed by the further components in order if it leads any."""
     own = of(id_, records)
     others = [

@@ -214,7 +214,7 @@ class KillStatus(Struct, frozen=True):
     error: KillError = KillError()
 
 
-class Killed(Answer, frozen=True):
+class KillAnswer(Answer, frozen=True):
     """DELETE /job/{id}: an empty `status` means success; HTTP 200 alone does not."""
 
     status: list[KillStatus] | None = None
@@ -319,7 +319,7 @@ class Configuration(Answer, frozen=True):
     slurm_conf_meta: NumbersMeta = NumbersMeta()
 
 
-class AccountedTime(Struct, frozen=True):
+class AccountingTime(Struct, frozen=True):
     """Unix times; 0 means not yet."""
 
     start: int = 0
@@ -327,13 +327,13 @@ class AccountedTime(Struct, frozen=True):
     limit: Number = NONE
 
 
-class AccountedBatchTime(AccountedTime, frozen=True):
-    """As `AccountedTime`, with the time of submission."""
+class AccountingBatchTime(AccountingTime, frozen=True):
+    """As `AccountingTime`, with the time of submission."""
 
     submission: int = 0
 
 
-class AccountedArray(Struct, frozen=True):
+class AccountingArray(Struct, frozen=True):
     """The place of a job in an array; 0 and not set of any other job."""
 
     job_id: int = 0
@@ -342,7 +342,7 @@ class AccountedArray(Struct, frozen=True):
     """The tasks of a record that has several: `4-99`."""
 
 
-class AccountedState(Struct, frozen=True):
+class AccountingState(Struct, frozen=True):
     """Base state and flags."""
 
     current: list[str]
@@ -351,8 +351,8 @@ class AccountedState(Struct, frozen=True):
 class AccountingRecord(Struct, frozen=True):
     """slurmdbd's record of a job; it lacks `admin_comment` until the job ends."""
 
-    state: AccountedState
-    time: AccountedTime
+    state: AccountingState
+    time: AccountingTime
     sluid: str = ""
     """Since v0.0.45."""
     kill_request_user: str = ""
@@ -368,8 +368,8 @@ class BatchAccountingRecord(Struct, frozen=True):
     """slurmdbd's record of a batch job; its mark is only there once the job has ended."""
 
     job_id: int
-    state: AccountedState
-    time: AccountedBatchTime
+    state: AccountingState
+    time: AccountingBatchTime
     sluid: str = ""
     comment: BatchComment = BatchComment()
     exit_code: ExitCode = ExitCode()
@@ -384,7 +384,7 @@ class BatchAccountingRecord(Struct, frozen=True):
     working_directory: str = ""
     stdout_expanded: str = ""
     stderr_expanded: str = ""
-    array: AccountedArray = AccountedArray()
+    array: AccountingArray = AccountingArray()
 
 
 class BatchAccountedJobs(Answer, frozen=True):
@@ -393,7 +393,7 @@ class BatchAccountedJobs(Answer, frozen=True):
     jobs: list[BatchAccountingRecord] | None = None
 
 
-class AccountedJobs(Answer, frozen=True):
+class AccountingRecords(Answer, frozen=True):
     """GET /slurmdb/…/job/{ref}: an empty list and a warning if the job is unknown."""
 
     jobs: list[AccountingRecord] | None = None

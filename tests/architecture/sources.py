@@ -60,9 +60,7 @@ def _bodies(tree: ast.AST) -> Iterator[list[ast.AST]]:
 
 def strings(tree: ast.Module) -> Iterator[str]:
     """Every string constant that is neither a docstring nor a type's name."""
-    passed_over = {
-        id(prose_and_type_) for node in ast.walk(tree) for prose_and_type_ in _prose_and_types(node)
-    }
+    passed_over = {id(constant) for node in ast.walk(tree) for constant in _prose_and_types(node)}
     for node in ast.walk(tree):
         if id(node) in passed_over:
             continue

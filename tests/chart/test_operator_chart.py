@@ -86,7 +86,7 @@ def test_the_definitions_are_installed_and_outlive_the_release(helm: Path) -> No
     assert sorted(files, key=str) == sorted(definitions, key=str)
     for definition in definitions:
         assert "keep" == definition["metadata"]["annotations"]["helm.sh/resource-policy"]
-    kinds = {object_["kind"] for object_ in objects(helm, ALL)}
+    kinds = {manifest["kind"] for manifest in objects(helm, ALL)}
     assert "CustomResourceDefinition" not in kinds
 
 
@@ -145,8 +145,8 @@ def test_who_may_have_a_slurm_where_is_told_refused_or_left_open(helm: Path) -> 
         (other,) = binding["matchResources"]["namespaceSelector"]["matchExpressions"]
         assert other == {"key": label, "operator": "NotIn", "values": ["true"]}
     kinds = {
-        object_["kind"]
-        for object_ in objects(
+        manifest["kind"]
+        for manifest in objects(
             helm,
             {"policies": {"slurmNamespaces": {"actions": []}, "slurmFiles": {"actions": []}}},
         )

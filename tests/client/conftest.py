@@ -8,10 +8,10 @@ import pytest
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from slurmclient import Cache, Client, Model, Time, TokenFile
-from slurmclient.resources.submission import Submitted
+from slurmclient.resources.submission import SubmitResult
 from tests.servers import running_sandbox
 
-Submit = Callable[..., Awaitable[Submitted]]
+Submit = Callable[..., Awaitable[SubmitResult]]
 
 
 class Row(Model, frozen=True):
@@ -35,7 +35,7 @@ async def submit(client: Client) -> AsyncIterator[Submit]:
     """Submits a job that needs no slurmd, and cancels it after the test."""
     submitted: list[int] = []
 
-    async def one(**fields: object) -> Submitted:
+    async def one(**fields: object) -> SubmitResult:
         given = {
             "name": "test",
             "minimum_nodes": 1,

@@ -172,22 +172,22 @@ def test_a_pod_that_waits_for_its_nodes_slices_is_woken_when_they_are_back() -> 
 
     async def back(stage: Stage) -> None:
         slices = list(stage.slices.values())
-        for slice_ in slices:
-            stage.slices.remove(slice_.name)
+        for published in slices:
+            stage.slices.remove(published.name)
         with pytest.raises(NotGiven, match="ResourceSlices have 0"):
             await stage.give("one", 1)
         assert [] == stage.woken
 
-        for slice_ in slices:
-            stage.slices.put(replace(slice_, name="elsewhere", node="s2"))
+        for published in slices:
+            stage.slices.put(replace(published, name="elsewhere", node="s2"))
         assert [] == stage.woken
-        for slice_ in slices:
-            stage.slices.put(replace(slice_, resource_version="3"))
+        for published in slices:
+            stage.slices.put(replace(published, resource_version="3"))
         assert [stage.pod("one").uid] == stage.woken
 
         await stage.give("one", 1)
-        for slice_ in slices:
-            stage.slices.put(replace(slice_, resource_version="4"))
+        for published in slices:
+            stage.slices.put(replace(published, resource_version="4"))
         assert [stage.pod("one").uid] == stage.woken
 
     staged(back, claim("one"))

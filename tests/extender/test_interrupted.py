@@ -20,7 +20,7 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.model import identities
-from bridge.domain.model.identities import Frozen
+from bridge.domain.model.identities import FirstSubmission
 from slurmruntime.kube.meta import rfc3339
 from slurmruntime.model import nodes
 from slurmruntime.process.metrics.pods import PodMetrics
@@ -45,7 +45,7 @@ from tests.make.slurm_nodes import Node
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import EPOCH
 
-FROZEN = Frozen(requester="alice", rule="slurm.user", user="someone", account="")
+FROZEN = FirstSubmission(requester="alice", rule="slurm.user", user="someone", account="")
 MARK = nodes.cluster_feature(CLUSTER)
 ONLY_THERE: Manifest = {**GATED, "nodeSelector": {"zone": "a"}}
 UNHURRIED = {"poll_interval_s": 2, "idle_poll_interval_s": 4}

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from bridge.domain.model import identities
-from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.identities import FirstSubmission, Identity
 from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
 
 INPUTS = 10_000
@@ -141,7 +141,9 @@ IDENTITY = Identity(
     cause="misfit",
     limit_min=1,
     extended_min=2,
-    frozen=Frozen(requester="alice", rule="r", user="alice", account="a", asked={"timelimit": "5"}),
+    frozen=FirstSubmission(
+        requester="alice", rule="r", user="alice", account="a", asked={"timelimit": "5"}
+    ),
 )
 COMMENT = json.loads(identities.encode(IDENTITY))
 

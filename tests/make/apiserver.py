@@ -63,7 +63,7 @@ class ApiServer:
 
     def of(self, kind: str) -> dict[str, Manifest]:
         """All objects of a kind, by name."""
-        found = (object_ for object_ in self.objects.values() if object_["kind"] == kind)
+        found = (manifest for manifest in self.objects.values() if manifest["kind"] == kind)
         return {each["metadata"]["name"]: each for each in found}
 
     def create(self, manifest: Manifest) -> None:

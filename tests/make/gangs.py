@@ -14,7 +14,7 @@ from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase, Pod
 from bridge.domain.workloads import claims, membership, workload
-from bridge.domain.workloads.kinds import labelled
+from bridge.domain.workloads.kinds import label_group
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
 from slurmruntime.values.ids import KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
@@ -67,7 +67,7 @@ def job(
     made = lives.job(phase, number=number, end=end)
     identity = replace(
         made.identity,
-        kind=labelled.KIND,
+        kind=label_group.KIND,
         name="ring",
         key=UID,
         pods=tuple(pod.uid for pod in pods),

@@ -7,7 +7,7 @@ from typing import Any
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
 from bridge.domain.workloads import membership
-from bridge.domain.workloads.kinds import labelled
+from bridge.domain.workloads.kinds import label_group
 from slurmruntime.kube.meta import rfc3339
 from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
@@ -87,7 +87,7 @@ def job(number: int = 1, *pods: str, ring: bool = False, restores: str = "", **f
     pods = pods or ("one",)
     identity = Identity(
         cluster=CLUSTER,
-        kind=labelled.KIND if ring else membership.POD,
+        kind=label_group.KIND if ring else membership.POD,
         namespace="team-a",
         name="ring" if ring else pods[0],
         key=WorkloadKey(RING if ring else f"uid-{pods[0]}"),

@@ -12,7 +12,7 @@ from bridge.domain.model import identities
 from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.workloads.kinds import labelled
+from bridge.domain.workloads.kinds import label_group
 from slurmruntime.values import names
 from slurmruntime.values.ids import JobId, PodUid, Sluid, SlurmNode
 from tests.make import lives
@@ -171,7 +171,7 @@ class World:
     def submit(self, pods: tuple[PodUid, ...], tasks: int) -> None:
         number = next(self.numbers)
         made = lives.job(JobPhase.WAITING, number=number)
-        identity = replace(made.identity, kind=labelled.KIND, name="ring", key=UID, pods=pods)
+        identity = replace(made.identity, kind=label_group.KIND, name="ring", key=UID, pods=pods)
         sluid = Sluid(f"sluid-{number}")
         self.jobs.append(replace(made, sluid=sluid, tasks=tasks, identity=identity))
 

@@ -47,8 +47,8 @@ def one(slurm_images: tuple[SlurmImage, ...]) -> Iterator[Sandbox]:
         for node in ("real-0", "real-1"):
             sandbox.kubectl("label", "node", node, f"{names.EXTERNAL_NODE_LABEL}-")
         objects = copy.deepcopy(slurm_objects.OBJECTS)
-        for object_ in objects:
-            object_.get("spec", {}).pop("accountingRef", None)
+        for manifest in objects:
+            manifest.get("spec", {}).pop("accountingRef", None)
         objects[-1]["spec"] |= {
             "replicas": 1,
             "slurmd": {"resources": FREE_FOR_PODS},

@@ -41,11 +41,11 @@ class PlainSlurm:
 def slurm(slurm_images: tuple[SlurmImage, ...]) -> Iterator[PlainSlurm]:
     with running_sandbox(replace(demo.SHAPE, real_nodes=2)) as sandbox:
         objects = [copy.deepcopy(each) for each in slurm_objects.OBJECTS]
-        for object_ in objects:
+        for manifest in objects:
             for field in ("accountingRef", "configFileRefs", "extraConf"):
-                object_.get("spec", {}).pop(field, None)
-            if object_["kind"] == "NodeSet":
-                object_["metadata"]["annotations"] = {"slurm-bridge.dev/worker-profile": "plain"}
+                manifest.get("spec", {}).pop(field, None)
+            if manifest["kind"] == "NodeSet":
+                manifest["metadata"]["annotations"] = {"slurm-bridge.dev/worker-profile": "plain"}
         sandbox.kubectl("create", "namespace", NAMESPACE)
         level = "pod-security.kubernetes.io/enforce=baseline"
         sandbox.kubectl("label", "namespace", NAMESPACE, level)

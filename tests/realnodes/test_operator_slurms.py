@@ -33,8 +33,8 @@ class SlurmInPods:
     def make(self) -> None:
         """Make its objects, without an Accounting."""
         objects = copy.deepcopy(slurm_objects.OBJECTS)
-        for object_ in objects:
-            object_.get("spec", {}).pop("accountingRef", None)
+        for manifest in objects:
+            manifest.get("spec", {}).pop("accountingRef", None)
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         self.sandbox.kubectl("create", "namespace", self.namespace)
         self.sandbox.kubectl("-n", self.namespace, "apply", "-f", "-", stdin=listed)

@@ -46,15 +46,13 @@ class Recording:
 
     def of_kind(self, kind: str) -> list[Manifest]:
         """All objects of that kind, in the order they were made."""
-        return [object_ for object_ in self.objects if object_["kind"] == kind]
+        return [manifest for manifest in self.objects if manifest["kind"] == kind]
 
     def owner_of(self, manifest: Mapping[str, Any]) -> Manifest | None:
         """The object's controller, if that was recorded."""
         references: Sequence[Mapping[str, Any]] = manifest["metadata"].get("ownerReferences", [])
         uids = [reference["uid"] for reference in references if reference.get("controller")]
-        return next(
-            (object_ for object_ in self.objects if object_["metadata"]["uid"] in uids), None
-        )
+        return next((owner for owner in self.objects if owner["metadata"]["uid"] in uids), None)
 
     def members(self) -> Iterator[tuple[Pod, list[KubeObject]]]:
         """Every pod as the extender sees it while it is gated, with the controllers above it, the nearest first."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.model.identities import Frozen
+from bridge.domain.model.identities import FirstSubmission
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes
 from bridge.slurm import jobs
@@ -51,7 +51,7 @@ async def waiting(client: SlurmClient) -> AsyncIterator[SlurmJob]:
 
 
 def hers(user: str = "alice", **changes: Any) -> Any:
-    frozen = Frozen(requester="a", rule="r", user=user, account=ACCOUNT)
+    frozen = FirstSubmission(requester="a", rule="r", user=user, account=ACCOUNT)
     return spec(
         replace(identity(), frozen=frozen), user=user, group=user, account=ACCOUNT, **changes
     )

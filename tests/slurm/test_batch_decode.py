@@ -162,11 +162,11 @@ def test_a_purged_job_is_told_by_its_record_as_if_slurm_still_knew_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "open_", [{"state": {"current": ["RUNNING"]}}, {"time": {"start": 1, "end": 0}}]
+    "unfinished", [{"state": {"current": ["RUNNING"]}}, {"time": {"start": 1, "end": 0}}]
 )
-def test_a_record_without_an_end_says_nothing_of_it(open_: dict[str, Any]) -> None:
-    assert decoding.accounted([accounted(**open_)], MARK) is None
-    assert decoding.accounted([accounted(), accounted(job_id=8, **open_)], MARK) is None
+def test_a_record_without_an_end_says_nothing_of_it(unfinished: dict[str, Any]) -> None:
+    assert decoding.accounted([accounted(**unfinished)], MARK) is None
+    assert decoding.accounted([accounted(), accounted(job_id=8, **unfinished)], MARK) is None
 
 
 def test_a_job_that_was_requeued_is_told_by_its_last_run() -> None:

@@ -22,8 +22,8 @@ def bend(monkeypatch: pytest.MonkeyPatch, **fields: object) -> None:
     """Let submissions have fields that our encoder would never write."""
     honest = encode.submission
 
-    def bent(spec_: Any) -> dict[str, object]:
-        body: dict[str, Any] = honest(spec_)
+    def bent(document: Any) -> dict[str, object]:
+        body: dict[str, Any] = honest(document)
         body["job"].update(fields)
         return body
 
@@ -116,15 +116,15 @@ async def test_a_submit_answered_with_garbage_may_have_been_accepted(slurm: Sand
             await jobs.submit(client, spec())
 
 
-@pytest.mark.parametrize("jobs_", ["[]", "null", '[{"job_id":8,"job_state":["RUNNING"]}]'])
+@pytest.mark.parametrize("jobs_json", ["[]", "null", '[{"job_id":8,"job_state":["RUNNING"]}]'])
 async def test_an_answer_without_the_job_is_no_evidence_that_it_is_gone(
-    slurm: Sandbox, jobs_: str
+    slurm: Sandbox, jobs_json: str
 ) -> None:
     async with (
         Proxy.to(slurm.slurmrestd_url) as proxy,
         SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
     ):
-        proxy.inject(faults.answers(200, f'{{"jobs":{jobs_}}}'), "GET", "/job/7")
+        proxy.inject(faults.answers(200, f'{{"jobs":{jobs_json}}}'), "GET", "/job/7")
         with pytest.raises(Malformed, match="does not contain job 7"):
             await jobs.job(client, JobId(7))
 

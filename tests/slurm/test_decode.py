@@ -12,7 +12,7 @@ from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm import decode
 from bridge.slurm.decode import ForeignJob
 from slurmclient.wire import reading
-from slurmclient.wire.reading import Decoded
+from slurmclient.wire.reading import DecodeResult
 from slurmruntime.slurm import wire
 from slurmruntime.values.ids import JobId, Sluid
 from tests.slurm.placeholders import CLUSTER, identity
@@ -24,9 +24,9 @@ def number(value: float, *, given: bool = True, infinite: bool = False) -> dict[
     return {"set": given, "infinite": infinite, "number": value}
 
 
-def told(fields: dict[str, object]) -> Decoded[wire.Job]:
+def told(fields: dict[str, object]) -> DecodeResult[wire.Job]:
     found = reading.lenient(json.dumps(fields).encode(), wire.Job, is_null_odd=True)
-    assert isinstance(found, Decoded)
+    assert isinstance(found, DecodeResult)
     return found
 
 
@@ -162,7 +162,7 @@ def test_a_marked_job_that_makes_no_sense_is_a_stranger_who_says_why(
     assert CLUSTER == job.cluster
 
 
-def component(offset: int, **changes: Any) -> Decoded[wire.Job]:
+def component(offset: int, **changes: Any) -> DecodeResult[wire.Job]:
     plain: dict[str, object] = {
         "job_id": 7 + offset,
         "job_state": ["RUNNING"],

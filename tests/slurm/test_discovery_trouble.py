@@ -132,8 +132,8 @@ async def test_a_mark_of_another_version_is_neither_ours_nor_a_strangers(
 ) -> None:
     honest = encode.submission
 
-    def newer(spec_: Any) -> dict[str, object]:
-        body: dict[str, Any] = honest(spec_)
+    def newer(document: Any) -> dict[str, object]:
+        body: dict[str, Any] = honest(document)
         body["job"]["admin_comment"] = f'{{"slurm-bridge":99,"cluster":"{CLUSTER}"}}'
         return body
 

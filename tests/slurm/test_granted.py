@@ -108,8 +108,8 @@ async def test_both_sizes_of_a_lost_gang_run_where_they_ran(
     assert before.parts == after.parts
     assert after.grant is not None
     assert before.grant.tasks_on == after.grant.tasks_on == {"node-3": 1}
-    (was,), (is_,) = before.grant.also, after.grant.also
-    assert was.tasks_on == is_.tasks_on == {"node-0": 2, "node-2": 1}
+    (was,), (now,) = before.grant.also, after.grant.also
+    assert was.tasks_on == now.tasks_on == {"node-0": 2, "node-2": 1}
 
 
 async def test_a_whole_node_was_granted_with_all_its_cpus(

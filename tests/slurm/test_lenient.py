@@ -88,8 +88,8 @@ def test_any_bytes_in_a_text_of_one_job_hide_neither_the_others_nor_whose_it_is(
     name: str, value: bytes, is_ours: bool
 ) -> None:
     odd = ODD if is_ours else STRANGER
-    jobs_ = {id_: job(id_) for id_ in (OURS, ODD, STRANGER)}
-    reader = Reader(Server({**jobs_, odd: job(odd, **{name: text(value)})}))
+    readable = {id_: job(id_) for id_ in (OURS, ODD, STRANGER)}
+    reader = Reader(Server({**readable, odd: job(odd, **{name: text(value)})}))
 
     snapshot = reader.read()
 

@@ -13,7 +13,7 @@ import pytest
 
 from bridge.domain.model import batch, identities
 from bridge.domain.model.batch import BatchMark
-from bridge.domain.model.identities import Frozen
+from bridge.domain.model.identities import FirstSubmission
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import Changes
 from bridge.slurm import accounting, jobs, nodes
@@ -30,7 +30,7 @@ from tests.slurm.placeholders import CLUSTER, identity, spec
 
 WHOSE = replace(
     identity("5b"),
-    frozen=Frozen(requester="ann", rule="all", user="kubernetes", account="physics"),
+    frozen=FirstSubmission(requester="ann", rule="all", user="kubernetes", account="physics"),
 )
 MARK = BatchMark(
     cluster=CLUSTER, namespace="physics", name="train", key=WorkloadKey("5b"), attempt=1

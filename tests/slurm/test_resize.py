@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.model.identities import Frozen
+from bridge.domain.model.identities import FirstSubmission
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import revision
@@ -16,7 +16,7 @@ from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING, Rejected
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, identity, in_phase, spec
 
-FROZEN = Frozen(requester="a", rule="r", user=USER, account="")
+FROZEN = FirstSubmission(requester="a", rule="r", user=USER, account="")
 
 
 @dataclass(frozen=True, slots=True)

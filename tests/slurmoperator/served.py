@@ -16,8 +16,8 @@ from slurmoperator.daemons.part import PARTS, WatchedPart
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from slurmoperator.nodesets.owned.tried import ConfTrials
-from slurmoperator.rendering.site import ControlSite, ServedNamespaces, SlurmImages
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
+from slurmoperator.rendering.site import ControlSite, NamespaceScope, SlurmImages
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Unavailable
@@ -85,7 +85,7 @@ class World:
             random_bytes=bytes,
             make_host_keys=host_keys.generate,
             tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
-            served=ServedNamespaces(),
+            served=NamespaceScope(),
             slurms=_no_slurm,
             tried=ConfTrials(),
         )

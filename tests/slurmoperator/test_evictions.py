@@ -9,7 +9,7 @@ import msgspec
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from slurmoperator.nodesets import nodeset, planning, worker_pods
-from slurmoperator.nodesets.owned.belongings import NodeSetBelongings
+from slurmoperator.nodesets.owned.owned_objects import OwnedObjects
 from slurmoperator.objects.labels import PROTECTED_LABEL
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.kube.client import KubeClient
@@ -132,7 +132,7 @@ async def test_a_worker_is_evicted_only_after_it_was_released(
 ) -> None:
     """Also while the NodeSet is scaled in, when budgets that ask for a scale let the surplus go."""
     async with two_workers(served, namespace) as found:
-        keeper = NodeSetBelongings(found.kube, SystemClock().monotonic)
+        keeper = OwnedObjects(found.kube, SystemClock().monotonic)
         assert not (await keeper.keep(found.node_set())).failures
         await found.start()
         await found.until_counted("gpu-workers")

@@ -20,7 +20,7 @@ from slurmoperator.objects.definitions import definition
 from slurmoperator.objects.kinds import SLURM_CLUSTER
 from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION
 from slurmoperator.objects.own.slurm_cluster import API_VERSION, KIND, PLURAL
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.leading.workqueue import WorkQueue
@@ -75,7 +75,7 @@ class World:
             clusters=self._clusters,
             parts=self._parts,
             node_sets=self._node_sets,
-            served=ServedNamespaces(),
+            served=NamespaceScope(),
             queue=WorkQueue(rng=random.Random(0)),  # noqa: S311  # nothing secret
             clock=clock,
             metrics=metrics,

@@ -106,8 +106,8 @@ class Operator:
 
 def serve(api: Api, recordings: Iterable[Recording]) -> None:
     """Have the API server know the operators' own kinds."""
-    objects = (object_ for recording in recordings for object_ in recording.objects)
-    kinds = {(object_["apiVersion"], object_["kind"]) for object_ in objects}
+    objects = (manifest for recording in recordings for manifest in recording.objects)
+    kinds = {(manifest["apiVersion"], manifest["kind"]) for manifest in objects}
     names = [_create(api, *kind) for kind in sorted(kinds) if kind[0] not in _SERVED]
     wait_until(lambda: all(_is_served(api, name) for name in names), _CRD_DEADLINE_S)
 

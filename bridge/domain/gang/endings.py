@@ -29,7 +29,7 @@ ENDING = frozenset({Row.GATED_DELETING, Row.UNPLACED, Row.TERMINAL, Row.DELETED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Needed:
+class _Need:
     """Who still needs a placeholder; members that end are of neither kind."""
 
     by_placed: bool
@@ -41,7 +41,7 @@ def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid,
     """Leave the placeholder to the others if there are any; else let one of the last end it."""
     answers: dict[PodUid, Decision] = {}
     last: dict[JobId, list[Member]] = {}
-    needed: dict[JobId, _Needed] = {}
+    needed: dict[JobId, _Need] = {}
     for member in ending:
         job, decision = member.job, member.decision
         if job is None or job.phase is JobPhase.ENDED or decision is None:
@@ -174,8 +174,8 @@ def _end(those: Sequence[Member]) -> Decision:
     return Decision(actions=(action,), reason=f"gang has ended: {outcome.in_words(how)}")
 
 
-def _needed(job: SlurmJob, members: Sequence[Member]) -> _Needed:
-    return _Needed(
+def _needed(job: SlurmJob, members: Sequence[Member]) -> _Need:
+    return _Need(
         by_placed=any(
             member.row in seating.HOLDING and job.is_named(member.pod.job_id, member.pod.sluid)
             for member in members

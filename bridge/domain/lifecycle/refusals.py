@@ -73,7 +73,7 @@ _OWN = frozenset({"identity", "name", "comment", "extra", "also"})
 
 
 @dataclass(frozen=True, slots=True)
-class _SharedRefusal:
+class _Refusal:
     text: str
     by: WorkloadKey
     attempts: int
@@ -88,7 +88,7 @@ class SharedRefusals:
     """
 
     def __init__(self) -> None:
-        self._last: OrderedDict[Hashable, _SharedRefusal] = OrderedDict()
+        self._last: OrderedDict[Hashable, _Refusal] = OrderedDict()
 
     def get(self, spec: PlaceholderSpec, now: datetime) -> str | None:
         """Return what Slurm has just answered to a request like this; None: ask.
@@ -106,7 +106,7 @@ class SharedRefusals:
         like = _likeness(spec)
         before = self._last.pop(like, None)
         attempts = before.attempts + 1 if before else 1
-        self._last[like] = _SharedRefusal(text, spec.identity.key, attempts, now)
+        self._last[like] = _Refusal(text, spec.identity.key, attempts, now)
         while len(self._last) > _MOST_SHARED:
             self._last.popitem(last=False)
 

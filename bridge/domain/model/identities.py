@@ -20,7 +20,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frozen:
+class FirstSubmission:
     """What was decided when the placeholder was first submitted."""
 
     requester: str
@@ -68,7 +68,7 @@ class Identity:
     restores: str = ""
     """SLUID or job id of the placeholder that Slurm lost (`Pod.placed_by`), if this one replaces it;
     "" otherwise."""
-    frozen: Frozen | None = None
+    frozen: FirstSubmission | None = None
     """None if the version that wrote the identity did not know this field."""
 
 
@@ -254,7 +254,7 @@ def _limits(value: object, cluster: ClusterId) -> tuple[int, int] | tuple[None, 
             )
 
 
-def _frozen(document: object, cluster: ClusterId) -> Frozen | None:
+def _frozen(document: object, cluster: ClusterId) -> FirstSubmission | None:
     if document is None:
         return None
     members = document if isinstance(document, dict) else {}
@@ -266,7 +266,7 @@ def _frozen(document: object, cluster: ClusterId) -> Frozen | None:
             f"the identity is damaged: expected text in frozen.asked and {', '.join(texts)}",
             cluster=cluster,
         )
-    return Frozen(
+    return FirstSubmission(
         requester=str(texts["requester"]),
         rule=str(texts["rule"]),
         user=str(texts["user"]),

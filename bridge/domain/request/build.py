@@ -107,7 +107,7 @@ def placeholder(
         problems.append(_apart(gang.shared_label, len(kinds)))
     is_on_one_node = gang is not None and gang.shared_label == _HOSTNAME
     components: list[PlaceholderSpec] = []
-    hidden = candidates.HiddenLimits(counted=defaults.gpu_resources, reaches=reaches)
+    hidden = candidates.KubeLimits(counted=defaults.gpu_resources, reaches=reaches)
     for like, tasks in kinds:
         size = _size(like, asked, defaults, is_gang=gang is not None)
         where = _chosen(
@@ -163,17 +163,17 @@ def placeholder(
     return replace(leader, also=also)
 
 
-class _Asked(TypedDict):
+class _ChoiceArguments(TypedDict):
     """The other arguments of `candidates.choose`."""
 
     constraints: str
     avoid: Sequence[SlurmNode]
-    hidden: candidates.HiddenLimits
+    hidden: candidates.KubeLimits
     task: Task
     is_gang: bool
 
 
-def _chosen(like: Pod, pool: Pool, **asked: Unpack[_Asked]) -> Candidates:
+def _chosen(like: Pod, pool: Pool, **asked: Unpack[_ChoiceArguments]) -> Candidates:
     """Choose once for all pods that are alike, until a node changes: among ten thousand it takes 0.1 s."""
     whose = (like.node_selector, like.node_terms, like.tolerations, like.demand, asked)
     key = hashlib.sha256(repr(whose).encode()).digest()

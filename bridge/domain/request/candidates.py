@@ -65,7 +65,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenLimits:
+class KubeLimits:
     """Limits on a pod's nodes that Slurm does not know."""
 
     counted: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Candidates:
     """Why no node suits at all; then the other fields are empty and nothing may be submitted."""
 
 
-_NOTHING_HIDDEN = HiddenLimits()
+_NOTHING_HIDDEN = KubeLimits()
 
 MOST_NAMED_BYTES = 256 * 1024
 """Of the names of nodes that one job excludes: slurmctld keeps as much for each job."""
@@ -134,7 +134,7 @@ def choose(
     *,
     constraints: str = "",
     avoid: Sequence[SlurmNode] = (),
-    hidden: HiddenLimits = _NOTHING_HIDDEN,
+    hidden: KubeLimits = _NOTHING_HIDDEN,
     task: Task | None = None,
     is_gang: bool = False,
 ) -> Candidates:

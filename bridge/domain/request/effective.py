@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from bridge.domain import caps
 from bridge.domain.model import volumes
-from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.identities import FirstSubmission, Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.model.volumes import Claims
@@ -199,8 +199,8 @@ def _with_deadline(pod: Pod, provenance: Provenance) -> Pod:
     return replace(pod, deadline_s=numbers.seconds(deadline_s))
 
 
-def _frozen(permit: Permit, asked: Texts) -> Frozen:
-    return Frozen(
+def _frozen(permit: Permit, asked: Texts) -> FirstSubmission:
+    return FirstSubmission(
         requester=permit.requester,
         rule=permit.rule,
         user=permit.user,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import kinds, membership, own_keys
 from bridge.domain.workloads.kinds import leader_worker_set, owner
-from bridge.domain.workloads.membership import Confirmed, Membership, alone
+from bridge.domain.workloads.membership import KindWithDeclaration, Membership, alone
 from slurmruntime.model.objects import KubeObject, Owner, Reference
 from slurmruntime.values import names
 from slurmruntime.values.faults import Fault
@@ -55,7 +55,7 @@ def is_declared(pod: Pod) -> bool:
 
 def is_unconfirmed(member: Membership) -> bool:
     """Check whether the claim only holds if the object that the pod names agrees: see `settled`."""
-    return isinstance(member.by, Confirmed)
+    return isinstance(member.by, KindWithDeclaration)
 
 
 def settled(
@@ -69,7 +69,7 @@ def settled(
         declared: the object as it was read; None: it does not exist (yet), so wait for it.
         unread: why the API server does not let us read it, or does not know its kind; "" if it does.
     """
-    if not isinstance(member.by, Confirmed):
+    if not isinstance(member.by, KindWithDeclaration):
         return member
     if unread:
         what = f"{member.kind} {member.namespace}/{member.name}"

@@ -1,7 +1,7 @@
 """The workload that a pod belongs to, and the protocols that a kind of workload implements.
 
 Every kind is a file in `kinds` and implements `Kind`. What only some kinds have an opinion on is a
-protocol of its own with one member (`Sized`, `Ranked`, `Confirmed` …): a kind that does not
+protocol of its own with one member (`KindWithSize`, `KindWithRanks` …): a kind that does not
 implement it gets the default.
 """
 
@@ -75,7 +75,7 @@ class KindRow(NamedTuple):
     size: str
 
 
-class Read(NamedTuple):
+class GetRule(NamedTuple):
     """Kinds of object to read for a kind of workload: with `get` only, as none is watched."""
 
     group: str
@@ -110,17 +110,17 @@ class Kind(Protocol):
 
 
 @runtime_checkable
-class ReadsObjects(Kind, Protocol):
+class KindWithObjects(Kind, Protocol):
     """A kind that reads objects: the chart grants the rights."""
 
     @property
-    def reads(self) -> tuple[Read, ...]:
+    def reads(self) -> tuple[GetRule, ...]:
         """The objects that are read."""
         ...
 
 
 @runtime_checkable
-class Sized(Kind, Protocol):
+class KindWithSize(Kind, Protocol):
     """A kind that knows how many members there will be; for others the present ones are all."""
 
     def size(self, member: Membership, pods: Sequence[Pod], declared: KubeObject | None, /) -> Size:
@@ -136,7 +136,7 @@ class Sized(Kind, Protocol):
 
 
 @runtime_checkable
-class Confirmed(Kind, Protocol):
+class KindWithDeclaration(Kind, Protocol):
     """A kind whose claim only holds if an object that the pod names agrees."""
 
     def is_gang(self, declared: KubeObject | None, /) -> bool:
@@ -145,7 +145,7 @@ class Confirmed(Kind, Protocol):
 
 
 @runtime_checkable
-class Ranked(Kind, Protocol):
+class KindWithRanks(Kind, Protocol):
     """A kind whose controller numbers its pods.
 
     The numbers also count if something else groups the pods.
@@ -157,7 +157,7 @@ class Ranked(Kind, Protocol):
 
 
 @runtime_checkable
-class Slotted(Kind, Protocol):
+class KindWithSlots(Kind, Protocol):
     """A kind whose members each want the slot with their own number."""
 
     def slot(self, member: Membership, /) -> int | None:
@@ -166,7 +166,7 @@ class Slotted(Kind, Protocol):
 
 
 @runtime_checkable
-class Growing(Kind, Protocol):
+class KindWithLaterMembers(Kind, Protocol):
     """A kind that creates some members only when others run; they may differ in demand."""
 
     def later(self, declared: KubeObject | None, /) -> Demand | None:
@@ -175,7 +175,7 @@ class Growing(Kind, Protocol):
 
 
 @runtime_checkable
-class Exclusive(Kind, Protocol):
+class KindWithExclusiveTopology(Kind, Protocol):
     """A kind whose controller supports exclusive topology."""
 
     @property

@@ -15,13 +15,13 @@ from bridge.domain.model.demand import Demand
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import kinds
 from bridge.domain.workloads.membership import (
-    Exclusive,
-    Growing,
     Kind,
+    KindWithExclusiveTopology,
+    KindWithLaterMembers,
+    KindWithSize,
+    KindWithSlots,
     Membership,
     Size,
-    Sized,
-    Slotted,
 )
 from slurmruntime.model.affinity import NodeTerm, Requirement
 from slurmruntime.model.objects import KubeObject
@@ -181,14 +181,14 @@ def evaluate(
         is_exact=size.is_exact,
         needed=size.needed,
         wanted=dict(_wanted(first.by, members)),
-        later=first.by.later(declaring) if isinstance(first.by, Growing) else None,
+        later=first.by.later(declaring) if isinstance(first.by, KindWithLaterMembers) else None,
         shared_label=_shared_label(first, pods),
         faults=tuple(dict.fromkeys(faults)),
     )
 
 
 def _size(member: Membership, pods: Sequence[Pod], declared: KubeObject | None) -> Size:
-    if isinstance(member.by, Sized):
+    if isinstance(member.by, KindWithSize):
         return member.by.size(member, pods, declared)
     return Size(len(pods), len(pods))
 
@@ -199,7 +199,7 @@ def _shared_label(member: Membership, pods: Sequence[Pod]) -> str:
     The others must run where the leader runs: their controller gives them its domain as a node
     selector.
     """
-    if not isinstance(member.by, Exclusive):
+    if not isinstance(member.by, KindWithExclusiveTopology):
         return ""
     key = member.by.exclusive.annotation
     return next((pod.annotations[key] for pod in pods if key in pod.annotations), "")
@@ -208,7 +208,7 @@ def _shared_label(member: Membership, pods: Sequence[Pod]) -> str:
 def _wanted(
     kind: Kind | None, members: Iterable[tuple[Membership, Pod]]
 ) -> Iterator[tuple[PodUid, int]]:
-    if isinstance(kind, Slotted):
+    if isinstance(kind, KindWithSlots):
         for member, pod in members:
             slot = kind.slot(member)
             if slot is not None:

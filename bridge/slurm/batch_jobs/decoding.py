@@ -10,7 +10,7 @@ from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import decode
 from bridge.slurm.decode import EXTERNAL_JOB, ForeignJob
 from slurmclient.wire import reading
-from slurmclient.wire.reading import Decoded, Unreadable
+from slurmclient.wire.reading import DecodeResult, Unreadable
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.errors import Malformed
 from slurmruntime.values.ids import ClusterId, JobId, Sluid, WorkloadKey
@@ -32,13 +32,13 @@ _NO_NODES: Final = "None assigned"
 """slurmdbd's text for a job that never had nodes."""
 
 
-def is_marked(read: Decoded[wire.Job]) -> bool:
+def is_marked(read: DecodeResult[wire.Job]) -> bool:
     """Check whether a job may be a SlurmJob's; a placeholder never is."""
     wired = read.value
     return EXTERNAL_JOB not in wired.flags and f'"{BATCH_MARK}"' in wired.admin_comment
 
 
-def foreign(read: Decoded[wire.Job]) -> ForeignJob:
+def foreign(read: DecodeResult[wire.Job]) -> ForeignJob:
     """Return the job as it is for readers of placeholders: a foreign one."""
     wired = read.value
     sluid = Sluid(wired.step_id.sluid) if wired.step_id.sluid else None

@@ -8,11 +8,11 @@ from slurmclient.calls import answers
 from slurmclient.calls.speaker import Outcome, Speaker
 from slurmclient.models import License, Node, Partition, Reservation, Share
 from slurmclient.resources.collection import Collection
-from slurmclient.resources.watched import NamedCollection
+from slurmclient.resources.watched import CollectionByName
 from slurmclient.wire.reading import Listing
 
 
-class Nodes(NamedCollection[Node]):
+class Nodes(CollectionByName[Node]):
     """The nodes."""
 
     def __init__(self, speaker: Speaker) -> None:
@@ -70,7 +70,7 @@ class Nodes(NamedCollection[Node]):
         return await self._write("slurm_delete_node", name)
 
 
-class Partitions(NamedCollection[Partition]):
+class Partitions(CollectionByName[Partition]):
     """The partitions."""
 
     def __init__(self, speaker: Speaker) -> None:
@@ -102,7 +102,7 @@ class Partitions(NamedCollection[Partition]):
         return await self._write("slurm_delete_partition", name)
 
 
-class Reservations(NamedCollection[Reservation]):
+class Reservations(CollectionByName[Reservation]):
     """The reservations."""
 
     def __init__(self, speaker: Speaker) -> None:
@@ -158,7 +158,7 @@ class Shares:
         query = {"accounts": _joined(accounts), "users": _joined(users)}
         operation = "slurm_get_shares"
         body = await self._speaker.caller.call(operation, query=query, user=self._speaker.user)
-        inside = answers.parse(operation, body, _Nested).shares
+        inside = answers.parse(operation, body, _SharesBody).shares
         return answers.listing(operation, bytes(inside), "shares", Share)
 
 
@@ -166,5 +166,5 @@ def _joined(names: str | Iterable[str]) -> str | None:
     return (names if isinstance(names, str) else ",".join(names)) or None
 
 
-class _Nested(Struct, frozen=True):
+class _SharesBody(Struct, frozen=True):
     shares: Raw = Raw(b'{"shares": []}')

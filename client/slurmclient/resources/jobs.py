@@ -15,7 +15,7 @@ from slurmclient.errors import NotFound
 from slurmclient.models import Cancelled, Job, JobArrayResponseMsgEntry
 from slurmclient.resources import submission
 from slurmclient.resources.job_states import has_ended
-from slurmclient.resources.submission import Submitted
+from slurmclient.resources.submission import SubmitResult
 from slurmclient.resources.watched import WatchableCollection
 from slurmclient.watching.job_picture import JobPicture
 from slurmclient.watching.picture import Picture
@@ -100,7 +100,7 @@ class Jobs(WatchableCollection[Job]):
         key: str = "",
         environment: Mapping[str, str] | None = None,
         **fields: object,
-    ) -> Submitted:
+    ) -> SubmitResult:
         """Submit a job.
 
         Args:

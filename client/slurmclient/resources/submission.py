@@ -29,7 +29,7 @@ from slurmclient.resources.keys import JobKeyView, check_key, choose, marked
 _ATTEMPTS: Final = 3
 
 
-class Submitted(Struct, frozen=True):
+class SubmitResult(Struct, frozen=True):
     """A job that Slurm has accepted."""
 
     job_id: int
@@ -46,7 +46,7 @@ class _Reply(Struct, frozen=True):
     warnings: tuple[Remark, ...] | None = None
 
 
-async def submit(speaker: Speaker, description: Mapping[str, object]) -> Submitted:
+async def submit(speaker: Speaker, description: Mapping[str, object]) -> SubmitResult:
     """Submit a job without protection against duplicates.
 
     Args:
@@ -67,12 +67,14 @@ async def submit(speaker: Speaker, description: Mapping[str, object]) -> Submitt
             or "the answer has no job id"
         )
         raise Rejected(operation, words, warnings=warnings)
-    return Submitted(
+    return SubmitResult(
         job_id=reply.job_id, message=reply.job_submit_user_msg or "", warnings=warnings
     )
 
 
-async def submit_once(speaker: Speaker, description: Mapping[str, object], key: str) -> Submitted:
+async def submit_once(
+    speaker: Speaker, description: Mapping[str, object], key: str
+) -> SubmitResult:
     """Submit a job unless there is one with this key; see the module.
 
     Args:
@@ -88,13 +90,15 @@ async def submit_once(speaker: Speaker, description: Mapping[str, object], key: 
     comment = str(description.get("comment") or "")
     existing_id = await _settle(speaker, key, comment, description)
     if existing_id is not None:
-        return Submitted(job_id=existing_id, is_new=False)
+        return SubmitResult(job_id=existing_id, is_new=False)
     submitted = await _submit_held(speaker, description, key, comment)
     for _ in range(_ATTEMPTS):
         settled = await _settle(speaker, key, comment, description)
         if settled is not None:
             is_ours = submitted is not None and settled == submitted.job_id
-            return submitted if submitted and is_ours else Submitted(job_id=settled, is_new=False)
+            return (
+                submitted if submitted and is_ours else SubmitResult(job_id=settled, is_new=False)
+            )
     raise LostReply(
         "slurm_post_job_submit",
         f"the answer to the submit of {key!r} got lost, and Slurm lists no such job yet; try again"
@@ -104,7 +108,7 @@ async def submit_once(speaker: Speaker, description: Mapping[str, object], key: 
 
 async def _submit_held(
     speaker: Speaker, description: Mapping[str, object], key: str, comment: str
-) -> Submitted | None:
+) -> SubmitResult | None:
     """Submit a held job; return None if the answer got lost."""
     held = {**description, "hold": True, "comment": marked(comment, key, "open")}
     try:

@@ -12,8 +12,8 @@ from slurmclient.calls.speaker import V
 from slurmclient.resources.collection import Collection
 from slurmclient.watching.cache import Cache, cached
 from slurmclient.watching.events import Event
-from slurmclient.watching.named_picture import NamedPicture
 from slurmclient.watching.picture import Picture
+from slurmclient.watching.picture_by_name import PictureByName
 from slurmclient.watching.polling import watch
 
 M = TypeVar("M", bound=Struct)
@@ -95,11 +95,11 @@ class WatchableCollection(Collection[M], ABC):
         """Return an empty picture of these objects."""
 
 
-class NamedCollection(WatchableCollection[M]):
+class CollectionByName(WatchableCollection[M]):
     """A collection of named objects, all of which every poll lists."""
 
     def _picture(self, kind: type[V], resync_s: float) -> Picture[V]:  # noqa: ARG002  # every poll is a full listing
-        return NamedPicture(
+        return PictureByName(
             self._speaker,
             kind,
             time.monotonic,

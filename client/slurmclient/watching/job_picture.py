@@ -19,7 +19,7 @@ from slurmclient.watching.in_turn import in_turn
 from slurmclient.watching.picture import Clock, Picture
 from slurmclient.watching.states import State, States
 from slurmclient.wire import reading
-from slurmclient.wire.reading import Answer, Decoded, Model, Unreadable
+from slurmclient.wire.reading import Answer, DecodeResult, Model, Unreadable
 from slurmclient.wire.values import Time
 
 _AT_A_TIME: Final = 4
@@ -39,7 +39,7 @@ class _Diagnosis(Answer, frozen=True):
 
 class _Job(NamedTuple, Generic[V]):
     identity: Identity
-    read: Decoded[V] | Unreadable
+    read: DecodeResult[V] | Unreadable
 
 
 class _Jobs(NamedTuple, Generic[V]):

@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeAlias
 
 from slurmclient.calls.speaker import Speaker
 from slurmclient.watching.events import Added, Deleted, Event, Modified, V
-from slurmclient.wire.reading import Decoded, Unreadable
+from slurmclient.wire.reading import DecodeResult, Unreadable
 
 _log: Final = logging.getLogger("slurmclient")
 
@@ -55,7 +55,7 @@ class Picture(ABC, Generic[V]):
             SlurmError: If the poll failed.
         """
 
-    def _store(self, key: str, read: Decoded[V] | Unreadable) -> Iterable[Event[V]]:
+    def _store(self, key: str, read: DecodeResult[V] | Unreadable) -> Iterable[Event[V]]:
         """Store an object that was read; yield the change, if it is one."""
         if isinstance(read, Unreadable):
             self._set_aside(key, read.why)

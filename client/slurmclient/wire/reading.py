@@ -52,7 +52,7 @@ class Odd(Struct, frozen=True):
     why: str
 
 
-class Decoded(Struct, Generic[T], frozen=True):
+class DecodeResult(Struct, Generic[T], frozen=True):
     """One object, as far as it could be decoded."""
 
     value: T
@@ -173,7 +173,7 @@ def one(body: bytes, kind: type[T], index: int = 0) -> tuple[T | None, tuple[Odd
 
 def lenient(
     body: bytes, kind: type[T], index: int = 0, *, is_null_odd: bool = False
-) -> Decoded[T] | Unreadable:
+) -> DecodeResult[T] | Unreadable:
     """Decode an object as `one` does, and report what was wrong with it.
 
     Args:
@@ -184,13 +184,13 @@ def lenient(
             default silently, because slurmrestd writes null for an empty list or object.
     """
     try:
-        return Decoded(decode(body, kind))
+        return DecodeResult(decode(body, kind))
     except UNREADABLE as error:
         why = str(error)
     clean = repaired(body)
     if clean != body:
         with contextlib.suppress(*UNREADABLE):
-            return Decoded(decode(clean, kind), repaired=why)
+            return DecodeResult(decode(clean, kind), repaired=why)
     try:
         fields = decode(clean, dict[str, Raw])
     except UNREADABLE as error:
@@ -205,7 +205,7 @@ def repaired(body: bytes) -> bytes:
 
 def _by_fields(
     fields: Mapping[str, Raw], kind: type[T], index: int, *, is_null_odd: bool
-) -> Decoded[T] | Unreadable:
+) -> DecodeResult[T] | Unreadable:
     odd = []
     good = {}
     for name, wire_name, field_type in _fields(cast("Any", kind)):
@@ -217,7 +217,7 @@ def _by_fields(
         except UNREADABLE as error:
             odd.append(Odd(index, name, str(error)))
     try:
-        return Decoded(kind(**good), tuple(odd))
+        return DecodeResult(kind(**good), tuple(odd))
     except TypeError as error:  # a field without a default is missing
         return Unreadable((*odd, Odd(index, "", str(error))))
 

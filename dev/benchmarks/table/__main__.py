@@ -15,7 +15,7 @@ import typer
 from benchmarks import results
 from benchmarks.results import Run
 from benchmarks.table import medians, page, plan
-from benchmarks.table.plan import Planned
+from benchmarks.table.plan import RunSpec
 
 _SIZES = ",".join(f"{pods}x{nodes}" for pods, nodes in plan.SIZES)
 
@@ -50,7 +50,7 @@ def main(
         raise typer.Exit(1) from None
 
 
-def _all_made(folder: Path, wanted: Sequence[Planned]) -> Sequence[Run]:
+def _all_made(folder: Path, wanted: Sequence[RunSpec]) -> Sequence[Run]:
     """Make what is missing, and return all.
 
     A run that fails does not keep others from being made; call again for what is missing then.
@@ -76,7 +76,7 @@ def _all_made(folder: Path, wanted: Sequence[Planned]) -> Sequence[Run]:
     return [_read(folder / f"{one.name}.json") for one in wanted]
 
 
-def _made(one: Planned, path: Path) -> bool:
+def _made(one: RunSpec, path: Path) -> bool:
     """Make one run in a process of its own; its file has its name only when it is whole."""
     unfinished = path.with_suffix(".unfinished")
     command = (sys.executable, "-m", "benchmarks", *one.arguments(), f"--output={unfinished}")

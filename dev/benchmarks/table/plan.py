@@ -10,7 +10,7 @@ SIZES = ((200, 100), (1000, 100))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class RunSpec:
     """One run that is to be made."""
 
     column: str
@@ -39,7 +39,7 @@ class Planned:
 
 def planned(
     rounds: int, idle_minutes: float, sizes: Sequence[tuple[int, int]] = SIZES
-) -> Iterator[Planned]:
+) -> Iterator[RunSpec]:
     """Yield every run.
 
     The columns take turns, so that a machine that becomes slower does so for both.
@@ -49,7 +49,7 @@ def planned(
         for number in range(1, rounds + 1):
             for column in COLUMNS:
                 rests = index == 0 and number == 1
-                yield Planned(
+                yield RunSpec(
                     column=column,
                     pods=pods,
                     nodes=nodes,

@@ -8,7 +8,7 @@ from slurmexporter.families.picture import Picture
 from slurmexporter.settings import Settings
 
 
-class _Stamped(Struct, frozen=True):
+class _Entry(Struct, frozen=True):
     reading: object
     at_s: float
     """When the reading began, by the monotonic clock."""
@@ -27,7 +27,7 @@ class Latest:
         """
         self._settings = settings
         self._clock = clock
-        self._readings: dict[str, _Stamped] = {}
+        self._readings: dict[str, _Entry] = {}
         self._version = 0
 
     def put(self, source: str, reading: object, *, began_s: float) -> None:
@@ -40,10 +40,10 @@ class Latest:
         """
         before = self._readings.get(source)
         if reading is None and before is not None:
-            self._readings[source] = _Stamped(before.reading, began_s, before.version)
+            self._readings[source] = _Entry(before.reading, began_s, before.version)
         elif reading is not None:
             self._version += 1
-            self._readings[source] = _Stamped(reading, began_s, self._version)
+            self._readings[source] = _Entry(reading, began_s, self._version)
 
     def versions(self, sources: tuple[str, ...]) -> tuple[int, ...] | None:
         """Return the versions of these readings; None unless all are fresh."""
@@ -64,7 +64,7 @@ class Latest:
         """Check whether there is a fresh reading of a source."""
         return self._fresh(source) is not None
 
-    def _fresh(self, source: str) -> _Stamped | None:
+    def _fresh(self, source: str) -> _Entry | None:
         reading = self._readings.get(source)
         if reading is None or self._clock() - reading.at_s > self._settings.stale_s(source):
             return None

@@ -23,12 +23,12 @@ from slurmruntime.values.ids import WorkloadKey
 _OVER: Final = ("Succeeded", "Failed")
 
 
-class _Waiting(ObjectStruct, frozen=True):
+class _ContainerStateWaiting(ObjectStruct, frozen=True):
     reason: str = ""
     message: str = ""
 
 
-class _Terminated(ObjectStruct, frozen=True):
+class _ContainerStateTerminated(ObjectStruct, frozen=True):
     exit_code: int = 0
     reason: str = ""
     message: str = ""
@@ -36,8 +36,8 @@ class _Terminated(ObjectStruct, frozen=True):
 
 
 class _ContainerState(ObjectStruct, frozen=True):
-    waiting: _Waiting | None = None
-    terminated: _Terminated | None = None
+    waiting: _ContainerStateWaiting | None = None
+    terminated: _ContainerStateTerminated | None = None
 
 
 class _ContainerStatus(ObjectStruct, frozen=True):

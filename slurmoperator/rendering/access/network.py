@@ -24,7 +24,7 @@ ALL_PORTS: Final[tuple[int, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class AllowedConnections:
+class ConnectionRule:
     """Who may connect to which ports."""
 
     sources: tuple[str, ...]
@@ -32,28 +32,26 @@ class AllowedConnections:
     ports: tuple[int, ...]
 
 
-ALLOWED: Final[Mapping[str, tuple[AllowedConnections, ...]]] = {
+ALLOWED: Final[Mapping[str, tuple[ConnectionRule, ...]]] = {
     "slurmctld": (
-        AllowedConnections(
+        ConnectionRule(
             ("slurmctld", "slurmd", "login", "slurmrestd", "slurmdbd", OPERATOR, OTHERS),
             (SLURMCTLD_PORT,),
         ),
     ),
     "slurmdbd": (
-        AllowedConnections(
-            ("slurmctld", "slurmrestd", "login", "slurmd", OTHERS), (SLURMDBD_PORT,)
-        ),
+        ConnectionRule(("slurmctld", "slurmrestd", "login", "slurmd", OTHERS), (SLURMDBD_PORT,)),
     ),
-    "slurmrestd": (AllowedConnections(("login", EXPORTER, OPERATOR, OTHERS), (SLURMRESTD_PORT,)),),
+    "slurmrestd": (ConnectionRule(("login", EXPORTER, OPERATOR, OTHERS), (SLURMRESTD_PORT,)),),
     # srun, job steps and the programs of a job listen on any port.
     "slurmd": (
-        AllowedConnections(("slurmctld",), (SLURMD_PORT,)),
-        AllowedConnections(("slurmd", "login", OTHERS), ALL_PORTS),
+        ConnectionRule(("slurmctld",), (SLURMD_PORT,)),
+        ConnectionRule(("slurmd", "login", OTHERS), ALL_PORTS),
     ),
     # slurmctld and workers call back srun and salloc.
     "login": (
-        AllowedConnections((ANYBODY,), (SSH_PORT,)),
-        AllowedConnections(("slurmctld", "slurmd", OTHERS), ALL_PORTS),
+        ConnectionRule((ANYBODY,), (SSH_PORT,)),
+        ConnectionRule(("slurmctld", "slurmd", OTHERS), ALL_PORTS),
     ),
 }
 """Connections that each app accepts. SchedMD's table of ports: <https://slurm.schedmd.com/network.html>."""
@@ -94,7 +92,7 @@ def network_policy(
     )
 
 
-def _rule(allowed: AllowedConnections, site: NetworkSite) -> Iterator[dict[str, Any]]:
+def _rule(allowed: ConnectionRule, site: NetworkSite) -> Iterator[dict[str, Any]]:
     peers = [peer for source in allowed.sources for peer in _peers(source, site)]
     ports = [{"port": port, "protocol": "TCP"} for port in allowed.ports]
     senders = {} if ANYBODY in allowed.sources else {"from": peers}

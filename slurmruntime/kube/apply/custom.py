@@ -36,7 +36,7 @@ class _Envelope(ObjectStruct, frozen=True):
     status: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class Watched(msgspec.Struct, Generic[O, S], frozen=True, gc=False):
+class CustomObject(msgspec.Struct, Generic[O, S], frozen=True, gc=False):
     """An object; if it is stored in a shape that we do not accept, what can be read of it."""
 
     kind: str
@@ -71,7 +71,7 @@ class CustomKind(Generic[O, S]):
     """Our finalizer; "" if objects of this kind get none."""
 
     @property
-    def watched(self) -> ResourceKind[Watched[O, S]]:
+    def watched(self) -> ResourceKind[CustomObject[O, S]]:
         """All objects of the kind, by uid, for a reflector."""
         return ResourceKind(
             path=paths.collection(self.api_version, self.plural),
@@ -81,7 +81,7 @@ class CustomKind(Generic[O, S]):
             name=lambda watched: watched.metadata.full_name,
         )
 
-    def read(self, body: Json) -> Watched[O, S]:
+    def read(self, body: Json) -> CustomObject[O, S]:
         """Decode an object; if a field is invalid, the result still has metadata and status, so the fault can be reported.
 
         Raises:
@@ -91,16 +91,20 @@ class CustomKind(Generic[O, S]):
             parsed = msgspec.json.decode(body, type=self.object_type)
         except _BROKEN as error:
             return self._without_spec(body, str(error))
-        return Watched(
+        return CustomObject(
             kind=self.kind, metadata=parsed.metadata, status=parsed.status, parsed=parsed
         )
 
-    def has_finalizer(self, watched: Watched[O, S]) -> bool:
+    def has_finalizer(self, watched: CustomObject[O, S]) -> bool:
         """Check whether an object has our finalizer."""
         return bool(self.finalizer) and self.finalizer in (watched.metadata.finalizers or ())
 
     async def write_status(
-        self, client: KubeClient, cache: Cache[Watched[O, S]], watched: Watched[O, S], status: S
+        self,
+        client: KubeClient,
+        cache: Cache[CustomObject[O, S]],
+        watched: CustomObject[O, S],
+        status: S,
     ) -> None:
         """Write the whole status of this very version of the object, unless it has it already.
 
@@ -115,8 +119,8 @@ class CustomKind(Generic[O, S]):
         cache.observe(after, base=watched.metadata.resource_version)
 
     async def add_finalizer(
-        self, client: KubeClient, cache: Cache[Watched[O, S]], watched: Watched[O, S]
-    ) -> Watched[O, S]:
+        self, client: KubeClient, cache: Cache[CustomObject[O, S]], watched: CustomObject[O, S]
+    ) -> CustomObject[O, S]:
         """Add our finalizer to this very version of the object, and return the result; raises like `write_status`.
 
         Call it before creating anything that must not simply vanish with the object.
@@ -131,13 +135,13 @@ class CustomKind(Generic[O, S]):
         cache.observe(after, base=watched.metadata.resource_version)
         return after
 
-    async def remove_finalizer(self, client: KubeClient, watched: Watched[O, S]) -> None:
+    async def remove_finalizer(self, client: KubeClient, watched: CustomObject[O, S]) -> None:
         """Remove our finalizer, which it must have, from this very version of the object; raises like `write_status`."""
         index = (watched.metadata.finalizers or ()).index(self.finalizer)
         remove: dict[str, object] = {"op": "remove", "path": f"/metadata/finalizers/{index}"}
         await self._patch(client, watched, remove)
 
-    def _without_spec(self, body: Json, fault: str) -> Watched[O, S]:
+    def _without_spec(self, body: Json, fault: str) -> CustomObject[O, S]:
         try:
             envelope = msgspec.json.decode(body, type=_Envelope)
         except _BROKEN as error:
@@ -146,18 +150,18 @@ class CustomKind(Generic[O, S]):
             status = msgspec.json.decode(envelope.status, type=self.status_type)
         except _BROKEN:
             status = self.status_type()
-        return Watched(
+        return CustomObject(
             kind=self.kind, metadata=envelope.metadata, status=status, parsed=None, fault=fault
         )
 
     async def _patch(
         self,
         client: KubeClient,
-        watched: Watched[O, S],
+        watched: CustomObject[O, S],
         operation: dict[str, object],
         *,
         subresource: str = "",
-    ) -> Watched[O, S]:
+    ) -> CustomObject[O, S]:
         meta = watched.metadata
         collection = paths.collection(self.api_version, self.plural, meta.namespace)
         path = collection + paths.of(meta.name) + subresource

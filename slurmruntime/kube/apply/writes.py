@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from slurmruntime.kube import errors, paths, resource
-from slurmruntime.kube.apply import standing
-from slurmruntime.kube.apply.standing import OwnershipMetadata
+from slurmruntime.kube.apply import ownership
+from slurmruntime.kube.apply.ownership import OwnershipMetadata
 from slurmruntime.kube.client import APPLY, METADATA_ONLY, KubeClient
 
 PLURALS: Final[Mapping[tuple[str, str], str]] = {
@@ -83,7 +83,7 @@ async def apply(
             explain (500).
         KubeError: it was not applied, or that is not known.
     """
-    stamped = standing.stamped(body)
+    stamped = ownership.stamped(body)
     if uid:
         stamped["metadata"] = {**stamped["metadata"], "uid": uid}
     params = {

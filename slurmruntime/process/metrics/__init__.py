@@ -7,18 +7,18 @@ recommends.
 """
 
 from slurmruntime.process.metrics.agents import AgentMetrics
-from slurmruntime.process.metrics.doors import (
+from slurmruntime.process.metrics.nodes import NodeMetrics
+from slurmruntime.process.metrics.peers import KubeMetrics, SlurmMetrics
+from slurmruntime.process.metrics.placeholders import PlaceholderMetrics
+from slurmruntime.process.metrics.pods import PodMetrics
+from slurmruntime.process.metrics.registry import Registry
+from slurmruntime.process.metrics.servers import (
     CertificateMetrics,
     EscrowMetrics,
     ExtenderMetrics,
     PolicyMetrics,
     WebhookMetrics,
 )
-from slurmruntime.process.metrics.nodes import NodeMetrics
-from slurmruntime.process.metrics.peers import KubeMetrics, SlurmMetrics
-from slurmruntime.process.metrics.placeholders import PlaceholderMetrics
-from slurmruntime.process.metrics.pods import PodMetrics
-from slurmruntime.process.metrics.registry import Registry
 from slurmruntime.process.metrics.slurm_jobs import SlurmJobMetrics
 from slurmruntime.process.metrics.work import WorkMetrics
 

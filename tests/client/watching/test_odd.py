@@ -9,7 +9,7 @@ import pytest
 from slurmclient import Added, Client, Model, Modified
 from slurmclient.fake import FakeSlurm
 from slurmclient.watching.job_picture import JobPicture
-from slurmclient.watching.named_picture import NamedPicture
+from slurmclient.watching.picture_by_name import PictureByName
 from tests.client.looking import ticks
 
 NODES: Any = {
@@ -104,7 +104,7 @@ async def test_a_job_that_cannot_be_decoded_any_more_is_not_gone(
 async def test_a_node_that_cannot_be_decoded_any_more_is_not_gone(
     fake: FakeSlurm, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    picture = NamedPicture(client.speaker, NodeRow, ticks(), **NODES)
+    picture = PictureByName(client.speaker, NodeRow, ticks(), **NODES)
     assert 2 == len(await picture.poll())
 
     for odd, key in (({"name": "node-0"}, "node-0"), (7, "")):

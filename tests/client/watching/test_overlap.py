@@ -7,7 +7,7 @@ from slurmclient import Added, Client, Model, Modified
 from slurmclient.calls.speaker import Speaker
 from slurmclient.fake import FakeSlurm
 from slurmclient.watching.job_picture import JobPicture
-from slurmclient.watching.named_picture import NamedPicture
+from slurmclient.watching.picture_by_name import PictureByName
 from tests.client.conftest import Row
 from tests.client.looking import ticks
 
@@ -50,7 +50,7 @@ async def test_a_node_that_changes_again_before_the_list_is_made() -> None:
     fake = FakeSlurm(nodes=1, clock=ticks())
     async with fake, Client(fake.url, token="any") as slurm:  # noqa: S106  # of a fake
         speaker = Interrupted(slurm.speaker)
-        nodes = NamedPicture(
+        nodes = PictureByName(
             cast("Speaker", speaker),
             NodeRow,
             ticks(),

@@ -13,7 +13,7 @@ from slurmclient.calls import answers
 from slurmclient.errors import Malformed, NotFound, Rejected, SlurmError
 from slurmclient.models import Job
 from slurmclient.wire import reading, writing
-from slurmclient.wire.reading import Decoded, Model, Odd
+from slurmclient.wire.reading import DecodeResult, Model, Odd
 from slurmclient.wire.values import Number, Time
 
 
@@ -76,9 +76,9 @@ def test_what_was_wrong_with_an_object_is_told() -> None:
     whole = reading.lenient(b'{"job_id": 1, "name": "a"}', Row)
     repaired = reading.lenient(b'{"job_id": 1, "name": "\xff"}', Row)
     odd = reading.lenient(b'{"job_id": 1, "name": 5, "flags": null}', Row, is_null_odd=True)
-    assert isinstance(whole, Decoded)
-    assert isinstance(repaired, Decoded)
-    assert isinstance(odd, Decoded)
+    assert isinstance(whole, DecodeResult)
+    assert isinstance(repaired, DecodeResult)
+    assert isinstance(odd, DecodeResult)
     assert ("", frozenset()) == (whole.why, whole.left_out)
     assert ("\ufffd", frozenset()) == (repaired.value.name, repaired.left_out)
     assert "utf-8" in repaired.why.lower()

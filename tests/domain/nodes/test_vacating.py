@@ -6,7 +6,7 @@ import pytest
 
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.identities import FirstSubmission, Identity
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Neighbours, Pod
 from bridge.domain.nodes import vacating
@@ -32,7 +32,7 @@ def granted(cpus: int, memory_mib: int = 64) -> Grant:
 
 
 def identity(*, exclusive: bool) -> Identity:
-    frozen = Frozen(
+    frozen = FirstSubmission(
         requester="r",
         rule="",
         user="alice",

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
-from bridge.domain.request.candidates import Candidates, HiddenLimits
+from bridge.domain.request.candidates import Candidates, KubeLimits
 from slurmruntime.model.affinity import NodeTerm, Toleration
 from slurmruntime.values import names
 from slurmruntime.values.ids import SlurmNode
@@ -309,7 +309,7 @@ def test_alternatives_that_multiply_without_end_become_names() -> None:
 
 def test_nodes_without_what_slurm_does_not_count_are_left_out() -> None:
     wanting = build.pod(demand=build.demands(**{"rdma/hca": "2", "nvidia.com/gpu": "1"}))
-    counted = HiddenLimits(counted={"nvidia.com/gpu": "gpu"})
+    counted = KubeLimits(counted={"nvidia.com/gpu": "gpu"})
 
     def found(**amounts: int) -> Candidates:
         around = pool()
@@ -348,7 +348,7 @@ def test_too_little_disk_or_no_room_for_any_pod_is_no_candidate() -> None:
 
 def test_a_pod_goes_where_all_of_its_volumes_can_be_used() -> None:
     def found(*reaches: tuple[NodeTerm, ...]) -> Candidates:
-        return candidates.choose(build.pod(), pool(), hidden=HiddenLimits(reaches=reaches))
+        return candidates.choose(build.pod(), pool(), hidden=KubeLimits(reaches=reaches))
 
     in_a_or_b = (term(("zone", "In", "a")), term(("zone", "In", "b")))
     on_an_ssd, not_in_a = (term(("disk", "In", "ssd")),), (term(("zone", "NotIn", "a")),)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from bridge.domain.caps import Sizes
-from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.identities import FirstSubmission, Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
@@ -85,7 +85,9 @@ def test_what_the_webhook_would_have_refused_is_refused_before_a_submit_too() ->
 def test_what_was_decided_is_frozen_into_the_identity() -> None:
     made = spec(gathered(pod(said=request(qos="low"))))
 
-    frozen = Frozen(requester="alice", rule="all", user="alice", account="", asked={"qos": "low"})
+    frozen = FirstSubmission(
+        requester="alice", rule="all", user="alice", account="", asked={"qos": "low"}
+    )
     assert frozen == made.identity.frozen
     assert ("low", 60) == (made.qos, made.time_limit_min)
 
@@ -252,7 +254,9 @@ def test_nodes_to_avoid_are_excluded() -> None:
 
 
 def identity(*pods: str, qos: str) -> Identity:
-    frozen = Frozen(requester="alice", rule="all", user="alice", account="", asked={"qos": qos})
+    frozen = FirstSubmission(
+        requester="alice", rule="all", user="alice", account="", asked={"qos": qos}
+    )
     return Identity(
         cluster=make.CLUSTER,
         kind="pod-group",

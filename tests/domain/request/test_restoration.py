@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain.lifecycle.evidence import AccountingRecord
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.identities import FirstSubmission, Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.request import restoration
 from slurmruntime.values.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
@@ -123,7 +123,9 @@ def test_each_size_of_a_gang_is_asked_for_where_it_was() -> None:
 
 
 def test_whole_nodes_are_asked_for_as_such() -> None:
-    frozen = Frozen(requester="r", rule="", user="alice", account="a", asked={"exclusive": "true"})
+    frozen = FirstSubmission(
+        requester="r", rule="", user="alice", account="a", asked={"exclusive": "true"}
+    )
     spec = restoration.placeholder(
         replace(WHOSE, frozen=frozen),
         OF_TWO_SIZES,

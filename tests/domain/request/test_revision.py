@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain.model.allocation import Component, TaskSize
-from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.identities import FirstSubmission, Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import revision
 from slurmruntime.values.ids import ClusterId, JobId, WorkloadKey
 from tests.make import lives
 
-FROZEN = Frozen(requester="u", rule="r", user="alice", account="physics")
+FROZEN = FirstSubmission(requester="u", rule="r", user="alice", account="physics")
 WHOSE = Identity(
     cluster=ClusterId("c"),
     kind="Job",

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import claims, kinds
-from bridge.domain.workloads.membership import Kind, ReadsObjects
+from bridge.domain.workloads.membership import Kind, KindWithObjects
 from docs.generate import workloads
 from slurmruntime.model.objects import KubeObject, Owner
 from slurmruntime.values import names
@@ -67,7 +67,7 @@ def test_the_table_in_the_documentation_is_made_from_the_list() -> None:
 
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: type(kind).__name__)
 def test_a_kind_reads_what_it_needs_and_no_more(kind: Kind) -> None:
-    reads = {r.group: r.resources for r in kind.reads} if isinstance(kind, ReadsObjects) else {}
+    reads = {r.group: r.resources for r in kind.reads} if isinstance(kind, KindWithObjects) else {}
     if (name := type(kind).__name__) in READ:
         assert READ[name] == reads
     for group, resources in reads.items():

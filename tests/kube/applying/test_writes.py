@@ -7,8 +7,8 @@ import pytest
 
 from sandbox.client import Sandbox
 from slurmruntime.kube import errors
-from slurmruntime.kube.apply import standing, writes
-from slurmruntime.kube.apply.standing import Standing
+from slurmruntime.kube.apply import ownership, writes
+from slurmruntime.kube.apply.ownership import Ownership
 from slurmruntime.kube.client import KubeClient
 
 OURS = "slurm-bridge-operator"
@@ -72,9 +72,9 @@ def stateful_set(namespace: str, owner: str) -> dict[str, Any]:
     }
 
 
-async def judged(client: KubeClient, body: Mapping[str, Any], owner: str) -> Standing:
+async def judged(client: KubeClient, body: Mapping[str, Any], owner: str) -> Ownership:
     found = await writes.find(client, body)
-    return standing.judge(found, body, owner_uid=owner, manager=OURS, takes_over=False).standing
+    return ownership.judge(found, body, owner_uid=owner, manager=OURS, takes_over=False).ownership
 
 
 async def test_what_was_applied_is_in_force_though_others_write_their_fields_there(
@@ -82,21 +82,21 @@ async def test_what_was_applied_is_in_force_though_others_write_their_fields_the
 ) -> None:
     owner = (await writes.apply(client, config_map(namespace, "owner"), manager=OURS)).uid
     body = stateful_set(namespace, owner)
-    assert await judged(client, body, owner) is Standing.ABSENT
+    assert await judged(client, body, owner) is Ownership.ABSENT
     await writes.apply(client, body, manager=OURS)
-    assert await judged(client, body, owner) is Standing.IN_FORCE
+    assert await judged(client, body, owner) is Ownership.IN_FORCE
 
     admin, where = control_plane.admin, writes.path(body)
     note = {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
     admin.patch(where, {"spec": {"template": {"metadata": {"annotations": note}}}})
-    assert await judged(client, body, owner) is Standing.IN_FORCE
+    assert await judged(client, body, owner) is Ownership.IN_FORCE
 
     admin.patch(where, {"spec": {"replicas": 3}})
-    assert await judged(client, body, owner) is Standing.DIFFERENT
+    assert await judged(client, body, owner) is Ownership.DIFFERENT
     found = await writes.find(client, body)
     assert found is not None
     await writes.apply(client, body, manager=OURS, uid=found.uid)
-    assert await judged(client, body, owner) is Standing.IN_FORCE
+    assert await judged(client, body, owner) is Ownership.IN_FORCE
     after = admin.get(where)
     assert after["spec"]["replicas"] == 1
     assert after["spec"]["template"]["metadata"]["annotations"] == note
@@ -122,7 +122,7 @@ async def test_nothing_is_applied_over_an_object_that_was_not_seen(
     mine = config_map(namespace, "files")
     where = f"/api/v1/namespaces/{namespace}/configmaps"
     theirs = control_plane.admin.create(where, {**mine, "data": {"x": "theirs"}})
-    assert await judged(client, mine, "uid") is Standing.NOT_OURS
+    assert await judged(client, mine, "uid") is Ownership.NOT_OURS
 
     with pytest.raises(errors.Conflict):  # it came after we had looked
         await writes.apply(client, mine, manager=OURS)

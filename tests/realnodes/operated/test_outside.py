@@ -124,9 +124,9 @@ PartitionName=all Nodes=workers Default=YES
         "externalConfig": {"host": machine.address, "port": 6817},
         **{key: controller["spec"][key] for key in ("slurmKeyRef", "jwtKeyRef", "accountingRef")},
     }
-    set_ = {**node_set, "spec": {"replicas": 2, "controllerRef": {"name": "site"}}}
+    two_workers = {**node_set, "spec": {"replicas": 2, "controllerRef": {"name": "site"}}}
     in_pods = site.make(
-        "elsewhere", accounting(site), {**controller, "spec": external}, rest_api, set_
+        "elsewhere", accounting(site), {**controller, "spec": external}, rest_api, two_workers
     )
 
     def squeue(job: str) -> str:

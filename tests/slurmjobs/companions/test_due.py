@@ -76,11 +76,11 @@ def test_what_is_done_leads_to_rest(
     """No step repeats itself, so a companion is neither made again and again nor told twice."""
     found = job(phase, asks=asks)
     done: list[LogStep] = []
-    while (next_ := step(found, companion, later_s=later_s)) is not LogStep.REST:
-        assert next_ not in done
+    while (log_step := step(found, companion, later_s=later_s)) is not LogStep.REST:
+        assert log_step not in done
         assert asks
-        done.append(next_)
-        match next_:
+        done.append(log_step)
+        match log_step:
             case LogStep.MAKE:
                 companion = follower()
             case LogStep.TELL:

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from slurmjobs.lifecycle import news, table, why
+from slurmjobs.lifecycle import status_events, table, why
 from slurmjobs.lifecycle.actions import Expire, Report
 from slurmjobs.lifecycle.situation import Archive, ArchiveFinding, Collection, CopyState, JobFacts
 from slurmjobs.lifecycle.table import JobRow
@@ -135,10 +135,10 @@ def test_what_keeps_them_from_being_copied_is_told_once() -> None:
 
     assert status.message.endswith("its results are being copied: quota exceeded")
     assert (Wait(),) == table.decide(facts(after, over(), collection=stuck), POLICY).actions
-    told = news.of(job.status, status)
+    told = status_events.of(job.status, status)
     assert told is not None
     assert ("Collect", True) == (told.action, told.is_warning)
-    assert None is news.of(RUNNING, job.status)
+    assert None is status_events.of(RUNNING, job.status)
     diagnosis = why.answer(JobSituation(job=after, now=NOW))
     assert ("has ended", status.message) == (diagnosis.state, diagnosis.why)
 

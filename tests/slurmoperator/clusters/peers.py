@@ -13,7 +13,7 @@ from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTERS
 from slurmoperator.daemons.part import PARTS
 from slurmoperator.nodesets.nodeset import NODE_SETS
 from slurmoperator.objects.own.slurm_cluster import API_VERSION, KIND, PLURAL
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
@@ -82,7 +82,7 @@ class ClusterLeaders:
         self.trouble = trouble or Trouble()
         self.api = WithCluster(clock, self.trouble)
         self.metrics = Metrics("operator")
-        self.served = ServedNamespaces()
+        self.served = NamespaceScope()
 
     async def lead(self, *, for_s: float = SETTLED_S) -> None:
         """One term of leadership."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from tests.slurmoperator.clusters.peers import SIX_LINES, ClusterLeaders
 from tests.virtual_time import VirtualClock, run
 
@@ -15,7 +15,7 @@ def test_a_deleted_one_goes_when_it_has_no_workers(*, has_workers: bool) -> None
         leaders = ClusterLeaders(clock)
         leaders.api.create_cluster(SIX_LINES if has_workers else {"nodes": []})
         await leaders.lead()
-        leaders.served = ServedNamespaces(frozenset({"another"}))
+        leaders.served = NamespaceScope(frozenset({"another"}))
         leaders.api.leave("SlurmCluster", "slurm")
         await leaders.lead()
         if not has_workers:

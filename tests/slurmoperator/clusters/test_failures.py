@@ -26,9 +26,9 @@ async def lead(leaders: ClusterLeaders) -> None:
 def made(leaders: ClusterLeaders) -> set[tuple[str, str]]:
     """Kind and name of all that is there and not on its way out."""
     return {
-        (object_["kind"], object_["metadata"]["name"])
-        for object_ in leaders.api.objects.values()
-        if "deletionTimestamp" not in object_["metadata"]
+        (manifest["kind"], manifest["metadata"]["name"])
+        for manifest in leaders.api.objects.values()
+        if "deletionTimestamp" not in manifest["metadata"]
     }
 
 

@@ -93,9 +93,9 @@ class WithPods(AppliedTo):
 
     def _workloads(self) -> list[Manifest]:
         return [
-            object_
-            for object_ in self.objects.values()
-            if object_["kind"] in ("StatefulSet", "Deployment")
+            manifest
+            for manifest in self.objects.values()
+            if manifest["kind"] in ("StatefulSet", "Deployment")
         ]
 
     def _is_current(self, workload: Manifest) -> bool:

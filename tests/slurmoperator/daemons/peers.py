@@ -19,9 +19,9 @@ from slurmoperator.daemons.part import PARTS
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS
-from slurmoperator.nodesets.owned.tried import ConfTrials
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.objects.parts import API_VERSION
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from slurmoperator.rendering.ssh import HOST_KEY_FILES
 from slurmruntime.kube.apply import writes
 from slurmruntime.kube.cache import Cache
@@ -171,9 +171,9 @@ class AppliedTo(ApplyingServer):
     def made(self) -> set[tuple[str, str]]:
         """Kind and name of all that users have not written."""
         return {
-            (object_["kind"], object_["metadata"]["name"])
-            for object_ in self.objects.values()
-            if object_["kind"] not in BY_NAME and not object_["metadata"]["uid"].startswith("uid-m")
+            (stored["kind"], stored["metadata"]["name"])
+            for stored in self.objects.values()
+            if stored["kind"] not in BY_NAME and not stored["metadata"]["uid"].startswith("uid-m")
         }
 
     def condition(self, kind: str, wanted: str, name: str = "site") -> tuple[str, str, str]:
@@ -217,7 +217,7 @@ class Leaders:
         self.api = api(clock, self.trouble)
         self.metrics = Metrics("operator")
         self.token_users = {"slurm": "alice"}
-        self.served = ServedNamespaces()
+        self.served = NamespaceScope()
         self.tried = ConfTrials()
         self.slurm: Any = None
         """What answers for the Slurm of every Controller; None if nothing does."""

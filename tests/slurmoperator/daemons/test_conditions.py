@@ -35,7 +35,7 @@ def told(
 
 
 @pytest.mark.parametrize(
-    ("facts", "type_", "expected"),
+    ("facts", "condition_type", "expected"),
     [
         (PartFacts(), "Accepted", ("True", "Accepted", "")),
         (PartFacts(accepted="bad"), "Accepted", ("False", "BadInput", "bad")),
@@ -85,9 +85,9 @@ def told(
     ],
 )
 def test_each_condition_says_what_is_wrong(
-    facts: PartFacts, type_: str, expected: tuple[str, str, str]
+    facts: PartFacts, condition_type: str, expected: tuple[str, str, str]
 ) -> None:
-    found = told(facts)[type_]
+    found = told(facts)[condition_type]
 
     assert (found.status, found.reason, found.message) == expected
     assert found.observed_generation == 3

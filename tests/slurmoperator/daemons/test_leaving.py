@@ -6,7 +6,7 @@ import pytest
 
 from slurmoperator.daemons.leaving import Neighbour, dependents, explain
 from slurmoperator.daemons.part import FINALIZER
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from tests.make.apiserver import Manifest
 from tests.make.trouble import Dead, Fault, Trouble, dying, first_and_last
 from tests.slurmoperator.daemons.peers import PASSWORD, AppliedTo, Leaders, controller, part
@@ -159,10 +159,10 @@ def test_what_nothing_needs_goes_at_once(finalizers: tuple[str, ...]) -> None:
 
 def without_owner(api: AppliedTo, *but: str) -> None:
     """What the garbage collector does to all that was made, but for some kinds, after `--cascade=orphan`."""
-    for object_ in list(api.objects.values()):
-        owners = object_["metadata"].get("ownerReferences", ())
-        if object_["kind"] not in but and any(owner["kind"] == "Controller" for owner in owners):
-            left = copy.deepcopy(object_)
+    for manifest in list(api.objects.values()):
+        owners = manifest["metadata"].get("ownerReferences", ())
+        if manifest["kind"] not in but and any(owner["kind"] == "Controller" for owner in owners):
+            left = copy.deepcopy(manifest)
             del left["metadata"]["ownerReferences"]
             api.put(left)
 
@@ -194,7 +194,7 @@ def test_where_nothing_is_served_any_more_it_goes_after_its_workers_all_the_same
         if has_workers:
             leaders.api.put(workers())
         await leaders.lead()
-        leaders.served = ServedNamespaces(frozenset({"another"}))
+        leaders.served = NamespaceScope(frozenset({"another"}))
         leaders.api.leave("Controller")
         await leaders.lead()
         assert has_workers is is_there(leaders, "Controller")

@@ -13,7 +13,7 @@ from slurmoperator.diagnosis.parts import NamespaceObjects, SlurmInPods
 from slurmoperator.nodesets import nodeset, worker_pods
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
-from slurmruntime.kube.apply.custom import Watched
+from slurmruntime.kube.apply.custom import CustomObject
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.values.ids import JobId, SlurmNode
 from tests.slurmoperator.examples import manifest
@@ -93,11 +93,11 @@ def node(name: str, *states: str, reason: str = "") -> SlurmNodeFacts:
 
 def slurm(*objects: Any, **asked: Any) -> SlurmInPods:
     """The Slurm of Controller site, with these objects and pods, and what Slurm says if it is asked."""
-    watched = [object_ for object_ in objects if isinstance(object_, Watched)]
+    watched = [item for item in objects if isinstance(item, CustomObject)]
     found = NamespaceObjects(
         parts=[each for each in watched if each.kind != "NodeSet"],
         node_sets=[each for each in watched if each.kind == "NodeSet"],
-        pods=[object_ for object_ in objects if isinstance(object_, WorkerPodObject)],
+        pods=[item for item in objects if isinstance(item, WorkerPodObject)],
     )
     return SlurmInPods(
         namespace="slurm",

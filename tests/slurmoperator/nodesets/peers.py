@@ -16,10 +16,10 @@ from slurmoperator.nodesets.actuator import WorkerActuator
 from slurmoperator.nodesets.loop import NodeSetLoop
 from slurmoperator.nodesets.names import KUBE_NODE_ANNOTATION
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from slurmoperator.nodesets.owned.belongings import NodeSetBelongings
 from slurmoperator.nodesets.owned.claims import WorkerClaims
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
+from slurmoperator.nodesets.owned.owned_objects import OwnedObjects
 from slurmoperator.nodesets.owned.revisions import NodeSetRevisions
-from slurmoperator.nodesets.owned.tried import ConfTrials
 from slurmoperator.nodesets.recent_writes import RecentWrites
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
@@ -28,7 +28,7 @@ from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.objects.workers import WorkerKey, host_name
 from slurmoperator.rendering import pods
 from slurmoperator.rendering.node_sets.claims import with_claims
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.errors import Malformed
 from slurmruntime.kube.meta import rfc3339
@@ -303,7 +303,7 @@ class Operator:
         self.api = Cluster(clock, self.trouble)
         self.metrics = Metrics("operator")
         self.opened: list[str] = []
-        self.served = ServedNamespaces()
+        self.served = NamespaceScope()
         self.key_step = 0
         self.tried = ConfTrials()
 
@@ -351,7 +351,7 @@ class Operator:
                 views=views,
                 recent=RecentWrites(self.clock.monotonic),
             ),
-            belongings=NodeSetBelongings(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
+            belongings=OwnedObjects(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             claims=claims,
             revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
             templates=worker_pod,

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from slurmoperator.rendering.site import ServedNamespaces
+from slurmoperator.rendering.site import NamespaceScope
 from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, names_of, node_set
 from tests.virtual_time import VirtualClock, run
 
-ELSEWHERE = ServedNamespaces(frozenset({"another"}))
+ELSEWHERE = NamespaceScope(frozenset({"another"}))
 
 
 def test_a_nodeset_elsewhere_is_told_and_its_workers_are_left_alone() -> None:

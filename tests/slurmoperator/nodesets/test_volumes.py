@@ -157,7 +157,7 @@ def test_what_somebody_has_changed_since_or_made_by_hand_does_not_go() -> None:
         operator.api.put(with_volumes(persistentVolumeClaimRetentionPolicy=SCALES))
         await operator.lead(for_s=SETTLED_S)
         claims = operator.api.of("PersistentVolumeClaim")
-        path = next(object_ for object_ in operator.api.objects if object_.endswith("/data-gpu-1"))
+        path = next(stored for stored in operator.api.objects if stored.endswith("/data-gpu-1"))
         own = {**claims["data-gpu-1"]["metadata"], "name": "data-gpu-7", "annotations": {"a": "b"}}
         operator.api._store(
             path.replace("gpu-1", "gpu-7"), {**claims["data-gpu-1"], "metadata": own}

@@ -12,7 +12,7 @@ from bridge.domain.model.cores import cpu_list, topology
 from slurmruntime.values.ids import PodUid
 
 
-class Unpinned(enum.StrEnum):
+class NoPinReason(enum.StrEnum):
     """Why a pod may use all processors."""
 
     UNTOLD = "untold"
@@ -26,7 +26,7 @@ class Unpinned(enum.StrEnum):
     """Another pod there has one of them, too."""
 
 
-Plan = Mapping[PodUid, frozenset[int] | Unpinned]
+Plan = Mapping[PodUid, frozenset[int] | NoPinReason]
 """The processors of each pod, or why it has none of its own."""
 
 
@@ -40,11 +40,11 @@ def plan(cpu_texts: Mapping[PodUid, str], order: Sequence[int], allowed: Collect
     """
     processors = {uid: _processors(text, order, allowed) for uid, text in cpu_texts.items()}
     users = Counter(
-        cpu for own in processors.values() if not isinstance(own, Unpinned) for cpu in own
+        cpu for own in processors.values() if not isinstance(own, NoPinReason) for cpu in own
     )
     return {
-        uid: Unpinned.SHARED
-        if not isinstance(own, Unpinned) and any(users[cpu] > 1 for cpu in own)
+        uid: NoPinReason.SHARED
+        if not isinstance(own, NoPinReason) and any(users[cpu] > 1 for cpu in own)
         else own
         for uid, own in processors.items()
     }
@@ -52,10 +52,10 @@ def plan(cpu_texts: Mapping[PodUid, str], order: Sequence[int], allowed: Collect
 
 def _processors(
     text: str, order: Sequence[int], allowed: Collection[int]
-) -> frozenset[int] | Unpinned:
+) -> frozenset[int] | NoPinReason:
     if not text:
-        return Unpinned.UNTOLD
+        return NoPinReason.UNTOLD
     slurm_cpus = cpu_list.parse(text)
     if not slurm_cpus:
-        return Unpinned.UNREADABLE
-    return topology.behind(slurm_cpus, order, allowed) or Unpinned.BEYOND
+        return NoPinReason.UNREADABLE
+    return topology.behind(slurm_cpus, order, allowed) or NoPinReason.BEYOND

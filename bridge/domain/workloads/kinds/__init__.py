@@ -13,21 +13,26 @@ from bridge.domain.workloads.kinds.job import Job
 from bridge.domain.workloads.kinds.jobset import JobSet
 from bridge.domain.workloads.kinds.kubeflow import Kubeflow
 from bridge.domain.workloads.kinds.kueue import Kueue
-from bridge.domain.workloads.kinds.labelled import Labelled
+from bridge.domain.workloads.kinds.label_group import LabelGroup
 from bridge.domain.workloads.kinds.leader_worker_set import LeaderWorkerSet
 from bridge.domain.workloads.kinds.owner import AnyOwner
 from bridge.domain.workloads.kinds.pod import SinglePod
 from bridge.domain.workloads.kinds.pod_group import InTree
 from bridge.domain.workloads.kinds.ray import Ray
 from bridge.domain.workloads.kinds.volcano import Volcano
-from bridge.domain.workloads.membership import Exclusive, Kind, Ranked, ReadsObjects
+from bridge.domain.workloads.membership import (
+    Kind,
+    KindWithExclusiveTopology,
+    KindWithObjects,
+    KindWithRanks,
+)
 from slurmruntime.values import names
 
 NAMED: tuple[Kind, ...] = (
     InTree(),
     Coscheduling(),
     Volcano(),
-    Labelled(),
+    LabelGroup(),
     Kueue(),
 )
 """Groups that a pod names itself, whatever owns it: two that claim the same pod are a fault."""
@@ -49,11 +54,13 @@ ALL: tuple[Kind, ...] = (*NAMED, *OWNED)
 SIZE_ANNOTATIONS = (names.POD_GROUP_SIZE_ANNOTATION, kueue.SIZE, leader_worker_set.SIZE)
 """Annotations by which a pod itself declares the size of its gang."""
 
-RANKED: tuple[Ranked, ...] = tuple(kind for kind in ALL if isinstance(kind, Ranked))
+RANKED: tuple[KindWithRanks, ...] = tuple(kind for kind in ALL if isinstance(kind, KindWithRanks))
 """Kinds whose controllers number their pods."""
 
 EXCLUSIVE_TERMS: Mapping[str, frozenset[str]] = {
-    kind.exclusive.annotation: kind.exclusive.labels for kind in ALL if isinstance(kind, Exclusive)
+    kind.exclusive.annotation: kind.exclusive.labels
+    for kind in ALL
+    if isinstance(kind, KindWithExclusiveTopology)
 }
 """Exclusive topology -> the labels by which its controller keeps a group together and others
 away."""
@@ -69,7 +76,7 @@ def reads(among: Sequence[Kind] = ALL) -> Mapping[str, tuple[str, ...]]:
     """Return the resources that these kinds read, by API group."""
     by_group: dict[str, set[str]] = {}
     for kind in among:
-        for read in kind.reads if isinstance(kind, ReadsObjects) else ():
+        for read in kind.reads if isinstance(kind, KindWithObjects) else ():
             by_group.setdefault(read.group, set()).update(read.resources)
     return {group: tuple(sorted(by_group[group])) for group in sorted(by_group)}
 

@@ -6,7 +6,7 @@ from typing import Any
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import owner
-from bridge.domain.workloads.membership import KindRow, Membership, Read, Size
+from bridge.domain.workloads.membership import GetRule, KindRow, Membership, Size
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.values import names
 from slurmruntime.values.faults import Fault
@@ -24,7 +24,7 @@ class Job:
         "or its template",
         "`parallelism`, within the completions that are left",
     )
-    reads = (Read("batch", ("cronjobs", "jobs")),)
+    reads = (GetRule("batch", ("cronjobs", "jobs")),)
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
         """Claim the pods of a Job that wants to be a gang.

@@ -6,7 +6,7 @@ from typing import Any
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import job, owner
-from bridge.domain.workloads.membership import ExclusiveTopology, KindRow, Membership, Read, Size
+from bridge.domain.workloads.membership import ExclusiveTopology, GetRule, KindRow, Membership, Size
 from slurmruntime.model.objects import KubeObject, Reference
 from slurmruntime.values import names
 from slurmruntime.values.faults import Fault
@@ -32,7 +32,7 @@ class JobSet:
         f'`{names.GANG_ANNOTATION}: "false"` opts out',
         "Σ replicas × parallelism",  # noqa: RUF001  # a product
     )
-    reads = (Read("jobset.x-k8s.io", ("jobsets",)),)
+    reads = (GetRule("jobset.x-k8s.io", ("jobsets",)),)
     exclusive = ExclusiveTopology(EXCLUSIVE, frozenset({f"{_PREFIX}job-key", f"{_PREFIX}priority"}))
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:

@@ -10,7 +10,7 @@ from typing_extensions import override
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds.owner import AnyOwner
-from bridge.domain.workloads.membership import KindRow, Membership, Read
+from bridge.domain.workloads.membership import GetRule, KindRow, Membership
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.values import names
 
@@ -31,8 +31,8 @@ class Kubeflow(AnyOwner):
         "the annotation; an MPIJob's launcher counts",
     )
     reads = (
-        Read("kubeflow.org", tuple(f"{kind.lower()}s" for kind in _KINDS)),
-        Read("trainer.kubeflow.org", ("trainjobs",)),
+        GetRule("kubeflow.org", tuple(f"{kind.lower()}s" for kind in _KINDS)),
+        GetRule("trainer.kubeflow.org", ("trainjobs",)),
     )
 
     @override

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
-from bridge.domain.workloads.kinds import labelled
+from bridge.domain.workloads.kinds import label_group
 from bridge.domain.workloads.membership import KindRow, Membership, Size
 from slurmruntime.model.objects import KubeObject
 
@@ -31,7 +31,7 @@ class Kueue:
         name = pod.labels.get(LABEL)
         if not name or pod.annotations.get(_SERVING) == "true":
             return None
-        return labelled.named(self, KIND, pod, name)
+        return label_group.named(self, KIND, pod, name)
 
     def size(
         self, _member: Membership, pods: Sequence[Pod], _declared: KubeObject | None, /

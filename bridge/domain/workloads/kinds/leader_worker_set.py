@@ -7,7 +7,7 @@ from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand, Resources
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
-from bridge.domain.workloads.membership import ExclusiveTopology, KindRow, Membership, Read, Size
+from bridge.domain.workloads.membership import ExclusiveTopology, GetRule, KindRow, Membership, Size
 from slurmruntime.model.objects import KubeObject, Reference
 from slurmruntime.values.ids import WorkloadKey
 
@@ -21,7 +21,7 @@ class LeaderWorkerSet:
     """Each group, a leader and its workers, is one gang."""
 
     row = KindRow("LeaderWorkerSet", "one gang per group", f"annotation `{SIZE}`")
-    reads = (Read("leaderworkerset.x-k8s.io", ("leaderworkersets",)),)
+    reads = (GetRule("leaderworkerset.x-k8s.io", ("leaderworkersets",)),)
     exclusive = ExclusiveTopology(EXCLUSIVE, frozenset({f"{_PREFIX}group-key"}))
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:

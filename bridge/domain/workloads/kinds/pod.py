@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
-from bridge.domain.workloads.membership import KindRow, Membership, Read
+from bridge.domain.workloads.membership import GetRule, KindRow, Membership
 from slurmruntime.model.objects import KubeObject
 
 
@@ -16,7 +16,7 @@ class SinglePod:
         "one placeholder per pod",
         "itself",
     )
-    reads = (Read("apps", ("deployments", "replicasets", "statefulsets")),)
+    reads = (GetRule("apps", ("deployments", "replicasets", "statefulsets")),)
 
     def claim(self, pod: Pod, _owners: Sequence[KubeObject], /) -> Membership:
         """Claim every pod."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
-from bridge.domain.workloads.membership import Kind, KindRow, Membership, Read, Size
+from bridge.domain.workloads.membership import GetRule, Kind, KindRow, Membership, Size
 from slurmruntime.model.objects import KubeObject, Reference
 from slurmruntime.values.faults import Fault
 from slurmruntime.values.ids import WorkloadKey
@@ -24,7 +24,7 @@ class InTree:
         "one gang per group and namespace; with policy `basic` one placeholder per pod",
         "at least `minCount`; all that exist when it starts",
     )
-    reads = (Read("scheduling.k8s.io", ("podgroups", "workloads")),)
+    reads = (GetRule("scheduling.k8s.io", ("podgroups", "workloads")),)
 
     def claim(self, pod: Pod, _owners: Sequence[KubeObject], /) -> Membership | None:
         """Claim a pod that names a group."""

@@ -8,7 +8,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.kinds import job
 from bridge.domain.workloads.kinds.owner import AnyOwner
-from bridge.domain.workloads.membership import KindRow, Membership, Read
+from bridge.domain.workloads.membership import GetRule, KindRow, Membership
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.values import names
 
@@ -27,7 +27,7 @@ class Ray(AnyOwner):
         "a RayJob's submitter has a placeholder of its own",
         "the annotation; the head counts",
     )
-    reads = (Read("ray.io", tuple(f"{kind.lower()}s" for kind in _KINDS)),)
+    reads = (GetRule("ray.io", tuple(f"{kind.lower()}s" for kind in _KINDS)),)
 
     @override
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:

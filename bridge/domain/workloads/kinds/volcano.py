@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.kinds import pod_group
-from bridge.domain.workloads.membership import KindRow, Membership, Read
+from bridge.domain.workloads.membership import GetRule, KindRow, Membership
 from slurmruntime.model.objects import KubeObject
 
 ANNOTATION = "scheduling.k8s.io/group-name"
@@ -23,7 +23,7 @@ class Volcano(pod_group.WithMinMember):
         "one gang per group and namespace",
         "at least `minMember`; all that exist when it starts",
     )
-    reads = (Read("scheduling.volcano.sh", ("podgroups",)),)
+    reads = (GetRule("scheduling.volcano.sh", ("podgroups",)),)
 
     def claim(self, pod: Pod, _owners: Sequence[KubeObject], /) -> Membership | None:
         """Claim a pod that has the annotation."""

@@ -9,7 +9,7 @@ from slurmoperator.nodesets.gathering import NodeSetGathering
 from slurmoperator.nodesets.owned import records, topology
 from slurmoperator.nodesets.owned.claims import WorkerClaims
 from slurmoperator.nodesets.owned.deleted_claims import ClaimDeletions
-from slurmoperator.nodesets.owned.told_states import PodConditions
+from slurmoperator.nodesets.owned.pod_conditions import PodConditions
 from slurmoperator.nodesets.owned.topology import WorkerTopology
 from slurmoperator.nodesets.owned.windows import UpdateWindows
 from slurmoperator.nodesets.planning import NodeSetSituation, Worker

@@ -32,7 +32,7 @@ class SlurmsScheduler(Protocol):
         """How long its last run took."""
 
 
-class Kicker:
+class SchedulerWaker:
     """Decides when to kick, for the leader that places pods."""
 
     def __init__(

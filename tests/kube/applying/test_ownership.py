@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmruntime.kube.apply import standing
-from slurmruntime.kube.apply.standing import (
+from slurmruntime.kube.apply import ownership
+from slurmruntime.kube.apply.ownership import (
     DIGEST_ANNOTATION,
     FieldOwner,
     OwnerOfObject,
+    Ownership,
     OwnershipMetadata,
-    Standing,
 )
 
 OURS = "slurm-bridge-operator"
@@ -74,7 +74,7 @@ def found(held: dict[str, Any] | None = None, **changes: Any) -> OwnershipMetada
         "name": "slurm-controller",
         "namespace": "ns",
         "uid": "uid-2",
-        "annotations": {DIGEST_ANNOTATION: standing.digest(BODY)},
+        "annotations": {DIGEST_ANNOTATION: ownership.digest(BODY)},
         "owner_references": (OWNER,),
         "managed_fields": (
             FieldOwner(manager="kube-controller-manager", operation="Update", subresource="status"),
@@ -86,9 +86,9 @@ def found(held: dict[str, Any] | None = None, **changes: Any) -> OwnershipMetada
 
 def judged(
     there: OwnershipMetadata | None, body: dict[str, Any] = BODY, *, takes_over: bool = False
-) -> Standing:
-    verdict = standing.judge(there, body, owner_uid="uid-1", manager=OURS, takes_over=takes_over)
-    return verdict.standing
+) -> Ownership:
+    verdict = ownership.judge(there, body, owner_uid="uid-1", manager=OURS, takes_over=takes_over)
+    return verdict.ownership
 
 
 def without(held: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
@@ -101,13 +101,13 @@ def without(held: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def test_what_we_applied_is_in_force_until_we_want_more_or_less() -> None:
-    assert judged(None) is Standing.ABSENT
-    assert judged(found()) is Standing.IN_FORCE
+    assert judged(None) is Ownership.ABSENT
+    assert judged(found()) is Ownership.IN_FORCE
     less = copy.deepcopy(BODY)
     del less["spec"]["replicas"]
-    assert judged(found(), less) is Standing.DIFFERENT
+    assert judged(found(), less) is Ownership.DIFFERENT
     more = {**BODY, "spec": {**BODY["spec"], "paused": True}}
-    assert judged(found(), more) is Standing.DIFFERENT
+    assert judged(found(), more) is Ownership.DIFFERENT
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_what_we_applied_is_in_force_until_we_want_more_or_less() -> None:
 def test_a_field_that_somebody_else_has_changed_is_found(path: tuple[str, ...], told: str) -> None:
     held = without(HELD, path)
 
-    verdict = standing.judge(found(held), BODY, owner_uid="uid-1", manager=OURS, takes_over=False)
+    verdict = ownership.judge(found(held), BODY, owner_uid="uid-1", manager=OURS, takes_over=False)
 
-    assert verdict.standing is Standing.DIFFERENT
+    assert verdict.ownership is Ownership.DIFFERENT
     assert f" {told} " in verdict.reason
 
 
@@ -147,7 +147,7 @@ def test_a_field_that_somebody_else_has_changed_is_found(path: tuple[str, ...], 
 def test_what_somebody_else_controls_stays_theirs(*, takes_over: bool) -> None:
     other = OwnerOfObject(kind="Controller", name="old", uid="uid-0", controller=True)
 
-    verdict = standing.judge(
+    verdict = ownership.judge(
         found(owner_references=(other,)),
         BODY,
         owner_uid="uid-1",
@@ -155,7 +155,7 @@ def test_what_somebody_else_controls_stays_theirs(*, takes_over: bool) -> None:
         takes_over=takes_over,
     )
 
-    assert verdict.standing is Standing.NOT_OURS
+    assert verdict.ownership is Ownership.NOT_OURS
     assert "StatefulSet ns/slurm-controller belongs to Controller old" in verdict.reason
 
 
@@ -168,12 +168,12 @@ def test_what_we_did_not_make_is_taken_only_if_it_is_handed_over(
         managed_fields=(FieldOwner(manager="manager", operation="Update", fields_v1=HELD),),
     )
 
-    assert judged(theirs) is Standing.NOT_OURS
-    assert judged(theirs, takes_over=True) is Standing.DIFFERENT
+    assert judged(theirs) is Ownership.NOT_OURS
+    assert judged(theirs, takes_over=True) is Ownership.DIFFERENT
 
 
 def test_what_is_being_deleted_is_waited_for() -> None:
-    assert judged(found(deletion_timestamp="2026-01-01T00:00:00Z")) is Standing.LEAVING
+    assert judged(found(deletion_timestamp="2026-01-01T00:00:00Z")) is Ownership.LEAVING
 
 
 scalars = st.one_of(st.booleans(), st.integers(0, 9), st.text("ab", max_size=2))
@@ -203,11 +203,11 @@ def leaves(tree: dict[str, Any]) -> list[tuple[str, ...]]:
 def test_one_lost_field_is_noticed_whatever_the_body(spec: dict[str, Any], data: Any) -> None:
     body = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": spec}
     held: dict[str, Any] = {"f:spec": as_held(spec), "f:status": {}}
-    assert list(standing.lost_fields(body, held)) == []
+    assert list(ownership.lost_fields(body, held)) == []
 
     if there := leaves(spec):
         lost = data.draw(st.sampled_from(there))
-        assert len(list(standing.lost_fields(body, without(held, ("f:spec", *lost))))) == 1
+        assert len(list(ownership.lost_fields(body, without(held, ("f:spec", *lost))))) == 1
 
 
 @pytest.mark.parametrize(
@@ -240,4 +240,4 @@ def test_only_what_we_made_and_what_still_belongs_to_its_owner_is_ours(
         managed_fields=(FieldOwner(manager=manager, operation="Apply", fields_v1=HELD),),
     )
 
-    assert expected == standing.is_ours(found, owner_uid="uid-1", manager=OURS)
+    assert expected == ownership.is_ours(found, owner_uid="uid-1", manager=OURS)

@@ -10,8 +10,8 @@ from typing import Any
 import structlog
 
 from slurmruntime.kube import errors
-from slurmruntime.kube.apply import standing, writes
-from slurmruntime.kube.apply.standing import Standing
+from slurmruntime.kube.apply import ownership, writes
+from slurmruntime.kube.apply.ownership import Ownership
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.values.errors import PeerError
 
@@ -27,7 +27,7 @@ class ObjectOwner:
     manager: str
     """Our field manager."""
     takes_over: bool
-    """See `standing.judge`."""
+    """See `ownership.judge`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class BodyVerdict:
     body: Mapping[str, Any]
     uid: str
     """The uid of the object with this name; "" if there is none."""
-    standing: Standing
+    ownership: Ownership
     reason: str
     """For people; "" if there is none."""
 
@@ -57,14 +57,14 @@ async def _judge_one(client: KubeClient, body: Mapping[str, Any], of: ObjectOwne
     current = await writes.find(client, body)
     if current is None and not await writes.is_served(client, body):
         text = f"this cluster does not serve {body['kind']} of {body['apiVersion']}"
-        return BodyVerdict(body=body, uid="", standing=Standing.NOT_SERVED, reason=text)
-    verdict = standing.judge(
+        return BodyVerdict(body=body, uid="", ownership=Ownership.NOT_SERVED, reason=text)
+    verdict = ownership.judge(
         current, body, owner_uid=of.uid, manager=of.manager, takes_over=of.takes_over
     )
     return BodyVerdict(
         body=body,
         uid=current.uid if current is not None else "",
-        standing=verdict.standing,
+        ownership=verdict.ownership,
         reason=verdict.reason,
     )
 
@@ -74,9 +74,9 @@ async def apply(
 ) -> PeerError | None:
     """Apply what is not in force, in order; stop at the first failure and return it."""
     for verdict in judged:
-        if verdict.standing in (Standing.IN_FORCE, Standing.NOT_SERVED):
+        if verdict.ownership in (Ownership.IN_FORCE, Ownership.NOT_SERVED):
             continue
-        if verdict.standing is Standing.LEAVING:
+        if verdict.ownership is Ownership.LEAVING:
             return errors.Conflict("PATCH", writes.path(verdict.body), message=verdict.reason)
         try:
             await writes.apply(client, verdict.body, manager=of.manager, uid=verdict.uid)
@@ -103,7 +103,7 @@ async def withdraw(
             current = await writes.find(client, body)
             if current is None or current.deletion_timestamp is not None:
                 continue
-            if not standing.is_ours(current, owner_uid=of.uid, manager=of.manager):
+            if not ownership.is_ours(current, owner_uid=of.uid, manager=of.manager):
                 continue
             await writes.delete(client, body, uid=current.uid, version=current.resource_version)
         except PeerError as error:

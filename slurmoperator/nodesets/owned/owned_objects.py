@@ -10,9 +10,9 @@ from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.rendering.body import digest
 from slurmoperator.rendering.leftovers import leftovers
 from slurmoperator.rendering.node_sets.nodeset import node_set_bodies
-from slurmruntime.kube.apply import belongings
-from slurmruntime.kube.apply.belongings import ObjectOwner
-from slurmruntime.kube.apply.standing import Standing
+from slurmruntime.kube.apply import owned_objects
+from slurmruntime.kube.apply.owned_objects import ObjectOwner
+from slurmruntime.kube.apply.ownership import Ownership
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.values import faults
 from slurmruntime.values.errors import PeerError
@@ -22,7 +22,7 @@ RECHECK_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BelongingsResult:
+class ObjectsResult:
     """The outcome of maintaining them."""
 
     refusal: Refusal | None = None
@@ -30,7 +30,7 @@ class BelongingsResult:
     failures: tuple[PeerError, ...] = ()
 
 
-class NodeSetBelongings:
+class OwnedObjects:
     """Maintains the objects that NodeSets own, during one term of leadership."""
 
     def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
@@ -43,7 +43,7 @@ class NodeSetBelongings:
         """Drop a NodeSet."""
         self._seen.pop(uid, None)
 
-    async def keep(self, node_set: NodeSetObject) -> BelongingsResult:
+    async def keep(self, node_set: NodeSetObject) -> ObjectsResult:
         """Apply them. This happens before workers are created, as these are protected from birth.
 
         Raises:
@@ -59,20 +59,20 @@ class NodeSetBelongings:
         desired = digest([bodies, owner.takes_over])
         applied, until_s = self._seen.get(meta.uid, ("", 0.0))
         if applied == desired and self._monotonic() < until_s:
-            return BelongingsResult()
+            return ObjectsResult()
         self.forget(meta.uid)
-        verdicts = await belongings.judge(self._kube, bodies, owner)
+        verdicts = await owned_objects.judge(self._kube, bodies, owner)
         if foreign := [
-            verdict.reason for verdict in verdicts if verdict.standing is Standing.NOT_OURS
+            verdict.reason for verdict in verdicts if verdict.ownership is Ownership.NOT_OURS
         ]:
             hint = f"annotate the NodeSet with {TAKE_OVER_ANNOTATION}=true to take over objects without another controller"
             text = faults.shortened("; ".join((*foreign, hint)))
-            return BelongingsResult(refusal=Refusal(reason="NotOurs", text=text))
-        failure = await belongings.apply(self._kube, verdicts, owner)
+            return ObjectsResult(refusal=Refusal(reason="NotOurs", text=text))
+        failure = await owned_objects.apply(self._kube, verdicts, owner)
         if failure is None:
             unwanted = leftovers("NodeSet", meta, bodies)
-            failure = await belongings.withdraw(self._kube, unwanted, owner)
+            failure = await owned_objects.withdraw(self._kube, unwanted, owner)
         if failure is not None:
-            return BelongingsResult(failures=(failure,))
+            return ObjectsResult(failures=(failure,))
         self._seen[meta.uid] = (desired, self._monotonic() + RECHECK_S)
-        return BelongingsResult()
+        return ObjectsResult()

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bridge.reconcile.kicker import Kicker
+from bridge.reconcile.scheduler_waker import SchedulerWaker
 from bridge.slurm.kick import EndedJob
 from slurmruntime.slurm.errors import LostReply, SlurmError, Unavailable
 from slurmruntime.values.ids import JobId, Sluid
@@ -43,11 +43,11 @@ def now() -> float:
     return round(asyncio.get_running_loop().time(), 3)
 
 
-def played(slurm: Slurm, play: Callable[[Kicker], Awaitable[None]]) -> Slurm:
-    """Slurm after a play with a running kicker."""
+def played(slurm: Slurm, play: Callable[[SchedulerWaker], Awaitable[None]]) -> Slurm:
+    """Slurm after a play with a running waker."""
 
     async def main(clock: VirtualClock) -> None:
-        kicker = Kicker(
+        waker = SchedulerWaker(
             kick=slurm.kick,
             defers=slurm.does_defer,
             scheduler=slurm,
@@ -57,24 +57,24 @@ def played(slurm: Slurm, play: Callable[[Kicker], Awaitable[None]]) -> Slurm:
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(kicker.run(stop))
+            group.create_task(waker.run(stop))
             await asyncio.sleep(0)
-            await play(kicker)
+            await play(waker)
             stop.set()
 
     virtual_time.run(main)
     return slurm
 
 
-async def one_submit(kicker: Kicker) -> None:
-    kicker.submitted()
+async def one_submit(waker: SchedulerWaker) -> None:
+    waker.submitted()
     await asyncio.sleep(10)
 
 
-async def two_submits(kicker: Kicker) -> None:
-    kicker.submitted()
+async def two_submits(waker: SchedulerWaker) -> None:
+    waker.submitted()
     await asyncio.sleep(60)
-    kicker.submitted()
+    waker.submitted()
     await asyncio.sleep(10)
 
 
@@ -86,28 +86,28 @@ def test_a_submit_is_followed_by_a_kick_and_then_a_reading() -> None:
 
 
 def test_an_end_is_followed_by_two_kicks_once_slurm_knows_of_it() -> None:
-    async def play(kicker: Kicker) -> None:
-        kicker.freed()
+    async def play(waker: SchedulerWaker) -> None:
+        waker.freed()
         await asyncio.sleep(10)
 
     assert [0.1, 1.0] == played(Slurm(), play).kicked
 
 
 def test_an_end_that_slurm_has_taken_is_followed_by_a_kick_at_once() -> None:
-    async def play(kicker: Kicker) -> None:
-        kicker.freed()
+    async def play(waker: SchedulerWaker) -> None:
+        waker.freed()
         await asyncio.sleep(0.03)
-        kicker.completed()
+        waker.completed()
         await asyncio.sleep(10)
 
     assert [0.03, 1.0] == played(Slurm(), play).kicked
 
 
 def test_a_thousand_submits_and_ends_are_kicked_twenty_times_a_second() -> None:
-    async def play(kicker: Kicker) -> None:
+    async def play(waker: SchedulerWaker) -> None:
         for _ in range(1000):
-            kicker.submitted()
-            kicker.freed()
+            waker.submitted()
+            waker.freed()
             await asyncio.sleep(0.001)
 
     slurm = played(Slurm(), play)
@@ -117,9 +117,9 @@ def test_a_thousand_submits_and_ends_are_kicked_twenty_times_a_second() -> None:
 
 
 def test_the_longer_slurms_scheduler_runs_the_rarer_it_is_kicked() -> None:
-    async def play(kicker: Kicker) -> None:
+    async def play(waker: SchedulerWaker) -> None:
         for _ in range(100):
-            kicker.submitted()
+            waker.submitted()
             await asyncio.sleep(0.2)
 
     slurm = Slurm()
@@ -137,9 +137,9 @@ def test_nothing_is_kicked_when_nothing_waits_or_can_be_named(nothing: str) -> N
 
 
 def test_a_slurm_that_defers_is_not_kicked_and_asked_again_after_ten_minutes() -> None:
-    async def play(kicker: Kicker) -> None:
+    async def play(waker: SchedulerWaker) -> None:
         for _ in range(13):
-            kicker.submitted()
+            waker.submitted()
             await asyncio.sleep(100)
 
     slurm = Slurm()

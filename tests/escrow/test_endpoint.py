@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bridge.escrow import door
+from bridge.escrow import endpoint
 from bridge.escrow.tokens import Tokens
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.ids import JobId
@@ -23,7 +23,7 @@ class Hall:
         self.token_file = folder / "token"
         self.token_file.write_text(f"{TOKEN}\n")
         self.metrics = Metrics("controllers")
-        self.app = door.create(
+        self.app = endpoint.create(
             tokens=Tokens(str(self.token_file)),
             until_free=self.until_free,
             hints=self,

@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 
-from bridge.escrow.news import JobHints
+from bridge.escrow.job_hints import JobHints
 from slurmruntime.slurm.errors import Unavailable
 from slurmruntime.values.ids import JobId
 from tests import virtual_time

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from slurmjobs.lifecycle import news
-from slurmjobs.lifecycle.news import MOST, EventBudget, EventContent
+from slurmjobs.lifecycle import status_events
+from slurmjobs.lifecycle.status_events import MOST, EventBudget, EventContent
 from slurmjobs.objects.status import SlurmJobStatus
 from tests.slurmjobs.lifecycle.situations import UID
 
@@ -19,7 +19,7 @@ FAILED: dict[str, Any] = {"phase": "Failed", "job_id": 7, "reason": "TimeLimit"}
 
 
 def told(before: dict[str, Any], after: dict[str, Any]) -> EventContent | None:
-    return news.of(SlurmJobStatus(**before), SlurmJobStatus(**after))
+    return status_events.of(SlurmJobStatus(**before), SlurmJobStatus(**after))
 
 
 @pytest.mark.parametrize(

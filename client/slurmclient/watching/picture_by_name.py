@@ -9,7 +9,7 @@ from slurmclient.errors import NotFound
 from slurmclient.watching.events import Event, V
 from slurmclient.watching.picture import Clock, Picture
 from slurmclient.wire import reading
-from slurmclient.wire.reading import Decoded, Unreadable
+from slurmclient.wire.reading import DecodeResult, Unreadable
 from slurmclient.wire.values import Time
 
 
@@ -17,7 +17,7 @@ class _Name(Struct, frozen=True):
     name: str
 
 
-class NamedPicture(Picture[V]):
+class PictureByName(Picture[V]):
     """Objects by name."""
 
     def __init__(
@@ -62,9 +62,9 @@ class NamedPicture(Picture[V]):
             )
         ]
 
-    def _named(self, listed: Iterable[Raw]) -> tuple[dict[str, Decoded[V] | Unreadable], bool]:
+    def _named(self, listed: Iterable[Raw]) -> tuple[dict[str, DecodeResult[V] | Unreadable], bool]:
         """Return the objects by name, and whether there are others whose names are unreadable."""
-        objects: dict[str, Decoded[V] | Unreadable] = {}
+        objects: dict[str, DecodeResult[V] | Unreadable] = {}
         self.odd.pop("", None)
         for index, raw in enumerate(listed):
             body = bytes(raw)

@@ -51,7 +51,7 @@ class OwnershipMetadata(msgspec.Struct, rename="camel", frozen=True):
     resource_version: str = ""
 
 
-class Standing(enum.Enum):
+class Ownership(enum.Enum):
     """How the current object compares with the desired one."""
 
     ABSENT = "absent"
@@ -64,10 +64,10 @@ class Standing(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandingVerdict:
-    """A standing, with its reason."""
+class OwnershipVerdict:
+    """The ownership of an object, with the reason."""
 
-    standing: Standing
+    ownership: Ownership
     reason: str = ""
     """For people; "" if there is none."""
 
@@ -92,7 +92,7 @@ def judge(
     owner_uid: str,
     manager: str,
     takes_over: bool,
-) -> StandingVerdict:
+) -> OwnershipVerdict:
     """Compare the object with the body's name, if there is one, with the body.
 
     Args:
@@ -104,12 +104,12 @@ def judge(
             created for the same owner. Objects with another controller stay theirs.
     """
     if current is None:
-        return StandingVerdict(standing=Standing.ABSENT)
+        return OwnershipVerdict(ownership=Ownership.ABSENT)
     controller = _controller(current)
     what = f"{body['kind']} {current.namespace}/{current.name}"
     if controller is not None and controller.uid != owner_uid:
         text = f"{what} belongs to {controller.kind} {controller.name}: delete it, or choose another name"
-        return StandingVerdict(standing=Standing.NOT_OURS, reason=text)
+        return OwnershipVerdict(ownership=Ownership.NOT_OURS, reason=text)
     held = held_by(current, manager)
     if held is None and not takes_over:
         others = ", ".join(
@@ -124,17 +124,17 @@ def judge(
         text = (
             f"{what} exists already and was not created by us (field managers: {others or 'none'})"
         )
-        return StandingVerdict(standing=Standing.NOT_OURS, reason=text)
+        return OwnershipVerdict(ownership=Ownership.NOT_OURS, reason=text)
     if current.deletion_timestamp is not None:
-        return StandingVerdict(standing=Standing.LEAVING, reason=f"{what} is being deleted")
+        return OwnershipVerdict(ownership=Ownership.LEAVING, reason=f"{what} is being deleted")
     if held is None or current.annotations.get(DIGEST_ANNOTATION) != digest(body):
-        return StandingVerdict(standing=Standing.DIFFERENT)
+        return OwnershipVerdict(ownership=Ownership.DIFFERENT)
     lost = next(lost_fields(stamped(body), held), None)
     if lost is not None:
-        return StandingVerdict(
-            standing=Standing.DIFFERENT, reason=f"another manager has changed {lost} of {what}"
+        return OwnershipVerdict(
+            ownership=Ownership.DIFFERENT, reason=f"another manager has changed {lost} of {what}"
         )
-    return StandingVerdict(standing=Standing.IN_FORCE)
+    return OwnershipVerdict(ownership=Ownership.IN_FORCE)
 
 
 def is_ours(current: OwnershipMetadata, *, owner_uid: str, manager: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bridge.domain.model.pods import Phase, Pod
-from bridge.escrow.lookout import LaunchGate
+from bridge.escrow.launch_gate import LaunchGate
 from bridge.kube.decode import PODS
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
@@ -45,7 +45,7 @@ class Hall:
         self.blind: str | None = None
         self.pods, self.nodes = Cache(PODS), Cache(NODES)
         self.clock = clock
-        self.lookout = LaunchGate(
+        self.gate = LaunchGate(
             self,  # type: ignore[arg-type]  # it takes the client's place
             pods=self.pods,
             kube_nodes=self.nodes,
@@ -76,7 +76,7 @@ class Hall:
     async def asks(self, within_s: float = 10.0) -> tuple[str, float]:
         """The answer, and after how long it came."""
         began = self.clock.monotonic()
-        answer = await self.lookout.until_free(JobId(NATIVE), within_s=within_s)
+        answer = await self.gate.until_free(JobId(NATIVE), within_s=within_s)
         return answer, round(self.clock.monotonic() - began, 1)
 
 
@@ -106,7 +106,7 @@ def test_it_is_told_to_ask_again_after_a_while_and_why() -> None:
         answer, after_s = await hall.asks(within_s=3.0)
         assert "containers of ended jobs may still run: team-a/old on k1" == answer
         assert 3.0 <= after_s < 3.3
-        assert not hall.lookout._waiting
+        assert not hall.gate._waiting
 
     played(play)
 
@@ -262,7 +262,7 @@ def test_all_are_answered_in_time_although_looks_are_slow() -> None:
             answer, after_s = each.result()
             assert answer
             assert after_s <= 12.0
-        assert not hall.lookout._waiting
+        assert not hall.gate._waiting
 
     played(play)
 
@@ -274,7 +274,7 @@ def test_all_are_answered_when_the_process_stops() -> None:
         async with asyncio.TaskGroup() as group:
             asked = group.create_task(hall.asks())
             await hall.clock.sleep(3.3)
-            hall.lookout.close()
+            hall.gate.close()
         answer, after_s = asked.result()
         assert "containers of ended jobs may still run: team-a/old on k1" == answer
         assert after_s < 3.6

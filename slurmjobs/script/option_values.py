@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenOption:
+class OptionValue:
     """An option, its value, and its path: `line 3`, `fields.time`."""
 
     option: SbatchOption[Any]
@@ -27,10 +27,10 @@ class ChosenOption:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenOptions:
+class OptionValues:
     """The options of a job in order; if one has several values, the last counts."""
 
-    all: Sequence[ChosenOption] = field(default=())
+    all: Sequence[OptionValue] = field(default=())
 
     def get(self, option: SbatchOption[T]) -> T | None:
         """Return the value of an option; None if it was not chosen."""
@@ -47,7 +47,7 @@ class ChosenOptions:
         """Check whether any of these options was chosen."""
         return any(chosen.option in options for chosen in self.all)
 
-    def last_of(self, *options: SbatchOption[Any]) -> ChosenOption | None:
+    def last_of(self, *options: SbatchOption[Any]) -> OptionValue | None:
         """Return the last choice among several options that mean the same."""
         return next((chosen for chosen in reversed(self.all) if chosen.option in options), None)
 
@@ -56,10 +56,10 @@ class ChosenOptions:
         chosen = self.last_of(*options)
         return chosen.path if chosen else "options"
 
-    def followed_by(self, more: Iterable[ChosenOption]) -> "ChosenOptions":
+    def followed_by(self, more: Iterable[OptionValue]) -> "OptionValues":
         """Return these options followed by others, which override them."""
-        return ChosenOptions((*self.all, *more))
+        return OptionValues((*self.all, *more))
 
-    def without(self, *options: SbatchOption[Any]) -> "ChosenOptions":
+    def without(self, *options: SbatchOption[Any]) -> "OptionValues":
         """Return all options except these."""
-        return ChosenOptions(tuple(chosen for chosen in self.all if chosen.option not in options))
+        return OptionValues(tuple(chosen for chosen in self.all if chosen.option not in options))

@@ -12,7 +12,7 @@ from slurmruntime.values.ids import WorkloadKey
 KIND = "pod-group"
 
 
-class Labelled:
+class LabelGroup:
     """The pods name the group and its size."""
 
     row = KindRow(

@@ -18,7 +18,7 @@ from slurmruntime.values.ids import PodUid
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Situations:
+class LifecycleCells:
     """The situations of one leader's pods."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
