@@ -33,7 +33,7 @@ from slurmruntime.kube import paths, resource
 from slurmruntime.kube.client import MERGE_PATCH, KubeClient
 from slurmruntime.kube.errors import NotFound
 from slurmruntime.process.clock import Clock
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _MOST_PODS: Final = 5
 _MOST_LINES: Final = 3 * trying.MOST_UNFIT
@@ -305,7 +305,7 @@ class Trials:
                 )
         except NotFound:
             return None  # the pod has just gone
-        except PeerError as error:
+        except PEER_ERRORS as error:
             return error
         return None
 
@@ -344,7 +344,7 @@ class Trials:
         try:
             async with asyncio.timeout(_LONGEST.total_seconds()):
                 log = await self._kube.request("GET", where, params=params, accept="*/*")
-        except (PeerError, TimeoutError) as error:
+        except (*PEER_ERRORS, TimeoutError) as error:
             message = f"the log of container {RECONFIGURE} of pod {name} was not read: {error}"
             return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message)
         return log.decode(errors="replace")

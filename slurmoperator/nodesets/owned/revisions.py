@@ -21,7 +21,7 @@ from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, lists, paths, resource
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
 from slurmruntime.kube.resource import ResourceKind
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _log = structlog.get_logger(__name__)
 
@@ -151,7 +151,7 @@ class NodeSetRevisions:
         collisions = node_set.status.collision_count
         try:
             result = await self._keep(node_set, current, in_use, collisions)
-        except PeerError as error:
+        except PEER_ERRORS as error:
             unsure = revisions.hash_of(current, collisions)
             return CurrentRevision(hash=unsure, collisions=collisions, failure=error)
         self._seen[uid] = (request, result, self._monotonic() + _RECHECK_S)
