@@ -3,15 +3,17 @@
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import meta, nesting
 from slurmruntime.kube.errors import Malformed
 from slurmruntime.model.objects import KubeObject, Owner
 from slurmruntime.values import oddities
+
+if TYPE_CHECKING:  # commands that read no object of ours need not load it
+    from slurmruntime.crd.metadata import ObjectMetadata
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -50,7 +52,7 @@ class OwnObject(Protocol):
     """An object that a program of ours has made, or whose kind is ours."""
 
     @property
-    def metadata(self) -> ObjectMetadata:
+    def metadata(self) -> "ObjectMetadata":
         """The part of its metadata that we read."""
         ...
 
