@@ -8,8 +8,8 @@ from bridge.domain.model.cores import cpu_list, topology
 from bridge.domain.model.jobs import SlurmJob
 from bridge.slurm import nodes
 from bridge.slurm.allocated import cpus
+from slurmclient.errors import Malformed
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed
 
 _log = structlog.get_logger(__name__)
 

@@ -19,7 +19,7 @@ from slurmruntime.kube import errors
 from slurmruntime.kube.objects import Objects
 from slurmruntime.model.objects import KubeObject, Owner, Reference
 from slurmruntime.process.clock import Clock
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS
 
 Warn = Callable[[KubeObject, str], Awaitable[None]]
 
@@ -86,7 +86,7 @@ class Owners:
                 self._warned.popitem(last=False)
             try:
                 await self._warn(subject, prefix + text)
-            except PeerError as error:
+            except PEER_ERRORS as error:
                 _log.warning("event.lost", error=str(error))
 
     async def _confirm(self, group: Reference) -> tuple[KubeObject | None, str]:

@@ -19,10 +19,11 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from extender.gathering import Gatherer
+from slurmclient import errors
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.slurm import errors
 from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING
 from slurmruntime.values.faults import Refused
 from slurmruntime.values.ids import JobId, PodUid, WorkloadKey, alone_key
 
@@ -100,7 +101,7 @@ class Submitter:
         except errors.LostReply:
             may_still_happen = True
             raise
-        except (errors.Rejected, errors.TooOld) as refusal:
+        except (errors.Declined, errors.TooOld) as refusal:
             self._refuse(key, _members(pod, action), refusal.words)
         else:
             self._discovery.note_submitted(
@@ -117,7 +118,7 @@ class Submitter:
     async def _ask(self, spec: PlaceholderSpec) -> JobId:
         try:
             job_id = await jobs.submit(self._slurm, spec)
-        except errors.Rejected as refusal:
+        except errors.Declined as refusal:
             self._shared.refused(spec, refusal.words, self._placeholders.now())
             raise
         self._shared.accepted(spec)
@@ -143,11 +144,11 @@ class Submitter:
             changes = revision.changes(spec, job)
             for component, change in (changes or {}).items():
                 await jobs.update_as_user(self._slurm, job, change, component=component)
-        except errors.NotFound:
+        except errors.TargetNotFound:
             return True
-        except errors.Rejected as refusal:
+        except errors.Declined as refusal:
             _log.info("placeholder.not_resized", job_id=job.id, why=refusal.words)
-            return refusal.error_number in (errors.JOB_NOT_PENDING, errors.JOB_FINISHED)
+            return refusal.error_number in (JOB_NOT_PENDING, JOB_FINISHED)
         if changes is not None:
             _log.info("placeholder.resized", job_id=job.id, tasks=action.gang.size)
         return changes is not None

@@ -18,11 +18,11 @@ from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.slurm import queue
 from slurmcli import output
 from slurmcli.line.options import Way
+from slurmclient.errors import SlurmError
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import ConfigurationError
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS
 
 if TYPE_CHECKING:
     from slurmruntime.model.nodes import SlurmNodeFacts
@@ -92,7 +92,7 @@ def run(way: Way, ask: Callable[[Access], Awaitable[T]]) -> T:
 
     try:
         return asyncio.run(query())
-    except (PeerError, ConfigurationError) as error:
+    except (*PEER_ERRORS, ConfigurationError) as error:
         output.say(f"error: {error}")
         sys.exit(1)
 

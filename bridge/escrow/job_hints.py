@@ -9,10 +9,10 @@ from collections.abc import Collection
 
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.listed import listing
+from slurmclient.errors import SlurmError
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError
 from slurmruntime.values.ids import JobId
 
 _FIRST_PAUSE_S = 0.01

@@ -9,12 +9,12 @@ from bridge.domain.observation import lingering
 from bridge.escrow import shares
 from bridge.reconcile.nodes import taken_by
 from bridge.slurm.allocated import launches
+from slurmclient.errors import SlurmError
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.process.clock import Clock, pause
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError
 from slurmruntime.values.ids import JobId, SlurmNode
 
 _AT_A_TIME = 4

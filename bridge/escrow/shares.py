@@ -6,11 +6,11 @@ from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
 from bridge.slurm import decode
 from bridge.slurm.listed import listing
+from slurmclient.errors import SlurmError
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError
 from slurmruntime.values.ids import JobId, KubeNode, PodUid
 
 LastCheck = Callable[[Pod, KubeNode], Awaitable[str]]

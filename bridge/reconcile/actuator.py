@@ -46,13 +46,13 @@ from slurmruntime.kube.events import Event, EventType, Reporter
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import names
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import CallError
 from slurmruntime.values.ids import WorkloadKey
 
 _log = structlog.get_logger(__name__)
 
 
-class NotGiven(PeerError):
+class NotGiven(CallError):
     """A pod's claims cannot get their devices now; if that lasts, the pod gives up its node."""
 
     outcome = "not given"

@@ -15,9 +15,9 @@ from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import SlurmJob
 from bridge.slurm import complete, jobs
 from bridge.slurm.complete import ControllerHosts
+from slurmclient.errors import LostReply, Unavailable
 from slurmruntime.process.clock import Clock
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import LostReply, Unavailable
 
 _log = structlog.get_logger(__name__)
 

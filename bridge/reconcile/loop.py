@@ -36,7 +36,7 @@ from slurmruntime.leading.worker import Aside
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 from slurmruntime.values.ids import JobId, PodUid, WorkloadKey
 from slurmruntime.values.oddities import UNHEARD, About, Oddities
 
@@ -236,7 +236,7 @@ class PodLoop:
         for pod in pods:
             try:
                 await self._actuator.take_back(pod)
-            except PeerError as error:  # the others, and what was decided, still get their turn
+            except PEER_ERRORS as error:  # the others, and what was decided, still get their turn
                 failure = error
         return failure
 
@@ -252,7 +252,7 @@ class PodLoop:
         async def one(pod: Pod, decision: Decision) -> None:
             try:
                 await self._carry_out_one(key, pod, decision)
-            except PeerError as error:  # the other members still get their turn
+            except PEER_ERRORS as error:  # the other members still get their turn
                 failures.append(error)
 
         async with asyncio.TaskGroup() as group:

@@ -13,9 +13,9 @@ import structlog
 from bridge.domain.observation import kicks
 from bridge.domain.observation.kicks import KickTimes
 from bridge.slurm.kick import EndedJob
+from slurmclient.errors import SlurmError
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
-from slurmruntime.slurm.errors import SlurmError
 
 _log = structlog.get_logger(__name__)
 

@@ -28,7 +28,7 @@ from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import faults
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS
 from slurmruntime.values.oddities import About, Kind
 
 _log = structlog.get_logger(__name__)
@@ -109,7 +109,7 @@ class SetAside:
                 _, (about, reason) = self._unreported.popitem(last=False)
                 try:
                     await send(about, reason)
-                except PeerError as error:
+                except PEER_ERRORS as error:
                     _log.warning("event.lost", error=str(error))
             self._news.clear()
             liveness.turned(rests_s=None)

@@ -8,9 +8,9 @@ its state; since v0.0.45 their SLUIDs tell them apart.
 from datetime import UTC, datetime
 
 from bridge.domain.lifecycle.evidence import AccountingRecord, Numbering
+from slurmclient.errors import Malformed
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed
 from slurmruntime.values.ids import JobId, Sluid
 
 

@@ -26,19 +26,9 @@ from typing_extensions import override
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.slurm.jobs import Ending
 from slurmclient import Tls
+from slurmclient.errors import InStandby, LostReply, Malformed, Unauthorized, Unavailable, classify
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import (
-    ALREADY_DONE,
-    AUTHENTICATION,
-    IN_STANDBY,
-    INVALID_JOB_ID,
-    InStandby,
-    LostReply,
-    Malformed,
-    Unauthorized,
-    Unavailable,
-    classify,
-)
+from slurmruntime.slurm.errors import ALREADY_DONE, AUTHENTICATION, IN_STANDBY, INVALID_JOB_ID
 from slurmruntime.values.ids import JobId, Sluid
 
 REQUEST_COMPLETE_JOB_ALLOCATION: Final = 5017
@@ -283,7 +273,7 @@ def _ending(code: int, job_id: JobId) -> Ending:
         case number if number == INVALID_JOB_ID:
             return Ending.NO_SUCH_JOB
         case number:
-            raise classify(None, number)(
+            raise classify(OPERATION, None, number)(
                 OPERATION, f"slurmctld refuses to end job {job_id}", error_number=number
             )
 

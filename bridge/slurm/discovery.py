@@ -32,10 +32,10 @@ from bridge.slurm.listed.incarnation import Incarnation
 from bridge.slurm.listed.listing import JobListing, Lists
 from bridge.slurm.listed.unread import LikelyOurs, OnSettled, OnUnreadable, Portion, UnreadJob
 from bridge.slurm.snapshot import Snapshot
+from slurmclient.errors import Malformed, SlurmError, TargetNotFound
 from slurmclient.watching.in_turn import in_turn
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed, NotFound, SlurmError
 from slurmruntime.values.ids import ClusterId, JobId
 
 _TRUSTED_S = 10.0
@@ -295,7 +295,7 @@ class Discovery:
             return True  # the array of a task that has just turned out to be foreign
         try:
             job = await self._get(id_)
-        except NotFound:
+        except TargetNotFound:
             job = None
         except Malformed as error:
             is_of_array = states is not None and unread.is_of_array(states)

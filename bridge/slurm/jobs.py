@@ -18,9 +18,10 @@ from bridge.slurm import decode, encode
 from bridge.slurm.batch_jobs import decoding
 from bridge.slurm.decode import ForeignJob
 from bridge.slurm.updating import update
+from slurmclient.errors import Declined, TargetNotFound
 from slurmruntime.slurm import records, submission, wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import ALREADY_DONE, INVALID_JOB_ID, NotFound, Rejected
+from slurmruntime.slurm.errors import ALREADY_DONE, INVALID_JOB_ID
 from slurmruntime.slurm.records import JobRecord
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode, WorkloadKey
 
@@ -40,7 +41,7 @@ async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
 
     Raises:
         LostReply: it may have been accepted; look it up by its identity before submitting again.
-        Rejected: it was rejected, with Slurm's message for the user.
+        Declined: it was rejected, with Slurm's message for the user.
         SlurmError: it was not accepted for another reason.
     """
     return await submission.send(client, encode.submission(spec))
@@ -52,7 +53,7 @@ async def job(
     """Return one job; in detail: with its devices, which makes the response up to 300 kB larger.
 
     Raises:
-        NotFound: it does not exist (any more), or its id belongs to a job with another sluid.
+        TargetNotFound: it does not exist (any more), or its id belongs to a job with another sluid.
         SlurmError: it could not be read.
     """
     read = await records.read(client, id_, sluid=sluid, detail=in_detail)
@@ -123,7 +124,7 @@ async def verified(
     """
     try:
         placeholder = await job(client, id_, sluid=sluid)
-    except NotFound:
+    except TargetNotFound:
         return None
     if not isinstance(placeholder, SlurmJob) or workload not in (None, placeholder.identity.key):
         return None
@@ -143,7 +144,7 @@ async def cancel(client: SlurmClient, id_: JobId, *, sluid: Sluid | None = None)
     if sluid is not None:
         try:
             await records.verify(client, id_, sluid)
-        except NotFound:
+        except TargetNotFound:
             return Ending.NO_SUCH_JOB
     answer = await client.call(
         "job.cancel",
@@ -161,7 +162,7 @@ async def cancel(client: SlurmClient, id_: JobId, *, sluid: Sluid | None = None)
             case code if code == INVALID_JOB_ID:
                 return Ending.NO_SUCH_JOB
             case code:
-                raise Rejected(
+                raise Declined(
                     "job.cancel", f"job {id_}: {status.error.message}", error_number=code
                 )
     return Ending.ENDED
@@ -186,7 +187,7 @@ async def cancel_for(
     """Record in a placeholder's identity why it is cancelled, then cancel it.
 
     Raises:
-        NotFound: the id is not (any more) this workload's placeholder.
+        TargetNotFound: the id is not (any more) this workload's placeholder.
         SlurmError: it may have been marked, but was not cancelled for certain; repeating is harmless.
     """
     known, sluid = placeholder.identity, placeholder.sluid
@@ -208,8 +209,8 @@ async def amend_identity(
     accepts only a job id here, so the job is read first: it must be this workload's placeholder.
 
     Raises:
-        NotFound: the id is not (any more) this workload's placeholder.
-        Rejected: it has ended (2084), or names a deleted node that cannot be stood in for (2018).
+        TargetNotFound: the id is not (any more) this workload's placeholder.
+        Declined: it has ended (2084), or names a deleted node that cannot be stood in for (2018).
         SlurmError: it was not written.
     """
     held = await _held(client, job_id, known, sluid, operation="job.set_identity")
@@ -229,8 +230,8 @@ async def set_time_limit(
     changed it, and that takes precedence.
 
     Raises:
-        NotFound: the id is not (any more) this workload's placeholder.
-        Rejected: it has ended (2084), or names a deleted node that cannot be stood in for (2018).
+        TargetNotFound: the id is not (any more) this workload's placeholder.
+        Declined: it has ended (2084), or names a deleted node that cannot be stood in for (2018).
         SlurmError: it was not changed.
     """
     operation = "job.set_time_limit"
@@ -265,13 +266,15 @@ async def set_node_lists(
     """Replace the required and excluded nodes of a pending job; this lifts no limit.
 
     Raises:
-        NotFound: the job is gone, or its id belongs to another job.
-        Rejected: it is no longer pending (2073), or a node is unknown (2018).
+        TargetNotFound: the job is gone, or its id belongs to another job.
+        Declined: it is no longer pending (2073), or a node is unknown (2018).
         SlurmError: it was not written.
     """
     held = await verified(client, job_id, None, sluid=sluid)
     if held is None:
-        raise NotFound("job.set_node_lists", f"job {job_id} is gone, or is another job by now")
+        raise TargetNotFound(
+            "job.set_node_lists", f"job {job_id} is gone, or is another job by now"
+        )
     # An empty list would change nothing; the empty name clears the list.
     body: dict[str, Sequence[str]] = {
         "required_nodes": required or [""],
@@ -295,8 +298,8 @@ async def update_as_user(
     permanently exempts the job from that limit. As the user, it is limited like a submission.
 
     Raises:
-        NotFound: the id is not (any more) this workload's placeholder.
-        Rejected: it was rejected, with Slurm's message for the user: not their QOS or account; or
+        TargetNotFound: the id is not (any more) this workload's placeholder.
+        Declined: it was rejected, with Slurm's message for the user: not their QOS or account; or
             the job runs already or has ended.
         SlurmError: it was not changed.
     """
@@ -304,7 +307,7 @@ async def update_as_user(
     whose = placeholder.identity
     held = await _held(client, placeholder.id, whose, placeholder.sluid, operation=operation)
     if held.identity.frozen is None:
-        raise Rejected(operation, f"job {held.id} does not record its user: it cannot be changed")
+        raise Declined(operation, f"job {held.id} does not record its user: it cannot be changed")
     await update(
         client,
         operation,
@@ -318,14 +321,14 @@ async def update_as_user(
 async def _held(
     client: SlurmClient, job_id: JobId, identity: Identity, sluid: Sluid | None, *, operation: str
 ) -> SlurmJob:
-    """Return the workload's current placeholder, or raise `NotFound`.
+    """Return the workload's current placeholder, or raise `TargetNotFound`.
 
     An update accepts only a job id, which may belong to another job by now.
     """
     held = await verified(client, job_id, identity.key, sluid=sluid)
     if held is not None and held.identity.cluster == identity.cluster:
         return held
-    raise NotFound(
+    raise TargetNotFound(
         operation,
         f"job {job_id} is not the placeholder of"
         f" {identity.kind} {identity.namespace}/{identity.name}",

@@ -22,8 +22,8 @@ from typing import Final
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.slurm import complete
 from bridge.slurm.complete import HAS_STEP_ID, NO_VAL, ControllerHosts
+from slurmclient.errors import classify
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import classify
 from slurmruntime.values.ids import JobId, Sluid
 
 MESSAGE_EPILOG_COMPLETE: Final = 6012
@@ -70,7 +70,7 @@ async def kick(client: SlurmClient, controllers: ControllerHosts, job: EndedJob)
         token = await client.token.token()
         code = await controllers.ask(message(protocol, token, job))
         if code:
-            raise classify(None, code)(OPERATION, "slurmctld refuses", error_number=code)
+            raise classify(OPERATION, None, code)(OPERATION, "slurmctld refuses", error_number=code)
 
 
 def message(protocol: int, token: str, job: EndedJob) -> bytes:

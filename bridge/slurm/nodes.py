@@ -13,6 +13,7 @@ from typing import Final
 
 from bridge.slurm import decode, encode
 from slurmclient.calls import answers
+from slurmclient.errors import Declined, Malformed, TargetNotFound, Unavailable
 from slurmclient.wire.reading import Answer
 from slurmruntime.model.nodes import NodeReservation, SlurmNodeFacts, SlurmNodeSpec
 from slurmruntime.slurm import wire
@@ -23,10 +24,6 @@ from slurmruntime.slurm.errors import (
     NO_RESERVATION,
     NODE_EXISTS,
     NODES_BUSY,
-    Malformed,
-    NotFound,
-    Rejected,
-    Unavailable,
 )
 from slurmruntime.values import hostlist
 from slurmruntime.values.ids import SlurmNode
@@ -124,7 +121,7 @@ async def node(client: SlurmClient, name: SlurmNode) -> SlurmNodeFacts:
     """Return one node.
 
     Raises:
-        NotFound: there is no node of that name.
+        TargetNotFound: there is no node of that name.
         SlurmError: it could not be read.
     """
     operation = "node.get"
@@ -132,9 +129,9 @@ async def node(client: SlurmClient, name: SlurmNode) -> SlurmNodeFacts:
         answer = await client.call(
             operation, "slurm_get_node", {"node_name": name}, answer=wire.Nodes
         )
-    except Rejected as refusal:
+    except Declined as refusal:
         if refusal.error_number == 0:  # HTTP 200 with error 0 means an unknown name
-            raise NotFound(operation, f"Slurm has no node {name}") from refusal
+            raise TargetNotFound(operation, f"Slurm has no node {name}") from refusal
         raise
     for wired in answer.nodes or ():
         if wired.name == name:
@@ -146,7 +143,7 @@ async def create(client: SlurmClient, spec: SlurmNodeSpec) -> Creation:
     """Create an external node; it is IDLE at once and survives restarts of slurmctld.
 
     Raises:
-        Rejected: `gres` without `gres_conf`, an unknown topology, or the node table is full
+        Declined: `gres` without `gres_conf`, an unknown topology, or the node table is full
             (MaxNodeCount).
         TooOld: the server has only data parser v0.0.43, which cannot create nodes.
         LostReply: it may have been created; then another `create` returns EXISTS.
@@ -156,13 +153,13 @@ async def create(client: SlurmClient, spec: SlurmNodeSpec) -> Creation:
     body = {"node_conf": encode.node_conf(spec)}
     try:
         await client.call(operation, "slurm_post_new_node", body=body, answer=Answer)
-    except Rejected as refusal:
+    except Declined as refusal:
         if refusal.error_number == NODE_EXISTS:
             return Creation.EXISTS
         raise
     except Unavailable as error:
         if error.error_number == GENERIC:  # an unknown key; 1800 if slurmctld is down
-            raise Rejected(
+            raise Declined(
                 operation, error.words, status=error.status, error_number=GENERIC
             ) from error
         raise
@@ -183,7 +180,7 @@ async def delete(client: SlurmClient, name: SlurmNode) -> Deletion:
             answer=Answer,
             is_repeatable=True,
         )
-    except Rejected as refusal:
+    except Declined as refusal:
         match refusal.error_number:
             case number if number == NODES_BUSY:
                 return Deletion.BUSY
@@ -206,14 +203,14 @@ async def undrain(client: SlurmClient, names: Sequence[SlurmNode]) -> None:
     lock.
 
     Raises:
-        NotFound: one of them does not exist; the others may have been changed.
+        TargetNotFound: one of them does not exist; the others may have been changed.
         SlurmError: it is not known which of them were changed.
     """
     operation = "node.undrain"
     changes = {"name": list(names), "state": ["UNDRAIN"]}
     try:
         await client.call(operation, "slurm_post_nodes", body=changes, answer=Answer)
-    except Rejected as refusal:
+    except Declined as refusal:
         if refusal.error_number == INVALID_NODE_NAME:
             raise _no_node(operation, refusal, " or ".join(names)) from refusal
         raise
@@ -228,7 +225,7 @@ async def resume(client: SlurmClient, name: SlurmNode) -> None:
     """Revert `down`.
 
     Raises:
-        Rejected: the node is neither down nor drained (2180), or is NOT_RESPONDING.
+        Declined: the node is neither down nor drained (2180), or is NOT_RESPONDING.
     """
     await _update(client, "node.resume", name, {"state": ["RESUME"]})
 
@@ -253,7 +250,7 @@ async def set_topology(client: SlurmClient, name: SlurmNode, topology: str) -> N
     """Move a node in the running topology; "" removes it.
 
     Raises:
-        Rejected: there is no such switch or block (2178).
+        Declined: there is no such switch or block (2178).
     """
     await _update(client, "node.set_topology", name, {"topology_str": topology})
 
@@ -297,7 +294,7 @@ async def reserve(client: SlurmClient, wanted: NodeReservation) -> None:
         wanted: its length is rounded to minutes.
 
     Raises:
-        Rejected: Slurm does not know one of the nodes (2018), another reservation is in the way, or it began
+        Declined: Slurm does not know one of the nodes (2018), another reservation is in the way, or it began
             too long ago. If Slurm does not know one of the flags (9207), it may have been created nevertheless.
         LostReply: it may have been created.
         SlurmError: it was not created for another reason.
@@ -320,7 +317,7 @@ async def extend_reservation(client: SlurmClient, name: str, reserved: Collectio
     """Replace the nodes of a reservation, which may have begun; Slurm ignores unknown nodes.
 
     Raises:
-        Rejected: another reservation is in the way; this one is unchanged.
+        Declined: another reservation is in the way; this one is unchanged.
         SlurmError: it may have been changed.
     """
     body = {"name": name, "node_list": sorted(reserved)}
@@ -331,7 +328,7 @@ async def unreserve(client: SlurmClient, name: str) -> None:
     """Delete a reservation; succeed if there is none of that name.
 
     Raises:
-        Rejected: a job uses it.
+        Declined: a job uses it.
         SlurmError: it was not deleted, or that is not known.
     """
     try:
@@ -342,7 +339,7 @@ async def unreserve(client: SlurmClient, name: str) -> None:
             answer=Answer,
             is_repeatable=True,
         )
-    except (NotFound, Rejected) as error:
+    except (TargetNotFound, Declined) as error:
         if error.error_number != NO_RESERVATION:
             raise
 
@@ -354,14 +351,14 @@ async def _update(
         await client.call(
             operation, "slurm_post_node", {"node_name": name}, body=changes, answer=Answer
         )
-    except Rejected as refusal:
+    except Declined as refusal:
         if refusal.error_number == INVALID_NODE_NAME:
             raise _no_node(operation, refusal, name) from refusal
         raise
 
 
-def _no_node(operation: str, refusal: Rejected, name: str) -> NotFound:
-    return NotFound(
+def _no_node(operation: str, refusal: Declined, name: str) -> TargetNotFound:
+    return TargetNotFound(
         operation,
         f"Slurm has no node {name}",
         status=refusal.status,

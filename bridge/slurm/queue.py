@@ -13,11 +13,11 @@ from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase
 from bridge.slurm import decode
+from slurmclient.errors import Malformed
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Answer, Unreadable
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed
 from slurmruntime.values import hostlist
 from slurmruntime.values.hostlist import HostlistSize
 from slurmruntime.values.ids import JobId, SlurmNode

@@ -21,9 +21,9 @@ from typing import Final
 from bridge.domain.model.devices import gres
 from bridge.slurm import complete
 from bridge.slurm.complete import HAS_STEP_ID, NO_VAL, ControllerHosts
+from slurmclient.errors import TooOld, classify
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import TooOld, classify
 
 MESSAGE_NODE_REGISTRATION_STATUS: Final = 1002
 OPERATION: Final = "node.respond"
@@ -74,7 +74,9 @@ class Responder:
             token = await client.token.token()
             code = await self._controllers.ask(message(protocol, token, node, now_s))
             if code:
-                raise classify(None, code)(OPERATION, "slurmctld refuses", error_number=code)
+                raise classify(OPERATION, None, code)(
+                    OPERATION, "slurmctld refuses", error_number=code
+                )
 
 
 def message(protocol: int, token: str, node: SlurmNodeFacts, now_s: int) -> bytes:

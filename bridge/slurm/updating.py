@@ -16,18 +16,12 @@ import structlog
 from msgspec import Struct
 
 from bridge.slurm import nodes
+from slurmclient.errors import Declined, SlurmError, TooOld, Unavailable
 from slurmclient.wire.reading import Answer
 from slurmruntime.model import nodes as marks
 from slurmruntime.slurm import records
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import (
-    INVALID_NODE_NAME,
-    NODE_EXISTS,
-    Rejected,
-    SlurmError,
-    TooOld,
-    Unavailable,
-)
+from slurmruntime.slurm.errors import INVALID_NODE_NAME, NODE_EXISTS
 from slurmruntime.values import hostlist, names
 from slurmruntime.values.ids import ClusterId, JobId, SlurmNode
 
@@ -67,7 +61,7 @@ async def update(
         user: the user to impersonate; "" for none.
 
     Raises:
-        Rejected: Slurm refuses the change; or (2018) no stand-in can be created, or another process has
+        Declined: Slurm refuses the change; or (2018) no stand-in can be created, or another process has
             just removed its own: try again later.
         SlurmError: it was not changed.
     """
@@ -79,7 +73,7 @@ async def update(
 
     try:
         await send()
-    except Rejected as refusal:
+    except Declined as refusal:
         if refusal.error_number != INVALID_NODE_NAME:
             raise
         missing = await _missing_nodes(client, job_id)
@@ -93,7 +87,7 @@ async def standing_in(
     missing: Sequence[SlurmNode],
     cluster: ClusterId,
     *,
-    instead: Rejected | None = None,
+    instead: Declined | None = None,
 ) -> AsyncIterator[None]:
     """Create stand-ins for these nodes, so that jobs that name them can be updated in the block.
 
@@ -104,7 +98,7 @@ async def standing_in(
         instead: what to raise if they are refused.
 
     Raises:
-        Rejected: Slurm's table of nodes is full (MaxNodeCount).
+        Declined: Slurm's table of nodes is full (MaxNodeCount).
         TooOld: the server cannot create nodes.
         SlurmError: they were not created.
     """
@@ -113,7 +107,7 @@ async def standing_in(
         try:
             if missing:
                 await _create(client, missing, cluster)
-        except (Rejected, TooOld) as error:
+        except (Declined, TooOld) as error:
             is_ours = False
             if error.error_number != NODE_EXISTS:
                 _log.warning("node.no_stand_in", error=str(error))

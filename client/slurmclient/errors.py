@@ -3,11 +3,15 @@
 SlurmError
 ├── Unavailable          no answer, or Slurm is down; nothing was done, try again later
 │   └── LostReply        no answer, but the request may have been carried out; check before repeating
+│       └── InStandby    the slurmctld that answered is a backup that is not in charge
 ├── Rejected             Slurm refused the request
 │   ├── Unauthorized     the token is missing, expired or signed with another key
-│   ├── Forbidden        the user lacks permission
-│   ├── NotFound         no such object (a job purged from slurmctld looks the same)
-│   └── Conflict         the object's state does not allow it: it exists, has ended, is busy
+│   ├── NotFound         no such object
+│   │   ├── TargetNotFound   the object that was asked for (a job purged from slurmctld looks the same)
+│   │   └── NameNotFound     another one that the request names; it is `Declined`, too
+│   └── Declined         Slurm understood the request and declined it
+│       ├── Forbidden    the user lacks permission
+│       └── Conflict     the object's state does not allow it: it exists, has ended, is busy
 ├── Malformed            the answer is not one of Slurm's: a proxy's error page, another program
 └── TooOld               this version of Slurm lacks the feature
 
@@ -18,6 +22,7 @@ numbers are those of slurm/slurm_errno.h.
 
 import errno
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Final
 
 from msgspec import Struct
@@ -113,6 +118,8 @@ class SlurmError(Exception):
 
     outcome = "error"
     """The label that `on_call` receives, suitable for metrics."""
+    transient = False
+    """The failure passes by itself: Slurm was away or busy. Any other needs a person."""
 
     def __init__(
         self,
@@ -120,6 +127,7 @@ class SlurmError(Exception):
         words: str,
         *,
         status: int | None = None,
+        error_number: int | None = None,
         problems: Sequence[Problem] = (),
         warnings: Sequence[Remark] = (),
     ) -> None:
@@ -129,35 +137,46 @@ class SlurmError(Exception):
             operation: The operation, such as `slurm_post_job_submit`.
             words: What went wrong, in Slurm's words if it gave any.
             status: The HTTP status; None if there was no answer.
+            error_number: Slurm's number, if not that of the first problem.
             problems: The answer's `errors`.
             warnings: The answer's `warnings`.
         """
-        self.operation = operation
-        self.words = words
         self.status = status
         self.problems = tuple(problems)
         self.warnings = tuple(warnings)
-        number = self.error_number
-        facts = [f"Slurm error {number}" if number else "", f"HTTP {status}" if status else ""]
-        source = ", ".join(filter(None, facts))
-        super().__init__(f"{operation}: {words}" + (f" ({source})" if source else ""))
-
-    @property
-    def error_number(self) -> int | None:
+        if error_number is None and self.problems:
+            error_number = self.problems[0].error_number
+        self.error_number = error_number
         """Slurm's number of the first problem (slurm_errno.h); None if there is none."""
-        return self.problems[0].error_number if self.problems else None
+        self.reword(operation, words)
+
+    def reword(self, operation: str, words: str) -> None:
+        """Say it in the caller's terms: another name of the operation, shorter words; the facts stay."""
+        self.operation = operation
+        self.words = words
+        facts = [
+            f"Slurm error {self.error_number}" if self.error_number else "",
+            f"HTTP {self.status}" if self.status else "",
+        ]
+        source = ", ".join(filter(None, facts))
+        self.args = (f"{operation}: {words}" + (f" ({source})" if source else ""),)
 
 
 class Unavailable(SlurmError):
     """Slurm cannot answer now; the request was not carried out."""
 
     outcome = "unavailable"
+    transient = True
 
 
 class LostReply(Unavailable):
     """Slurm did not answer; the request may have been carried out."""
 
     outcome = "lost_reply"
+
+
+class InStandby(LostReply):
+    """The slurmctld that answered is a backup that waits to take over."""
 
 
 class Rejected(SlurmError):
@@ -174,19 +193,31 @@ class Unauthorized(Rejected):
     outcome = "unauthorized"
 
 
-class Forbidden(Rejected):
-    """The user lacks permission."""
-
-    outcome = "forbidden"
-
-
 class NotFound(Rejected):
     """There is no such object, or no longer."""
 
     outcome = "not_found"
 
 
-class Conflict(Rejected):
+class TargetNotFound(NotFound):
+    """The object that was asked for does not exist, or no longer."""
+
+
+class Declined(Rejected):
+    """Slurm understood the request and declined it; `words` is a message for whoever made it."""
+
+
+class NameNotFound(NotFound, Declined):
+    """The request names an object that does not exist: a partition, an account, a node."""
+
+
+class Forbidden(Declined):
+    """The user lacks permission."""
+
+    outcome = "forbidden"
+
+
+class Conflict(Declined):
     """The object's state does not allow the request."""
 
     outcome = "conflict"
@@ -226,18 +257,18 @@ def classify(operation: str, status: int | None, number: int | None) -> type[Slu
         case _, int() if any(number in numbers for numbers in (SYSTEM, *COMMUNICATION)):
             return LostReply
         case (_, 0) if operation in SINGULAR:
-            return NotFound
-        case 404, int():
-            return NotFound
+            return TargetNotFound if status == HTTPStatus.NOT_FOUND else NameNotFound
+        case (404, int()) | (_, 2017):
+            return TargetNotFound
         case _, int():
             return _refusal(number)
         case _:
             return Malformed
 
 
-def _refusal(number: int) -> type[Rejected]:
+def _refusal(number: int) -> type[Declined]:
     if number in NO_SUCH:
-        return NotFound
+        return NameNotFound
     if number in FORBIDDEN:
         return Forbidden
-    return Conflict if number in CONFLICT else Rejected
+    return Conflict if number in CONFLICT else Declined

@@ -40,6 +40,7 @@ from bridge.slurm import jobs, nodes, updating
 from bridge.slurm.nodes import Creation, Deletion
 from bridge.slurm.respond import Responder
 from controllers.nodes.slurm import SlurmNodes
+from slurmclient.errors import Declined, SlurmError, TargetNotFound
 from slurmruntime.kube import events
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
@@ -47,7 +48,7 @@ from slurmruntime.kube.events import Event, EventType, Reporter
 from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, SlurmNodeSpec
 from slurmruntime.process.clock import Clock
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING, NotFound, Rejected, SlurmError
+from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING
 from slurmruntime.values.ids import SlurmNode
 
 _log = structlog.get_logger(__name__)
@@ -214,9 +215,9 @@ class NodeActuator:
                         await jobs.cancel_for(self._slurm, job, mark)
                 case unreachable:
                     assert_never(unreachable)
-        except NotFound:
+        except TargetNotFound:
             return
-        except Rejected as refusal:
+        except Declined as refusal:
             if refusal.error_number not in (JOB_NOT_PENDING, JOB_FINISHED):
                 raise
 

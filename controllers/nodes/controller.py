@@ -31,6 +31,7 @@ from controllers.nodes.companions import Companions
 from controllers.nodes.holds import Holdings
 from controllers.nodes.slices import Slices
 from controllers.nodes.slurm import SlurmNodes
+from slurmclient.errors import Declined, TooOld
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.events import Reporter
@@ -43,7 +44,6 @@ from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Rejected, TooOld
 from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode, SlurmNode
 from slurmruntime.values.oddities import About, Oddities
@@ -269,7 +269,7 @@ class NodeController:
                 if not await self._actuator.act(action):
                     return _BUSY_AGAIN
                 _log.info("node.acted", action=type(action).__name__, reason=decision.reason)
-        except (Rejected, TooOld) as refusal:
+        except (Declined, TooOld) as refusal:
             known, _ = self._refusals.get(name, (None, 0.0))
             if decision.wanted is None or (known and known.spec == decision.wanted):
                 raise  # the node's condition reports it already, and the retry was refused, too

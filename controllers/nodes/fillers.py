@@ -27,13 +27,13 @@ from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.snapshot import Snapshot
+from slurmclient.errors import LostReply, SlurmError
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import LostReply, SlurmError
 from slurmruntime.values import backoff
 from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode, WorkloadKey
 

@@ -12,11 +12,11 @@ import structlog
 
 from bridge.domain.nodes.book import NodeBook, Unknown
 from bridge.slurm import nodes, updating
+from slurmclient.errors import SlurmError, TargetNotFound
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import NotFound, SlurmError
 from slurmruntime.values.ids import ClusterId, SlurmNode
 
 _log = structlog.get_logger(__name__)
@@ -77,7 +77,7 @@ class SlurmNodes:
         began = self._clock.monotonic()
         try:
             node = await nodes.node(self._slurm, name)
-        except NotFound:
+        except TargetNotFound:
             node = None
         self._book.saw(name, node, at=began)
         return node

@@ -16,10 +16,10 @@ from bridge.domain.lifecycle.evidence import AccountingRecord
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
 from bridge.slurm import accounting, jobs
+from slurmclient.errors import SlurmError, TargetNotFound, TooOld
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import NotFound, SlurmError, TooOld
 from slurmruntime.values.ids import JobId, PodUid, Sluid
 
 _log = structlog.get_logger(__name__)
@@ -133,7 +133,7 @@ class EvidenceLookup:
         """Return the answer; None also if the server is unavailable, which proves nothing."""
         try:
             return await question
-        except (NotFound, TooOld):
+        except (TargetNotFound, TooOld):
             return None
         except SlurmError as error:
             if str(error) != self._last_error:

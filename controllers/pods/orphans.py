@@ -22,6 +22,7 @@ from bridge.domain.workloads import membership
 from bridge.kube import decode
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
+from slurmclient.errors import SlurmError
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube import lists, objects
 from slurmruntime.kube.cache import Cache
@@ -30,7 +31,6 @@ from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError
 from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
 

@@ -12,11 +12,11 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from controllers.pods.evidence import EvidenceLookup
+from slurmclient import errors
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.process.clock import Clock
-from slurmruntime.slurm import errors
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.ids import SlurmNode
 
@@ -78,7 +78,7 @@ class Restorer:
         except errors.LostReply:
             may_still_happen = True
             raise
-        except (errors.Rejected, errors.TooOld) as refusal:
+        except (errors.Declined, errors.TooOld) as refusal:
             self._refuse(action.lost, refusal.words)
         else:
             self._discovery.note_submitted(job_id, spec.identity)

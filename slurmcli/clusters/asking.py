@@ -18,7 +18,7 @@ async def of_worker(opened: Access, namespace: str, name: str) -> Diagnosis:
     Raises:
         KubeError: the pod does not exist or cannot be read.
     """
-    pod = worker_pods.read(await opened.kube.request("GET", paths.pod(namespace, name)))
+    pod = worker_pods.WORKER_PODS.read(await opened.kube.request("GET", paths.pod(namespace, name)))
     controller = pod.metadata.labels.get(CLUSTER_LABEL, "")
     objects = await reading.objects(opened.kube, namespace) if opened.slurm else NamespaceObjects()
     slurm = await reading.slurm(opened, objects, namespace, controller)

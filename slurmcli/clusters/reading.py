@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from slurmcli import output
 from slurmcli.access import Access
+from slurmclient.errors import SlurmError
 from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTERS
 from slurmoperator.daemons.part import PARTS
 from slurmoperator.diagnosis import parts
@@ -19,7 +20,6 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Forbidden, NotFound
 from slurmruntime.kube.resource import ResourceKind
 from slurmruntime.slurm import inspection
-from slurmruntime.slurm.errors import SlurmError
 
 T = TypeVar("T")
 

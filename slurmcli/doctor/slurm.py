@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from bridge.domain.observation import clocks
 from bridge.slurm import nodes
 from slurmcli.doctor.checks.slurm import Host, SlurmFacts, Trouble
+from slurmclient.errors import SlurmError, TooOld, Unauthorized, Unavailable
 from slurmclient.transport.jwt import expires_at
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.slurm import inspection
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError, TooOld, Unauthorized, Unavailable
 
 
 async def examine(

@@ -29,7 +29,7 @@ from slurmruntime.kube import lists, node_objects, objects
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import names
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, CallError
 from slurmruntime.values.ids import ClusterId, JobId
 
 LEFT = 2
@@ -176,7 +176,7 @@ class _Taker:
                 await writes.patch_pod(self._opened.kube, pod, patch)
 
 
-class _NotPossibleError(PeerError):
+class _NotPossibleError(CallError):
     """Taking over is not possible now."""
 
 
@@ -184,7 +184,7 @@ async def _attempt(action: Awaitable[None]) -> str:
     """Return what failed, or "": one failure must not stop the rest."""
     try:
         await action
-    except PeerError as error:
+    except PEER_ERRORS as error:
         return str(error)
     return ""
 

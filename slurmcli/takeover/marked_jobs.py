@@ -6,11 +6,11 @@ from bridge.slurm import decode, jobs
 from bridge.slurm.decode import EXTERNAL_JOB
 from bridge.slurm.updating import update
 from slurmcli.takeover.plan import MarkedJob
+from slurmclient.errors import Malformed, TargetNotFound
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Unreadable
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed, NotFound
 from slurmruntime.values import hostlist
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 
@@ -24,7 +24,7 @@ async def read(client: SlurmClient, id_: JobId) -> MarkedJob | None:
     operation = "job.get_marked"
     try:
         answer = await client.call(operation, "slurm_get_job", {"job_id": id_}, answer=wire.Jobs)
-    except NotFound:
+    except TargetNotFound:
         return None
     try:
         (job,) = (
@@ -55,7 +55,7 @@ async def take_over(client: SlurmClient, id_: JobId, *, comment: str, identity: 
         identity: to write.
 
     Raises:
-        NotFound: it is gone, has ended, or its `admin_comment` has changed.
+        TargetNotFound: it is gone, has ended, or its `admin_comment` has changed.
         SlurmError: it was not written.
     """
     written = identities.encode(identity)
@@ -69,7 +69,7 @@ async def cancel(client: SlurmClient, id_: JobId, *, comment: str) -> None:
     """Cancel a job that still has the `admin_comment` that the decision was based on.
 
     Raises:
-        NotFound: it is gone, or its `admin_comment` has changed.
+        TargetNotFound: it is gone, or its `admin_comment` has changed.
         SlurmError: it may not have been cancelled; repeating is harmless.
     """
     job = await _unchanged(client, id_, comment)
@@ -79,5 +79,7 @@ async def cancel(client: SlurmClient, id_: JobId, *, comment: str) -> None:
 async def _unchanged(client: SlurmClient, id_: JobId, comment: str) -> MarkedJob:
     job = await read(client, id_)
     if job is None or job.admin_comment != comment:
-        raise NotFound("job.take_over", f"job {id_} is gone or has changed: run the command again")
+        raise TargetNotFound(
+            "job.take_over", f"job {id_} is gone or has changed: run the command again"
+        )
     return job

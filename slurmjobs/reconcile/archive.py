@@ -10,12 +10,12 @@ import structlog
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.slurm import accounting
 from bridge.slurm.batch_jobs import calls
+from slurmclient.errors import SlurmError, TooOld
 from slurmjobs.lifecycle.situation import Archive, ArchiveFinding
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError, TooOld
 from slurmruntime.values.ids import JobId, Sluid, WorkloadKey
 
 _log = structlog.get_logger(__name__)

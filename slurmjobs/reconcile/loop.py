@@ -34,7 +34,7 @@ from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import names
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS
 from slurmruntime.values.ids import WorkloadKey
 from slurmruntime.values.oddities import About, Oddities
 
@@ -123,11 +123,11 @@ class SlurmJobLoop:
                 self._queue.undecided(key)
             decision = table.decide(facts, self._policy)
             await self._actuator.carry_out(job, decision)
-        except PeerError:
+        except PEER_ERRORS:
             raise
         except Exception as error:
             if job.is_ours:
-                with suppress(PeerError):  # the original error matters more
+                with suppress(*PEER_ERRORS):  # the original error matters more
                     report = failed.decision(job, error, self._batch_jobs.now())
                     await self._actuator.carry_out(job, report)
             raise

@@ -6,13 +6,13 @@ import structlog
 
 from bridge.domain.model.batch import BatchMark
 from bridge.slurm.batch_jobs import calls
+from slurmclient import errors
 from slurmjobs.lifecycle.situation import SubmissionFailure
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.preparing import PreparationFailure, Preparer
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics.slurm_jobs import SlurmJobMetrics
-from slurmruntime.slurm import errors
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.faults import shortened
 from slurmruntime.values.ids import WorkloadKey
@@ -99,7 +99,7 @@ class BatchSubmitter:
             may_still_happen = False
             if untried is not None:
                 self._untried[mark.key] = untried
-            if not isinstance(error, errors.Rejected):
+            if not isinstance(error, errors.Declined):
                 raise
             self._refuse(mark.key, PreparationFailure(reason="SubmitRefused", text=error.words))
         else:

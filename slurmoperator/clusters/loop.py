@@ -29,7 +29,7 @@ from slurmruntime.leading.worker import Aside
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 from slurmruntime.values.oddities import Oddities
 
 _log = structlog.get_logger(__name__)
@@ -140,7 +140,7 @@ class ClusterLoop:
         for body in desired:
             try:
                 verdict = await self._ensure(body, _object_owner(watched), foreign_fields)
-            except PeerError as error:
+            except PEER_ERRORS as error:
                 failure = failure or error
                 if not isinstance(error, errors.Conflict):  # a conflict concerns only this object
                     break

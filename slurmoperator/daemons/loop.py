@@ -47,7 +47,7 @@ from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import faults
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 from slurmruntime.values.faults import Fault, Refused
 from slurmruntime.values.oddities import Oddities
 
@@ -246,7 +246,7 @@ class ControlLoop:
         """Write the next step of a Controller's key if it is due; return the outcome and what failed."""
         try:
             rotation = await self._rotation.advance(watched, ring)
-        except PeerError as error:
+        except PEER_ERRORS as error:
             return RotationOutcome(), error
         if rotation.decision is not None and rotation.decision.writes is not None:
             self._requeue_in({watched.metadata.namespace})

@@ -17,7 +17,7 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.process import clock
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.lifetime import StartAfresh
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS
 
 _log = structlog.get_logger(__name__)
 
@@ -88,7 +88,7 @@ class Rivals:
         while not stop.is_set():
             try:
                 rival = await find(self._kube, self._clock.now())
-            except PeerError as error:
+            except PEER_ERRORS as error:
                 _log.warning("operator.rivals_unknown", error=str(error))
             else:
                 self._note(rival)

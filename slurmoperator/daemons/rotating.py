@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-import msgspec
-
 from slurmoperator.daemons.conditions import KEY_CONDITION
 from slurmoperator.daemons.key_rings import KeyRing, KeyRings, is_named
 from slurmoperator.daemons.part import WatchedPart
@@ -29,7 +27,6 @@ from slurmruntime.kube import lists, paths, resource
 from slurmruntime.kube.apply import writes
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.resource import ResourceKind
 
 _REFERRING: Final = ("Controller", "Accounting")
 """Kinds whose objects refer to a key."""
@@ -76,26 +73,13 @@ class _Pod(ObjectStruct, frozen=True):
     status: _PodStatus = _PodStatus()
 
 
-_workload = msgspec.json.Decoder(_Workload)
-_pod = msgspec.json.Decoder(_Pod)
-
-
-def _workloads(kind: str) -> ResourceKind[_Workload]:
-    return ResourceKind(
-        path=paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]),
-        read=lambda body: resource.decoded(_workload, kind, body),
-        key=lambda workload: workload.metadata.uid,
-        version=lambda workload: workload.metadata.resource_version,
+_WORKLOADS: Final = {
+    kind: resource.own_kind(
+        paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]), kind, _Workload
     )
-
-
-_WORKLOADS: Final = {kind: _workloads(kind) for kind in sorted(WORKLOADS)}
-_PODS: Final = ResourceKind(
-    path=paths.collection("v1", "pods"),
-    read=lambda body: resource.decoded(_pod, "Pod", body),
-    key=lambda pod: pod.metadata.uid,
-    version=lambda pod: pod.metadata.resource_version,
-)
+    for kind in sorted(WORKLOADS)
+}
+_PODS: Final = resource.own_kind(paths.collection("v1", "pods"), "Pod", _Pod)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-import msgspec
-
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.configuration.slurm_conf import node_line
+from slurmoperator.daemons import workload
+from slurmoperator.daemons.workload import DaemonPod
 from slurmoperator.nodesets.owned.conf_trials import ConfTrial, ConfTrials
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
@@ -27,13 +27,12 @@ from slurmoperator.objects.pod_status import ContainerStatus, PodStatus
 from slurmoperator.rendering import accounting, trying
 from slurmoperator.rendering.body import CONFIGURATION_ANNOTATION
 from slurmoperator.rendering.controller import RECONFIGURE
-from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import paths, resource
+from slurmruntime.kube import paths
 from slurmruntime.kube.client import MERGE_PATCH, KubeClient
 from slurmruntime.kube.errors import NotFound
 from slurmruntime.process.clock import Clock
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _MOST_PODS: Final = 5
 _MOST_LINES: Final = 3 * trying.MOST_UNFIT
@@ -87,16 +86,6 @@ class _NodeVerdicts:
         return ConfTrial(extra_conf=node_set.spec.extra_conf, is_known=is_known, words=message)
 
 
-class _Pod(ObjectStruct, frozen=True):
-    metadata: ObjectMetadata
-    status: PodStatus = PodStatus()
-
-
-class _Pods(ObjectStruct, frozen=True):
-    items: tuple[_Pod, ...] = ()
-
-
-_pods = msgspec.json.Decoder(_Pods)
 _LINE: Final = re.compile(
     rf"{trying.LOG_PREFIX} (taken|refused|unfit|judged) ([0-9a-f]{{64}} \S*) ?(.*)"
 )
@@ -165,7 +154,7 @@ def combine(verdicts: Sequence[TrialVerdict], daemon: str) -> TrialVerdict:
     return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=f"there is no pod of {daemon} yet")
 
 
-def _runs_trials(pod: _Pod) -> bool:
+def _runs_trials(pod: DaemonPod) -> bool:
     return any(
         container.name == RECONFIGURE and container.is_running
         for container in pod.status.containers
@@ -305,21 +294,16 @@ class Trials:
                 )
         except NotFound:
             return None  # the pod has just gone
-        except PeerError as error:
+        except PEER_ERRORS as error:
             return error
         return None
 
-    async def _pods(self, owner: ObjectMetadata, app: str) -> tuple[_Pod, ...]:
-        labels = selecting(app, owner.name).items()
-        selector = ",".join(f"{key}={value}" for key, value in sorted(labels))
-        where = paths.collection("v1", "pods", owner.namespace)
-        params = {"labelSelector": selector, "limit": str(_MOST_PODS)}
-        pods = resource.decoded(
-            _pods, "pods", await self._kube.request("GET", where, params=params)
-        )
-        return tuple(pod for pod in pods.items if pod.metadata.deletion_timestamp is None)
+    async def _pods(self, owner: ObjectMetadata, app: str) -> tuple[DaemonPod, ...]:
+        labels = selecting(app, owner.name)
+        pods = await workload.read_pods(self._kube, owner.namespace, labels, most=_MOST_PODS)
+        return tuple(pod for pod in pods if pod.metadata.deletion_timestamp is None)
 
-    async def _pod_verdict(self, pod: _Pod, tag: str) -> TrialVerdict:
+    async def _pod_verdict(self, pod: DaemonPod, tag: str) -> TrialVerdict:
         log = await self._log(pod)
         if isinstance(log, TrialVerdict):
             return log
@@ -329,7 +313,7 @@ class Trials:
             return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message, is_pending=True)
         return judged
 
-    async def _log(self, pod: _Pod) -> str | TrialVerdict:
+    async def _log(self, pod: DaemonPod) -> str | TrialVerdict:
         """Return the log of a pod's side-car, or why it is unknown."""
         name = pod.metadata.name
         if not _runs_trials(pod):
@@ -344,7 +328,7 @@ class Trials:
         try:
             async with asyncio.timeout(_LONGEST.total_seconds()):
                 log = await self._kube.request("GET", where, params=params, accept="*/*")
-        except (PeerError, TimeoutError) as error:
+        except (*PEER_ERRORS, TimeoutError) as error:
             message = f"the log of container {RECONFIGURE} of pod {name} was not read: {error}"
             return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message)
         return log.decode(errors="replace")

@@ -12,7 +12,6 @@ from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.apply import writes
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.resource import ResourceKind
 from slurmruntime.values import faults
 
 WORKLOADS: Final = frozenset({"StatefulSet", "Deployment"})
@@ -38,13 +37,15 @@ class _Workload(ObjectStruct, frozen=True):
     status: _Status = _Status()
 
 
-class _Pod(ObjectStruct, frozen=True):
+class DaemonPod(ObjectStruct, frozen=True):
+    """The fields of a daemon's pod that are read."""
+
     metadata: ObjectMetadata
     status: PodStatus = PodStatus()
 
 
 class _Pods(ObjectStruct, frozen=True):
-    items: tuple[_Pod, ...] = ()
+    items: tuple[DaemonPod, ...] = ()
 
 
 class WorkloadObject(ObjectStruct, frozen=True):
@@ -73,22 +74,15 @@ class WorkloadState(msgspec.Struct, frozen=True):
         return self.is_updated and self.ready == self.desired
 
 
-_watched = msgspec.json.Decoder(WorkloadObject)
 _workload = msgspec.json.Decoder(_Workload)
 _pods = msgspec.json.Decoder(_Pods)
 
-
-def _kind(kind: str) -> ResourceKind[WorkloadObject]:
-    return ResourceKind(
-        path=paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]),
-        read=lambda body: resource.decoded(_watched, kind, body),
-        key=lambda workload: workload.metadata.uid,
-        version=lambda workload: workload.metadata.resource_version,
-        name=lambda workload: workload.metadata.full_name,
+WATCHED_WORKLOADS: Final = {
+    kind: resource.own_kind(
+        paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]), kind, WorkloadObject
     )
-
-
-WATCHED_WORKLOADS: Final = {kind: _kind(kind) for kind in sorted(WORKLOADS)}
+    for kind in sorted(WORKLOADS)
+}
 """How they are watched, by kind; select them by `labels.MADE_BY_US`."""
 
 
@@ -122,11 +116,18 @@ async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | Non
     return msgspec.structs.replace(state, waits=waits)
 
 
-async def _waits(kube: KubeClient, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...]:
+async def read_pods(
+    kube: KubeClient, namespace: str, labels: Mapping[str, str], *, most: int
+) -> tuple[DaemonPod, ...]:
+    """Return the pods with these labels, some of them if there are more."""
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    params = {"labelSelector": selector, "limit": str(_MOST_PODS)}
+    params = {"labelSelector": selector, "limit": str(most)}
     answer = await kube.request("GET", paths.collection("v1", "pods", namespace), params=params)
-    pods = resource.decoded(_pods, "pods", answer).items
+    return resource.decoded(_pods, "pods", answer).items
+
+
+async def _waits(kube: KubeClient, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...]:
+    pods = await read_pods(kube, namespace, labels, most=_MOST_PODS)
     waits = [f"pod {pod.metadata.name}: {why}" for pod in pods for why in why_not_ready(pod.status)]
     return tuple(faults.shortened(wait, _LONGEST_WAIT) for wait in waits[:_MOST_WAITS])
 

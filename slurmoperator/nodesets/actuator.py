@@ -9,6 +9,7 @@ from typing import Any, Final, assert_never
 import structlog
 
 from bridge.slurm import nodes
+from slurmclient.errors import LostReply
 from slurmoperator.nodesets import worker_pods
 from slurmoperator.nodesets.owned.claims import WorkerClaims
 from slurmoperator.nodesets.planning import Worker
@@ -30,8 +31,7 @@ from slurmoperator.workers.actions import (
 )
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.slurm.errors import LostReply
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 from slurmruntime.values.faults import Refused
 from slurmruntime.values.ids import SlurmNode
 
@@ -177,7 +177,7 @@ class WorkerActuator:
             is_lost = False
         except LostReply:
             raise
-        except PeerError:
+        except PEER_ERRORS:
             is_lost = False
             raise
         finally:

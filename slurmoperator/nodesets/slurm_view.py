@@ -14,13 +14,13 @@ import structlog
 
 from bridge.slurm import nodes, queue
 from bridge.slurm.nodes import NodeListing
+from slurmclient.errors import SlurmError
 from slurmoperator.workers.readings import WorkerReading, WorkerReadings
 from slurmoperator.workers.situation import WorkerObservation
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError
 from slurmruntime.values import faults
 from slurmruntime.values.ids import SlurmNode
 from slurmruntime.values.oddities import Oddities

@@ -3,17 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from bridge.kube import writes
 from slurmoperator.objects.labels import PROTECTED_LABEL
 from slurmoperator.objects.pod_status import PodStatus
 from slurmoperator.workers.situation import PodStage, WorkerPod
 from slurmruntime.crd.fields import Moment, ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import errors, paths
+from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
-from slurmruntime.kube.resource import Json, ResourceKind, malformed
 from slurmruntime.values.ids import PodUid
 
 _OVER: Final = ("Succeeded", "Failed")
@@ -110,30 +107,11 @@ class WorkerPodObject(ObjectStruct, frozen=True):
         )
 
 
-_decoder = msgspec.json.Decoder(WorkerPodObject)
 _PROTECTED: Final = f"/metadata/labels/{PROTECTED_LABEL.replace('/', '~1')}"
 
 
-def read(body: Json) -> WorkerPodObject:
-    """Decode a worker's pod.
-
-    Raises:
-        Malformed: the body is not a pod.
-    """
-    try:
-        return _decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise malformed("Pod", error) from error
-
-
-WORKER_PODS: Final = ResourceKind(
-    path="/api/v1/pods",
-    read=read,
-    key=lambda pod: pod.metadata.uid,
-    version=lambda pod: pod.metadata.resource_version,
-    called="other_pod",
-    api_kind="Pod",
-    name=lambda pod: pod.metadata.full_name,
+WORKER_PODS: Final = resource.own_kind(
+    paths.collection("v1", "pods"), "Pod", WorkerPodObject, called="other_pod", api_kind="Pod"
 )
 """Workers' pods, by uid."""
 
@@ -152,7 +130,7 @@ async def create(
         await client.request("POST", path, body=body)
     except errors.Conflict as conflict:
         name = str(body["metadata"]["name"])
-        existing = read(await client.request("GET", paths.pod(namespace, name)))
+        existing = WORKER_PODS.read(await client.request("GET", paths.pod(namespace, name)))
         if existing.metadata.controller_uid == owner_uid:
             return
         raise errors.Rejected(
@@ -203,7 +181,9 @@ async def patch_status(
         NotFound: it is gone.
     """
     path = f"{paths.pod(pod.metadata.namespace, pod.metadata.name)}/status"
-    return read(await client.request("PATCH", path, body=patch, content_type=STRATEGIC_MERGE_PATCH))
+    return WORKER_PODS.read(
+        await client.request("PATCH", path, body=patch, content_type=STRATEGIC_MERGE_PATCH)
+    )
 
 
 def _test_uid(uid: str) -> dict[str, object]:
@@ -214,7 +194,9 @@ async def _patch(
     client: KubeClient, pod: WorkerPodObject, operations: list[dict[str, object]]
 ) -> WorkerPodObject:
     path = paths.pod(pod.metadata.namespace, pod.metadata.name)
-    return read(await client.request("PATCH", path, body=operations, content_type=JSON_PATCH))
+    return WORKER_PODS.read(
+        await client.request("PATCH", path, body=operations, content_type=JSON_PATCH)
+    )
 
 
 async def delete(client: KubeClient, pod: WorkerPodObject, *, uid: str, version: str) -> None:

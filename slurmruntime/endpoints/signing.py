@@ -8,7 +8,7 @@ from typing import Final
 from slurmclient.errors import Unauthorized
 from slurmclient.transport import jwt
 from slurmruntime.process.clock import Clock
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS
 from slurmruntime.values.faults import Refused
 
 USER: Final = "root"
@@ -45,7 +45,7 @@ class TokenSigner:
                 return self._text
             try:
                 key = await self._read_key()
-            except PeerError as error:
+            except PEER_ERRORS as error:
                 if self._text and not is_refused and self._left(now) > 0:
                     return self._text
                 raise Unauthorized(

@@ -15,7 +15,7 @@ from slurmclient.transport.failover import Transport
 from slurmruntime.endpoints import signing
 from slurmruntime.endpoints.finding import ServerList
 from slurmruntime.process.clock import Clock
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS
 from slurmruntime.values.faults import Refused
 
 READ_AGAIN_S: Final = 30.0
@@ -106,7 +106,7 @@ class ControllerTransport:
                 return link
             try:
                 servers = await self._find()
-            except PeerError as error:
+            except PEER_ERRORS as error:
                 if link is not None:
                     return link
                 raise Unavailable(operation, f"cannot look for slurmrestd: {error}") from error

@@ -19,14 +19,14 @@ that is not a `Status` (a proxy's error page, for example) is never quoted: its 
 import msgspec
 
 from slurmruntime.values import numbers
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import CallError
 
 
 class ConfigurationError(Exception):
     """The kubeconfig or the service account's files are missing or invalid; no request was made."""
 
 
-class KubeError(PeerError):
+class KubeError(CallError):
     """A request failed. `str()` gives the method, the path and the API server's message."""
 
     may_have_happened: bool = False

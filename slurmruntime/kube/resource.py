@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -12,10 +12,15 @@ from slurmruntime.kube.errors import Malformed
 from slurmruntime.model.objects import KubeObject, Owner
 from slurmruntime.values import oddities
 
+if TYPE_CHECKING:  # commands that read no object of ours need not load it
+    from slurmruntime.crd.metadata import ObjectMetadata
+
 T = TypeVar("T")
 W = TypeVar("W")
 
 Json = bytes | msgspec.Raw
+
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _any_object = msgspec.json.Decoder(meta.AnyObject)
 _identified = msgspec.json.Decoder(meta.ObjectHeader)
@@ -41,6 +46,47 @@ class ResourceKind(Generic[T]):
     """`Pod` or `Node` if Events may report an object that is set aside; else ""."""
     name: Callable[[T], str] | None = None
     """Return a name for people; None: use the key."""
+
+
+class OwnObject(Protocol):
+    """An object that a program of ours has made, or whose kind is ours."""
+
+    @property
+    def metadata(self) -> "ObjectMetadata":
+        """The part of its metadata that we read."""
+        ...
+
+
+Own = TypeVar("Own", bound=OwnObject)
+
+
+def own_kind(
+    path: str,
+    kind: str,
+    read_as: type[Own],
+    *,
+    called: oddities.Kind = "object",
+    api_kind: str = "",
+) -> ResourceKind[Own]:
+    """Return how objects of our own are read, by uid.
+
+    Args:
+        path: of the collection.
+        kind: its name in errors.
+        read_as: the fields of theirs that matter.
+        called: as in `ResourceKind`.
+        api_kind: as in `ResourceKind`.
+    """
+    decoder = msgspec.json.Decoder(read_as)
+    return ResourceKind(
+        path=path,
+        read=lambda body: decoded(decoder, kind, body),
+        key=lambda own: own.metadata.uid,
+        version=lambda own: own.metadata.resource_version,
+        called=called,
+        api_kind=api_kind,
+        name=lambda own: own.metadata.full_name,
+    )
 
 
 class Change(enum.Enum):
@@ -90,7 +136,7 @@ def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json, *, cuts: bo
     """
     try:
         return nesting.decode(decoder, body) if cuts else decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise malformed(f"{what} {name_in(body)}".strip(), error) from error
 
 
@@ -103,7 +149,7 @@ def name_in(body: Json) -> str:
     """Return the namespace and name in a body, or "" if it has none."""
     try:
         metadata = _identified.decode(body).metadata
-    except (msgspec.DecodeError, RecursionError):
+    except _UNREADABLE:
         return ""
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 

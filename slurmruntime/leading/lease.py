@@ -25,7 +25,7 @@ from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _log = structlog.get_logger(__name__)
 
@@ -226,7 +226,7 @@ class _Contender:
         """Retry until the lease can be read, or stopped."""
         with liveness.loop(f"lease {self._name}: after its loss"):
             while not stop.is_set():
-                with suppress(PeerError, TimeoutError):
+                with suppress(*PEER_ERRORS, TimeoutError):
                     async with asyncio.timeout(self._attempt_s):
                         await self._store.get(self._name)
                         return
@@ -280,7 +280,7 @@ class _Contender:
                         self._name, replace(record, holder="", duration_s=_RELEASED_FOR_S)
                     )
                     _log.info("lease.released", lease=self._name)
-        except (PeerError, TimeoutError) as error:
+        except (*PEER_ERRORS, TimeoutError) as error:
             _log.warning("lease.not_released", lease=self._name, error=_words(error))
 
     async def _rule(self, body: Body, stop: asyncio.Event) -> None:
@@ -320,7 +320,7 @@ class _Contender:
         try:
             async with asyncio.timeout(self._attempt_s):
                 held = await self._read_and_write()
-        except (PeerError, TimeoutError) as error:
+        except (*PEER_ERRORS, TimeoutError) as error:
             if _words(error) != self._trouble:
                 _log.warning("lease.attempt_failed", lease=self._name, error=_words(error))
             self._trouble = _words(error)
@@ -336,7 +336,7 @@ class _Contender:
     async def _read_and_write(self) -> bool:
         held, self._held = self._held, None
         if held is not None:
-            with suppress(PeerError):  # another replica has it, or the last reply was lost: read
+            with suppress(*PEER_ERRORS):  # another replica has it, or the last reply was lost: read
                 self._held = self._seen = await self._write(held)
                 return True
         record = await self._store.get(self._name)

@@ -18,7 +18,7 @@ from structlog.contextvars import bind_contextvars, clear_contextvars, get_conte
 from slurmruntime.leading.workqueue import ShutDown, WorkQueue
 from slurmruntime.process import liveness
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS
 from slurmruntime.values.oddities import About, Kind, Oddities
 
 _log = structlog.get_logger(__name__)
@@ -121,7 +121,7 @@ async def _reconcile_one(
     """Reconcile one key, log the result in one line and return the outcome for the metrics."""
     try:
         requeue_after = await reconcile(key)
-    except PeerError as error:
+    except PEER_ERRORS as error:
         outcome = "transient" if error.transient else "refused"
         log = _log.warning if error.transient else _log.error
         delay_s = queue.retry(key, refused=not error.transient)

@@ -1,7 +1,7 @@
-"""The client of slurmrestd: slurm-client with the bridge's labels, errors and token.
+"""The client of slurmrestd: slurm-client with the bridge's labels and token.
 
-Connections, fail-over, API versions and the meaning of answers are `slurmclient`'s. This module turns
-its errors into the bridge's, and reports calls under the bridge's names.
+Connections, fail-over, API versions, errors and the meaning of answers are `slurmclient`'s. This module
+reports calls under the bridge's names.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ from typing import Final, Protocol, Self, TypeVar
 
 import msgspec
 
-import slurmclient
 from slurmclient import Dialect, Tls, TokenFile
 from slurmclient.api.operation import Value
 from slurmclient.calls import answers
 from slurmclient.calls.caller import Caller
+from slurmclient.errors import Malformed, SlurmError, Unavailable
 from slurmclient.transport.exchange import NOT_MODIFIED
 from slurmclient.transport.failover import Sender, Transport
 from slurmclient.transport.tokens import TokenSource
 from slurmclient.wire.reading import Answer
 from slurmclient.wire.splitting import Splitter
-from slurmruntime.slurm.errors import Malformed, SlurmError, Unavailable, translated, translating
+from slurmruntime.slurm import errors
 
 VERSIONS: Final = (45, 44, 43)
 """The API versions ("data parsers") we support, newest first: Slurm 26.05, 25.11 and 25.05."""
@@ -149,7 +149,7 @@ class SlurmClient:
             is_repeatable: Send a change again at once if the connection breaks, as it is idempotent.
 
         Raises:
-            SlurmError: classified by `slurmruntime.slurm.errors`.
+            SlurmError: classified by `slurmclient.errors`.
         """
         result = await self._caller.perform(
             operation,
@@ -205,7 +205,7 @@ class SlurmClient:
             The answer around the list; None if nothing has changed.
 
         Raises:
-            SlurmError: classified by `slurmruntime.slurm.errors`.
+            SlurmError: classified by `slurmclient.errors`.
         """
         query: dict[str, Value] = {} if since is None else {"update_time": since}
         splitter = Splitter(operation, key, longest=_LONGEST_OBJECT)
@@ -231,18 +231,15 @@ class SlurmClient:
 
     @contextmanager
     def observed(self, label: str) -> Iterator[None]:
-        """Report duration and outcome of the block to `on_call`; translate its errors."""
+        """Report duration and outcome of the block to `on_call`; its errors name the call."""
         began = time.perf_counter()  # uvloop's own clock has a resolution of 1 ms
         outcome = "cancelled"
         try:
-            yield
+            with errors.worded(label):
+                yield
             outcome = "ok"
-        except slurmclient.SlurmError as error:
-            ours = translated(label, error)
-            outcome = ours.outcome
-            raise ours from error
         except SlurmError as error:
-            outcome = error.outcome
+            outcome = errors.outcome(error)
             raise
         finally:
             self._on_call(label, time.perf_counter() - began, outcome)
@@ -255,5 +252,5 @@ class SlurmClient:
             Unauthorized: it does not accept our token.
             Unavailable: it did not respond, or its response was malformed.
         """
-        with translating("ping"):
+        with errors.worded("ping"):
             return await self._caller.dialect()

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from slurmclient.errors import SlurmError, TooOld
 from slurmclient.wire.reading import Answer
 from slurmruntime.model.slurm_conf import Conf, Partition, Preemption
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError, TooOld
 
 
 class _PingResult(Struct, frozen=True):

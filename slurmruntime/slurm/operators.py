@@ -1,8 +1,8 @@
 """Read who may do everything in Slurm, so that no pod's job runs as them."""
 
+from slurmclient.errors import SlurmError, TooOld
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError, TooOld
 
 _NOT_FOUND = 404
 """Releases before 26.05 do not have the path."""

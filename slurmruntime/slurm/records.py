@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from slurmclient.errors import Malformed, TargetNotFound
 from slurmclient.wire import reading
 from slurmclient.wire.reading import DecodeResult, Unreadable
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed, NotFound
 from slurmruntime.values.ids import JobId, Sluid
 
 _TAKES_SLUIDS: Final = 45
@@ -50,7 +50,7 @@ async def read(
             it, the record alone.
 
     Raises:
-        NotFound: there is no such job (any more), or its id belongs to another one by now.
+        TargetNotFound: there is no such job (any more), or its id belongs to another one by now.
         SlurmError: it could not be read.
     """
     by_sluid = alone is not None and (await client.dialect()).version >= _TAKES_SLUIDS
@@ -76,7 +76,7 @@ async def verify(client: SlurmClient, id_: JobId, sluid: Sluid) -> None:
     """Verify that an id is still that job's, even if the rest of its record cannot be decoded.
 
     Raises:
-        NotFound: there is no such job (any more), or its id belongs to another one by now.
+        TargetNotFound: there is no such job (any more), or its id belongs to another one by now.
         SlurmError: it could not be read.
     """
     answer = await client.call(
@@ -90,7 +90,7 @@ def of(id_: JobId, records: Sequence[JobRecord]) -> DecodeResult[wire.Job]:
     for record in records:  # the response for a het leader includes its components
         if record.decoded.value.job_id == id_:
             return record.decoded
-    # Not `NotFound`, for which Slurm sends 404 and on which pods are given up.
+    # Not `TargetNotFound`, for which Slurm sends 404 and on which pods are given up.
     raise Malformed("job.get", f"the response does not contain job {id_}")
 
 
@@ -108,7 +108,7 @@ def components(id_: JobId, records: Sequence[JobRecord]) -> list[DecodeResult[wi
 
 
 def _compare(id_: JobId, sluid: Sluid | None, raws: Iterable[bytes]) -> None:
-    """Raise `NotFound` if the record with this id has another sluid; v0.0.43 has none."""
+    """Raise `TargetNotFound` if the record with this id has another sluid; v0.0.43 has none."""
     if sluid is None:
         return
     for raw in raws:
@@ -116,4 +116,4 @@ def _compare(id_: JobId, sluid: Sluid | None, raws: Iterable[bytes]) -> None:
         if isinstance(read, Unreadable) or read.value.job_id != id_:
             continue
         if read.value.step_id.sluid not in ("", sluid):
-            raise NotFound("job.get", f"job {id_} is another job by now: {sluid} is gone")
+            raise TargetNotFound("job.get", f"job {id_} is another job by now: {sluid} is gone")

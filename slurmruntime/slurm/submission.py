@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from slurmclient import Dialect
+from slurmclient.errors import Declined, LostReply, Malformed
 from slurmclient.wire.reading import Answer
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import NOT_CONVERTED, SCRIPT_MISSING, LostReply, Malformed, Rejected
+from slurmruntime.slurm.errors import NOT_CONVERTED, SCRIPT_MISSING
 from slurmruntime.values.ids import JobId
 
 _OPERATION = "job.submit"
@@ -18,12 +19,12 @@ async def send(client: SlurmClient, body: Mapping[str, object]) -> JobId:
 
     Raises:
         LostReply: it may have been accepted; look it up by its mark before submitting again.
-        Rejected: it was rejected, with Slurm's message for the user.
+        Declined: it was rejected, with Slurm's message for the user.
         SlurmError: it was not accepted for another reason.
     """
     try:
         answer = await client.call(_OPERATION, "slurm_post_job_submit", body=body, answer=Answer)
-    except Rejected as refusal:
+    except Declined as refusal:
         # slurmrestd may report an error (an unknown flag: HTTP 500) and still submit the job.
         if refusal.job_id:
             return JobId(refusal.job_id)
@@ -31,7 +32,7 @@ async def send(client: SlurmClient, body: Mapping[str, object]) -> JobId:
             raise
         if not (advice := _advice(refusal, body, await client.dialect())):
             raise
-        raise Rejected(
+        raise Declined(
             _OPERATION,
             f"{advice} ({refusal.words})",
             status=refusal.status,
@@ -41,11 +42,11 @@ async def send(client: SlurmClient, body: Mapping[str, object]) -> JobId:
         raise LostReply(_OPERATION, error.words, status=error.status) from error
     if not answer.job_id:
         # A rejection may be HTTP 200 with warnings only, for example for a field of the wrong type.
-        raise Rejected(_OPERATION, _remarks(answer) or "the response has no job id and no reason")
+        raise Declined(_OPERATION, _remarks(answer) or "the response has no job id and no reason")
     return JobId(answer.job_id)
 
 
-def _advice(refusal: Rejected, body: Mapping[str, object], dialect: Dialect) -> str:
+def _advice(refusal: Declined, body: Mapping[str, object], dialect: Dialect) -> str:
     """Return what to do if an older release does not support the request; "" if that is not the cause."""
     if refusal.error_number == SCRIPT_MISSING and "jobs" in body:
         return (

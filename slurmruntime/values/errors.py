@@ -1,10 +1,14 @@
-"""The common base of both peers' errors, so that callers can retry without knowing the peer."""
+"""The errors of both peers, so that callers can retry without knowing the peer."""
+
+from typing import Final, TypeAlias
+
+from slurmclient.errors import SlurmError
 
 
-class PeerError(Exception):
-    """A call to Slurm or to the API server failed; `str()` is fit for an operator.
+class CallError(Exception):
+    """A call to the API server, or one of our own steps, failed; `str()` is fit for an operator.
 
-    Base of `slurmruntime.kube.errors.KubeError` and `slurmruntime.slurm.errors.SlurmError`.
+    Base of `slurmruntime.kube.errors.KubeError`; errors of Slurm are slurm-client's.
     """
 
     outcome: str = "error"
@@ -13,3 +17,9 @@ class PeerError(Exception):
     transient: bool = False
     """The failure passes by itself: the peer was away or busy, or the object had changed in between.
     Retry and log one line; any other failure needs a person."""
+
+
+PeerError: TypeAlias = CallError | SlurmError
+"""What a call to Slurm or to the API server raises; `except` takes `PEER_ERRORS`."""
+
+PEER_ERRORS: Final = (CallError, SlurmError)

@@ -32,14 +32,14 @@ def test_a_name_that_is_not_there_is_noticed() -> None:
     there = (
         "slurmruntime.values.names.GATE",
         "slurmruntime.kube.cache.Cache.observe",
-        "slurmruntime.slurm.errors.LostReply.transient",
+        "slurmruntime.kube.errors.Unavailable.transient",
         "bridge.domain.lifecycle.rules",
         "bridge.reconcile.program.Program.settings",
     )
     gone = (
         "slurmruntime.values.names.GATES",
         "slurmruntime.kube.cache.Cache.observes",
-        "slurmruntime.slurm.errors.LostReply.transients",
+        "slurmruntime.kube.errors.Unavailable.transients",
         "bridge.domain.lifecycle.ruling",
         "bridge.kubernetes.cache",
     )

@@ -16,9 +16,9 @@ from socket import inet_aton
 
 from typing_extensions import override
 
+from slurmclient.errors import SlurmError
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError
 
 SITE, TENANT = "127.0.0.77", "127.0.0.66"
 NAMES = {b"slurmrestd.hpc": SITE, b"slurmrestd.hpc.svc.cluster.local": TENANT}

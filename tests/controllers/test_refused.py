@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from slurmruntime.slurm import errors
+from slurmclient import errors
 from tests.controllers import nodes_situations, pods_situations
 from tests.make.situations import SETTLED_AFTER_S, Situation, lived_through
 from tests.make.trouble import Trouble
@@ -19,7 +19,7 @@ IN_SLURM = ("/job/", "/node", "/new/node", "complete ")
 SITUATIONS = [*nodes_situations.SITUATIONS, *pods_situations.RESTORED, *pods_situations.COLLECTED]
 
 REFUSALS: dict[str, Callable[[str], errors.SlurmError]] = {
-    "rejected": lambda what: errors.Rejected(what, "no", status=422, error_number=9000),
+    "rejected": lambda what: errors.Declined(what, "no", status=422, error_number=9000),
     "too old": lambda what: errors.TooOld(what, "slurmrestd lacks it"),
     "malformed": lambda what: errors.Malformed(what, "a page of a proxy", status=400),
 }

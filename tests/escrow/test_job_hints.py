@@ -5,7 +5,7 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from bridge.escrow.job_hints import JobHints
-from slurmruntime.slurm.errors import Unavailable
+from slurmclient.errors import Unavailable
 from slurmruntime.values.ids import JobId
 from tests import virtual_time
 from tests.make.slurm import Job, Slurm

@@ -8,9 +8,9 @@ import pytest
 from bridge.domain.model.pods import Phase, Pod
 from bridge.escrow.launch_gate import LaunchGate
 from bridge.kube.decode import PODS
+from slurmclient.errors import Unavailable
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
-from slurmruntime.slurm.errors import Unavailable
 from slurmruntime.values import names
 from slurmruntime.values.ids import JobId, KubeNode, PodUid
 from tests import virtual_time

@@ -6,9 +6,9 @@ import pytest
 
 from bridge.domain.model.pods import Pod
 from bridge.escrow import shares
+from slurmclient.errors import Unavailable
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
-from slurmruntime.slurm.errors import Unavailable
 from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode, PodUid
 from tests import virtual_time

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from bridge.domain.lifecycle.actions import Assign
 from bridge.slurm.allocated import cpus
 from extender.cpus import CpuReader
-from slurmruntime.slurm import errors
+from slurmclient import errors
 from slurmruntime.values.ids import JobId, KubeNode, SlurmNode
 from tests.make.slurm import Slurm
 from tests.make.slurm_nodes import Node
@@ -48,5 +48,5 @@ def test_an_answer_without_cpus_is_logged_as_it_is_final(monkeypatch: pytest.Mon
 
 
 def test_a_job_that_cannot_be_read_now_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(errors.NotFound):
-        told(monkeypatch, errors.NotFound("job.get", "no such job"))
+    with pytest.raises(errors.TargetNotFound):
+        told(monkeypatch, errors.TargetNotFound("job.get", "no such job"))

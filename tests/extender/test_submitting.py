@@ -12,9 +12,9 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
+from slurmclient import errors
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.model.objects import KubeObject, Owner
-from slurmruntime.slurm import errors
 from slurmruntime.values import names
 from slurmruntime.values.ids import PodUid, alone_key
 from tests.extender.peers import Stage, accepted, rejected, stage, words

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bridge.slurm import nodes, queue
+from slurmclient.errors import Malformed
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed
 from tests.attacks import attack
 
 SLURM = {

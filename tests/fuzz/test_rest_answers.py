@@ -14,10 +14,10 @@ from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.slurm import jobs, nodes
 from bridge.slurm.listed import listing
 from slurmclient import TokenFile
+from slurmclient.errors import SlurmError
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError
 from slurmruntime.values.ids import JobId, SlurmNode
 from tests.fuzz.inputs import COMMENT, IDENTITY, batches, document, fuzzed
 

@@ -15,9 +15,9 @@ from bridge.slurm import jobs
 from bridge.slurm.complete import Controller, ControllerHosts
 from sandbox import nss
 from sandbox.client import Sandbox
+from slurmclient.errors import Unavailable
 from slurmruntime.process.clock import SystemClock
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Unavailable
 from slurmruntime.values.ids import ClusterId, PodUid, alone_key
 
 _NOBODY = 1

@@ -17,7 +17,7 @@ from slurmruntime.leading import lease, several
 from slurmruntime.model.leases import LeaseRecord
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.settings.sections import LeaderElection
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, CallError, PeerError
 from tests.virtual_time import VirtualClock, World
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ HURRIED = LeaderElection(lease_duration_s=4, renew_deadline_s=3, retry_period_s=
 """The sandbox's."""
 
 
-class Lost(PeerError):
+class Lost(CallError):
     """No answer came."""
 
     transient = True
@@ -37,7 +37,7 @@ class Failed(Exception):
     """A body's own error."""
 
 
-class Conflict(PeerError):
+class Conflict(CallError):
     """409."""
 
     transient = True
@@ -263,7 +263,7 @@ class Election:
             result, error = None, None
             try:
                 result = operation()
-            except PeerError as refused:
+            except PEER_ERRORS as refused:
                 error = refused
             if fate.reply_s is not None:
                 here.call_later(fate.reply_s, answer, result, error)

@@ -27,7 +27,7 @@ from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process import liveness
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import CallError
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED, Election, Fate
 from tests.virtual_time import VirtualClock
@@ -221,7 +221,7 @@ def test_wherever_a_leader_stands_still_somebody_leads_afterwards(
         election.world.close()
 
 
-class Lost(PeerError):
+class Lost(CallError):
     transient = True
 
 

@@ -13,17 +13,17 @@ from slurmruntime.leading import worker
 from slurmruntime.leading.workqueue import ShutDown, WorkQueue
 from slurmruntime.process.clock import SystemClock
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import CallError
 from tests import virtual_time
 from tests.make.samples import value
 from tests.virtual_time import VirtualClock
 
 
-class Away(PeerError):
+class Away(CallError):
     transient = True
 
 
-class Refused(PeerError):
+class Refused(CallError):
     pass
 
 

@@ -15,10 +15,11 @@ import msgspec
 
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import SlurmJob
+from slurmclient import errors
 from slurmclient.api.operations import OPERATIONS
 from slurmclient.wire.reading import Answer
 from slurmruntime.model.nodes import SlurmNodeFacts
-from slurmruntime.slurm import errors
+from slurmruntime.slurm.errors import ALREADY_DONE, INVALID_NODE_NAME, JOB_FINISHED
 from tests.make.slurm_nodes import Node, Nodes
 from tests.make.trouble import Fault, Trouble
 
@@ -192,7 +193,7 @@ class Slurm:
         if operation == "node.get":
             name = path.rsplit("/", 1)[-1]
             if name not in shown:
-                raise errors.Rejected(operation, "", error_number=0)
+                raise errors.Declined(operation, "", error_number=0)
             return {"nodes": [self._wired(shown[name])]}
         if path == "/jobs/state/":
             listed = [
@@ -259,12 +260,12 @@ class Slurm:
         if method == "DELETE":
             is_over = job.state in ENDED
             self._end(job, "CANCELLED")
-            return {"status": [{"error": {"code": errors.ALREADY_DONE}}] if is_over else []}
+            return {"status": [{"error": {"code": ALREADY_DONE}}] if is_over else []}
         if job.state in ENDED:
-            raise errors.Rejected(operation, "over", error_number=errors.JOB_FINISHED)
+            raise errors.Declined(operation, "over", error_number=JOB_FINISHED)
         if missing := {*job.required, *job.excluded} - {"", *self.nodes.by_name}:
             words = f"no node {missing}"
-            raise errors.Rejected(operation, words, error_number=errors.INVALID_NODE_NAME)
+            raise errors.Declined(operation, words, error_number=INVALID_NODE_NAME)
         job.comment = body.get("admin_comment", job.comment)
         job.required = list(filter(None, body.get("required_nodes", job.required)))
         job.excluded = list(filter(None, body.get("excluded_nodes", job.excluded)))
@@ -282,7 +283,7 @@ class Slurm:
         for job in self.jobs.values():
             if ref == str(job.id):  # no path takes a sluid before Slurm 26.05
                 return job
-        raise errors.NotFound(operation, f"no job {ref}", status=404)
+        raise errors.TargetNotFound(operation, f"no job {ref}", status=404)
 
 
 def _failure(operation: str, fault: Fault) -> errors.SlurmError:

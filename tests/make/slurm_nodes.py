@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from slurmruntime.slurm import errors
+from slurmclient import errors
+from slurmruntime.slurm.errors import INVALID_NODE_NAME, NODE_EXISTS, NODES_BUSY
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,14 +65,14 @@ class Nodes:
     def find(self, operation: str, name: str) -> Node:
         if name not in self.by_name:
             words = "Invalid node name specified"
-            raise errors.Rejected(operation, words, error_number=errors.INVALID_NODE_NAME)
+            raise errors.Declined(operation, words, error_number=INVALID_NODE_NAME)
         return self.by_name[name]
 
     def create(self, operation: str, line: str) -> None:
         """Create an external node from its line of slurm.conf."""
         said = dict(part.split("=", 1) for part in line.split(" "))
         if said["NodeName"] in self.by_name:
-            raise errors.Rejected(operation, "exists", error_number=errors.NODE_EXISTS)
+            raise errors.Declined(operation, "exists", error_number=NODE_EXISTS)
         self.by_name[said["NodeName"]] = Node(
             name=said["NodeName"],
             states={"FUTURE"} if said["State"] == "FUTURE" else {"IDLE", "EXTERNAL"},
@@ -87,7 +88,7 @@ class Nodes:
     def delete(self, operation: str, name: str, *, is_busy: bool) -> None:
         self.find(operation, name)
         if is_busy:
-            raise errors.Rejected(operation, "busy", error_number=errors.NODES_BUSY)
+            raise errors.Declined(operation, "busy", error_number=NODES_BUSY)
         del self.by_name[name]
         self.renew_partitions()
 
@@ -109,7 +110,7 @@ class Nodes:
                 node.reason = ""
             case ["RESUME"]:
                 if node.takes_jobs:
-                    raise errors.Rejected(operation, "neither down nor drained", error_number=2180)
+                    raise errors.Declined(operation, "neither down nor drained", error_number=2180)
                 node.states -= {"DRAIN", "DOWN"}
                 node.reason = ""
             case None:

@@ -16,7 +16,7 @@ from slurmruntime.process.lifetime import EndedEarly, Service
 
 PROGRAM = """
 import asyncio, sys
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import CallError
 from slurmruntime.process import lifetime, logging
 from bridge.settings.schema import Log
 
@@ -39,7 +39,7 @@ async def starting_afresh(stop):
 
 async def left_alone(stop):
     print("ready", flush=True)
-    raise PeerError("as foreseen")
+    raise CallError("as foreseen")
 
 async def failing(stop):
     print("ready", flush=True)

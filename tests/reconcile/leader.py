@@ -24,11 +24,11 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.side import Side
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
+from slurmclient.errors import LostReply
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.events import Reporter
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.slurm.errors import LostReply
 from slurmruntime.values.ids import alone_key
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.manifests import CLUSTER

@@ -17,10 +17,10 @@ from bridge.kube.decode import PODS
 from bridge.reconcile.actuator import NotGiven
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholders import Placeholders
+from slurmclient.errors import Declined
 from slurmruntime.kube.cache import Cache
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.slurm.errors import Rejected
 from slurmruntime.values import names
 from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
 from tests import virtual_time
@@ -76,7 +76,7 @@ class World:
         if self.refused is not None and any(isinstance(one, Complete) for one in decision.actions):
             self.refused.append(self.clock.monotonic())
             self.placeholders.wrote(workload)
-            raise Rejected("job.complete", "no", status=422, error_number=9000)
+            raise Declined("job.complete", "no", status=422, error_number=9000)
 
     def see(self, pod: Pod) -> None:
         self._versions += 1

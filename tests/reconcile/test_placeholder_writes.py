@@ -8,7 +8,7 @@ import pytest
 from bridge.domain.lifecycle.actions import Complete, Outcome
 from bridge.domain.model.jobs import SlurmJob
 from bridge.reconcile.placeholder_writes import PlaceholderWrites
-from slurmruntime.slurm.errors import Unavailable
+from slurmclient.errors import Unavailable
 from slurmruntime.values.ids import WorkloadKey
 from tests.make import lives as build
 

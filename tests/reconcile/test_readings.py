@@ -12,8 +12,8 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.reading.audience import Wants, combine
 from bridge.reconcile.reading.readings import Readings
 from bridge.slurm.snapshot import Snapshot
+from slurmclient.errors import Unavailable
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.slurm.errors import Unavailable
 from slurmruntime.values.ids import JobId, PodUid, alone_key
 from tests import virtual_time
 from tests.make import lives

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.reconcile.scheduler_waker import SchedulerWaker
 from bridge.slurm.kick import EndedJob
-from slurmruntime.slurm.errors import LostReply, SlurmError, Unavailable
+from slurmclient.errors import LostReply, SlurmError, Unavailable
 from slurmruntime.values.ids import JobId, Sluid
 from tests import virtual_time
 from tests.virtual_time import VirtualClock

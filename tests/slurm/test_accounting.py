@@ -12,8 +12,8 @@ from bridge.domain.observation.view import Evidence
 from bridge.slurm import accounting, jobs
 from sandbox import nss
 from sandbox.client import Sandbox
+from slurmclient.errors import SlurmError
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError
 from slurmruntime.values.ids import JobId, Sluid
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import in_phase, spec

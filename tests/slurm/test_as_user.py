@@ -12,8 +12,8 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes
 from bridge.slurm import jobs
 from sandbox.client import Sandbox
+from slurmclient.errors import Declined, TargetNotFound
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import NotFound, Rejected
 from slurmruntime.values.ids import JobId
 from tests.slurm.placeholders import DEADLINE_S, POLL_S, identity, in_phase, spec
 
@@ -79,7 +79,7 @@ async def test_the_same_change_as_root_would_lift_the_limit(
 async def test_what_the_user_may_not_have_is_refused(
     client: SlurmClient, waiting: SlurmJob
 ) -> None:
-    with pytest.raises(Rejected, match="Invalid qos"):
+    with pytest.raises(Declined, match="Invalid qos"):
         await jobs.update_as_user(client, waiting, Changes(qos="forbidden"))
 
 
@@ -97,7 +97,7 @@ async def test_a_uid_is_as_good_as_a_name(client: SlurmClient) -> None:
 
 
 async def test_another_workloads_job_is_left_alone(client: SlurmClient, waiting: SlurmJob) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(TargetNotFound):
         await jobs.update_as_user(
             client, replace(waiting, identity=identity()), Changes(time_limit_min=1)
         )
@@ -108,7 +108,7 @@ async def test_a_job_that_does_not_say_whose_it_is_is_left_alone(client: SlurmCl
     try:
         held = await jobs.job(client, job_id)
         assert isinstance(held, SlurmJob)
-        with pytest.raises(Rejected, match="does not record its user"):
+        with pytest.raises(Declined, match="does not record its user"):
             await jobs.update_as_user(client, held, Changes(time_limit_min=1))
     finally:
         await jobs.cancel(client, job_id)

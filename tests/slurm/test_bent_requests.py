@@ -8,9 +8,9 @@ from bridge.domain.model.jobs import SlurmJob
 from bridge.slurm import encode, jobs
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
+from slurmclient.errors import Declined, LostReply, Malformed
 from slurmclient.wire.reading import Answer
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import LostReply, Malformed, Rejected
 from slurmruntime.values.ids import JobId
 from tests import faults
 from tests.faults import Proxy
@@ -45,7 +45,7 @@ async def test_a_wrong_type_is_http_200_without_a_job_id(
 ) -> None:
     bend(monkeypatch, minimum_nodes="abc")
 
-    with pytest.raises(Rejected, match="got OpenAPI type=string"):
+    with pytest.raises(Declined, match="got OpenAPI type=string"):
         await jobs.submit(client, spec())
 
 
@@ -62,7 +62,7 @@ async def test_a_script_is_refused_for_an_external_job(
 ) -> None:
     bend(monkeypatch, script="#!/bin/sh\n")
 
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(Declined) as error:
         await jobs.submit(client, spec())
 
     assert 500 == error.value.status
@@ -72,7 +72,7 @@ async def test_a_script_is_refused_for_an_external_job(
 async def test_a_body_that_is_no_object_is_refused(client: SlurmClient) -> None:
     bodies: list[object] = [[], {}]
     for body in bodies:
-        with pytest.raises(Rejected):
+        with pytest.raises(Declined):
             await client.call("job.submit", "slurm_post_job_submit", body=body, answer=Answer)
 
 

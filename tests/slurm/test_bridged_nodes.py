@@ -24,8 +24,8 @@ from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
 from bridge.slurm import jobs, nodes
 from sandbox.client import Sandbox
+from slurmclient.errors import Declined
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Rejected
 from slurmruntime.values import names
 from slurmruntime.values.ids import SlurmNode
 from tests.make import placing as make
@@ -82,7 +82,7 @@ class Bridged:
             only = (SlurmNode(kube_node.name),)
             try:
                 job_id = await jobs.submit(self.client, replace(spec, required_nodes=only))
-            except Rejected as refusal:
+            except Declined as refusal:
                 if refusal.error_number != NOT_AVAILABLE:
                     raise
             else:

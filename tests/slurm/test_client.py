@@ -11,17 +11,17 @@ from bridge.slurm import jobs, nodes
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient.api.operation import parser as named
-from slurmruntime.model.nodes import SlurmNodeSpec
-from slurmruntime.slurm.client import VERSIONS, SlurmClient
-from slurmruntime.slurm.errors import (
+from slurmclient.errors import (
+    Declined,
     LostReply,
     Malformed,
-    Rejected,
     SlurmError,
     TooOld,
     Unauthorized,
     Unavailable,
 )
+from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.slurm.client import VERSIONS, SlurmClient
 from slurmruntime.values.ids import SlurmNode
 from tests import faults
 from tests.faults import Proxy
@@ -194,7 +194,7 @@ async def test_no_error_shows_the_token(slurm: Sandbox, tmp_path: Path) -> None:
         pytest.param(faults.answers(302, ""), Malformed, id="redirect"),
         pytest.param(
             faults.answers(200, '{"jobs":[],"errors":[{"error_number":9,"error":"x"}]}'),
-            Rejected,
+            Declined,
             id="success with errors",
         ),
     ],

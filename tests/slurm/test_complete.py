@@ -13,15 +13,8 @@ from bridge.slurm import complete, jobs
 from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.jobs import Ending
 from sandbox.client import Sandbox
+from slurmclient.errors import Declined, LostReply, Malformed, SlurmError, Unauthorized, Unavailable
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import (
-    LostReply,
-    Malformed,
-    Rejected,
-    SlurmError,
-    Unauthorized,
-    Unavailable,
-)
 from slurmruntime.values.ids import JobId, Sluid
 from tests import faults
 from tests.faults import Proxy
@@ -164,7 +157,7 @@ async def test_somebody_elses_token_may_not_end_the_job(
     job_id = await submit(spec(hold=True))
     (tmp_path / "token").write_text(slurm.token("games"))
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=tmp_path / "token") as client:
-        with pytest.raises(Rejected) as error:
+        with pytest.raises(Declined) as error:
             await complete.complete(client, controllers, job_id, Outcome(), sluid=None)
 
     assert 2010 == error.value.error_number

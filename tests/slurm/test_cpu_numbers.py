@@ -6,9 +6,9 @@ import json
 import pytest
 
 from bridge.slurm.allocated import cpus
+from slurmclient.errors import Malformed, TargetNotFound
 from slurmclient.wire import reading
 from slurmruntime.slurm import records, wire
-from slurmruntime.slurm.errors import Malformed, NotFound
 from slurmruntime.slurm.records import JobRecord
 from slurmruntime.values.ids import JobId, SlurmNode
 
@@ -77,5 +77,5 @@ def test_the_cpus_of_a_job_are_those_of_its_own_node(monkeypatch: pytest.MonkeyP
 def test_a_job_that_has_ended_meanwhile_is_told_from_one_without_cpus(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(NotFound, match="COMPLETED, expected RUNNING"):
+    with pytest.raises(TargetNotFound, match="COMPLETED, expected RUNNING"):
         given(monkeypatch, "COMPLETED", "s1")

@@ -15,9 +15,9 @@ from bridge.slurm.discovery import Discovery
 from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
+from slurmclient.errors import LostReply, Unavailable
 from slurmruntime.model.nodes import SlurmNodeSpec
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import LostReply, Unavailable
 from slurmruntime.values.ids import JobId, SlurmNode
 from tests.slurm.placeholders import (
     CLUSTER,

@@ -8,9 +8,9 @@ import pytest
 from bridge.slurm import encode, jobs
 from bridge.slurm.discovery import Discovery
 from sandbox.client import Sandbox
+from slurmclient.errors import LostReply, SlurmError
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import LostReply, SlurmError
 from slurmruntime.values.ids import ClusterId
 from tests import faults
 from tests.faults import Proxy

@@ -9,8 +9,8 @@ import pytest
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model import identities
 from bridge.slurm import complete, encode
+from slurmclient.errors import Malformed
 from slurmruntime.model.nodes import SlurmNodeSpec
-from slurmruntime.slurm.errors import Malformed
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 from tests.slurm.placeholders import USER, identity, spec
 

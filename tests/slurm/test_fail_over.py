@@ -20,8 +20,9 @@ from sandbox.assets import Asset
 from sandbox.assets.kits import AssetName
 from sandbox.client import Sandbox
 from sandbox.slurm import daemon_environment
+from slurmclient.errors import InStandby, LostReply, Unavailable
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import IN_STANDBY, InStandby, LostReply, Unavailable
+from slurmruntime.slurm.errors import IN_STANDBY
 from slurmruntime.values.ids import JobId
 from tests import faults
 from tests.faults import Proxy

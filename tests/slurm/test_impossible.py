@@ -9,8 +9,8 @@ from bridge.domain.model.devices import room
 from bridge.domain.model.devices.room import Task
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import nodes
+from slurmclient.errors import Declined
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Rejected
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import identity, in_phase, spec
 
@@ -45,7 +45,7 @@ async def test_we_judge_by_the_largest_node_as_slurm_does(
     )
     try:
         job_id = await submit(asked)
-    except Rejected:
+    except Declined:
         assert (False, False) == (is_possible, judged)
         return
     phase = JobPhase.RUNNING if is_possible else JobPhase.ENDED

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from bridge.slurm.listed.incarnation import Incarnation
-from slurmruntime.slurm.errors import Rejected, SlurmError, TooOld, Unavailable
+from slurmclient.errors import Declined, SlurmError, TooOld, Unavailable
 
 ONE = ({"hostname": "a"},)
 TWO = ({"hostname": "a"}, {"hostname": "b"})
@@ -79,7 +79,7 @@ async def test_in_its_first_second_it_may_be_any_and_so_may_the_one_after_it() -
 
 @pytest.mark.parametrize(
     "error",
-    [TooOld("conf", ""), Rejected("conf", "", error_number=0), Unavailable("conf", "")],
+    [TooOld("conf", ""), Declined("conf", "", error_number=0), Unavailable("conf", "")],
     ids=lambda error: type(error).__name__,
 )
 async def test_where_the_boot_time_is_not_told_a_reset_counts_as_a_restart(

@@ -14,10 +14,10 @@ from bridge.slurm.decode import ForeignJob
 from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
+from slurmclient.errors import Declined, TargetNotFound
 from slurmclient.wire import reading
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import NotFound, Rejected
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 from tests.faults import Proxy
 from tests.slurm.conftest import Submit
@@ -145,7 +145,7 @@ async def test_a_held_job_is_held_and_says_why(client: SlurmClient, submit: Subm
 async def test_a_refused_submit_has_slurms_number_and_words(
     client: SlurmClient, changes: dict[str, Any], number: int
 ) -> None:
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(Declined) as error:
         await jobs.submit(client, spec(**changes))
 
     assert (number, None) == (error.value.error_number, error.value.job_id)
@@ -153,7 +153,7 @@ async def test_a_refused_submit_has_slurms_number_and_words(
 
 
 async def test_more_cpus_than_any_node_has_are_refused_at_once(client: SlurmClient) -> None:
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(Declined) as error:
         await jobs.submit(client, spec(cpus_per_task=1000))
 
     assert 2005 == error.value.error_number
@@ -165,7 +165,7 @@ async def test_an_id_with_another_sluid_is_another_job(client: SlurmClient, subm
     assert job.sluid is not None
 
     assert job == await jobs.job(client, job.id, sluid=job.sluid)
-    with pytest.raises(NotFound) as error:
+    with pytest.raises(TargetNotFound) as error:
         await jobs.job(client, job.id, sluid=NEVER_WAS_EITHER)
     assert f"job {job.id} is another job by now: {NEVER_WAS_EITHER} is gone" == error.value.words
     assert Ending.NO_SUCH_JOB is await jobs.cancel(client, job.id, sluid=NEVER_WAS_EITHER)
@@ -173,7 +173,7 @@ async def test_an_id_with_another_sluid_is_another_job(client: SlurmClient, subm
 
 
 async def test_an_unknown_job_is_not_found(client: SlurmClient) -> None:
-    with pytest.raises(NotFound) as error:
+    with pytest.raises(TargetNotFound) as error:
         await jobs.job(client, NEVER_WAS, sluid=NEVER_WAS_EITHER)
 
     assert (404, 2017) == (error.value.status, error.value.error_number)
@@ -300,9 +300,9 @@ async def test_an_identity_is_never_written_onto_another_workloads_job(
     theirs = identity()
     job_id = await submit(spec(theirs, hold=True))
 
-    with pytest.raises(NotFound):
+    with pytest.raises(TargetNotFound):
         await jobs.amend_identity(client, job_id, identity(), cancelled)
-    with pytest.raises(NotFound):
+    with pytest.raises(TargetNotFound):
         await jobs.amend_identity(client, job_id, theirs, cancelled, sluid=NEVER_WAS_EITHER)
 
     job = await jobs.job(client, job_id)
@@ -353,7 +353,7 @@ async def test_the_time_limit_of_another_workloads_job_is_left_alone(
     running = await limited_and_running(client, submit)
     mistaken = replace(running, identity=identity())
 
-    with pytest.raises(NotFound):
+    with pytest.raises(TargetNotFound):
         await jobs.set_time_limit(client, mistaken, minutes=13, true_min=10, expected_min=10)
 
     assert running == await jobs.job(client, running.id)
@@ -366,7 +366,7 @@ async def test_the_identity_of_a_finished_job_cannot_be_written(
     job_id = await submit(spec(whose, hold=True))
     await jobs.cancel(client, job_id)
 
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(Declined) as error:
         await jobs.amend_identity(client, job_id, whose, cancelled)
 
     assert 2084 == error.value.error_number

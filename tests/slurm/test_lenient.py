@@ -16,8 +16,8 @@ from bridge.slurm import accounting, nodes, queue
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.listed import listing
 from bridge.slurm.snapshot import Snapshot
+from slurmclient.errors import Malformed
 from slurmruntime.slurm import wire
-from slurmruntime.slurm.errors import Malformed
 from slurmruntime.values.ids import ClusterId, JobId, Sluid
 from tests.slurm.made_up import Server
 from tests.slurm.placeholders import CLUSTER, identity

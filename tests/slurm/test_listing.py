@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from bridge.slurm.listed import listing
 from bridge.slurm.listed.listing import Lists
+from slurmclient.errors import LostReply, TooOld
 from slurmclient.watching.states import State, States
 from slurmclient.wire.reading import Answer
-from slurmruntime.slurm.errors import LostReply, TooOld
 from slurmruntime.values.ids import JobId
 
 A = TypeVar("A", bound=Answer)

@@ -13,9 +13,9 @@ from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes.spec import Publishing
 from bridge.slurm import encode, jobs, nodes
 from bridge.slurm.nodes import Creation, Deletion
+from slurmclient.errors import Declined, TargetNotFound
 from slurmruntime.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeSpec
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import NotFound, Rejected
 from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import in_phase, spec
@@ -65,12 +65,12 @@ async def test_the_list_has_every_node(client: SlurmClient, node: SlurmNode) -> 
 
 
 async def test_an_unknown_node_is_http_200_with_error_0(client: SlurmClient) -> None:
-    with pytest.raises(NotFound, match="no node nope"):
+    with pytest.raises(TargetNotFound, match="no node nope"):
         await nodes.node(client, NOPE)
 
 
 async def test_updating_an_unknown_node_is_not_found(client: SlurmClient) -> None:
-    with pytest.raises(NotFound, match="no node nope"):
+    with pytest.raises(TargetNotFound, match="no node nope"):
         await nodes.drain(client, NOPE, "gone")
 
 
@@ -80,7 +80,7 @@ async def test_a_node_of_that_name_exists_already(client: SlurmClient, node: Slu
 
 
 async def test_gres_without_files_is_refused(client: SlurmClient) -> None:
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(Declined) as error:
         await nodes.create(client, replace(SPEC, name=NOPE, gres_conf=""))
 
     assert (500, 22) == (error.value.status, error.value.error_number)
@@ -123,7 +123,7 @@ async def test_a_node_has_several_kinds_of_gres_and_jobs_get_each(
 
 
 async def test_a_topology_that_is_not_there_is_refused(client: SlurmClient) -> None:
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(Declined) as error:
         await nodes.create(client, replace(SPEC, name=NOPE, topology="nope:s1"))
 
     assert 2178 == error.value.error_number
@@ -134,7 +134,7 @@ async def test_a_node_conf_slurm_does_not_understand_is_rejected_and_not_unavail
 ) -> None:
     monkeypatch.setattr(encode, "node_conf", lambda _: "NotAKey=1")
 
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(Declined) as error:
         await nodes.create(client, SPEC)
 
     assert (500, -1) == (error.value.status, error.value.error_number)
@@ -170,7 +170,7 @@ async def test_a_node_that_is_down_has_ended_its_jobs_and_can_be_resumed(
 
 
 async def test_resuming_a_node_that_is_up_is_refused(client: SlurmClient, node: SlurmNode) -> None:
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(Declined) as error:
         await nodes.resume(client, node)
 
     assert 2180 == error.value.error_number
@@ -208,7 +208,7 @@ async def test_a_node_that_does_not_respond_shows_it_and_only_creating_it_anew_h
     await nodes._update(client, "test", node, {"state": ["NOT_RESPONDING"]})
 
     assert "NOT_RESPONDING" in (await nodes.node(client, node)).states
-    with pytest.raises(Rejected):
+    with pytest.raises(Declined):
         await nodes.resume(client, node)
     assert Deletion.DELETED is await nodes.delete(client, node)
     assert Creation.CREATED is await nodes.create(client, SPEC)

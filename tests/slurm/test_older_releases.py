@@ -22,8 +22,8 @@ from bridge.slurm.batch_jobs import calls
 from bridge.slurm.jobs import Ending
 from bridge.slurm.nodes import NodeListing
 from slurmcli.takeover import marked_jobs as marked
+from slurmclient.errors import Declined, TargetNotFound, TooOld
 from slurmruntime.model.nodes import SlurmNodeSpec
-from slurmruntime.slurm.errors import NotFound, Rejected, TooOld
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode, WorkloadKey
 from tests.slurm.older import RELEASES, OlderSlurm
 from tests.slurm.placeholders import CLUSTER, identity, spec
@@ -164,10 +164,10 @@ def test_a_job_that_has_anothers_id_by_now_is_left_alone(change: str) -> None:
     async def tried() -> object:
         try:
             return await CHANGES[change](slurm, slurm.job_id)
-        except NotFound as error:
+        except TargetNotFound as error:
             return error
 
-    assert isinstance(asyncio.run(tried()), Ending | NotFound | None)
+    assert isinstance(asyncio.run(tried()), Ending | TargetNotFound | None)
     assert [f"GET slurm job/{slurm.job_id}"] == [
         path for path in slurm.asked if "ping" not in path
     ], "it was compared, and nothing was changed"
@@ -177,7 +177,7 @@ def test_a_gang_of_two_sizes_is_refused_with_what_to_do() -> None:
     slurm = OlderSlurm("25.11.7")
     one = spec()
 
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(Declined) as refusal:
         asyncio.run(jobs.submit(slurm.client, replace(one, also=(replace(one, tasks=4),))))
 
     assert 2009 == refusal.value.error_number
@@ -191,7 +191,7 @@ def test_a_gang_of_two_sizes_is_refused_with_what_to_do() -> None:
 def test_a_group_by_name_is_refused_with_what_to_do_and_a_gid_is_taken() -> None:
     slurm = OlderSlurm("25.05.8")
 
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(Declined) as refusal:
         asyncio.run(jobs.submit(slurm.client, spec(group="physics")))
     taken = asyncio.run(jobs.submit(slurm.client, spec(group="64100")))
 

@@ -12,10 +12,10 @@ from bridge.domain.request.restoration import TOP_PRIORITY
 from bridge.slurm import jobs
 from bridge.slurm import nodes as slurm_nodes
 from bridge.slurm.nodes import Creation, Deletion
+from slurmclient.errors import Declined
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import SlurmNodeSpec
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Rejected
 from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, SlurmNode
 from tests.slurm.conftest import Submit
@@ -88,7 +88,7 @@ async def test_a_parked_node_is_nobodys(
 
     assert JobPhase.WAITING is await phase(client, waiting)
     assert () == (await slurm_nodes.node(client, parked)).partitions
-    with pytest.raises(Rejected):
+    with pytest.raises(Declined):
         await submit(replace(FOR_IT, required_nodes=(parked,)))
 
 

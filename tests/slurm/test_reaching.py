@@ -15,13 +15,13 @@ import pytest
 
 from bridge.slurm import nodes
 from sandbox.client import Sandbox
+from slurmclient.errors import Unauthorized, Unavailable
 from slurmruntime.endpoints import opening
 from slurmruntime.endpoints.finding import ControllerName
 from slurmruntime.kube.errors import NotFound
 from slurmruntime.process import pki
 from slurmruntime.process.clock import SystemClock
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Unauthorized, Unavailable
 
 SITE = ControllerName("slurm", "site")
 HOST = "one-restapi.slurm.svc"

@@ -11,8 +11,9 @@ from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import revision
 from bridge.slurm import jobs
 from sandbox.client import Sandbox
+from slurmclient.errors import Declined
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING, Rejected
+from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, identity, in_phase, spec
 
@@ -90,10 +91,10 @@ async def test_one_that_runs_or_is_over_is_refused_by_number(
 ) -> None:
     job_id = await submit(replace(gang(2), hold=False))
     runs = await in_phase(client, job_id, JobPhase.RUNNING)
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(Declined) as refusal:
         await jobs.update_as_user(client, runs, Changes(tasks=3, cpus=6, memory_mib_per_cpu=100))
     assert JOB_NOT_PENDING == refusal.value.error_number
     await jobs.cancel(client, job_id)
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(Declined) as refusal:
         await jobs.update_as_user(client, runs, Changes(tasks=3, cpus=6, memory_mib_per_cpu=100))
     assert JOB_FINISHED == refusal.value.error_number

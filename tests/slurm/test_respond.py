@@ -14,10 +14,10 @@ from bridge.slurm.nodes import Deletion
 from bridge.slurm.respond import Responder
 from sandbox.client import Sandbox
 from sandbox.slurm_conf import PARTITION
+from slurmclient.errors import TooOld
 from slurmruntime.model.nodes import SlurmNodeSpec
 from slurmruntime.process.clock import SystemClock
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import TooOld
 from slurmruntime.values.ids import SlurmNode
 from tests.slurm.placeholders import in_phase, spec
 

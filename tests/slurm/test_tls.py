@@ -16,9 +16,9 @@ from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient import Tls, UnusableTls
+from slurmclient.errors import LostReply, SlurmError, Unavailable
 from slurmclient.transport.tls import RELOAD_AFTER_S
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import LostReply, SlurmError, Unavailable
 from tests.make.certificates import Authority
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import in_phase, spec

@@ -11,10 +11,11 @@ import pytest
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.slurm import jobs, updating
 from sandbox.client import Sandbox
+from slurmclient import errors
 from slurmclient.wire.reading import Answer
 from slurmruntime.model import nodes
-from slurmruntime.slurm import errors
 from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.errors import INVALID_NODE_NAME
 from slurmruntime.values import names
 from slurmruntime.values.ids import JobId, SlurmNode
 from tests.servers import wait_until
@@ -67,9 +68,9 @@ async def test_a_job_that_names_nodes_that_are_gone_can_be_updated(
         wait_until(lambda: slurm.run("squeue", "-ho%T", f"-j{job_id}").strip() == "RUNNING", 30)
     go(slurm)
     body = {"comment": "anything"}
-    with pytest.raises(errors.Rejected) as refused:
+    with pytest.raises(errors.Declined) as refused:
         await client.call("test", "slurm_post_job", {"job_id": job_id}, body=body, answer=Answer)
-    assert errors.INVALID_NODE_NAME == refused.value.error_number
+    assert INVALID_NODE_NAME == refused.value.error_number
 
     await jobs.amend_identity(client, job_id, whose, lambda old: replace(old, cause="misfit"))
 

@@ -149,7 +149,7 @@ async def test_a_worker_is_evicted_only_after_it_was_released(
             )
             assert {429} == {evicted(served, namespace, f"gpu-{number}") for number in (0, 1)}
 
-        released = worker_pods.read(msgspec.json.encode(found.pod(0)))
+        released = worker_pods.WORKER_PODS.read(msgspec.json.encode(found.pod(0)))
         meta = released.metadata
         await worker_pods.release(found.kube, released, uid=meta.uid, version=meta.resource_version)
         assert 201 == evicted(served, namespace, "gpu-0")

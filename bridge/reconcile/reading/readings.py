@@ -22,10 +22,10 @@ from bridge.domain.observation import clocks
 from bridge.reconcile.reading.audience import Reader, combine
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.snapshot import Snapshot
+from slurmclient.errors import SlurmError, Unauthorized
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.slurm.errors import SlurmError, Unauthorized
 
 _log = structlog.get_logger(__name__)
 

@@ -3,9 +3,9 @@
 import msgspec
 
 from bridge.domain.model.cores import cpu_list, topology
+from slurmclient.errors import Malformed, TargetNotFound
 from slurmruntime.slurm import records, wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed, NotFound
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 
 _sockets = msgspec.json.Decoder(list[wire.CoreSocket])
@@ -24,13 +24,15 @@ async def of_job(
         threads: threads per core of the node in Slurm.
 
     Raises:
-        NotFound: the job does not exist or run (any more).
+        TargetNotFound: the job does not exist or run (any more).
         SlurmError: it could not be read.
     """
     wired = records.of(id_, await records.read(client, id_, sluid=sluid, detail=True)).value
     resources = wired.job_resources
     if "RUNNING" not in wired.job_state:
-        raise NotFound("job.get", f"job {id_} is {'+'.join(wired.job_state)}, expected RUNNING")
+        raise TargetNotFound(
+            "job.get", f"job {id_} is {'+'.join(wired.job_state)}, expected RUNNING"
+        )
     allocations = resources.nodes.allocation if resources and resources.nodes else None
     for allocation in allocations or ():
         if allocation.name == node:

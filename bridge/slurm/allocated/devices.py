@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from slurmclient.errors import Malformed
 from slurmruntime.slurm import records, wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed
 from slurmruntime.values import hostlist
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 

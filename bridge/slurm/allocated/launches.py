@@ -2,9 +2,9 @@
 
 from bridge.domain.observation.lingering import Launch
 from bridge.slurm import decode
+from slurmclient.errors import Malformed, TargetNotFound
 from slurmruntime.slurm import records
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed, NotFound
 from slurmruntime.values import hostlist
 from slurmruntime.values.ids import JobId, SlurmNode
 
@@ -19,7 +19,7 @@ async def launch(client: SlurmClient, job_id: JobId) -> Launch | None:
     """
     try:
         answer = await records.read(client, job_id)
-    except NotFound:
+    except TargetNotFound:
         return None
     own, *others = (component.value for component in records.components(job_id, answer))
     try:

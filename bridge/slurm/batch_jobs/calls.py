@@ -8,9 +8,9 @@ from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.slurm import jobs
 from bridge.slurm.batch_jobs import decoding
 from slurmclient.api.operation import Value
+from slurmclient.errors import Malformed, TargetNotFound
 from slurmruntime.slurm import submission, wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed, NotFound
 from slurmruntime.values.ids import JobId, Sluid
 
 _EARLIER = timedelta(minutes=5)
@@ -30,7 +30,7 @@ async def cancel(client: SlurmClient, job_id: JobId, sluid: Sluid | None, mark: 
     """
     try:
         job = await jobs.marked_job(client, job_id, sluid=sluid)
-    except NotFound:
+    except TargetNotFound:
         return
     if isinstance(job, BatchJob) and (job.mark.cluster, job.mark.key) == (
         mark.cluster,

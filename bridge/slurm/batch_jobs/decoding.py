@@ -9,10 +9,10 @@ from bridge.domain.model.batch import BATCH_MARK, ArrayTally, BatchJob, BatchMar
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import decode
 from bridge.slurm.decode import EXTERNAL_JOB, ForeignJob
+from slurmclient.errors import Malformed
 from slurmclient.wire import reading
 from slurmclient.wire.reading import DecodeResult, Unreadable
 from slurmruntime.slurm import wire
-from slurmruntime.slurm.errors import Malformed
 from slurmruntime.values.ids import ClusterId, JobId, Sluid, WorkloadKey
 
 _REQUEUED: Final = frozenset({"REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"})

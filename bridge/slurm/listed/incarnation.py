@@ -5,9 +5,9 @@ an administrator resets the counters; then the boot time in `conf` (Slurm 26.05)
 same one.
 """
 
+from slurmclient.errors import SlurmError
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import SlurmError
 
 
 class Incarnation:

@@ -15,11 +15,12 @@ from itertools import chain, islice
 from typing import Final
 
 from bridge.slurm import accounting, decode
+from slurmclient.errors import InStandby, LostReply, Malformed, TooOld
 from slurmclient.watching import states as slurm_states
 from slurmclient.watching.states import State, States, StatesAnswer
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import InStandby, LostReply, Malformed, TooOld, translating
+from slurmruntime.slurm.errors import worded
 from slurmruntime.values.ids import JobId
 
 BATCH: Final = 1000
@@ -271,7 +272,7 @@ async def _listed(client: SlurmClient, ids: Sequence[int] | None, before: States
     answer = await client.call(
         label, slurm_states.OPERATION, query={"job_id": ids}, answer=StatesAnswer
     )
-    with translating(label):
+    with worded(label):
         return slurm_states.decode(answer, before)
 
 

@@ -3,8 +3,6 @@
 from datetime import datetime
 from typing import Final
 
-import msgspec
-
 from bridge.reconcile.informers import watch_service
 from bridge.reconcile.program import Program
 from slurmjobs.companions import pod
@@ -12,9 +10,8 @@ from slurmjobs.companions.collecting import Collector
 from slurmjobs.companions.due import Account, LogCompanion
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import paths
+from slurmruntime.kube import paths, resource
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.resource import Json, ResourceKind, malformed
 from slurmruntime.process.lifetime import Service
 from slurmruntime.values import names
 from slurmruntime.values.faults import shortened
@@ -135,28 +132,7 @@ class CompanionPod(ObjectStruct, frozen=True):
         return shortened(next(filter(None, candidates), "").strip(), 1000)
 
 
-_decoder = msgspec.json.Decoder(CompanionPod)
-
-
-def read(body: Json) -> CompanionPod:
-    """Decode a companion.
-
-    Raises:
-        Malformed: it is not a pod.
-    """
-    try:
-        return _decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise malformed("Pod", error) from error
-
-
-PODS: Final = ResourceKind(
-    path="/api/v1/pods",
-    read=read,
-    key=lambda companion: companion.metadata.uid,
-    version=lambda companion: companion.metadata.resource_version,
-    name=lambda companion: companion.metadata.full_name,
-)
+PODS: Final = resource.own_kind(paths.collection("v1", "pods"), "Pod", CompanionPod)
 """Companions, by uid."""
 
 

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import msgspec
 import structlog
 
 from slurmoperator.nodesets import names, planning
@@ -30,7 +29,6 @@ from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, lists, paths, resource
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
-from slurmruntime.kube.resource import ResourceKind
 
 _log = structlog.get_logger(__name__)
 
@@ -78,23 +76,8 @@ class _ClaimObject(ObjectStruct, frozen=True):
         return since if since.tzinfo else None
 
 
-_decoder = msgspec.json.Decoder(_ClaimObject)
-
-
-def read(body: resource.Json) -> _ClaimObject:
-    """Decode a PVC.
-
-    Raises:
-        Malformed: the body is not a PVC.
-    """
-    return resource.decoded(_decoder, "PersistentVolumeClaim", body)
-
-
-CLAIMS: Final = ResourceKind(
-    path=paths.collection("v1", _PLURAL),
-    read=read,
-    key=lambda claim: claim.metadata.uid,
-    version=lambda claim: claim.metadata.resource_version,
+CLAIMS: Final = resource.own_kind(
+    paths.collection("v1", _PLURAL), "PersistentVolumeClaim", _ClaimObject
 )
 
 
@@ -133,7 +116,7 @@ class WorkerClaims:
         try:
             await self._kube.request("POST", collection, body=body)
         except errors.Conflict as conflict:
-            claim = read(await self._kube.request("GET", path))
+            claim = CLAIMS.read(await self._kube.request("GET", path))
             label = f"PVC {claim.metadata.full_name}"
             if claim.metadata.deletion_timestamp is not None:
                 text = f"{label} is being deleted; its worker starts when it is gone"

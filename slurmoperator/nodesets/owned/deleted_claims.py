@@ -30,7 +30,7 @@ async def find_deleted(kube: KubeClient, namespace: str, used: Iterable[str]) ->
     leaving = []
     for name in islice(used, _MOST_ASKED):
         try:
-            claim = claims.read(await kube.request("GET", claims.path(namespace, name)))
+            claim = claims.CLAIMS.read(await kube.request("GET", claims.path(namespace, name)))
         except errors.NotFound:
             continue  # its pod waits for it, which is reported elsewhere
         if claim.metadata.deletion_timestamp is not None:

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
+from slurmclient.errors import SlurmError
 from slurmoperator.nodesets import planning
 from slurmoperator.nodesets.gathering import NodeSetGathering
 from slurmoperator.nodesets.owned import records, topology
@@ -16,8 +17,7 @@ from slurmoperator.nodesets.planning import NodeSetSituation, Worker
 from slurmoperator.nodesets.status import ReservationStatus
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmruntime.slurm.errors import SlurmError
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class Housekeeping:
             texts, requeue_after = await self._deleted_claims.of(
                 situation.node_set, situation.pods, situation.now
             )
-        except PeerError as failure:
+        except PEER_ERRORS as failure:
             return HousekeepingResult(failures=(failure,))
         return HousekeepingResult(deleted_claims=texts, delays=_delays(requeue_after))
 
@@ -163,7 +163,7 @@ class Housekeeping:
             requeue_after = await self._claims.delete_unneeded(
                 situation.node_set, needed=needed, now=situation.now
             )
-        except PeerError as failure:
+        except PEER_ERRORS as failure:
             return HousekeepingResult(failures=(failure,))
         return HousekeepingResult(delays=_delays(requeue_after))
 

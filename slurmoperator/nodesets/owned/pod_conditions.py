@@ -22,7 +22,7 @@ from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.meta import rfc3339
 from slurmruntime.model.nodes import SlurmNodeFacts
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 REPORT_EVERY_S: Final = 10.0
 _AT_ONCE: Final = 16
@@ -108,7 +108,7 @@ class PodConditions:
             after = await worker_pods.patch_status(self._kube, pod, patch)
         except (errors.NotFound, errors.Conflict):  # it is gone; the watch will show that
             return None
-        except PeerError as error:
+        except PEER_ERRORS as error:
             return error
         self._reported_s[pod.metadata.uid] = self._monotonic()
         self._pods.observe(after, base=pod.metadata.resource_version)

@@ -12,8 +12,8 @@ import structlog
 
 from bridge.slurm import nodes, queue
 from bridge.slurm.nodes import Deletion
+from slurmclient.errors import Declined
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Rejected
 from slurmruntime.values import faults
 from slurmruntime.values.ids import SlurmNode
 
@@ -43,7 +43,7 @@ async def delete_nodes(slurm: SlurmClient, names: Iterable[SlurmNode]) -> tuple[
     for name in islice((node for node in candidates if node not in named), _MOST):
         try:
             outcome = await nodes.delete(slurm, name)
-        except Rejected as error:
+        except Declined as error:
             message = faults.shortened(str(error), _LONGEST_MESSAGE)
             refused.append(f"node {name} stays in Slurm: {message}")
             continue

@@ -20,8 +20,7 @@ from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, lists, paths, resource
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
-from slurmruntime.kube.resource import ResourceKind
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _log = structlog.get_logger(__name__)
 
@@ -40,23 +39,8 @@ class _RevisionObject(ObjectStruct, frozen=True):
     data: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_decoder = msgspec.json.Decoder(_RevisionObject)
-
-
-def read(body: resource.Json) -> _RevisionObject:
-    """Decode a ControllerRevision.
-
-    Raises:
-        Malformed: the body is not a ControllerRevision.
-    """
-    return resource.decoded(_decoder, "ControllerRevision", body)
-
-
-_REVISIONS: Final = ResourceKind(
-    path=paths.collection(_API, _PLURAL),
-    read=read,
-    key=lambda revision: revision.metadata.uid,
-    version=lambda revision: revision.metadata.resource_version,
+_REVISIONS: Final = resource.own_kind(
+    paths.collection(_API, _PLURAL), "ControllerRevision", _RevisionObject
 )
 
 
@@ -151,7 +135,7 @@ class NodeSetRevisions:
         collisions = node_set.status.collision_count
         try:
             result = await self._keep(node_set, current, in_use, collisions)
-        except PeerError as error:
+        except PEER_ERRORS as error:
             unsure = revisions.hash_of(current, collisions)
             return CurrentRevision(hash=unsure, collisions=collisions, failure=error)
         self._seen[uid] = (request, result, self._monotonic() + _RECHECK_S)
@@ -216,7 +200,7 @@ class NodeSetRevisions:
 
     async def _exists(self, node_set: NodeSetObject, current: bytes, name: str) -> bool:
         """Check whether the revision of that name is this NodeSet's and has this template."""
-        revision = read(await self._kube.request("GET", _path(node_set, name)))
+        revision = _REVISIONS.read(await self._kube.request("GET", _path(node_set, name)))
         is_ours = revision.metadata.controller_uid == node_set.metadata.uid
         return is_ours and _canonical(revision.data) == current
 

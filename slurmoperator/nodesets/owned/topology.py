@@ -11,11 +11,11 @@ import structlog
 
 from bridge.domain.nodes.spec import topology_parts
 from bridge.slurm import nodes
+from slurmclient.errors import Declined, SlurmError
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.workers.situation import PodStage
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Rejected, SlurmError
 from slurmruntime.values import faults, names
 from slurmruntime.values.ids import SlurmNode
 
@@ -86,7 +86,7 @@ class WorkerTopology:
             return f"expected at most {_LONGEST} characters"
         try:
             await nodes.set_topology(slurm, SlurmNode(move.slurm_node), move.topology)
-        except Rejected as error:
+        except Declined as error:
             return f"Slurm refuses it: {faults.shortened(str(error), _LONGEST_MESSAGE)}"
         except SlurmError as error:
             _log.warning("worker.not_moved", node=move.slurm_node, error=str(error))

@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 
 from bridge.slurm import nodes
+from slurmclient.errors import Declined
 from slurmoperator.nodesets import names, planning
 from slurmoperator.nodesets.status import ReservationStatus
 from slurmoperator.objects import parts
@@ -19,7 +20,6 @@ from slurmoperator.workers import windows
 from slurmoperator.workers.windows import ReservationStep, UpdateTimes
 from slurmruntime.model.nodes import NodeReservation
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Rejected
 from slurmruntime.values import faults, numbers
 
 _log = structlog.get_logger(__name__)
@@ -83,7 +83,7 @@ class UpdateWindows:
         believed_s = _BELIEVED_S
         try:
             current = await self._step(slurm, name, desired)
-        except Rejected as error:
+        except Declined as error:
             message = faults.shortened(str(error), _LONGEST_MESSAGE)
             text = f"Slurm refuses reservation {name}: {message}"
             refused = ReservationStatus(is_reserved=False, reason="Refused", text=text)

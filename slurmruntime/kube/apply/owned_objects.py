@@ -13,7 +13,7 @@ from slurmruntime.kube import errors
 from slurmruntime.kube.apply import ownership, writes
 from slurmruntime.kube.apply.ownership import Ownership
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _log = structlog.get_logger(__name__)
 
@@ -80,7 +80,7 @@ async def apply(
             return errors.Conflict("PATCH", writes.path(verdict.body), message=verdict.reason)
         try:
             await writes.apply(client, verdict.body, manager=of.manager, uid=verdict.uid)
-        except PeerError as error:
+        except PEER_ERRORS as error:
             return error
         _log.info("belonging.applied", applied=_label(verdict.body), reason=verdict.reason)
     return None
@@ -106,7 +106,7 @@ async def withdraw(
             if not ownership.is_ours(current, owner_uid=of.uid, manager=of.manager):
                 continue
             await writes.delete(client, body, uid=current.uid, version=current.resource_version)
-        except PeerError as error:
+        except PEER_ERRORS as error:
             return error
         _log.info("belonging.deleted", deleted=_label(body))
     return None

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
+from slurmclient.errors import Declined, Malformed, SlurmError, TooOld, Unavailable
 from slurmjobs.lifecycle.situation import ArchiveFinding
 from slurmjobs.reconcile.archive import Archives
 from slurmruntime.process.clock import SystemClock
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import Malformed, Rejected, SlurmError, TooOld, Unavailable
 from slurmruntime.values.ids import WorkloadKey
 from tests.slurmjobs.lifecycle.situations import UID, mark, slurm_job
 
@@ -51,7 +51,7 @@ async def test_only_a_slurm_that_keeps_no_accounts_counts_as_unrecorded() -> Non
 @pytest.mark.parametrize(
     "error",
     [
-        Rejected("accounting.jobs", "access denied", status=500, error_number=2002),
+        Declined("accounting.jobs", "access denied", status=500, error_number=2002),
         Malformed("accounting.jobs", "half an answer"),
         Unavailable("accounting.jobs", "connection refused"),
     ],

@@ -16,7 +16,7 @@ from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
 from slurmjobs.reconcile.companions.collectors import ResultCollectors
-from slurmjobs.reconcile.companions.pods import CompanionPod, CompanionWatch, read
+from slurmjobs.reconcile.companions.pods import PODS, CompanionPod, CompanionWatch
 from slurmruntime.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.values import names
@@ -103,7 +103,7 @@ def pod(number: int, *, run: str = "7-0", code: int | None = None, said: str = "
             "containerStatuses": [{"state": state}],
         },
     }
-    return read(json.dumps(body).encode())
+    return PODS.read(json.dumps(body).encode())
 
 
 def test_one_is_made_and_then_waited_for(bench: _Bench) -> None:

@@ -60,7 +60,7 @@ def pod(
         **more.pop("metadata", {}),
     }
     status = {"phase": "Running", "conditions": conditions, "containerStatuses": statuses}
-    return worker_pods.read(
+    return worker_pods.WORKER_PODS.read(
         _bytes(
             {
                 "metadata": metadata,

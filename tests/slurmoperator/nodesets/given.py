@@ -52,4 +52,4 @@ def current(operator: Operator) -> list[str]:
 def pod(metadata: Any = None, **parts: Any) -> worker_pods.WorkerPodObject:
     """A worker's pod as the API server has it."""
     meta = {"name": "gpu-0", "namespace": "slurm", "uid": "u", **(metadata or {})}
-    return worker_pods.read(msgspec.json.encode({"metadata": meta, **parts}))
+    return worker_pods.WORKER_PODS.read(msgspec.json.encode({"metadata": meta, **parts}))

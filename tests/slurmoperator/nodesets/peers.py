@@ -12,6 +12,7 @@ import msgspec
 from typing_extensions import override
 
 from bridge.reconcile.set_aside import SetAside
+from slurmclient.errors import Declined, LostReply, Unavailable
 from slurmoperator.nodesets.actuator import WorkerActuator
 from slurmoperator.nodesets.loop import NodeSetLoop
 from slurmoperator.nodesets.names import KUBE_NODE_ANNOTATION
@@ -36,7 +37,6 @@ from slurmruntime.kube.node_objects import NODES
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.slurm.errors import LostReply, Rejected, Unavailable
 from slurmruntime.values.faults import Fault, Refused
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer
@@ -196,7 +196,7 @@ class Workers(Slurm):
             return
 
         def change_at_last() -> None:
-            with suppress(Rejected):  # the node is gone, and nobody waits for the answer
+            with suppress(Declined):  # the node is gone, and nobody waits for the answer
                 change()
 
         asyncio.get_running_loop().call_later(late_s, change_at_last)
@@ -231,14 +231,14 @@ class Workers(Slurm):
             return super()._write(operation, method, path, body)
         if method == "DELETE":
             if self.reservations.pop(path.rsplit("/", 1)[-1], None) is None:
-                raise Rejected(operation, "no such reservation", error_number=2053)
+                raise Declined(operation, "no such reservation", error_number=2053)
         elif self.refused_reservations:
-            raise Rejected(operation, self.refused_reservations, error_number=2016)
+            raise Declined(operation, self.refused_reservations, error_number=2016)
         elif operation == "reservation.extend":  # what it does not have, it leaves out
             known = [name for name in body["node_list"] if name in self.nodes.by_name]
             self.reservations[body["name"]]["node_list"] = known
         elif {*body["node_list"]} - {*self.nodes.by_name}:
-            raise Rejected(operation, "Invalid node name specified", error_number=2018)
+            raise Declined(operation, "Invalid node name specified", error_number=2018)
         else:
             self.reservations[body["name"]] = body
         return {}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from slurmruntime.slurm.errors import Rejected
+from slurmclient.errors import Declined
 from tests.make.apiserver import Manifest
 from tests.make.trouble import Trouble
 from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, Workers, names_of, node_set
@@ -34,7 +34,7 @@ class Switches(Workers):
         if operation == "node.set_topology":
             self.asked += 1
             if body["topology_str"] not in ("topo:s1", "topo:s2"):
-                raise Rejected(operation, "Invalid topology", error_number=2178)
+                raise Declined(operation, "Invalid topology", error_number=2178)
         super()._change_node(operation, method, name, body)
 
 
