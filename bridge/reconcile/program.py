@@ -19,7 +19,7 @@ from bridge.domain.observation.pace import Pace
 from bridge.reconcile.completion import Completer
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
-from bridge.slurm.complete import Controller, ControllerHosts
+from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.respond import Responder
 from slurmclient import Tls
 from slurmruntime.endpoints import opening
@@ -88,7 +88,7 @@ class Program:
             hosts = (ControllerName.parse(slurm.controller).slurmctld_host,)
         return ControllerHosts(
             *(
-                Controller(
+                ControllerHost(
                     host=host,
                     port=slurm.controller_port,
                     timeout_s=slurm.request_timeout_s,
