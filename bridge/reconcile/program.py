@@ -31,6 +31,7 @@ from slurmruntime.kube.events import Reporter
 from slurmruntime.kube.kubeconfig.credentials import Credentials
 from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.leading import lease, several
+from slurmruntime.leading.controller import Process
 from slurmruntime.process import health, lifetime, liveness
 from slurmruntime.process.clock import Clock, SystemClock
 from slurmruntime.process.health import Health
@@ -78,6 +79,13 @@ class Program:
     rng: random.Random
     reporter: Reporter
     set_aside: SetAside
+
+    @property
+    def process(self) -> Process:
+        """What every controller uses of it."""
+        return Process(
+            clock=self.clock, metrics=self.metrics, set_aside=self.set_aside, rng=self.rng
+        )
 
     @property
     def controllers(self) -> ControllerHosts:
