@@ -210,10 +210,7 @@ def build_binder(term: Leadership, bridged: BridgedNodes, claims: KnownClaims | 
         placeholders=term.placeholders,
         claims=claims,
         scheduler_name=names.binder(program.settings.scheduler_name),
-        clock=program.clock,
-        metrics=program.metrics,
-        set_aside=program.set_aside,
-        rng=program.rng,
+        process=program.process,
         last_check=escrow.last_check(program, mirror),
     )
 
