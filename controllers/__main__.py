@@ -25,7 +25,12 @@ from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
-from controllers.nodes.controller import NodeController
+from controllers.nodes.controller import (
+    JobsOnNodes,
+    NodeCaches,
+    NodeController,
+    NodePeers,
+)
 from controllers.nodes.fillers import Fillers
 from controllers.nodes.holds import Holdings
 from controllers.nodes.naming import placeholders_naming
@@ -38,10 +43,8 @@ from controllers.pods.side import Endings, wake_with_nodes, watch_bindings
 from controllers.webhook.certificates import Certificates, CertificateSettings
 from controllers.webhook.selftest import SelfTest
 from slurmruntime.leading.lease import Accession
-from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process import lifetime, logging
 from slurmruntime.process.lifetime import Service
-from slurmruntime.values.ids import SlurmNode
 
 if TYPE_CHECKING:
     from slurmjobs.reconcile.assembly import SlurmJobs
@@ -245,24 +248,28 @@ def build_restorer(term: Leadership, lookup: EvidenceLookup) -> Restorer:
 def build_node_controller(term: Leadership, holdings: Holdings) -> NodeController:
     """Build what keeps the nodes of both systems in sync."""
     program, mirror = term.program, term.mirror
+    device_profiles = profiles.read(program.settings.controllers.device_profiles)
     return NodeController(
-        kube=program.kube,
-        slurm=program.slurm,
-        responder=program.responder,
-        kube_nodes=mirror.kube_nodes,
-        slices=Slices(mirror.slices, profiles.read(program.settings.controllers.device_profiles)),
-        pods=mirror.pods,
-        bound=mirror.bound,
-        queue=WorkQueue[SlurmNode](rng=program.rng),
-        naming=partial(placeholders_naming, program.slurm, term.placeholders),
+        NodePeers(
+            kube=program.kube,
+            slurm=program.slurm,
+            responder=program.responder,
+            reporter=program.reporter,
+        ),
+        NodeCaches(
+            kube_nodes=mirror.kube_nodes,
+            slices=Slices(mirror.slices, device_profiles),
+            pods=mirror.pods,
+            bound=mirror.bound,
+        ),
+        JobsOnNodes(
+            placeholders=term.placeholders,
+            holdings=holdings,
+            naming=partial(placeholders_naming, program.slurm, term.placeholders),
+        ),
         settings=node_settings(program),
-        holdings=holdings,
-        placeholders=term.placeholders,
         interval_s=program.settings.controllers.node_interval_s,
-        reporter=program.reporter,
-        clock=program.clock,
-        metrics=program.metrics,
-        set_aside=program.set_aside,
+        process=program.process,
     )
 
 
@@ -289,7 +296,6 @@ def build_fillers(term: Leadership, nodes: NodeController, holdings: Holdings) -
     program, mirror = term.program, term.mirror
     return Fillers(
         slurm=program.slurm,
-        cluster=program.cluster,
         kube_nodes=mirror.kube_nodes,
         bound=mirror.bound,
         unbacked=holdings.unbacked,

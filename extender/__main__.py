@@ -28,13 +28,13 @@ from bridge.slurm import kick
 from extender import app
 from extender.binder import Binder
 from extender.claims.asking import ClaimAsker, TemplateRepair, Templates
-from extender.claims.giving import Devices
+from extender.claims.giving import DeviceCaches, Devices
 from extender.claims.known import KnownClaims
 from extender.cpus import CpuReader
 from extender.gathering import Gatherer
 from extender.nodes import BridgedNodes
 from extender.owners import Owners
-from extender.side import Placement
+from extender.side import LedSince, Placement, Units
 from extender.submitting import Submitter
 from extender.volumes import ClaimReader
 from slurmruntime.kube import events
@@ -144,14 +144,16 @@ async def place(
         placeholders=term.placeholders,
         bridged=bridged,
         submitter=submitter,
-        accession=accession,
-        leads_since=program.clock.now(),
-        gpu_resources=request_defaults.counted_as(program.settings),
-        milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
+        begin=LedSince(accession=accession, at=program.clock.now()),
+        units=Units(
+            gpu_resources=request_defaults.counted_as(program.settings),
+            milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
+        ),
         clock=program.clock,
-        on_freed=waker.freed if waker else do_nothing,
         wake=term.wake,
     )
+    if waker:
+        side.on_freed(waker.freed)
     loop = term.loop(
         side,
         deadlines(program.settings),
@@ -210,10 +212,7 @@ def build_binder(term: Leadership, bridged: BridgedNodes, claims: KnownClaims | 
         placeholders=term.placeholders,
         claims=claims,
         scheduler_name=names.binder(program.settings.scheduler_name),
-        clock=program.clock,
-        metrics=program.metrics,
-        set_aside=program.set_aside,
-        rng=program.rng,
+        process=program.process,
         last_check=escrow.last_check(program, mirror),
     )
 
@@ -321,9 +320,9 @@ def build_device_giver(
         claims=ResourceClaims(program.kube),
         known=claims,
         slurm=program.slurm,
-        all_claims=mirror.claims,
-        slices=mirror.slices,
-        kube_nodes=mirror.kube_nodes,
+        caches=DeviceCaches(
+            claims=mirror.claims, slices=mirror.slices, kube_nodes=mirror.kube_nodes
+        ),
         gres=bridged.gres,
         profiles=_profiles(program),
         clock=program.clock,

@@ -6,7 +6,7 @@ pod as kube-scheduler would write it, so the rules for pods that cannot be bound
 """
 
 import asyncio
-import random
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import assert_never
 
@@ -22,14 +22,10 @@ from extender.nodes import BridgedNodes
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import AlreadyBound, Forbidden, NotFound, Rejected
-from slurmruntime.leading import worker
-from slurmruntime.leading.worker import Aside
-from slurmruntime.leading.workqueue import WorkQueue
-from slurmruntime.process.clock import Clock
-from slurmruntime.process.metrics import Metrics
+from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode, PodUid
-from slurmruntime.values.oddities import About, Oddities
+from slurmruntime.values.oddities import About
 
 _LOOK_AGAIN = timedelta(seconds=1)
 """Changes in Slurm and of nodes cause no event for the pod."""
@@ -50,10 +46,7 @@ class Binder:
         placeholders: Placeholders,
         claims: KnownClaims | None,
         scheduler_name: str,
-        clock: Clock,
-        metrics: Metrics,
-        set_aside: Oddities,
-        rng: random.Random,
+        process: Process,
         last_check: LastCheck = no_check,
     ) -> None:
         """claims: None without device profiles; scheduler_name: of the pods to bind; last_check: checks whether a pod's job has ended in the meantime."""
@@ -63,27 +56,23 @@ class Binder:
         self._placeholders = placeholders
         self._claims = claims
         self._scheduler_name = scheduler_name
-        self._clock = clock
-        self._metrics = metrics
+        self._clock = process.clock
+        self._metrics = process.metrics
         self._last_check = last_check
-        self._set_aside = set_aside
-        self._queue: WorkQueue[PodUid] = WorkQueue(rng=rng)
-        self._queue.serve_by(self._namespace)
+        watches = [Watch(pods, self._waiting)]
+        if claims is not None:
+            watches.append(Watch(claims, self._reserving))
+        self._controller = Controller(
+            "bindings",
+            self.reconcile,
+            watches,
+            process=process,
+            keys=Keys(kind="pod", about=self._about, lane=self._namespace),
+        )
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Bind pods until `stop` is set."""
-        self._pods.subscribe(self._changed)
-        if self._claims is not None:
-            self._claims.subscribe(self._claim_changed)
-        await worker.run(
-            self._queue,
-            self.reconcile,
-            name="bindings",
-            count=workers,
-            stop=stop,
-            metrics=self._metrics,
-            aside=Aside(self._set_aside, "pod", self._about),
-        )
+        await self._controller.run(stop, workers=workers)
 
     async def reconcile(self, uid: PodUid) -> timedelta | None:
         """Reconcile one pod; return the delay until the next time if no event comes first.
@@ -160,15 +149,14 @@ class Binder:
             self._pods.observe(written, base=pod.resource_version)
         return _TRY_AGAIN
 
-    def _changed(self, old: Pod | None, new: Pod | None) -> None:
-        del old
+    def _waiting(self, _old: Pod | None, new: Pod | None) -> Iterator[PodUid]:
         if new is not None and self._is_ours(new):
-            self._queue.add(new.uid)
+            yield new.uid
 
-    def _claim_changed(self, _old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        """Queue the pods of a claim again: they may have been seen before the claim."""
+    def _reserving(self, _old: ResourceClaim | None, new: ResourceClaim | None) -> Iterator[PodUid]:
+        """Yield the pods of a claim again: they may have been seen before the claim."""
         for uid in new.reserved_for if new is not None else ():
-            self._changed(None, self._pods.get(uid))
+            yield from self._waiting(None, self._pods.get(uid))
 
     def _is_ours(self, pod: Pod) -> bool:
         """Check whether the pod waits for our Binding; the decision checks the details."""

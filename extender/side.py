@@ -4,6 +4,7 @@ It is responsible for a pod from its creation until the patch that removes our g
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from bridge.domain.lifecycle import rules
@@ -34,6 +35,24 @@ differ, and watches lag.
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedSince:
+    """How a term of leadership began."""
+
+    accession: Accession
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """How what pods request is counted in Slurm."""
+
+    gpu_resources: Mapping[str, str]
+    """Kubernetes resource name → GRES name."""
+    milli_per_cpu: int
+    """Kubernetes millicores per Slurm CPU."""
+
+
 class Placement:
     """The extender's `Side` of the loop over pods."""
 
@@ -47,12 +66,9 @@ class Placement:
         submitter: Submitter,
         owners: Owners,
         placeholders: Placeholders,
-        accession: Accession,
-        leads_since: datetime,
-        gpu_resources: Mapping[str, str],
-        milli_per_cpu: int,
+        begin: LedSince,
+        units: Units,
         clock: Clock,
-        on_freed: Callable[[], None],
         wake: Callable[[PodUid], None],
     ) -> None:
         """Start with nothing remembered.
@@ -63,31 +79,31 @@ class Placement:
             submitter: submits placeholders.
             owners: reads the owners of pods.
             placeholders: the leader's view of Slurm's jobs.
-            accession: how this process became the leader.
-            leads_since: when it began to lead.
-            gpu_resources: Kubernetes resource name → GRES name.
-            milli_per_cpu: Kubernetes millicores per Slurm CPU.
+            begin: of the term of leadership.
+            units: how amounts are counted.
             clock: the time.
-            on_freed: called when a pod has ended.
             wake: queues a pod.
         """
         self._bridged = bridged
         self._submitter = submitter
         self._owners = owners
         self._placeholders = placeholders
-        self._accession = accession
-        self._leads_since = leads_since.astimezone(UTC)
-        self._gpu_resources = gpu_resources
-        self._milli_per_cpu = milli_per_cpu
+        self._accession = begin.accession
+        self._leads_since = begin.at.astimezone(UTC)
+        self._units = units
         self._unbindable = BindFailures()
         self._clock = clock
-        self._on_freed = on_freed
+        self._freed: list[Callable[[], None]] = []
         self._wake = wake
         self._await_nodes: set[PodUid] = set()
         """Pods that might start once nodes change."""
         self._nodes_edited_at: datetime | None = None
         bridged.on_edit(self._nodes_edited)
         pods.subscribe(self._pod_changed)
+
+    def on_freed(self, callback: Callable[[], None]) -> None:
+        """Call this back whenever a pod has ended."""
+        self._freed.append(callback)
 
     def membership(self, pod: Pod) -> Membership | None:
         """Return the workload of a gated pod if it can be determined without reading owners."""
@@ -163,7 +179,7 @@ class Placement:
 
     def _shortfall(self, pod: Pod, job: SlurmJob, seat: Seat | None) -> str:
         slot = seat.slot if seat else 0
-        return fit.shortfall(pod, job, slot, self._gpu_resources, self._milli_per_cpu)
+        return fit.shortfall(pod, job, slot, self._units.gpu_resources, self._units.milli_per_cpu)
 
     def forget(self, key: WorkloadKey) -> None:
         """Forget a workload that has been placed or is gone."""
@@ -187,7 +203,8 @@ class Placement:
             self._submitter.retry(new.uid)
         if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):
             self._placeholders.stir()
-            self._on_freed()
+            for freed in self._freed:
+                freed()
         if new and _is_unbound(new) and not (old and _is_unbound(old)):
             self._note_unbound(new)
 

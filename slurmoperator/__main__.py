@@ -13,6 +13,7 @@ from bridge.settings.schema import Settings
 from slurmoperator.clusters.assembly import SlurmClusters
 from slurmoperator.daemons.assembly import ControlPlane
 from slurmoperator.daemons.deciding import BodyMakers
+from slurmoperator.daemons.loop import KeySource, NamespaceRules
 from slurmoperator.daemons.rivals import Rivals
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
@@ -54,10 +55,11 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             program,
             node_sets.watched,
             BodyMakers(site),
-            random_bytes=secrets.token_bytes,
-            make_host_keys=host_keys.generate,
-            tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
-            served=NamespaceScope(frozenset(operator.namespaces)),
+            keys=KeySource(random_bytes=secrets.token_bytes, host_keys=host_keys.generate),
+            rules=NamespaceRules(
+                served=NamespaceScope(frozenset(operator.namespaces)),
+                tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
+            ),
             tried=node_sets.tried,
         )
 

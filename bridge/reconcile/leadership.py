@@ -206,9 +206,7 @@ class Leadership:
                 cpus=cpus,
             ),
             policy=policy,
-            clock=program.clock,
-            metrics=program.metrics,
-            set_aside=program.set_aside,
+            process=program.process,
         )
 
     async def run(self, loop: PodLoop, stop: asyncio.Event, *, workers: int) -> None:

@@ -31,14 +31,11 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.side import Side
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.errors import Forbidden, Rejected
-from slurmruntime.leading import worker
-from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.controller import Controller, Keys, Process
 from slurmruntime.leading.workqueue import WorkQueue
-from slurmruntime.process.clock import Clock
-from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
 from slurmruntime.values.ids import JobId, PodUid, WorkloadKey
-from slurmruntime.values.oddities import UNHEARD, About, Oddities
+from slurmruntime.values.oddities import About
 
 _REST_S = 2.0
 """Delay before a workload without urgent work is reconciled again: everything that happens until then
@@ -60,9 +57,7 @@ class PodLoop:
         placeholders: Placeholders,
         actuator: Actuator,
         policy: Deadlines,
-        clock: Clock,
-        metrics: Metrics,
-        set_aside: Oddities = UNHEARD,
+        process: Process,
     ) -> None:
         self._side = side
         self._pods = pods
@@ -70,12 +65,16 @@ class PodLoop:
         self._placeholders = placeholders
         self._actuator = actuator
         self._policy = policy
-        self._clock = clock
-        self._metrics = metrics
-        self._set_aside = set_aside
+        self._clock = process.clock
         self._members = Members(side)
-        queue.serve_by(self._members.namespace)
-        self._situations = LifecycleCells(metrics, clock)
+        self._controller = Controller(
+            "pods",
+            self.reconcile,
+            process=process,
+            keys=Keys(about=self._about, lane=self._members.namespace),
+            queue=queue,
+        )
+        self._situations = LifecycleCells(process.metrics, self._clock)
         self._pins = Pins()
         self._admitted: set[PodUid] = set()
         """Pods that may join a placeholder that was submitted without them."""
@@ -98,15 +97,7 @@ class PodLoop:
             group.create_task(
                 self._placeholders.run(stop, wake=self._on_news, remind=self._on_unchanged)
             )
-            await worker.run(
-                self._queue,
-                self.reconcile,
-                name="pods",
-                count=workers,
-                stop=stop,
-                metrics=self._metrics,
-                aside=Aside(self._set_aside, "workload", self._about),
-            )
+            await self._controller.run(stop, workers=workers)
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
         """Reconcile one workload.

@@ -19,7 +19,7 @@ from bridge.domain.observation.pace import Pace
 from bridge.reconcile.completion import Completer
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
-from bridge.slurm.complete import Controller, ControllerHosts
+from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.respond import Responder
 from slurmclient import Tls
 from slurmruntime.endpoints import opening
@@ -31,6 +31,7 @@ from slurmruntime.kube.events import Reporter
 from slurmruntime.kube.kubeconfig.credentials import Credentials
 from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.leading import lease, several
+from slurmruntime.leading.controller import Process
 from slurmruntime.process import health, lifetime, liveness
 from slurmruntime.process.clock import Clock, SystemClock
 from slurmruntime.process.health import Health
@@ -80,6 +81,13 @@ class Program:
     set_aside: SetAside
 
     @property
+    def process(self) -> Process:
+        """What every controller uses of it."""
+        return Process(
+            clock=self.clock, metrics=self.metrics, set_aside=self.set_aside, rng=self.rng
+        )
+
+    @property
     def controllers(self) -> ControllerHosts:
         """Every slurmctld: `slurm.controller_host`, or the Service of `slurm.controller`."""
         slurm = self.settings.slurm
@@ -88,7 +96,7 @@ class Program:
             hosts = (ControllerName.parse(slurm.controller).slurmctld_host,)
         return ControllerHosts(
             *(
-                Controller(
+                ControllerHost(
                     host=host,
                     port=slurm.controller_port,
                     timeout_s=slurm.request_timeout_s,

@@ -62,7 +62,7 @@ _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Controller:
+class ControllerHost:
     """Address of one slurmctld: SlurmctldHost, SlurmctldPort."""
 
     host: str
@@ -80,7 +80,7 @@ class Controller:
 class ControllerHosts:
     """All hosts of slurmctld, one of which is in charge; the last that answered is asked first."""
 
-    def __init__(self, *controllers: Controller) -> None:
+    def __init__(self, *controllers: ControllerHost) -> None:
         self._controllers = controllers
         self._first = 0
 
@@ -216,7 +216,7 @@ def return_code(content: bytes) -> int:
     raise Malformed(OPERATION, f"slurmctld answered with message type {kind}, length {length}")
 
 
-async def _ask(controller: Controller, request: bytes) -> int:
+async def _ask(controller: ControllerHost, request: bytes) -> int:
     where = str(controller)
     try:
         async with asyncio.timeout(controller.timeout_s):

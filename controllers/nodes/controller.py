@@ -8,8 +8,8 @@ pods; if nothing changes, the only work is reading Slurm's list.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import structlog
@@ -35,18 +35,14 @@ from slurmclient.errors import Declined, TooOld
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.events import Reporter
-from slurmruntime.leading import worker
-from slurmruntime.leading.worker import Aside
-from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.process import liveness
-from slurmruntime.process.clock import Clock
-from slurmruntime.process.metrics import Metrics
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode, SlurmNode
-from slurmruntime.values.oddities import About, Oddities
+from slurmruntime.values.oddities import About
 
 _log = structlog.get_logger(__name__)
 
@@ -75,94 +71,122 @@ there is no such reading yet.
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePeers:
+    """Those to whom the steps of nodes are written."""
+
+    kube: KubeClient
+    slurm: SlurmClient
+    responder: Responder
+    """Answers for the slurmds of external nodes."""
+    reporter: Reporter
+    """Sends Events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCaches:
+    """What is watched for nodes."""
+
+    kube_nodes: Cache[KubeNodeFacts]
+    """All nodes of Kubernetes."""
+    slices: Slices
+    """Devices that drivers publish for them."""
+    pods: Cache[Pod]
+    """Our pods."""
+    bound: Cache[BoundPod]
+    """All other pods that have a node; a DaemonSet's pod is never ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsOnNodes:
+    """What is known of the jobs that need a node."""
+
+    placeholders: Placeholders
+    """The leader's view of Slurm's jobs."""
+    holdings: Holdings
+    """Determines whether Slurm holds a node for its pods."""
+    naming: NamingLookup
+    """Finds placeholders that prevent a deletion."""
+
+
 class NodeController:
     """Reconciles nodes during one term of leadership."""
 
     def __init__(
         self,
+        peers: NodePeers,
+        caches: NodeCaches,
+        jobs: JobsOnNodes,
         *,
-        kube: KubeClient,
-        slurm: SlurmClient,
-        responder: Responder,
-        kube_nodes: Cache[KubeNodeFacts],
-        slices: Slices,
-        pods: Cache[Pod],
-        bound: Cache[BoundPod],
-        queue: WorkQueue[SlurmNode],
-        naming: NamingLookup,
         settings: NodeSettings,
-        holdings: Holdings,
-        placeholders: Placeholders,
         interval_s: float,
-        reporter: Reporter,
-        clock: Clock,
-        metrics: Metrics,
-        set_aside: Oddities,
+        process: Process,
     ) -> None:
         """Start with nothing known of Slurm.
 
         Args:
-            kube: the API server.
-            slurm: slurmrestd.
-            responder: answers for the slurmds of external nodes.
-            kube_nodes: all nodes of Kubernetes.
-            slices: devices that drivers publish for them.
-            pods: our pods.
-            bound: all other pods that have a node; a DaemonSet's pod is never ours.
-            queue: node names to reconcile.
-            naming: finds placeholders that prevent a deletion.
+            peers: both systems.
+            caches: what it watches.
+            jobs: what is known of the jobs that need a node.
             settings: the administrator's settings.
-            holdings: determines whether Slurm holds a node for its pods.
-            placeholders: the leader's view of Slurm's jobs.
             interval_s: the interval between lists of Slurm's nodes.
-            reporter: sends Events.
-            clock: the time.
-            metrics: counts nodes.
-            set_aside: takes nodes whose reconcile raised an exception.
+            process: that leads.
         """
-        self._cache = kube_nodes
-        self._kube_nodes = KubeNodes(kube_nodes)
-        self._bound = bound
-        self._slices = slices
-        self._pods = pods
-        self._ours_on = pods.index(bound_to)
-        self._daemons_on = bound.index(lambda pod: [pod.kube_node] if pod.is_of_the_node else [])
-        self._others_on = bound.index(bound_to)
-        self._queue = queue
-        self._naming = naming
+        self._cache = caches.kube_nodes
+        self._kube_nodes = KubeNodes(caches.kube_nodes)
+        self._bound = caches.bound
+        self._slices = caches.slices
+        self._pods = caches.pods
+        self._ours_on = caches.pods.index(bound_to)
+        self._daemons_on = caches.bound.index(
+            lambda pod: [pod.kube_node] if pod.is_of_the_node else []
+        )
+        self._others_on = caches.bound.index(bound_to)
+        self._naming = jobs.naming
         self._settings = settings
-        self._holdings = holdings
-        self._metrics = metrics
+        self._holdings = jobs.holdings
+        self._metrics = process.metrics
+        self._controller = Controller(
+            "nodes",
+            self.reconcile,
+            [
+                Watch(caches.kube_nodes, _changed),
+                Watch(caches.pods, self._of_pod),
+                Watch(caches.bound, self._of_other_pod),
+            ],
+            process=process,
+            keys=Keys(kind="slurm_node", about=self._about),
+        )
+        self._queue = self._controller.queue
         self._slurm_nodes = SlurmNodes(
-            slurm,
+            peers.slurm,
             cluster=settings.publishing.cluster,
             interval_s=interval_s,
-            clock=clock,
-            wake=queue.remind,
+            clock=process.clock,
+            wake=self._queue.remind,
             on_read=self._on_read,
         )
         self._actuator = NodeActuator(
-            kube=kube,
-            slurm=slurm,
-            responder=responder,
-            kube_nodes=kube_nodes,
+            kube=peers.kube,
+            slurm=peers.slurm,
+            responder=peers.responder,
+            kube_nodes=caches.kube_nodes,
             slurm_nodes=self._slurm_nodes,
-            reporter=reporter,
-            clock=clock,
+            reporter=peers.reporter,
+            clock=process.clock,
         )
         self._companions = Companions(
-            pods=pods,
+            pods=caches.pods,
             kube_nodes=self._kube_nodes,
             slurm_nodes=self._slurm_nodes,
-            placeholders=placeholders,
-            holdings=holdings,
+            placeholders=jobs.placeholders,
+            holdings=jobs.holdings,
         )
-        self._clock = clock
-        self._set_aside = set_aside
+        self._clock = process.clock
         self._refusals: dict[SlurmNode, tuple[NodeRefusal, float]] = {}
         self._logged: dict[SlurmNode, str] = {}
         self._leaving_since: dict[SlurmNode, float] = {}
-        self._placeholders = placeholders
+        self._placeholders = jobs.placeholders
         self._gone: frozenset[SlurmNode] = frozenset()
         """Nodes that waiting placeholders name, but that are not in Slurm's last list."""
 
@@ -171,22 +195,11 @@ class NodeController:
         await self._cache.synced.wait()
         await self._pods.synced.wait()
         await self._bound.synced.wait()
-        self._cache.subscribe(self._node_changed)
-        self._pods.subscribe(self._pod_changed)
-        self._bound.subscribe(self._other_pod_changed)
         self._slices.on_change(self.enqueue)
         async with asyncio.TaskGroup() as group:
             reading = liveness.run("list of nodes", self._slurm_nodes.run(), stop)
             group.create_task(reading)
-            await worker.run(
-                self._queue,
-                self.reconcile,
-                name="nodes",
-                count=_WORKERS,
-                stop=stop,
-                metrics=self._metrics,
-                aside=Aside(self._set_aside, "slurm_node", self._about),
-            )
+            await self._controller.run(stop, workers=_WORKERS)
 
     def slurm_node(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
         """Return Slurm's node of that name, as last read."""
@@ -304,24 +317,18 @@ class NodeController:
         self._logged[name] = decision.reason
         _log.debug("node.left", reason=decision.reason)
 
-    def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
-        if old and new and replace(old, resource_version=new.resource_version) == new:
-            return  # the kubelet's heartbeat
-        for node in (old, new):
-            if node is not None:
-                self._queue.add(nodes.slurm_name(node))
-
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Queue the pod's node if it is not ready or has crashed; our pods matter only there."""
+    def _of_pod(self, old: Pod | None, new: Pod | None) -> Iterator[SlurmNode]:
+        """Yield the pod's node if it is not ready or has crashed; our pods matter only there."""
         pod = new or old
         node = self._cache.get(pod.kube_node) if pod and pod.kube_node else None
         if pod and node and (not node.is_ready or outcome.lost_with_node(pod)):
-            self._queue.add(nodes.slurm_name(node))
+            yield nodes.slurm_name(node)
 
-    def _other_pod_changed(self, old: BoundPod | None, new: BoundPod | None) -> None:
+    def _of_other_pod(self, old: BoundPod | None, new: BoundPod | None) -> Iterator[SlurmNode]:
         pod = new or old
-        if pod is not None and pod.is_of_the_node:
-            self.enqueue(pod.kube_node)
+        node = self._cache.get(pod.kube_node) if pod and pod.is_of_the_node else None
+        if node:
+            yield nodes.slurm_name(node)
 
     def _on_read(self) -> None:
         self._count()
@@ -343,3 +350,11 @@ class NodeController:
         wanted = [node.name for node in self._cache.values() if nodes.is_wanted(node)]
         other_pods = (pod for name in wanted for pod in self._others_on.get(name))
         self._metrics.nodes.other_pods(others.count_by_namespace(other_pods))
+
+
+def _changed(old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> Iterator[SlurmNode]:
+    if old and new and replace(old, resource_version=new.resource_version) == new:
+        return  # the kubelet's heartbeat
+    for node in (old, new):
+        if node is not None:
+            yield nodes.slurm_name(node)

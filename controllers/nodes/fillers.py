@@ -35,7 +35,7 @@ from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import backoff
-from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode, WorkloadKey
+from slurmruntime.values.ids import KubeNode, SlurmNode, WorkloadKey
 
 _log = structlog.get_logger(__name__)
 
@@ -77,7 +77,6 @@ class Fillers:
         self,
         *,
         slurm: SlurmClient,
-        cluster: ClusterId,
         kube_nodes: Cache[KubeNodeFacts],
         bound: Cache[BoundPod],
         unbacked: Unbacked,
@@ -91,7 +90,6 @@ class Fillers:
 
         Args:
             slurm: slurmrestd.
-            cluster: cluster id of the fillers.
             kube_nodes: all nodes of Kubernetes.
             bound: all other pods that have a node.
             unbacked: returns our pods on a node that currently run without a placeholder.
@@ -102,7 +100,6 @@ class Fillers:
             clock: the time.
         """
         self._slurm = slurm
-        self._cluster = cluster
         self._cache = kube_nodes
         self._kube_nodes = KubeNodes(kube_nodes)
         self._others_on = bound.index(bound_to)
@@ -177,7 +174,7 @@ class Fillers:
             return
         if slurm_node.is_external is nodes.is_hybrid(kube_node) or nodes.is_parked(slurm_node):
             return  # it is about to change
-        mark = nodes.cluster_feature(self._cluster)
+        mark = nodes.cluster_feature(self._publishing.cluster)
         if mark not in slurm_node.features or self._kube_nodes.behind(name) != kube_node.name:
             return
         observation = _Observation(
@@ -200,7 +197,7 @@ class Fillers:
                 case Cancel():
                     await self._cancel(key, action)
                 case Fill(share=share):
-                    spec = fillers.spec(kube_node, slurm_node, share, self._cluster)
+                    spec = fillers.spec(kube_node, slurm_node, share, self._publishing.cluster)
                     await self._submit(key, spec, slurm_node.name)
                 case unreachable:
                     assert_never(unreachable)

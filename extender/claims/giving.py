@@ -17,6 +17,7 @@ pinned before we have decided on it, too. And each write is conditional on the c
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import structlog
@@ -60,6 +61,18 @@ _AT_A_TIME = 16
 """Concurrent writes of finalizers for one gang."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCaches:
+    """What is watched for devices."""
+
+    claims: Cache[ResourceClaim]
+    """All claims of the cluster; their devices are taken."""
+    slices: Cache[ResourceSlice]
+    """The devices of all nodes."""
+    kube_nodes: Cache[KubeNodeFacts]
+    """All nodes of Kubernetes."""
+
+
 class Devices:
     """Reads what claims ask for and what Slurm gave, and writes the claims."""
 
@@ -69,9 +82,7 @@ class Devices:
         claims: ResourceClaims,
         known: KnownClaims,
         slurm: SlurmClient,
-        all_claims: Cache[ResourceClaim],
-        slices: Cache[ResourceSlice],
-        kube_nodes: Cache[KubeNodeFacts],
+        caches: DeviceCaches,
         gres: Callable[[SlurmNode], str | None],
         profiles: Profiles,
         clock: Clock,
@@ -83,9 +94,7 @@ class Devices:
             claims: writes claims.
             known: reads claims and classes.
             slurm: slurmrestd.
-            all_claims: all claims of the cluster; their devices are taken.
-            slices: the devices of all nodes.
-            kube_nodes: all nodes of Kubernetes.
+            caches: what is watched for devices.
             gres: returns the GRES of a node as of the last reading of Slurm; None if unknown.
             profiles: map devices to GRES.
             clock: the time.
@@ -94,10 +103,10 @@ class Devices:
         self._claims = claims
         self._known = known
         self._slurm = slurm
-        self._all_claims = all_claims
-        self._in_pool = all_claims.index(lambda claim: {device.pool for device in claim.devices})
-        self._slices_of = slices.index(lambda slice_: [slice_.node] if slice_.node else [])
-        self._kube_nodes = kube_nodes
+        self._all_claims = caches.claims
+        self._in_pool = caches.claims.index(lambda claim: {device.pool for device in claim.devices})
+        self._slices_of = caches.slices.index(lambda slice_: [slice_.node] if slice_.node else [])
+        self._kube_nodes = caches.kube_nodes
         self._gres = gres
         self._profiles = profiles
         self._clock = clock
@@ -107,8 +116,8 @@ class Devices:
         self._reserved = Reservations()
         self._listing = asyncio.Lock()
         self._has_listed = False
-        all_claims.subscribe(self._on_changed)
-        slices.subscribe(self._on_published)
+        caches.claims.subscribe(self._on_changed)
+        caches.slices.subscribe(self._on_published)
 
     async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
         """Give a pod's claims the devices that its job has on its node.

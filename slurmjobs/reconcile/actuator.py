@@ -7,7 +7,7 @@ from typing import assert_never
 import structlog
 
 from bridge.domain.lifecycle.actions import Wait
-from bridge.domain.model.batch import BatchMark
+from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.slurm.batch_jobs import calls
 from slurmjobs.lifecycle.actions import (
     AddFinalizer,
@@ -19,7 +19,7 @@ from slurmjobs.lifecycle.actions import (
     Report,
     SubmitBatch,
 )
-from slurmjobs.objects.slurmjob import SlurmJobObject
+from slurmjobs.objects.slurmjob import JobResource, SlurmJobObject
 from slurmjobs.objects.status import SlurmJobStatus
 from slurmjobs.reconcile import resource
 from slurmjobs.reconcile.batch_jobs import BatchJobs
@@ -73,6 +73,25 @@ class JobActuator:
                     _log.info("slurm_job.acted", action=name, reason=decision.reason)
         except kube_errors.NotFound:
             _log.debug("slurm_job.gone_already")
+
+    async def cancel_orphan(self, job: BatchJob, where: JobResource, key: WorkloadKey) -> None:
+        """Cancel a job if the API server has its SlurmJob no longer.
+
+        Raises:
+            KubeError, SlurmError: try again.
+        """
+        try:
+            owner = await resource.get(self._kube, where, job.mark.namespace, job.mark.name)
+            is_gone = owner.metadata.uid != key
+        except kube_errors.NotFound:
+            is_gone = True
+        if is_gone:
+            _log.warning("slurm_job.orphan_cancelled", job_id=job.id, uid=key)
+            await calls.cancel(self._slurm, job.id, job.sluid, job.mark)
+
+    def forget(self, key: WorkloadKey) -> None:
+        """Forget a SlurmJob that is gone."""
+        self._events.forget(key)
 
     def mark(self, job: SlurmJobObject, attempt: int) -> BatchMark:
         """Return the mark of an attempt's job."""

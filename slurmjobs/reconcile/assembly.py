@@ -25,7 +25,7 @@ from slurmjobs.reconcile.companions.logs import LogCompanions
 from slurmjobs.reconcile.companions.pods import CompanionWatch
 from slurmjobs.reconcile.dependencies import DependencyLookup
 from slurmjobs.reconcile.inventory import NodeInventory
-from slurmjobs.reconcile.loop import SlurmJobLoop
+from slurmjobs.reconcile.loop import JobsInSlurm, SlurmJobLoop
 from slurmjobs.reconcile.preparing import Preparer
 from slurmjobs.reconcile.remembering import AnswerCache
 from slurmjobs.reconcile.submitting import BatchSubmitter
@@ -110,7 +110,6 @@ class SlurmJobs:
             clock=program.clock,
             metrics=program.metrics.slurm_jobs,
         )
-        events = JobEvents(program.kube, by=program.reporter, clock=program.clock)
         parts: list[LogCompanions | ResultCollectors] = []
         collection: Callable[[SlurmJobObject], Collection] = _not_served
         if self._companions is not None:
@@ -126,14 +125,14 @@ class SlurmJobs:
             )
             parts, collection = [printers, collectors], collectors.collection
         loop = SlurmJobLoop(
-            kube=program.kube,
-            slurm=program.slurm,
-            objects=self._objects,
-            pods=self._pods,
+            self._objects,
+            self._pods,
             queue=queue,
-            batch_jobs=batch_jobs,
-            archives=Archives(program.slurm, clock=program.clock, wake=queue.add),
-            submitter=submitter,
+            in_slurm=JobsInSlurm(
+                batch_jobs=batch_jobs,
+                archives=Archives(program.slurm, clock=program.clock, wake=queue.add),
+                submitter=submitter,
+            ),
             actuator=JobActuator(
                 kube=program.kube,
                 slurm=program.slurm,
@@ -141,14 +140,12 @@ class SlurmJobs:
                 objects=self._objects,
                 batch_jobs=batch_jobs,
                 submitter=submitter,
-                events=events,
+                events=JobEvents(program.kube, by=program.reporter, clock=program.clock),
                 metrics=program.metrics.slurm_jobs,
             ),
-            events=events,
             collection=collection,
             policy=JobPolicy(poll_interval=timedelta(seconds=poll_s)),
-            metrics=program.metrics,
-            set_aside=program.set_aside,
+            process=program.process,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(loop.run(stop, workers=_WORKERS))

@@ -1,9 +1,9 @@
 """The reconcile loop over SlurmJobs: gather, decide, act."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import structlog
@@ -13,30 +13,23 @@ from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.dwell import TimeInState
 from bridge.domain.observation.view import Past
-from bridge.slurm.batch_jobs import calls
 from slurmjobs.lifecycle import failed, table
 from slurmjobs.lifecycle.situation import Collection, JobFacts, JobPolicy
 from slurmjobs.lifecycle.table import JobRow
 from slurmjobs.objects.slurmjob import JobResource, SlurmJobObject
-from slurmjobs.reconcile import resource
 from slurmjobs.reconcile.actuator import JobActuator
 from slurmjobs.reconcile.archive import Archives
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
 from slurmjobs.reconcile.submitting import BatchSubmitter
-from slurmjobs.reconcile.telling import JobEvents, about
-from slurmruntime.kube import errors as kube_errors
+from slurmjobs.reconcile.telling import about
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.client import KubeClient
-from slurmruntime.leading import worker
-from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.leading.workqueue import WorkQueue
-from slurmruntime.process.metrics import Metrics
-from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import names
 from slurmruntime.values.errors import PEER_ERRORS
 from slurmruntime.values.ids import WorkloadKey
-from slurmruntime.values.oddities import About, Oddities
+from slurmruntime.values.oddities import About
 
 _log = structlog.get_logger(__name__)
 
@@ -44,64 +37,70 @@ _MOST_VANISHED = 3
 """Orphaned jobs are cancelled only if at most this many SlurmJobs vanish at once."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsInSlurm:
+    """What this leader knows of the jobs of SlurmJobs, and how it gets more of them."""
+
+    batch_jobs: BatchJobs
+    archives: Archives
+    submitter: BatchSubmitter
+
+
 class SlurmJobLoop:
     """Reconciles SlurmJobs during one term of leadership."""
 
     def __init__(
         self,
-        *,
-        kube: KubeClient,
-        slurm: SlurmClient,
         objects: JobCaches,
         pods: Cache[Pod],
+        *,
         queue: WorkQueue[WorkloadKey],
-        batch_jobs: BatchJobs,
-        archives: Archives,
-        submitter: BatchSubmitter,
+        in_slurm: JobsInSlurm,
         actuator: JobActuator,
-        events: JobEvents,
         collection: Callable[[SlurmJobObject], Collection],
         policy: JobPolicy,
-        metrics: Metrics,
-        set_aside: Oddities,
+        process: Process,
     ) -> None:
-        """collection: returns the state of copying a SlurmJob's results."""
-        self._kube = kube
-        self._slurm = slurm
+        """Create the loop.
+
+        Args:
+            objects: all SlurmJobs.
+            pods: that SlurmJobs may depend on.
+            queue: of SlurmJobs' uids; readings of Slurm fill it, too.
+            in_slurm: the jobs.
+            actuator: carries decisions out.
+            collection: returns the state of copying a SlurmJob's results.
+            policy: the administrator's.
+            process: that leads.
+        """
         self._objects = objects
-        self._pods = pods
         self._queue = queue
-        self._batch_jobs = batch_jobs
-        self._archives = archives
-        self._submitter = submitter
+        self._batch_jobs = in_slurm.batch_jobs
+        self._archives = in_slurm.archives
+        self._submitter = in_slurm.submitter
         self._actuator = actuator
-        self._events = events
         self._collection = collection
         self._policy = policy
-        self._metrics = metrics
-        self._set_aside = set_aside
+        self._metrics = process.metrics
         self._time_in_state = TimeInState()
         self._tracked: dict[WorkloadKey, Past] = {}
         self._gone: dict[WorkloadKey, JobResource] = {}
         """SlurmJobs that this process has seen and that are gone, with their resources."""
         self._dependents = objects.index(_depends_on)
-        queue.serve_by(self._namespace)
+        self._controller = Controller(
+            "slurm_jobs",
+            self.reconcile,
+            [Watch(objects, self._of_job), Watch(pods, self._of_pod)],
+            process=process,
+            keys=Keys(about=self._about, lane=self._namespace),
+            queue=queue,
+        )
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile SlurmJobs until `stop` is set."""
-        self._objects.subscribe(self._changed)
-        self._pods.subscribe(self._pod_changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._archives.run(stop))
-            await worker.run(
-                self._queue,
-                self.reconcile,
-                name="slurm_jobs",
-                count=workers,
-                stop=stop,
-                metrics=self._metrics,
-                aside=Aside(self._set_aside, "workload", self._about),
-            )
+            await self._controller.run(stop, workers=workers)
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
         """Reconcile one SlurmJob.
@@ -190,9 +189,7 @@ class SlurmJobLoop:
             if (vanished := self._vanished()) > _MOST_VANISHED:
                 _log.warning("slurm_job.orphan_held", job_id=job.id, uid=key, vanished=vanished)
                 continue
-            if await self._is_gone(where, job.mark.namespace, job.mark.name, key):
-                _log.warning("slurm_job.orphan_cancelled", job_id=job.id, uid=key)
-                await calls.cancel(self._slurm, job.id, job.sluid, job.mark)
+            await self._actuator.cancel_orphan(job, where, key)
         if not live:
             self._batch_jobs.forget(key)
             self._tracked.pop(key, None)
@@ -205,21 +202,15 @@ class SlurmJobLoop:
             for key in self._gone
         )
 
-    async def _is_gone(
-        self, where: JobResource, namespace: str, name: str, key: WorkloadKey
-    ) -> bool:
-        try:
-            return (await resource.get(self._kube, where, namespace, name)).metadata.uid != key
-        except kube_errors.NotFound:
-            return True
-
     # -- events -----------------------------------------------------------------------------------
 
     def _about(self, key: WorkloadKey) -> About | None:
         job = self._objects.get(key)
         return None if job is None else about(job)
 
-    def _changed(self, old: SlurmJobObject | None, new: SlurmJobObject | None) -> None:
+    def _of_job(
+        self, old: SlurmJobObject | None, new: SlurmJobObject | None
+    ) -> Iterator[WorkloadKey]:
         job = new or old
         if job is None:
             return
@@ -227,25 +218,26 @@ class SlurmJobLoop:
         self._metrics.slurm_jobs.moved(_phase(old), _phase(new))
         if new is None:
             self._gone[key] = job.resource
-            self._events.forget(key)
+            self._actuator.forget(key)
             self._time_in_state.forget(key)
             self._submitter.forget(key)
             self._archives.forget(key)
         elif old is not None and old.metadata.generation != new.metadata.generation:
             self._submitter.retry(key)
-        self._queue.add(key)
-        self._wake_dependents(f"SlurmJob {job.full_name}")
+        yield key
+        yield from self._dependents_of(f"SlurmJob {job.full_name}")
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+    def _of_pod(self, old: Pod | None, new: Pod | None) -> Iterator[WorkloadKey]:
         if new is not None and (old is None or (old.job_id, old.phase) != (new.job_id, new.phase)):
-            self._wake_dependents(f"pod {new.full_name}")
+            yield from self._dependents_of(f"pod {new.full_name}")
 
-    def _wake_dependents(self, dependency: str) -> None:
+    def _dependents_of(self, dependency: str) -> Iterator[WorkloadKey]:
+        """Yield the SlurmJobs that wait for something, which may now be submitted."""
         for other in self._dependents.get(dependency):
             dependent = WorkloadKey(other.metadata.uid)
             if other.status.job_id is None:
                 self._submitter.retry(dependent)
-                self._queue.add(dependent)
+                yield dependent
 
     def _namespace(self, key: WorkloadKey) -> str:
         job = self._objects.get(key)

@@ -12,7 +12,6 @@ from slurmoperator.daemons.part import WatchedPart
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
-from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.lifetime import Service
 
 
@@ -55,10 +54,7 @@ class SlurmClusters:
             parts=self._parts,
             node_sets=self._node_sets,
             served=NamespaceScope(frozenset(program.settings.operator.namespaces)),
-            queue=WorkQueue(rng=program.rng),
-            clock=program.clock,
-            metrics=program.metrics,
-            set_aside=program.set_aside,
+            process=program.process,
         )
         await loop.run(stop)
 

@@ -24,13 +24,8 @@ from slurmruntime.kube.apply.owned_objects import ObjectOwner, withdraw
 from slurmruntime.kube.apply.ownership import Ownership, OwnershipVerdict
 from slurmruntime.kube.cache import Cache, Index
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.leading import worker
-from slurmruntime.leading.worker import Aside
-from slurmruntime.leading.workqueue import WorkQueue
-from slurmruntime.process.clock import Clock
-from slurmruntime.process.metrics import Metrics
+from slurmruntime.leading.controller import Controller, Process, Watch
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
-from slurmruntime.values.oddities import Oddities
 
 _log = structlog.get_logger(__name__)
 
@@ -53,10 +48,7 @@ class ClusterLoop:
         parts: Mapping[str, Cache[WatchedPart]],
         node_sets: Cache[WatchedNodeSet],
         served: NamespaceScope,
-        queue: WorkQueue[str],
-        clock: Clock,
-        metrics: Metrics,
-        set_aside: Oddities,
+        process: Process,
     ) -> None:
         """Prepare the loop.
 
@@ -66,40 +58,30 @@ class ClusterLoop:
             parts: objects of the control plane, by kind and uid.
             node_sets: all NodeSets, by uid.
             served: the namespaces whose SlurmClusters are reconciled. Others only get a condition that says that they are not.
-            queue: of SlurmClusters' uids.
-            clock: of the process.
-            metrics: counts reconciles.
-            set_aside: records crashes.
+            process: that leads.
         """
         self._kube = kube
         self._clusters = clusters
-        self._parts = parts
-        self._node_sets = node_sets
         self._served = served
-        self._queue = queue
-        self._clock = clock
-        self._metrics = metrics
-        self._set_aside = set_aside
+        self._clock = process.clock
         self._children: dict[str, Index[WatchedPart] | Index[WatchedNodeSet]] = {
             **{kind: cache.index(_owner_of) for kind, cache in parts.items()},
             "NodeSet": node_sets.index(_owner_of),
         }
+        self._controller = Controller(
+            "clusters",
+            self.reconcile,
+            [
+                Watch(clusters, _changed),
+                *(Watch(cache, self._owners) for cache in parts.values()),
+                Watch(node_sets, self._owners),
+            ],
+            process=process,
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile SlurmClusters until `stop` is set."""
-        self._clusters.subscribe(self._changed)
-        for cache in self._parts.values():
-            cache.subscribe(self._child_changed)
-        self._node_sets.subscribe(self._child_changed)
-        await worker.run(
-            self._queue,
-            self.reconcile,
-            name="clusters",
-            count=1,
-            stop=stop,
-            metrics=self._metrics,
-            aside=Aside(self._set_aside, "workload"),
-        )
+        await self._controller.run(stop, workers=1)
 
     async def reconcile(self, key: str) -> timedelta | None:
         """Reconcile one SlurmCluster.
@@ -291,20 +273,21 @@ class ClusterLoop:
 
     # -- events -----------------------------------------------------------------------------------
 
-    def _changed(self, old: WatchedCluster | None, new: WatchedCluster | None) -> None:
-        if old is not None and new is not None and old.asked == new.asked:
-            return
-        for version in (old, new):
-            if version is not None:
-                self._queue.add(version.metadata.uid)
-
-    def _child_changed(self, old: _Child | None, new: _Child | None) -> None:
+    def _owners(self, old: _Child | None, new: _Child | None) -> Iterator[str]:
         for version in (old, new):
             if (
                 version is not None
                 and self._clusters.get(version.metadata.controller_uid) is not None
             ):
-                self._queue.add(version.metadata.controller_uid)
+                yield version.metadata.controller_uid
+
+
+def _changed(old: WatchedCluster | None, new: WatchedCluster | None) -> Iterator[str]:
+    if old is not None and new is not None and old.asked == new.asked:
+        return
+    for version in (old, new):
+        if version is not None:
+            yield version.metadata.uid
 
 
 def _owner_of(child: _Child) -> list[str]:

@@ -6,19 +6,14 @@ from typing import Final
 from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
 from slurmoperator.daemons.deciding import BodyMakers
-from slurmoperator.daemons.loop import ControlLoop
-from slurmoperator.daemons.part import PARTS, WatchedPart
+from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
+from slurmoperator.daemons.part import PARTS, PartCaches, WatchedPart
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
-from slurmoperator.keys.host_keys import HostKeys
-from slurmoperator.keys.secrets import RandomBytes
-from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import MADE_BY_US
-from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
-from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.lifetime import Service
 
 _WORKERS: Final = 2
@@ -33,10 +28,8 @@ class ControlPlane:
         node_sets: Cache[WatchedNodeSet],
         make: BodyMakers,
         *,
-        random_bytes: RandomBytes,
-        make_host_keys: HostKeys,
-        tokens: TokenPolicy,
-        served: NamespaceScope,
+        keys: KeySource,
+        rules: NamespaceRules,
         tried: ConfTrials,
     ) -> None:
         """Prepare the caches.
@@ -45,19 +38,15 @@ class ControlPlane:
             program: the process.
             node_sets: all NodeSets; the caller keeps the cache up to date.
             make: renders bodies.
-            random_bytes: the source of keys.
-            make_host_keys: generates the host keys of login pods.
-            tokens: which namespaces may have tokens of which Slurm users.
-            served: the namespaces whose objects are reconciled.
+            keys: where keys come from.
+            rules: what each namespace may have.
             tried: takes slurmctld's verdicts on the nodes that workers will register.
         """
         self._program = program
         self._node_sets = node_sets
         self._make = make
-        self._random_bytes = random_bytes
-        self._make_host_keys = make_host_keys
-        self._tokens = tokens
-        self._served = served
+        self._keys = keys
+        self._rules = rules
         self._tried = tried
         self._parts: dict[str, Cache[WatchedPart]] = {
             kind: Cache(watched, program.set_aside) for kind, watched in PARTS.items()
@@ -104,26 +93,18 @@ class ControlPlane:
     async def control(self, stop: asyncio.Event) -> None:
         """Reconcile the objects while this process leads."""
         program = self._program
-        for part in self._parts.values():
-            await part.synced.wait()
-        for workload in self._workloads.values():
-            await workload.synced.wait()
-        await self._node_sets.synced.wait()
+        caches = PartCaches(
+            parts=self._parts, workloads=self._workloads.values(), node_sets=self._node_sets
+        )
+        await caches.synced()
         loop = ControlLoop(
-            kube=program.kube,
-            parts=self._parts,
-            workloads=self._workloads.values(),
-            node_sets=self._node_sets,
-            make=self._make,
-            queue=WorkQueue(rng=program.rng),
-            clock=program.clock,
-            metrics=program.metrics,
-            set_aside=program.set_aside,
-            random_bytes=self._random_bytes,
-            make_host_keys=self._make_host_keys,
-            tokens=self._tokens,
-            served=self._served,
+            program.kube,
+            caches,
+            self._make,
+            keys=self._keys,
+            rules=self._rules,
             slurms=program.slurm_of,
             tried=self._tried,
+            process=program.process,
         )
         await loop.run(stop, workers=_WORKERS)

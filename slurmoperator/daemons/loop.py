@@ -1,7 +1,7 @@
 """The reconcile loop over the control plane's objects: gather, decide, act, report."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from slurmoperator.daemons.conditions import PartFacts
 from slurmoperator.daemons.deciding import Bodies, BodyMakers
 from slurmoperator.daemons.gathering import PartGathering, PartPlan
 from slurmoperator.daemons.key_rings import KeyRing, KeyRings
-from slurmoperator.daemons.part import PART_KINDS, PartObject, WatchedPart
+from slurmoperator.daemons.part import PART_KINDS, PartCaches, PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rotating import KeyRotation, RotationOutcome
 from slurmoperator.daemons.workload import WORKLOADS, WorkloadObject, WorkloadState
@@ -39,17 +39,11 @@ from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.apply import owned_objects
 from slurmruntime.kube.apply.owned_objects import BodyVerdict, ObjectOwner
 from slurmruntime.kube.apply.ownership import Ownership
-from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.leading import worker
-from slurmruntime.leading.worker import Aside
-from slurmruntime.leading.workqueue import WorkQueue
-from slurmruntime.process.clock import Clock
-from slurmruntime.process.metrics import Metrics
+from slurmruntime.leading.controller import Controller, Process, Watch
 from slurmruntime.values import faults
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
 from slurmruntime.values.faults import Fault, Refused
-from slurmruntime.values.oddities import Oddities
 
 _log = structlog.get_logger(__name__)
 
@@ -72,91 +66,90 @@ class _Outcome:
     """When to reconcile again if no event comes first."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySource:
+    """Where keys come from."""
+
+    random_bytes: RandomBytes
+    host_keys: HostKeys
+    """Generates the host keys of login pods."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceRules:
+    """What each namespace may have."""
+
+    served: NamespaceScope
+    """Those whose objects are reconciled. Others only get a condition that says that they are not."""
+    tokens: TokenPolicy
+    """Which may have tokens of which Slurm users."""
+
+
 class ControlLoop:
     """Reconciles the control plane's objects during one term of leadership."""
 
     def __init__(
         self,
-        *,
         kube: KubeClient,
-        parts: Mapping[str, Cache[WatchedPart]],
-        workloads: Collection[Cache[WorkloadObject]],
-        node_sets: Cache[WatchedNodeSet],
+        caches: PartCaches,
         make: BodyMakers,
-        queue: WorkQueue[str],
-        clock: Clock,
-        metrics: Metrics,
-        set_aside: Oddities,
-        random_bytes: RandomBytes,
-        make_host_keys: HostKeys,
-        tokens: TokenPolicy,
-        served: NamespaceScope,
+        *,
+        keys: KeySource,
+        rules: NamespaceRules,
         slurms: OpensSlurm,
         tried: ConfTrials,
+        process: Process,
     ) -> None:
         """Prepare the loop.
 
         Args:
             kube: the API server.
-            parts: all objects, by kind and uid.
-            workloads: StatefulSets and Deployments of ours.
-            node_sets: all NodeSets, by uid.
+            caches: what it watches.
             make: renders bodies.
-            queue: of objects' uids.
-            clock: of the process.
-            metrics: counts reconciles.
-            set_aside: records crashes.
-            random_bytes: the source of keys.
-            make_host_keys: generates the host keys of login pods.
-            tokens: which namespaces may have tokens of which Slurm users.
-            served: the namespaces whose objects are reconciled. Others only get a condition that says that they are not.
+            keys: where keys come from.
+            rules: what each namespace may have.
             slurms: opens a client of a Controller's Slurm, to find out which partitions have jobs.
             tried: takes slurmctld's verdicts on the nodes that workers will register.
+            process: that leads.
         """
         self._kube = kube
-        self._parts = parts
-        self._workload_caches = workloads
-        self._node_sets = node_sets
-        key_rings = KeyRings(kube, parts["Controller"], random_bytes)
-        self._partitions = PartitionReadings(slurms, clock=clock, wake=queue.add)
+        self._parts = caches.parts
+        self._workload_caches = caches.workloads
+        self._node_sets = caches.node_sets
+        self._controller = Controller(
+            "control plane",
+            self.reconcile,
+            [
+                *(Watch(cache, self._changed) for cache in caches.parts.values()),
+                *(Watch(cache, _owners) for cache in caches.workloads),
+                Watch(caches.node_sets, self._changed),
+            ],
+            process=process,
+        )
+        self._queue = self._controller.queue
+        self._clock = process.clock
+        key_rings = KeyRings(kube, caches.parts["Controller"], keys.random_bytes)
+        self._partitions = PartitionReadings(slurms, clock=self._clock, wake=self._queue.add)
         self._gathering = PartGathering(
             kube,
-            parts,
-            node_sets,
+            caches.parts,
+            caches.node_sets,
             make,
             key_rings=key_rings,
-            tokens=tokens,
-            clock=clock,
+            tokens=rules.tokens,
+            clock=self._clock,
             partitions=self._partitions,
             tried=tried,
         )
-        self._rotation = KeyRotation(kube, key_rings, parts, node_sets)
-        self._queue = queue
-        self._clock = clock
-        self._metrics = metrics
-        self._set_aside = set_aside
-        self._random_bytes = random_bytes
-        self._make_host_keys = make_host_keys
-        self._served = served
+        self._rotation = KeyRotation(kube, key_rings, caches.parts, caches.node_sets)
+        self._keys = keys
+        self._served = rules.served
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile objects until `stop` is set."""
-        for cache in self._parts.values():
-            cache.subscribe(self._changed)
-        for workloads in self._workload_caches:
-            workloads.subscribe(self._workload_changed)
-        self._node_sets.subscribe(self._changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._partitions.run(stop))
-            await worker.run(
-                self._queue,
-                self.reconcile,
-                name="control plane",
-                count=workers,
-                stop=stop,
-                metrics=self._metrics,
-                aside=Aside(self._set_aside, "workload"),
-            )
+            await self._controller.run(stop, workers=workers)
 
     async def reconcile(self, key: str) -> timedelta | None:
         """Reconcile one object.
@@ -249,7 +242,8 @@ class ControlLoop:
         except PEER_ERRORS as error:
             return RotationOutcome(), error
         if rotation.decision is not None and rotation.decision.writes is not None:
-            self._requeue_in({watched.metadata.namespace})
+            for uid in self._in_namespaces({watched.metadata.namespace}):
+                self._queue.add(uid)
         return rotation, None
 
     async def _ensure_keys(
@@ -268,7 +262,7 @@ class ControlLoop:
             watched.metadata.namespace,
             plan.keys,
             has_run=has_run or self._are_used(watched, names),
-            random_bytes=self._random_bytes,
+            random_bytes=self._keys.random_bytes,
         )
 
     async def _ensure_host_keys(
@@ -280,7 +274,7 @@ class ControlLoop:
             (meta.namespace, host_keys_secret(meta.name)),
             HOST_KEY_FILES,
             has_run=has_run,
-            make=self._make_host_keys,
+            make=self._keys.host_keys,
             body=lambda keys: host_keys_body(login_set, keys).body,
         )
 
@@ -336,27 +330,26 @@ class ControlLoop:
 
     def _changed(
         self, old: WatchedPart | WatchedNodeSet | None, new: WatchedPart | WatchedNodeSet | None
-    ) -> None:
-        """Requeue all objects in the namespace of a change: they depend on each other. Tokens are excluded, as there may be many."""
+    ) -> Iterable[str]:
+        """Return all objects in the namespace of a change: they depend on each other. Tokens are excluded, as there may be many."""
         if old is not None and new is not None and old.asked == new.asked:
-            return
+            return ()
         versions = [version for version in (old, new) if version is not None]
         if any(version.kind == "Token" for version in versions):
-            for token in versions:
-                self._queue.add(token.metadata.uid)
-            return
-        self._requeue_in({version.metadata.namespace for version in versions})
+            return [token.metadata.uid for token in versions]
+        return self._in_namespaces({version.metadata.namespace for version in versions})
 
-    def _requeue_in(self, namespaces: AbstractSet[str]) -> None:
+    def _in_namespaces(self, namespaces: AbstractSet[str]) -> Iterator[str]:
         for kind, cache in self._parts.items():
             for part in cache.values() if kind != "Token" else ():
                 if part.metadata.namespace in namespaces:
-                    self._queue.add(part.metadata.uid)
+                    yield part.metadata.uid
 
-    def _workload_changed(self, old: WorkloadObject | None, new: WorkloadObject | None) -> None:
-        for version in (old, new):
-            if version is not None and version.metadata.controller_uid:
-                self._queue.add(version.metadata.controller_uid)
+
+def _owners(old: WorkloadObject | None, new: WorkloadObject | None) -> Iterator[str]:
+    for version in (old, new):
+        if version is not None and version.metadata.controller_uid:
+            yield version.metadata.controller_uid
 
 
 def _is_accepted(watched: WatchedPart) -> bool:

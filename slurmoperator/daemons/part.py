@@ -1,7 +1,11 @@
 """The objects of the control plane in the API server: how we watch and write them."""
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from slurmoperator.daemons.workload import WorkloadObject
+from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject, ControllerStatus
 from slurmoperator.objects.loginset import LoginSetObject, LoginSetStatus
@@ -9,6 +13,7 @@ from slurmoperator.objects.parts import API_VERSION, ConditionsOnly
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject, TokenStatus
 from slurmruntime.kube.apply.custom import CustomKind, CustomObject
+from slurmruntime.kube.cache import Cache
 
 PartObject = ControllerObject | AccountingObject | RestApiObject | LoginSetObject | TokenObject
 WatchedPart: TypeAlias = CustomObject[PartObject, ConditionsOnly]
@@ -47,3 +52,23 @@ PART_KINDS: Final = {custom_kind.kind: custom_kind for custom_kind in _ALL}
 """How each kind is read and written."""
 PARTS: Final = {kind: custom_kind.watched for kind, custom_kind in PART_KINDS.items()}
 """How each kind is watched; the key is the uid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartCaches:
+    """What is watched for the control plane."""
+
+    parts: Mapping[str, Cache[WatchedPart]]
+    """All its objects, by kind and uid."""
+    workloads: Collection[Cache[WorkloadObject]]
+    """StatefulSets and Deployments of ours."""
+    node_sets: Cache[WatchedNodeSet]
+    """All NodeSets, by uid."""
+
+    async def synced(self) -> None:
+        """Wait until all are complete."""
+        for part in self.parts.values():
+            await part.synced.wait()
+        for workload in self.workloads:
+            await workload.synced.wait()
+        await self.node_sets.synced.wait()

@@ -1,11 +1,12 @@
 """Gathers the input of a decision about one NodeSet, from caches and readings of Slurm."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from slurmoperator.nodesets import names, planning
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.nodesets.planning import NodeSetSituation
 from slurmoperator.nodesets.slurm_view import Interest
 from slurmoperator.nodesets.status import Refusal
@@ -31,6 +32,35 @@ WorkerTemplates = Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | 
 """Renders the pod of a worker with a version of the daemons' key, or returns why it cannot."""
 KeySteps = Callable[[NodeSetObject], int]
 """Returns the version of the daemons' key that new workers get: see `slurmoperator.keys.rings`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSetCaches:
+    """What is watched for NodeSets."""
+
+    node_sets: Cache[WatchedNodeSet]
+    """All NodeSets, by uid."""
+    pods: Cache[WorkerPodObject]
+    """All workers' pods, by uid."""
+    kube_nodes: Cache[KubeNodeFacts]
+    """All Kubernetes nodes, by name."""
+
+    async def synced(self) -> None:
+        """Wait until all are complete."""
+        await self.node_sets.synced.wait()
+        await self.pods.synced.wait()
+        await self.kube_nodes.synced.wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSource:
+    """What workers are made from."""
+
+    templates: WorkerTemplates
+    key_step: KeySteps
+    tried: ConfTrials
+    """Whether slurmctld accepts the nodes that they would register."""
+
 
 _UNSURE: Final = WorkerObservation(is_sure=False)
 

@@ -11,10 +11,10 @@ from structlog.contextvars import bind_contextvars
 
 from slurmoperator.nodesets import names, planning, status, troubles
 from slurmoperator.nodesets.actuator import ActionOutcome, Decisions, WorkerActuator
-from slurmoperator.nodesets.gathering import KeySteps, NodeSetGathering, WorkerTemplates
+from slurmoperator.nodesets.gathering import NodeSetCaches, NodeSetGathering, WorkerSource
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
 from slurmoperator.nodesets.owned.claims import WorkerClaims
-from slurmoperator.nodesets.owned.conf_trials import ConfTrials, in_force
+from slurmoperator.nodesets.owned.conf_trials import in_force
 from slurmoperator.nodesets.owned.deleted_claims import ClaimDeletions
 from slurmoperator.nodesets.owned.housekeeping import Housekeeping
 from slurmoperator.nodesets.owned.owned_objects import RECHECK_S, ObjectsResult, OwnedObjects
@@ -23,9 +23,9 @@ from slurmoperator.nodesets.owned.revisions import CurrentRevision, NodeSetRevis
 from slurmoperator.nodesets.owned.topology import WorkerTopology
 from slurmoperator.nodesets.owned.windows import UpdateWindows
 from slurmoperator.nodesets.planning import NodeSetSituation
-from slurmoperator.nodesets.recent_writes import PATIENCE_S
+from slurmoperator.nodesets.recent_writes import PATIENCE_S, RecentWrites
 from slurmoperator.nodesets.status import Refusal, StatusFacts
-from slurmoperator.nodesets.views import WorkerViews
+from slurmoperator.nodesets.views import OpensSlurm, WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
 from slurmoperator.objects.workers import WorkerKey
@@ -35,18 +35,12 @@ from slurmoperator.workers import table
 from slurmoperator.workers.placing import HOST_ANNOTATION
 from slurmoperator.workers.situation import WorkerPolicy
 from slurmruntime.kube import errors as kube_errors
-from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.leading import worker as queue_worker
-from slurmruntime.leading.worker import Aside
-from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.model.nodes import KubeNodeFacts
-from slurmruntime.process.clock import Clock
-from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.errors import PeerError
 from slurmruntime.values.faults import Fault, Refused
 from slurmruntime.values.names import TOPOLOGY_ANNOTATION
-from slurmruntime.values.oddities import Oddities
 
 _log = structlog.get_logger(__name__)
 
@@ -56,99 +50,79 @@ class NodeSetLoop:
 
     def __init__(
         self,
-        *,
         kube: KubeClient,
-        node_sets: Cache[WatchedNodeSet],
-        pods: Cache[WorkerPodObject],
-        kube_nodes: Cache[KubeNodeFacts],
-        views: WorkerViews,
-        actuator: WorkerActuator,
-        belongings: OwnedObjects,
-        claims: WorkerClaims,
-        revisions: NodeSetRevisions,
-        templates: WorkerTemplates,
-        key_step: KeySteps,
-        tried: ConfTrials,
+        caches: NodeSetCaches,
+        *,
+        slurms: OpensSlurm,
+        source: WorkerSource,
         served: NamespaceScope,
-        queue: WorkQueue[str],
-        clock: Clock,
-        metrics: Metrics,
-        set_aside: Oddities,
+        process: Process,
     ) -> None:
         """Create the loop.
 
         Args:
             kube: client of the API server.
-            node_sets: all NodeSets, by uid.
-            pods: all workers' pods, by uid.
-            kube_nodes: all Kubernetes nodes, by name.
-            views: readings of all Slurm clusters.
-            actuator: carries decisions out.
-            belongings: maintains the objects that a NodeSet owns besides its workers.
-            claims: creates and deletes the PVCs of workers.
-            revisions: maintains the templates that a NodeSet has had.
-            templates: renders pods.
-            key_step: the version of the daemons' key that new pods get.
-            tried: whether slurmctld accepts the nodes that workers would register.
+            caches: what it watches.
+            slurms: opens a client of a Controller's Slurm.
+            source: what workers are made from.
             served: the namespaces we serve; NodeSets elsewhere only get a condition that says so.
-            queue: uids of NodeSets.
-            clock: of the process.
-            metrics: of the process.
-            set_aside: records crashes.
+            process: that leads.
         """
         self._kube = kube
-        self._node_sets = node_sets
-        self._pods = pods
-        self._kube_nodes = kube_nodes
-        self._views = views
+        self._node_sets = caches.node_sets
+        self._controller = Controller(
+            "nodesets",
+            self.reconcile,
+            [
+                Watch(caches.node_sets, self._node_set_changed),
+                Watch(caches.pods, _owners),
+                Watch(caches.kube_nodes, self._node_changed),
+            ],
+            process=process,
+            keys=Keys(lane=self._namespace),
+        )
+        clock = self._clock = process.clock
+        self._views = WorkerViews(
+            slurms, clock=clock, wake=self._controller.queue.add, set_aside=process.set_aside
+        )
         self._gathering = NodeSetGathering(
-            node_sets=node_sets,
-            pods=pods,
-            kube_nodes=kube_nodes,
-            views=views,
-            templates=templates,
+            node_sets=caches.node_sets,
+            pods=caches.pods,
+            kube_nodes=caches.kube_nodes,
+            views=self._views,
+            templates=source.templates,
             clock=clock,
         )
-        self._served = served
-        self._actuator = actuator
-        self._belongings = belongings
-        self._claims = claims
+        self._claims = WorkerClaims(kube)
+        self._actuator = WorkerActuator(
+            kube=kube,
+            claims=self._claims,
+            pods=caches.pods,
+            views=self._views,
+            recent=RecentWrites(clock.monotonic),
+        )
         self._housekeeping = Housekeeping(
             gathering=self._gathering,
-            views=views,
-            claims=claims,
+            views=self._views,
+            claims=self._claims,
             deleted_claims=ClaimDeletions(kube),
-            pod_conditions=PodConditions(kube, pods, clock.monotonic),
+            pod_conditions=PodConditions(kube, caches.pods, clock.monotonic),
             topology=WorkerTopology(clock.monotonic),
             windows=UpdateWindows(clock.monotonic),
         )
-        self._revisions = revisions
-        self._templates = templates
-        self._key_step = key_step
-        self._tried = tried
-        self._queue = queue
-        self._clock = clock
-        self._metrics = metrics
-        self._set_aside = set_aside
+        self._owned_objects = OwnedObjects(kube, clock.monotonic)
+        self._revisions = NodeSetRevisions(kube, clock.monotonic)
+        self._source = source
+        self._served = served
         self._policy = WorkerPolicy()
-        self._by_kube_node = pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
-        queue.serve_by(self._namespace)
+        self._by_kube_node = caches.pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile NodeSets until `stop` is set."""
-        self._node_sets.subscribe(self._node_set_changed)
-        self._pods.subscribe(self._pod_changed)
-        self._kube_nodes.subscribe(self._node_changed)
-        self._tried.follow(self._queue.add)
-        await queue_worker.run(
-            self._queue,
-            self.reconcile,
-            name="nodesets",
-            count=workers,
-            stop=stop,
-            metrics=self._metrics,
-            aside=Aside(self._set_aside, "workload"),
-        )
+        self._source.tried.follow(self._controller.queue.add)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._views.run(stop))
+            await self._controller.run(stop, workers=workers)
 
     async def reconcile(self, key: str) -> timedelta | None:
         """Reconcile one NodeSet.
@@ -161,10 +135,10 @@ class NodeSetLoop:
         watched = self._node_sets.get(key)
         if watched is None:
             self._views.forget(key)
-            self._belongings.forget(key)
+            self._owned_objects.forget(key)
             self._housekeeping.forget(key)
             self._revisions.forget(key)
-            self._tried.forget(key)
+            self._source.tried.forget(key)
             return None
         bind_contextvars(node_set=watched.metadata.full_name)
         try:
@@ -188,7 +162,7 @@ class NodeSetLoop:
         await self._write_status(watched, self._refused(watched, refusal))
 
     async def _reconcile(self, watched: WatchedNodeSet, parsed: NodeSetObject) -> timedelta | None:
-        conf = in_force(parsed, self._tried.of(parsed))
+        conf = in_force(parsed, self._source.tried.of(parsed))
         node_set = conf.node_set
         is_leaving = node_set.metadata.deletion_timestamp is not None
         pods = self._gathering.pods(node_set.metadata.uid)
@@ -205,11 +179,11 @@ class NodeSetLoop:
             return None
         if not is_leaving:
             watched = await NODE_SET.add_finalizer(self._kube, self._node_sets, watched)
-        belongings = ObjectsResult() if is_leaving else await self._belongings.keep(node_set)
-        refusal = refusal or belongings.refusal
+        owned_result = ObjectsResult() if is_leaving else await self._owned_objects.keep(node_set)
+        refusal = refusal or owned_result.refusal
         if conf.refused and not is_leaving:
             refusal = refusal or Refusal(reason="BadInput", text=conf.refused)
-        key_step = self._key_step(node_set)  # once: a revision and its pods share it
+        key_step = self._source.key_step(node_set)  # once: a revision and its pods share it
         revision = await self._revision_of(node_set, pods, key_step)
         situation = self._gathering.situation(
             node_set,
@@ -225,7 +199,7 @@ class NodeSetLoop:
         outcome = await self._act(situation, decisions, refusal)
         housekeeping = await self._housekeeping.run(situation, workers, is_sure=refusal is None)
         failed = () if revision.failure is None else (revision.failure,)
-        failures = (*belongings.failures, *failed, *outcome.failures, *housekeeping.failures)
+        failures = (*owned_result.failures, *failed, *outcome.failures, *housekeeping.failures)
         outcome = replace(outcome, failures=failures)
         if outcome.refused is not None:
             refusal = Refusal(reason="BadInput", text=outcome.refused.text)
@@ -271,7 +245,7 @@ class NodeSetLoop:
         def render(key: WorkerKey) -> Mapping[str, Any] | Refused:
             if refusal is not None:
                 return Refused((Fault("spec", refusal.text),))
-            body = self._templates(node_set, key, situation.key_step)
+            body = self._source.templates(node_set, key, situation.key_step)
             if isinstance(body, Refused):
                 return body
             if kube_node := pins.get(str(key), ""):
@@ -343,35 +317,35 @@ class NodeSetLoop:
 
     # -- events -----------------------------------------------------------------------------------
 
-    def _node_set_changed(self, old: WatchedNodeSet | None, new: WatchedNodeSet | None) -> None:
+    def _node_set_changed(
+        self, old: WatchedNodeSet | None, new: WatchedNodeSet | None
+    ) -> Iterator[str]:
         versions = [version for version in (old, new) if version is not None]
         for version in versions:
-            self._queue.add(version.metadata.uid)
+            yield version.metadata.uid
         if old is None or new is None or old.metadata.generation != new.metadata.generation:
             for version in versions:  # NodeSets that waited for its names
-                for uid in self._gathering.uids_in_same_slurm(version):
-                    self._queue.add(uid)
-            for uid in self._gathering.on_nodes():
-                self._queue.add(uid)
+                yield from self._gathering.uids_in_same_slurm(version)
+            yield from self._gathering.on_nodes()
 
-    def _pod_changed(self, old: WorkerPodObject | None, new: WorkerPodObject | None) -> None:
-        for version in (old, new):
-            if version is not None and version.metadata.controller_uid:
-                self._queue.add(version.metadata.controller_uid)
-
-    def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
+    def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> Iterator[str]:
         if old is None or new is None or _placement_facts(old) != _placement_facts(new):
-            for uid in self._gathering.on_nodes():
-                self._queue.add(uid)
+            yield from self._gathering.on_nodes()
         if old and new and _worker_facts(old) == _worker_facts(new):
             return
         for name in {node.name for node in (old, new) if node is not None}:
             for pod in self._by_kube_node.get(name):
-                self._queue.add(pod.metadata.controller_uid)
+                yield pod.metadata.controller_uid
 
     def _namespace(self, key: str) -> str:
         watched = self._node_sets.get(key)
         return watched.metadata.namespace if watched else ""
+
+
+def _owners(old: WorkerPodObject | None, new: WorkerPodObject | None) -> Iterator[str]:
+    for version in (old, new):
+        if version is not None and version.metadata.controller_uid:
+            yield version.metadata.controller_uid
 
 
 def _worker_facts(node: KubeNodeFacts) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from bridge.kube import decode
 from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.slices import SLICES
-from extender.claims.giving import Devices
+from extender.claims.giving import DeviceCaches, Devices
 from extender.claims.known import KnownClaims
 from slurmruntime.kube import node_objects
 from slurmruntime.kube.cache import Cache
@@ -88,9 +88,7 @@ class Stage:
             claims=claims,
             known=KnownClaims(claims, self.everyone, self.classes),
             slurm=slurm,  # type: ignore[arg-type]
-            all_claims=self.everyone,
-            slices=slices,
-            kube_nodes=self.kube_nodes,
+            caches=DeviceCaches(claims=self.everyone, slices=slices, kube_nodes=self.kube_nodes),
             gres=lambda _: self.gres,
             profiles=profiles.read(PROFILES),
             clock=clock,

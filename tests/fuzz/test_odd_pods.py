@@ -33,6 +33,7 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import PodUid
 from tests import virtual_time
 from tests.make import lives as build
+from tests.make.processes import process
 from tests.make.samples import value
 from tests.make.sides import KnowsAll, Lists
 from tests.virtual_time import VirtualClock
@@ -192,9 +193,7 @@ def test_a_pod_of_any_numbers_is_decided_on(
             placeholders=Placeholders(slurm, pace=PACE, clock=clock, metrics=Metrics("other")),
             actuator=acting,
             policy=Deadlines(),
-            clock=clock,
-            metrics=metrics,
-            set_aside=aside,
+            process=process(clock, metrics, aside),
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(loop.run(stop, workers=2))

@@ -12,7 +12,7 @@ from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.reconcile.completion import PATIENCE_S, Completer
 from bridge.slurm import jobs
-from bridge.slurm.complete import Controller, ControllerHosts
+from bridge.slurm.complete import ControllerHost, ControllerHosts
 from sandbox import nss
 from sandbox.client import Sandbox
 from slurmclient.errors import Unavailable
@@ -77,7 +77,7 @@ async def test_an_outcome_that_cannot_be_told_for_long_is_left_in_writing(
 ) -> None:
     clock = Late()
     completer = Completer(
-        slurm_client, ControllerHosts(Controller(host="127.0.0.1", port=_NOBODY)), clock
+        slurm_client, ControllerHosts(ControllerHost(host="127.0.0.1", port=_NOBODY)), clock
     )
     job = await submitted(slurm_client)
 

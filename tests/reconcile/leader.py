@@ -30,8 +30,10 @@ from slurmruntime.kube.events import Reporter
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.ids import alone_key
+from slurmruntime.values.oddities import UNHEARD
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.manifests import CLUSTER
+from tests.make.processes import process
 from tests.make.sides import KnowsAll
 from tests.make.slurm import Job, Slurm
 from tests.make.trouble import Trouble
@@ -94,8 +96,7 @@ class Leader:
             placeholders=self._placeholders,
             actuator=actuator,
             policy=Deadlines(),
-            clock=clock,
-            metrics=metrics,
+            process=process(clock, metrics, UNHEARD),
         )
         for pod in pods:
             self.api.create(pod)

@@ -16,8 +16,10 @@ from slurmruntime.kube.cache import Cache
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.ids import PodUid
+from slurmruntime.values.oddities import UNHEARD
 from tests import virtual_time
 from tests.make import lives as build
+from tests.make.processes import process
 from tests.make.sides import KnowsAll, Lists
 from tests.virtual_time import VirtualClock
 
@@ -57,8 +59,7 @@ def test_a_tenants_first_pod_waits_for_one_turn_of_a_tenant_with_hundreds() -> N
             placeholders=Placeholders(lists, pace=PACE, clock=clock, metrics=Metrics("other")),
             actuator=slow,
             policy=Deadlines(),
-            clock=clock,
-            metrics=Metrics("extender"),
+            process=process(clock, Metrics("extender"), UNHEARD),
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(loop.run(stop, workers=WORKERS))

@@ -23,8 +23,10 @@ from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import names
 from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
+from slurmruntime.values.oddities import UNHEARD
 from tests import virtual_time
 from tests.make import lives as build
+from tests.make.processes import process
 from tests.make.samples import value
 from tests.make.sides import KnowsAll, Lists
 from tests.virtual_time import VirtualClock
@@ -65,8 +67,7 @@ class World:
             placeholders=self.placeholders,
             actuator=self,  # type: ignore[arg-type]  # all that is asked of it
             policy=Deadlines(),
-            clock=clock,
-            metrics=self.metrics,
+            process=process(clock, self.metrics, UNHEARD),
         )
 
     async def carry_out(self, pod: Pod, decision: Decision, *, workload: WorkloadKey) -> None:

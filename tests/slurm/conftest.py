@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.slurm import jobs
-from bridge.slurm.complete import Controller, ControllerHosts
+from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.discovery import Discovery
 from sandbox.client import Sandbox
 from sandbox.options import Options
@@ -41,7 +41,7 @@ async def client(slurm: Sandbox) -> AsyncIterator[SlurmClient]:
 
 @pytest.fixture
 def controllers(slurm: Sandbox) -> ControllerHosts:
-    return ControllerHosts(Controller(host="127.0.0.1", port=slurm.slurmctld_port))
+    return ControllerHosts(ControllerHost(host="127.0.0.1", port=slurm.slurmctld_port))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
-from bridge.slurm.complete import Controller, ControllerHosts
+from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.jobs import Ending
 from sandbox.client import Sandbox
 from slurmclient.errors import Declined, LostReply, Malformed, SlurmError, Unauthorized, Unavailable
@@ -167,7 +167,7 @@ async def test_a_controller_that_is_not_there_has_done_nothing(client: SlurmClie
     with pytest.raises(Unavailable, match="cannot reach slurmctld") as error:
         await complete.complete(
             client,
-            ControllerHosts(Controller(host="127.0.0.1", port=9)),
+            ControllerHosts(ControllerHost(host="127.0.0.1", port=9)),
             NEVER_WAS,
             Outcome(),
             sluid=None,
@@ -200,7 +200,7 @@ async def test_whatever_comes_back_is_one_of_our_errors_and_asking_again_does_no
     url = f"http://127.0.0.1:{slurm.slurmctld_port}"
     async with Proxy.to(url, framing=faults.slurm_message) as proxy:
         proxy.inject(fault)
-        flaky = ControllerHosts(Controller(host="127.0.0.1", port=proxy.port, timeout_s=1))
+        flaky = ControllerHosts(ControllerHost(host="127.0.0.1", port=proxy.port, timeout_s=1))
         with pytest.raises(SlurmError) as error:
             await complete.complete(client, flaky, running.id, Outcome(), sluid=running.sluid)
         again = await complete.complete(client, flaky, running.id, Outcome(), sluid=running.sluid)

@@ -10,7 +10,7 @@ from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.slurm import complete, jobs, nodes
-from bridge.slurm.complete import Controller, ControllerHosts
+from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
@@ -42,7 +42,7 @@ async def client(fragile_slurm: Sandbox) -> AsyncIterator[SlurmClient]:
 @pytest.fixture
 def controllers(fragile_slurm: Sandbox) -> ControllerHosts:
     port = fragile_slurm.slurmctld_port
-    return ControllerHosts(Controller(host="127.0.0.1", port=port, timeout_s=2))
+    return ControllerHosts(ControllerHost(host="127.0.0.1", port=port, timeout_s=2))
 
 
 @pytest.fixture

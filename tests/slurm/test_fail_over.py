@@ -12,7 +12,7 @@ import pytest
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
-from bridge.slurm.complete import Controller, ControllerHosts
+from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
 from sandbox import assembly, assets
@@ -30,7 +30,7 @@ from tests.servers import wait_until
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import in_phase, spec
 
-NOBODY = Controller(host="127.0.0.1", port=9)
+NOBODY = ControllerHost(host="127.0.0.1", port=9)
 """A host that has died."""
 
 BACKUP = "backup-of-slurmctld"
@@ -55,7 +55,7 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def backup(slurm: Sandbox) -> Iterator[Controller]:
+def backup(slurm: Sandbox) -> Iterator[ControllerHost]:
     """A real slurmctld in standby beside the sandbox's; it would take over after 18 hours."""
     if os.getuid() or not shutil.which("unshare"):
         pytest.skip("a second slurmctld needs a host name of its own, which only root can give")
@@ -85,18 +85,20 @@ def backup(slurm: Sandbox) -> Iterator[Controller]:
     try:
         wait_until(lambda: process.poll() is not None or listens(port), 30, sandbox=slurm)
         assert process.poll() is None, log.read_text()
-        yield Controller(host="127.0.0.1", port=port, timeout_s=1)
+        yield ControllerHost(host="127.0.0.1", port=port, timeout_s=1)
     finally:
         process.terminate()
         process.wait()
 
 
 async def test_a_real_backup_that_is_not_in_charge_is_passed_over(
-    backup: Controller, client: SlurmClient, submit: Submit, slurm: Sandbox
+    backup: ControllerHost, client: SlurmClient, submit: Submit, slurm: Sandbox
 ) -> None:
     """Slurm 26.05's takes the message and does not respond."""
     running = await in_phase(client, await submit(spec()), JobPhase.RUNNING)
-    controllers = ControllerHosts(backup, Controller(host="127.0.0.1", port=slurm.slurmctld_port))
+    controllers = ControllerHosts(
+        backup, ControllerHost(host="127.0.0.1", port=slurm.slurmctld_port)
+    )
 
     ending = await complete.complete(
         client, controllers, running.id, Outcome(exit_code=3), sluid=running.sluid
@@ -116,8 +118,8 @@ async def test_a_host_in_standby_is_passed_over_and_then_asked_last(
         proxy.inject(answer(code), times=2)
         controllers = ControllerHosts(
             NOBODY,
-            Controller(host="127.0.0.1", port=proxy.port),
-            Controller(host="127.0.0.1", port=slurm.slurmctld_port),
+            ControllerHost(host="127.0.0.1", port=proxy.port),
+            ControllerHost(host="127.0.0.1", port=slurm.slurmctld_port),
         )
         endings = [
             await complete.complete(client, controllers, job.id, Outcome(), sluid=job.sluid)
@@ -137,8 +139,8 @@ async def test_a_request_that_the_lost_host_had_carried_out_has_ended_already(
     async with Proxy.to(url, framing=faults.slurm_message) as proxy:
         proxy.inject(faults.LOST_REPLY)
         controllers = ControllerHosts(
-            Controller(host="127.0.0.1", port=proxy.port),
-            Controller(host="127.0.0.1", port=slurm.slurmctld_port),
+            ControllerHost(host="127.0.0.1", port=proxy.port),
+            ControllerHost(host="127.0.0.1", port=slurm.slurmctld_port),
         )
         ending = await complete.complete(
             client, controllers, running.id, Outcome(), sluid=running.sluid
@@ -153,7 +155,7 @@ async def test_if_nobody_is_in_charge_all_hosts_are_named(
     url = f"http://127.0.0.1:{slurm.slurmctld_port}"
     async with Proxy.to(url, framing=faults.slurm_message) as proxy:
         proxy.inject(answer(IN_STANDBY[0]))
-        standby = Controller(host="127.0.0.1", port=proxy.port)
+        standby = ControllerHost(host="127.0.0.1", port=proxy.port)
         with pytest.raises(InStandby) as error:
             await complete.complete(
                 client, ControllerHosts(NOBODY, standby), JobId(1), Outcome(), sluid=None

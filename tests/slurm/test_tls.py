@@ -11,7 +11,7 @@ import pytest
 
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.slurm.complete import Controller, ControllerHosts, complete
+from bridge.slurm.complete import ControllerHost, ControllerHosts, complete
 from bridge.slurm.jobs import Ending
 from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
@@ -176,7 +176,7 @@ async def test_how_a_job_ended_is_told_to_slurmctld_over_tls_too(
         port = urlsplit(url).port or 0
 
         async def told(tls: Tls) -> Ending:
-            hosts = ControllerHosts(Controller(host="127.0.0.1", port=port, tls=tls))
+            hosts = ControllerHosts(ControllerHost(host="127.0.0.1", port=port, tls=tls))
             return await complete(client, hosts, running.id, Outcome(), sluid=running.sluid)
 
         (tmp_path / "system.crt").write_bytes(Authority("another").certificate)

@@ -1,6 +1,5 @@
 """The control plane's loop on a real API server, one look at a time."""
 
-import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,8 +10,8 @@ from bridge.reconcile.set_aside import SetAside
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from slurmoperator.daemons.deciding import BodyMakers
-from slurmoperator.daemons.loop import ControlLoop
-from slurmoperator.daemons.part import PARTS, WatchedPart
+from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
+from slurmoperator.daemons.part import PARTS, PartCaches, WatchedPart
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
@@ -21,10 +20,10 @@ from slurmoperator.rendering.site import ControlSite, NamespaceScope, SlurmImage
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Unavailable
-from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.clock import SystemClock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.slurm.client import SlurmClient
+from tests.make.processes import process
 from tests.slurmoperator.examples import BY_NAME, manifest, path
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -73,21 +72,21 @@ class World:
             kind: Cache(watched, set_aside) for kind, watched in PARTS.items()
         }
         self._loop = ControlLoop(
-            kube=client,
-            parts=self._parts,
-            workloads=(),
-            node_sets=Cache[WatchedNodeSet](NODE_SETS, set_aside),
-            make=BodyMakers(ControlSite(images=NO_IMAGES)),
-            queue=WorkQueue(rng=random.Random(0)),  # noqa: S311  # nothing secret
-            clock=clock,
-            metrics=metrics,
-            set_aside=set_aside,
-            random_bytes=bytes,
-            make_host_keys=host_keys.generate,
-            tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
-            served=NamespaceScope(),
+            client,
+            PartCaches(
+                parts=self._parts,
+                workloads=(),
+                node_sets=Cache[WatchedNodeSet](NODE_SETS, set_aside),
+            ),
+            BodyMakers(ControlSite(images=NO_IMAGES)),
+            keys=KeySource(random_bytes=bytes, host_keys=host_keys.generate),
+            rules=NamespaceRules(
+                served=NamespaceScope(),
+                tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
+            ),
             slurms=_no_slurm,
             tried=ConfTrials(),
+            process=process(clock, metrics, set_aside),
         )
 
     def create(self, kind: str, **spec: Any) -> None:

@@ -1,7 +1,6 @@
 """SlurmClusters on a real API server: what is made of them, what is left to others, and how they go."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -23,9 +22,9 @@ from slurmoperator.objects.own.slurm_cluster import API_VERSION, KIND, PLURAL
 from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.clock import SystemClock
 from slurmruntime.process.metrics import Metrics
+from tests.make import processes
 from tests.servers import wait_until
 from tests.slurmoperator.examples import BY_NAME, path
 from tests.slurmoperator.served import DEADLINE_S, DEFINITIONS, WRITES, answers
@@ -76,10 +75,7 @@ class World:
             parts=self._parts,
             node_sets=self._node_sets,
             served=NamespaceScope(),
-            queue=WorkQueue(rng=random.Random(0)),  # noqa: S311  # nothing secret
-            clock=clock,
-            metrics=metrics,
-            set_aside=set_aside,
+            process=processes.process(clock, metrics, set_aside),
         )
 
     async def look(self) -> list[str]:

@@ -15,7 +15,7 @@ import uvloop
 
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.slurm import complete, kick
-from bridge.slurm.complete import Controller, ControllerHosts
+from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.kick import EndedJob
 from bridge.slurm.listed import listing
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
@@ -65,7 +65,7 @@ class Client:
         self._kube = kube
         self._slurm = slurm
         self._controllers = ControllerHosts(
-            Controller(host="127.0.0.1", port=port, timeout_s=_TIMEOUT_S)
+            ControllerHost(host="127.0.0.1", port=port, timeout_s=_TIMEOUT_S)
         )
         self._path = path
         self._ended: dict[str, asyncio.Event] = {}

@@ -5,6 +5,7 @@ Progress comes from the pods; only the reason of a refused create is kept here, 
 """
 
 import asyncio
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -18,10 +19,9 @@ from slurmjobs.lifecycle.situation import Collection, CopyState
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
-from slurmjobs.reconcile.companions.pods import CompanionPod, CompanionWatch, path_of
+from slurmjobs.reconcile.companions.pods import CompanionPod, CompanionWatch, remove
 from slurmruntime.kube import errors, paths
-from slurmruntime.leading import worker
-from slurmruntime.leading.worker import Aside
+from slurmruntime.leading.controller import Controller, Watch
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.values.faults import shortened
 from slurmruntime.values.ids import WorkloadKey
@@ -52,7 +52,12 @@ class ResultCollectors:
         self._objects = objects
         self._batch_jobs = batch_jobs
         self._job_queue = job_queue
-        self._queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
+        self._controller = Controller(
+            "collectors",
+            self.reconcile,
+            [Watch(objects, _of_job), Watch(watch.pods, _of_pod)],
+            process=program.process,
+        )
         self._companion_client = program.kube.acting_as(
             program.settings.slurm_jobs.companion_account
         )
@@ -60,17 +65,7 @@ class ResultCollectors:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Manage collectors until `stop` is set."""
-        self._objects.subscribe(self._job_changed)
-        self._watch.pods.subscribe(self._pod_changed)
-        await worker.run(
-            self._queue,
-            self.reconcile,
-            name="collectors",
-            count=_WORKERS,
-            stop=stop,
-            metrics=self._program.metrics,
-            aside=Aside(self._program.set_aside, "workload"),
-        )
+        await self._controller.run(stop, workers=_WORKERS)
 
     def collection(self, job: SlurmJobObject) -> Collection:
         """Return the state of copying a SlurmJob's results."""
@@ -97,7 +92,7 @@ class ResultCollectors:
         step = collecting.decide(facts)
         for companion in self._watch.collectors(key):
             if companion.collector in step.remove and companion.metadata.deletion_timestamp is None:
-                await self._remove(companion)
+                await remove(self._program.kube, companion)
         self._job_queue.add(key)
         if step.make:
             return await self._create(key, job, facts, step.make)
@@ -145,22 +140,14 @@ class ResultCollectors:
         self._job_queue.add(key)
         return _RETRY
 
-    async def _remove(self, companion: CompanionPod) -> None:
-        try:
-            await self._program.kube.request(
-                "DELETE",
-                path_of(companion),
-                body={"preconditions": {"uid": companion.metadata.uid}},
-            )
-        except (errors.NotFound, errors.Conflict):
-            return
 
-    def _job_changed(self, old: SlurmJobObject | None, new: SlurmJobObject | None) -> None:
-        job = new or old
-        if job is not None and (job.spec.results or new is None):
-            self._queue.add(WorkloadKey(job.metadata.uid))
+def _of_job(old: SlurmJobObject | None, new: SlurmJobObject | None) -> Iterator[WorkloadKey]:
+    job = new or old
+    if job is not None and (job.spec.results or new is None):
+        yield WorkloadKey(job.metadata.uid)
 
-    def _pod_changed(self, old: CompanionPod | None, new: CompanionPod | None) -> None:
-        companion = new or old
-        if companion is not None and companion.purpose == pod.COLLECT:
-            self._queue.add(companion.key)
+
+def _of_pod(old: CompanionPod | None, new: CompanionPod | None) -> Iterator[WorkloadKey]:
+    companion = new or old
+    if companion is not None and companion.purpose == pod.COLLECT:
+        yield companion.key

@@ -5,7 +5,7 @@ account (`slurm_jobs.companion_account`), by which webhook and policies recognis
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -19,14 +19,12 @@ from slurmjobs.companions.due import Account, LogFacts, LogStep
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
-from slurmjobs.reconcile.companions.pods import CompanionPod, CompanionWatch, path_of
+from slurmjobs.reconcile.companions.pods import CompanionPod, CompanionWatch, path_of, remove
 from slurmjobs.reconcile.telling import about
 from slurmruntime.kube import errors, events, paths
 from slurmruntime.kube.client import JSON_PATCH
 from slurmruntime.kube.events import Event, EventType
-from slurmruntime.leading import worker
-from slurmruntime.leading.worker import Aside
-from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.leading.controller import Controller, Watch
 from slurmruntime.values import names
 from slurmruntime.values.ids import WorkloadKey
 
@@ -53,7 +51,12 @@ class LogCompanions:
         self._watch = watch
         self._objects = objects
         self._batch_jobs = batch_jobs
-        self._queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
+        self._controller = Controller(
+            "companions",
+            self.reconcile,
+            [Watch(objects, self._of_job), Watch(watch.pods, _of_pod)],
+            process=program.process,
+        )
         self._refused: dict[str, str] = {}
         """The refusal that a SlurmJob's last Event reported."""
         account = program.settings.slurm_jobs.companion_account
@@ -61,17 +64,7 @@ class LogCompanions:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Manage companions until `stop` is set."""
-        self._objects.subscribe(self._job_changed)
-        self._watch.pods.subscribe(self._pod_changed)
-        await worker.run(
-            self._queue,
-            self.reconcile,
-            name="companions",
-            count=_WORKERS,
-            stop=stop,
-            metrics=self._program.metrics,
-            aside=Aside(self._program.set_aside, "workload"),
-        )
+        await self._controller.run(stop, workers=_WORKERS)
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
         """Reconcile one SlurmJob's companion.
@@ -96,7 +89,7 @@ class LogCompanions:
             case LogStep.REMOVE if (
                 companion is not None and companion.metadata.deletion_timestamp is None
             ):
-                await self._remove(companion)
+                await remove(self._program.kube, companion)
         return None
 
     async def _create(self, job: SlurmJobObject) -> timedelta | None:
@@ -155,27 +148,20 @@ class LogCompanions:
         except (errors.NotFound, errors.Conflict):
             return
 
-    async def _remove(self, companion: CompanionPod) -> None:
-        try:
-            await self._program.kube.request(
-                "DELETE",
-                path_of(companion),
-                body={"preconditions": {"uid": companion.metadata.uid}},
-            )
-        except (errors.NotFound, errors.Conflict):
-            return
-
-    def _job_changed(self, old: SlurmJobObject | None, new: SlurmJobObject | None) -> None:
+    def _of_job(
+        self, old: SlurmJobObject | None, new: SlurmJobObject | None
+    ) -> Iterator[WorkloadKey]:
         job = new or old
         if new is None and old is not None:
             self._refused.pop(old.metadata.uid, None)
         if job is not None and job.spec.output is not None:  # few have one
-            self._queue.add(WorkloadKey(job.metadata.uid))
+            yield WorkloadKey(job.metadata.uid)
 
-    def _pod_changed(self, old: CompanionPod | None, new: CompanionPod | None) -> None:
-        companion = new or old
-        if companion is not None and companion.purpose == pod.LOG:
-            self._queue.add(companion.key)
+
+def _of_pod(old: CompanionPod | None, new: CompanionPod | None) -> Iterator[WorkloadKey]:
+    companion = new or old
+    if companion is not None and companion.purpose == pod.LOG:
+        yield companion.key
 
 
 def account_of(job: SlurmJobObject, jobs: Iterable[BatchJob]) -> Account | None:

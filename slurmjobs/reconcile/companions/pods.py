@@ -10,8 +10,9 @@ from slurmjobs.companions.collecting import Collector
 from slurmjobs.companions.due import Account, LogCompanion
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import paths, resource
+from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.lifetime import Service
 from slurmruntime.values import names
 from slurmruntime.values.faults import shortened
@@ -167,3 +168,17 @@ class CompanionWatch:
 def path_of(companion: CompanionPod) -> str:
     """Return a companion's path in the API."""
     return paths.pod(companion.metadata.namespace, companion.metadata.name)
+
+
+async def remove(kube: KubeClient, companion: CompanionPod) -> None:
+    """Delete a companion; that another of its name has replaced it is as good.
+
+    Raises:
+        KubeError: try again.
+    """
+    try:
+        await kube.request(
+            "DELETE", path_of(companion), body={"preconditions": {"uid": companion.metadata.uid}}
+        )
+    except (errors.NotFound, errors.Conflict):
+        return

@@ -19,8 +19,11 @@ from slurmjobs.reconcile.companions.collectors import ResultCollectors
 from slurmjobs.reconcile.companions.pods import PODS, CompanionPod, CompanionWatch
 from slurmruntime.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from slurmruntime.leading.workqueue import WorkQueue
+from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import names
 from slurmruntime.values.ids import WorkloadKey
+from tests.make.processes import process
 from tests.slurmjobs.companions.outputs import ALICE, collecting_job
 from tests.slurmjobs.lifecycle.situations import NOW, UID
 
@@ -54,7 +57,7 @@ class _Bench:
         slurm_jobs = SimpleNamespace(companion_account="companions", companion_image="image")
         program = SimpleNamespace(
             kube=self.kube,
-            rng=random.Random(1),  # noqa: S311  # no secret
+            process=process(SystemClock(), Metrics("test")),
             settings=SimpleNamespace(slurm_jobs=slurm_jobs),
         )
         synced = asyncio.Event()

@@ -2,12 +2,10 @@
 
 import asyncio
 import copy
-import random
 from typing import Any
 
 import msgspec
 
-from bridge.reconcile.set_aside import SetAside
 from slurmoperator.clusters.loop import ClusterLoop
 from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTERS
 from slurmoperator.daemons.part import PARTS
@@ -15,8 +13,8 @@ from slurmoperator.nodesets.nodeset import NODE_SETS
 from slurmoperator.objects.own.slurm_cluster import API_VERSION, KIND, PLURAL
 from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache
-from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
+from tests.make import processes
 from tests.make.apiserver import Manifest
 from tests.make.trouble import Trouble
 from tests.slurmoperator.daemons.peers import SETTLED_S, AppliedTo
@@ -98,10 +96,7 @@ class ClusterLeaders:
             parts={kind: caches[kind] for kind in PARTS},
             node_sets=caches["NodeSet"],
             served=self.served,
-            queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
-            clock=self.clock,
-            metrics=self.metrics,
-            set_aside=SetAside(self.metrics, self.clock),
+            process=processes.process(self.clock, self.metrics),
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:

@@ -12,10 +12,9 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from bridge.reconcile.set_aside import SetAside
 from slurmoperator.daemons.deciding import BodyMakers
-from slurmoperator.daemons.loop import ControlLoop
-from slurmoperator.daemons.part import PARTS
+from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
+from slurmoperator.daemons.part import PARTS, PartCaches
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS
@@ -27,10 +26,10 @@ from slurmruntime.kube.apply import writes
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.errors import Unavailable
 from slurmruntime.kube.meta import rfc3339
-from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer
+from tests.make.processes import process
 from tests.make.trouble import Trouble
 from tests.slurmoperator.examples import BY_NAME, manifest, path
 from tests.slurmoperator.rendering.given import SITE
@@ -247,21 +246,20 @@ class Leaders:
             for found in self.api.of(kind).values():
                 cache.put_listed(cache.kind.read(msgspec.json.encode(found)))
         loop = ControlLoop(
-            kube=self.api,  # type: ignore[arg-type]  # all it calls
-            parts={kind: caches[kind] for kind in PARTS},
-            workloads=[caches[kind] for kind in WATCHED_WORKLOADS],
-            node_sets=caches["NodeSet"],
-            make=BodyMakers(SITE),
-            queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
-            clock=self.clock,
-            metrics=self.metrics,
-            set_aside=SetAside(self.metrics, self.clock),
-            random_bytes=self._rng.randbytes,
-            make_host_keys=self._host_keys,
-            tokens=TokenPolicy(users=self.token_users, longest_s=86_400),
-            served=self.served,
+            self.api,  # type: ignore[arg-type]  # all it calls
+            PartCaches(
+                parts={kind: caches[kind] for kind in PARTS},
+                workloads=[caches[kind] for kind in WATCHED_WORKLOADS],
+                node_sets=caches["NodeSet"],
+            ),
+            BodyMakers(SITE),
+            keys=KeySource(random_bytes=self._rng.randbytes, host_keys=self._host_keys),
+            rules=NamespaceRules(
+                served=self.served, tokens=TokenPolicy(users=self.token_users, longest_s=86_400)
+            ),
             slurms=self._slurm_of,
             tried=self.tried,
+            process=process(self.clock, self.metrics),
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -11,18 +10,12 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from bridge.reconcile.set_aside import SetAside
 from slurmclient.errors import Declined, LostReply, Unavailable
-from slurmoperator.nodesets.actuator import WorkerActuator
+from slurmoperator.nodesets.gathering import NodeSetCaches, WorkerSource
 from slurmoperator.nodesets.loop import NodeSetLoop
 from slurmoperator.nodesets.names import KUBE_NODE_ANNOTATION
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from slurmoperator.nodesets.owned.claims import WorkerClaims
 from slurmoperator.nodesets.owned.conf_trials import ConfTrials
-from slurmoperator.nodesets.owned.owned_objects import OwnedObjects
-from slurmoperator.nodesets.owned.revisions import NodeSetRevisions
-from slurmoperator.nodesets.recent_writes import RecentWrites
-from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.parts import KeyOfObject
@@ -34,12 +27,12 @@ from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.errors import Malformed
 from slurmruntime.kube.meta import rfc3339
 from slurmruntime.kube.node_objects import NODES
-from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.faults import Fault, Refused
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer
+from tests.make.processes import process
 from tests.make.slurm import Job, Slurm, number
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Trouble
@@ -334,40 +327,20 @@ class Operator:
         then: what happens so many seconds after its beginning.
         """
         node_sets, pods, kube_nodes = self.caches()
-        queue: WorkQueue[str] = WorkQueue(rng=random.Random(1))  # noqa: S311  # jitter
-        set_aside = SetAside(self.metrics, self.clock)
-        views = WorkerViews(self._slurm_of, clock=self.clock, wake=queue.add, set_aside=set_aside)
-        claims = WorkerClaims(self.api)  # type: ignore[arg-type]  # all it calls
         loop = NodeSetLoop(
-            kube=self.api,  # type: ignore[arg-type]  # all it calls
-            node_sets=node_sets,
-            pods=pods,
-            kube_nodes=kube_nodes,
-            views=views,
-            actuator=WorkerActuator(
-                kube=self.api,  # type: ignore[arg-type]  # all it calls
-                claims=claims,
-                pods=pods,
-                views=views,
-                recent=RecentWrites(self.clock.monotonic),
+            self.api,  # type: ignore[arg-type]  # all it calls
+            NodeSetCaches(node_sets=node_sets, pods=pods, kube_nodes=kube_nodes),
+            slurms=self._slurm_of,
+            source=WorkerSource(
+                templates=worker_pod, key_step=lambda _: self.key_step, tried=self.tried
             ),
-            belongings=OwnedObjects(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
-            claims=claims,
-            revisions=NodeSetRevisions(self.api, self.clock.monotonic),  # type: ignore[arg-type]  # all it calls
-            templates=worker_pod,
-            key_step=lambda _: self.key_step,
-            tried=self.tried,
             served=self.served,
-            queue=queue,
-            clock=self.clock,
-            metrics=self.metrics,
-            set_aside=set_aside,
+            process=process(self.clock, self.metrics),
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             for at_s, do in then.items():
                 asyncio.get_running_loop().call_later(at_s, do)
-            group.create_task(views.run(stop))
             group.create_task(loop.run(stop, workers=2))
             end_s = self.clock.monotonic() + for_s
             while self.clock.monotonic() < end_s:
