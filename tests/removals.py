@@ -58,7 +58,7 @@ REMOVALS = [
     Removal(
         name="the circuit breaker",
         file="bridge/domain/lifecycle/breaker.py",
-        before="return self.bereft > max(limits.always, limits.share * self.running)",
+        before="return len(self.bereft) > max(limits.always, limits.share * self.running)",
         after="return False",
         test="tests/integration/test_endings_by_policy.py::test_many_are_not_evicted_at_once_before_an_operator_says_so",
     ),
@@ -123,15 +123,15 @@ REMOVALS = [
     Removal(
         name="pins that are refused",
         file="bridge/domain/lifecycle/rules/waiting.py",
-        before="        case Fit.FITS if why := _why_unpinnable(case):\n            return _misfit(case, why)\n",
+        before="    if why := _why_unpinnable(case):\n        return _misfit(case, why)\n",
         after="",
         test="tests/integration/test_endings_by_policy.py::test_a_pod_that_cannot_be_pinned_gives_its_allocation_back_and_is_told",
     ),
     Removal(
         name="node names from elsewhere",
         file="deploy/chart/templates/policies/direct.yaml",
-        before="  - expression: oldObject != null || !has(object.spec.nodeName)",
-        after='  - expression: "true"',
+        before="- expression: oldObject != null || !has(object.spec.nodeName)",
+        after='- expression: "true"',
         test="tests/chart/test_policies_direct.py::test_from_elsewhere_nobody_gets_there_past_slurm",
     ),
     Removal(
@@ -144,7 +144,7 @@ REMOVALS = [
     Removal(
         name="caps at the door",
         file="bridge/domain/admission/review.py",
-        before="                *caps.faults(pod.sizes, defaults.caps),\n",
+        before="        *caps.faults(pod.sizes, defaults.caps),\n",
         after="",
         test="tests/integration/test_odd_objects.py::test_a_pod_with_too_much_of_everything_is_refused_with_all_faults",
     ),
