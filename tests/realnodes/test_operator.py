@@ -65,7 +65,7 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
         LEAVES_S,
         sandbox=sandbox,
     )
-    assert "runs" == page["operator"]
+    assert "running" == page["operator"]
     waits = f"{going} is removed (scaled in) when its jobs have ended"
     assert any("NodeSet/workers: " in wait and waits in wait for wait in page["waits"]), page
     assert all("26" in part["version"] for part in page["parts"]), page
