@@ -265,7 +265,7 @@ def policed(
         for caller in cluster.callers.values():
             caller.close()
         _delete(sandbox, [m for m in manifests if m is not probe])
-        _delete(sandbox, [probe])  # forgotten last: once it is, all are
+        _delete(sandbox, [probe])  # forgotten last, as a rule
         path = pods(cluster.bridged)
         wait_until(lambda: not refusal(sandbox.admin, "POST", path, _REFUSED), EFFECTIVE_S)
         _clear(sandbox, cluster)
@@ -287,8 +287,12 @@ def _delete(sandbox: Sandbox, manifests: Sequence[Manifest]) -> None:
 
 
 def _clear(sandbox: Sandbox, cluster: Cluster) -> None:
+    free = {"metadata": {"finalizers": None}}
     for item in sandbox.admin.get(pods(cluster.bridged))["items"]:
-        free = {"metadata": {"finalizers": None}}
-        sandbox.admin.patch(pods(cluster.bridged, item["metadata"]["name"]), free)
+        path = pods(cluster.bridged, item["metadata"]["name"])
+        # The API server may forget another policy later than the probe.
+        is_free = lambda: not refusal(sandbox.admin, "PATCH", path, free)  # noqa: B023, E731  # called at once
+        wait_until(is_free, EFFECTIVE_S)
+        sandbox.admin.patch(path, free)
     for namespace in (cluster.bridged, cluster.other, cluster.ours):
         sandbox.admin.delete(f"/api/v1/namespaces/{namespace}")
