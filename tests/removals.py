@@ -4,6 +4,7 @@
 misses when it is taken out is tried by `tests/properties/test_mutants.py`, many times as fast.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ ROOT = Path(__file__).parents[1]
 _LEFT_BEHIND = shutil.ignore_patterns(
     ".git", ".venv", ".*cache", "__pycache__", ".hypothesis", ".soak", "site"
 )
+_PACKAGES = (".", "client", "dev", "exporter")
+"""Where the tree's packages are."""
 _TIMEOUT_S = 900
 _FAILED = 1
 """Pytest's exit code for tests that ran, and failed; an error of collection or usage has another."""
@@ -238,9 +241,12 @@ def missed(removal: Removal) -> str:
         if source.count(removal.before) != 1:
             raise ValueError(f"{removal.file} has these lines not once: {removal.before!r}")
         file.write_text(source.replace(removal.before, removal.after))
+        # The sandbox is a program of its own: without a path it would start the services of this tree.
+        path = os.pathsep.join(str(root / package) for package in _PACKAGES)
         test = subprocess.run(
             (sys.executable, "-m", "pytest", "-q", "-x", "--tb=short", removal.test),
             cwd=root,
+            env={**os.environ, "PYTHONPATH": path},
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_S,
