@@ -66,13 +66,32 @@ def _metrics(health: str) -> str:
 
 
 def undisturbed(sandbox: Sandbox, count: Callable[[int], T]) -> T:
-    """What was counted while no service was started anew: on a busy machine one may lose its lease, and its counters."""
+    """What was counted while no service was started anew and no kube_node changed.
+
+    On a busy machine a service may lose its lease, and its counters; and a kubelet may be late with
+    its own, so that its node is not ready for a while and is drained.
+    """
     for attempt in range(ATTEMPTS):
-        before = pids(sandbox)
+        before = pids(sandbox), kube_nodes(sandbox)
         counted = count(attempt)
-        if before == pids(sandbox):
+        if before == (pids(sandbox), kube_nodes(sandbox)):
             return counted
-    pytest.fail(f"a service was started anew in each of {ATTEMPTS} attempts")
+    pytest.fail(f"a service was started anew, or a node changed, in each of {ATTEMPTS} attempts")
+
+
+def kube_nodes(sandbox: Sandbox) -> dict[str, tuple[object, ...]]:
+    """What drains a node: since when it has its readiness, and whether it is cordoned."""
+    return {
+        node["metadata"]["name"]: (
+            node["spec"].get("unschedulable", False),
+            *(
+                (condition["status"], condition["lastTransitionTime"])
+                for condition in node["status"]["conditions"]
+                if condition["type"] == "Ready"
+            ),
+        )
+        for node in sandbox.admin.get("/api/v1/nodes")["items"]
+    }
 
 
 def pids(sandbox: Sandbox) -> dict[str, int | None]:
