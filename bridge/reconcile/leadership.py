@@ -22,13 +22,14 @@ from bridge.reconcile.program import Program
 from bridge.reconcile.reading.readings import Readings
 from bridge.reconcile.side import Side
 from bridge.slurm.discovery import Discovery
+from bridge.slurm.listed.unread import USUAL_PACE, Pace
 from slurmruntime.kube import events
 from slurmruntime.kube.events import Event, EventType
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
 from slurmruntime.values.oddities import About
 
-_PATIENCE_S = 2.0
+_PATIENT_PACE = Pace(patience_s=2.0)
 """How long a new job may be pending before the controllers read it: they do not need it until it runs."""
 
 _SHORTEST_PAUSE_S = 0.05
@@ -51,7 +52,7 @@ class SharedReadings:
         mirror: Mirror,
         *,
         actors: Collection[Actor],
-        patience_s: float = 0.0,
+        pace: Pace = USUAL_PACE,
         batch: bool = False,
     ) -> None:
         """Register the reading of Slurm in the program's health.
@@ -60,7 +61,7 @@ class SharedReadings:
             program: the process.
             mirror: its informers.
             actors: the sides it leads.
-            patience_s: as for `Discovery`.
+            pace: as for `Discovery`.
             batch: also read for the batch jobs of SlurmJobs.
         """
         self._program = program
@@ -71,7 +72,7 @@ class SharedReadings:
                 program.slurm,
                 program.cluster,
                 clock=program.clock.monotonic,
-                patience_s=patience_s,
+                pace=pace,
                 batch=batch,
                 named=lambda: filter(None, (pod.job_id for pod in mirror.pods.values())),
                 on_unreadable=lambda job, why: program.set_aside.tell("slurm_job", str(job), why),
@@ -145,7 +146,7 @@ class Leadership:
                 program,
                 mirror,
                 actors={Actor.EXTENDER if submits else Actor.CONTROLLERS},
-                patience_s=0.0 if submits else _PATIENCE_S,
+                pace=USUAL_PACE if submits else _PATIENT_PACE,
                 batch=batch,
             )
         self._own = own

@@ -30,7 +30,15 @@ from bridge.slurm.kick import EndedJob, ended_job
 from bridge.slurm.listed import unread
 from bridge.slurm.listed.incarnation import Incarnation
 from bridge.slurm.listed.listing import JobListing, Lists
-from bridge.slurm.listed.unread import LikelyOurs, OnSettled, OnUnreadable, Portion, UnreadJob
+from bridge.slurm.listed.unread import (
+    USUAL_PACE,
+    LikelyOurs,
+    OnSettled,
+    OnUnreadable,
+    Pace,
+    Portion,
+    UnreadJob,
+)
 from bridge.slurm.snapshot import Snapshot
 from slurmclient.errors import Malformed, SlurmError, TargetNotFound
 from slurmclient.watching.in_turn import in_turn
@@ -40,9 +48,6 @@ from slurmruntime.values.ids import ClusterId, JobId
 
 _TRUSTED_S = 10.0
 """How long ids are trusted without that check, while every reading repeats the last one."""
-
-BURST = 500
-"""Unknown jobs fetched per reading, in about a second: a user may submit thousands at once, and ours must not wait."""
 
 _PENDING = frozenset({"PENDING"})
 
@@ -59,9 +64,7 @@ class Discovery:
         cluster: ClusterId,
         *,
         clock: Callable[[], float],
-        concurrency: int = 4,
-        patience_s: float = 0.0,
-        burst: int = BURST,
+        pace: Pace = USUAL_PACE,
         batch: bool = False,
         named: Callable[[], Iterable[JobId]] = unread.nothing_named,
         on_unreadable: OnUnreadable = unread.ignore_unreadable,
@@ -70,13 +73,10 @@ class Discovery:
         """Start with nothing known; the first reading fetches every job once.
 
         Args:
-            client: Shared with submitters; keep `concurrency` below its connections.
+            client: Shared with submitters.
             cluster: Placeholders of other clusters are foreign jobs.
             clock: Returns monotonic seconds.
-            concurrency: Maximum number of jobs fetched concurrently.
-            patience_s: How long a new job may be pending before it is fetched. Most run by then and
-                are fetched once instead of twice.
-            burst: Maximum number of unknown jobs fetched in one reading.
+            pace: How quickly jobs are fetched.
             batch: Read batch jobs of SlurmJobs, too; else they are foreign jobs.
             named: Returns the ids that our pods name; if there are many unknown jobs, these are fetched first.
             on_unreadable: Called each time a fetched job cannot be decoded.
@@ -86,7 +86,7 @@ class Discovery:
         self._cluster = cluster
         self._batch = batch
         self._clock = clock
-        self._concurrency, self._reading = concurrency, asyncio.Lock()
+        self._pace, self._reading = pace, asyncio.Lock()
         self._last: Snapshot | None = None
         """The last snapshot; None once any part of it has changed."""
         self._sequence = 0
@@ -109,7 +109,6 @@ class Discovery:
         self._changed: set[JobId] = set()
         self._in_detail: set[JobId] = set()
         """Jobs of ours whose devices are fetched with them."""
-        self._patience_s, self._burst = patience_s, burst
         self._portion = Portion()
         """The unknown jobs that the last reading fetched."""
         self._arrays = ArrayMemory()
@@ -178,7 +177,7 @@ class Discovery:
             listed = await self._lists.read(settled=self._foreign, surely=is_exact)
             began = self._lists.began
             is_repeated = listed is self._listing and not self._noted
-            patience_s = 0.0 if complete else self._patience_s
+            patience_s = 0.0 if complete else self._pace.patience_s
             if surely or not is_repeated or began >= self._trusted_until:
                 if await self._forgot_after_restart(listed.states):
                     is_repeated, patience_s = False, 0.0
@@ -193,7 +192,7 @@ class Discovery:
             self._portion = unread.portion(
                 unknown,
                 listed.states,
-                most=self._burst,
+                most=self._pace.burst,
                 known_to_be_odd=self._unreadable,
                 likely_ours=self._likely_ours.among(unknown),
             )
@@ -286,7 +285,7 @@ class Discovery:
     async def _fetch_all(self, ids: Iterable[JobId], seen: Mapping[JobId, frozenset[str]]) -> bool:
         """Fetch jobs concurrently; return False if one was gone or has to be fetched again."""
         results = await in_turn(
-            ids, lambda id_: self._fetch_one(id_, seen.get(id_)), at_a_time=self._concurrency
+            ids, lambda id_: self._fetch_one(id_, seen.get(id_)), at_a_time=self._pace.concurrency
         )
         return all(results.values())
 

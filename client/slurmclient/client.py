@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from types import TracebackType
 from typing import Final, Self
@@ -41,70 +42,60 @@ def _no_report(_operation: str, _seconds: float, _outcome: str) -> None:
     pass
 
 
+@dataclass(eq=False, repr=False)
 class Client:
     """A client of one Slurm, through slurmrestd. Any call may raise `SlurmError`.
 
     async with Client("http://slurmrestd:6820", token=TokenFile("/run/slurm/token")) as slurm:
         for job in await slurm.jobs.list():
             print(job.job_id, job.user_name, job.job_state)
+
+    Nothing is sent before the block, so Slurm may be down.
+
+    Raises:
+        ValueError: If there is no URL, the version is unknown, or a number is below 1.
     """
 
-    def __init__(
-        self,
-        url: str | Sequence[str],
-        *,
-        token: str | TokenSource | None = None,
-        api: str | Sequence[str] = _AUTO,
-        tls: Tls | None = None,
-        timeout_s: float = 30,
-        connections: int = 8,
-        attempts: int = 3,
-        most_bytes: int = MOST_BYTES,
-        user_agent: str = "slurm-client",
-        on_call: OnCall = _no_report,
-    ) -> None:
-        """Create a client; nothing is sent, so Slurm may be down.
+    url: str | Sequence[str]
+    """slurmrestd's address: `http://host:6820`, `https://…` or `unix:///run/slurmrestd.socket`; several for
+    fail-over."""
+    _: KW_ONLY
+    token: str | TokenSource | None = None
+    """A JWT or its source: `TokenFile`, `TokenCommand`, `JwtKey`. None if slurmrestd identifies you by other
+    means, such as `rest_auth/local`."""
+    api: str | Sequence[str] = _AUTO
+    """`auto` for the newest version of the API that both sides speak; one version, such as `v0.0.44`; or
+    several, the preferred one first."""
+    tls: Tls | None = None
+    """Certificates for https; by default the system's CAs are trusted and no certificate is presented."""
+    timeout_s: float = 30
+    """The deadline for one exchange."""
+    connections: int = 8
+    """The maximum number of concurrent calls; others wait. slurmrestd has 124 connections for all its clients
+    and never closes an idle one."""
+    attempts: int = 3
+    """The maximum number of attempts for a read while Slurm cannot answer. A change is repeated only if it was
+    not sent."""
+    most_bytes: int = MOST_BYTES
+    """The longest answer to take, 1 GiB by default; longer ones are `Malformed`. `iter` takes answers of any
+    length, and objects of up to 64 MiB."""
+    user_agent: str = "slurm-client"
+    """Your program's name, for the logs of a proxy."""
+    on_call: OnCall = _no_report
+    """Called after every call with the operation, its seconds, and its outcome: `ok`, an error's `outcome` or
+    `cancelled`."""
 
-        Args:
-            url: slurmrestd's address: `http://host:6820`, `https://…` or
-                `unix:///run/slurmrestd.socket`; several for fail-over.
-            token: A JWT or its source: `TokenFile`, `TokenCommand`, `JwtKey`. None if slurmrestd
-                identifies you by other means, such as `rest_auth/local`.
-            api: `auto` for the newest version of the API that both sides speak; one version, such
-                as `v0.0.44`; or several, the preferred one first.
-            tls: Certificates for https; by default the system's CAs are trusted and no certificate
-                is presented.
-            timeout_s: The deadline for one exchange.
-            connections: The maximum number of concurrent calls; others wait. slurmrestd has 124
-                connections for all its clients and never closes an idle one.
-            attempts: The maximum number of attempts for a read while Slurm cannot answer. A change
-                is repeated only if it was not sent.
-            most_bytes: The longest answer to take, 1 GiB by default; longer ones are `Malformed`.
-                `iter` takes answers of any length, and objects of up to 64 MiB.
-            user_agent: Your program's name, for the logs of a proxy.
-            on_call: Called after every call with the operation, its seconds, and its outcome: `ok`,
-                an error's `outcome` or `cancelled`.
-
-        Raises:
-            ValueError: If there is no URL, the version is unknown, or a number is below 1.
-        """
-        if min(attempts, connections, most_bytes) < 1:
+    def __post_init__(self) -> None:
+        if min(self.attempts, self.connections, self.most_bytes) < 1:
             raise ValueError(
                 "expected at least 1 attempt, 1 connection and 1 byte, got"
-                f" {attempts}, {connections} and {most_bytes}"
+                f" {self.attempts}, {self.connections} and {self.most_bytes}"
             )
-        self._urls = (url,) if isinstance(url, str) else tuple(url)
+        self._urls = (self.url,) if isinstance(self.url, str) else tuple(self.url)
         if not self._urls:
             raise ValueError("expected the URL of at least one slurmrestd")
-        self._token = tokens.source(token)
-        self._versions = _versions(api)
-        self._tls = tls
-        self._timeout_s = timeout_s
-        self._connections = connections
-        self._attempts = attempts
-        self._most_bytes = most_bytes
-        self._user_agent = user_agent
-        self._on_call = on_call
+        self._token_source = tokens.source(self.token)
+        self._versions = _versions(self.api)
         self._open: Speaker | None = None
 
     @classmethod
@@ -142,19 +133,19 @@ class Client:
     async def __aenter__(self) -> Self:
         transport = Transport(
             self._urls,
-            self._token,
-            self._tls,
-            connections=self._connections,
-            timeout_s=self._timeout_s,
-            user_agent=self._user_agent,
-            most_bytes=self._most_bytes,
+            self._token_source,
+            self.tls,
+            connections=self.connections,
+            timeout_s=self.timeout_s,
+            user_agent=self.user_agent,
+            most_bytes=self.most_bytes,
         )
         caller = Caller(
             transport,
-            connections=self._connections,
-            attempts=self._attempts,
+            connections=self.connections,
+            attempts=self.attempts,
             versions=self._versions,
-            observe=reporting(self._on_call),
+            observe=reporting(self.on_call),
         )
         self._open = Speaker(caller=caller, user="")
         return self

@@ -13,6 +13,7 @@ from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
 from bridge.slurm.complete import ControllerHosts
 from bridge.slurm.discovery import Discovery
+from bridge.slurm.listed.unread import Pace
 from sandbox.client import Sandbox
 from slurmclient.wire.reading import Answer
 from slurmruntime.slurm.client import SlurmClient
@@ -99,7 +100,7 @@ async def held_batch_job(client: SlurmClient, mark: BatchMark) -> JobId:
 async def test_of_a_flood_some_are_looked_at_in_each_reading_and_ours_come_first(
     watching: SlurmClient, client: SlurmClient, submit: Submit, proxy: Proxy
 ) -> None:
-    discovery = Discovery(watching, CLUSTER, clock=time.monotonic, burst=2)
+    discovery = Discovery(watching, CLUSTER, clock=time.monotonic, pace=Pace(burst=2))
     whose = identity()
     ours = await submit(spec(whose, hold=True))
     while not (await discovery.refresh()).is_whole:
@@ -166,7 +167,7 @@ async def test_news_is_never_believed_without_asking_when_slurmctld_started(
 async def patient(watching: SlurmClient) -> tuple[Discovery, list[float]]:
     """Lets new jobs wait 2 s before it looks; with the clock it goes by."""
     now_s = [0.0]
-    discovery = Discovery(watching, CLUSTER, clock=lambda: now_s[0], patience_s=2)
+    discovery = Discovery(watching, CLUSTER, clock=lambda: now_s[0], pace=Pace(patience_s=2))
     await discovery.refresh()
     return discovery, now_s
 
@@ -350,7 +351,7 @@ async def test_looks_are_limited_in_number(
     for _ in range(6):
         await submit(spec(hold=True))
     proxy.inject(faults.slow(0.1), "GET", LOOK, times=6)
-    discovery = Discovery(watching, CLUSTER, clock=time.monotonic, concurrency=2)
+    discovery = Discovery(watching, CLUSTER, clock=time.monotonic, pace=Pace(concurrency=2))
     await watching.dialect()
 
     began = time.monotonic()

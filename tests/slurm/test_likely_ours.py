@@ -8,6 +8,7 @@ import pytest
 from bridge.domain.model import identities
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.listed import listing
+from bridge.slurm.listed.unread import Pace
 from slurmruntime.values.ids import JobId
 from tests.slurm.made_up import Server
 from tests.slurm.placeholders import CLUSTER, identity
@@ -45,7 +46,11 @@ def fetched(server: Server) -> list[JobId]:
 
 def test_a_new_leader_fetches_what_pods_name_before_any_stranger(server: Server) -> None:
     discovery = Discovery(
-        server.client, CLUSTER, clock=lambda: 0.0, burst=200, named=lambda: [OURS, JobId(4711)]
+        server.client,
+        CLUSTER,
+        clock=lambda: 0.0,
+        pace=Pace(burst=200),
+        named=lambda: [OURS, JobId(4711)],
     )
 
     first = asyncio.run(discovery.refresh())

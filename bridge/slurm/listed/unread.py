@@ -28,6 +28,23 @@ def ignore_settled(_id: JobId) -> None:
     """Do nothing."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How quickly jobs are fetched."""
+
+    concurrency: int = 4
+    """Jobs fetched concurrently; keep it below the client's connections."""
+    burst: int = 500
+    """Unknown jobs fetched per reading, in about a second: a user may submit thousands at once, and ours must
+    not wait."""
+    patience_s: float = 0.0
+    """How long a new job may be pending before it is fetched. Most run by then and are fetched once instead of
+    twice."""
+
+
+USUAL_PACE = Pace()
+
+
 @dataclass(frozen=True, slots=True)
 class UnreadJob:
     """A job that is set aside."""
