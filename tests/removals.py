@@ -97,9 +97,7 @@ REMOVALS = [
         name="a leader whose work does not end",
         file="slurmruntime/leading/lease.py",
         before="""\
-                    doom = asyncio.get_running_loop().call_later(
-                        _UNWINDING_S, self._give_up, give_up
-                    )
+                    doom = asyncio.get_running_loop().call_later(_UNWINDING_S, self._give_up)
                     await liveness.ended(reigning)
                     await liveness.ended(renewing)
 """,

@@ -189,20 +189,19 @@ class Program:
             sides: the sides that the body leads, in the order in which their leases are taken; (): this
                 program's own.
         """
-        kubernetes = self.settings.kubernetes
 
         async def lead(stop: asyncio.Event) -> None:
-            has_ended = await several.lead(
-                KubeLeases(self.lease_kube, kubernetes.namespace),
-                names=[f"slurm-bridge-{side}" for side in sides or (self.name,)],
+            candidate = lease.Candidate(
+                store=KubeLeases(self.lease_kube, self.settings.kubernetes.namespace),
                 identity=f"{self.reporter.instance}_{uuid.uuid4()}",
                 settings=self.settings.leader_election,
                 clock=self.clock,
                 rng=self.rng,
-                stop=stop,
-                metrics=self.metrics,
-                on_lead=body,
                 give_up=lifetime.end_at_once,
+            )
+            names = [f"slurm-bridge-{side}" for side in sides or (self.name,)]
+            has_ended = await several.lead(
+                candidate, names, stop=stop, metrics=self.metrics, on_lead=body
             )
             if not has_ended:
                 raise StartAfresh(f"{self.name} lost its lease")

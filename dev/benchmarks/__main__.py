@@ -8,8 +8,9 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvloop
@@ -19,6 +20,7 @@ from benchmarks import apiserver, columns, micro, profiling, report, results, sc
 from benchmarks.meter import Meter
 from benchmarks.results import Machine, Run, Shape
 from benchmarks.scenarios import Stage
+from sandbox import flags
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from slurmruntime.kube.client import KubeClient
@@ -30,86 +32,90 @@ _REQUEST_TIMEOUT_S = 60.0
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-@app.command()
-def main(
-    *,
-    pods: Annotated[int, typer.Option(help="Pods per stretch.", min=1)] = 200,
-    nodes: Annotated[int, typer.Option(help="Nodes of each kind.", min=1)] = 100,
-    waiting_s: Annotated[float, typer.Option(help="How long to watch waiting pods.", min=1)] = 40,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What to measure; each field is an option of the command."""
+
+    pods: Annotated[int, typer.Option(help="Pods per stretch.", min=1)] = 200
+    nodes: Annotated[int, typer.Option(help="Nodes of each kind.", min=1)] = 100
+    waiting_s: Annotated[float, typer.Option(help="How long to watch waiting pods.", min=1)] = 40
     column: Annotated[
         str,
         typer.Option(
             help=f"{' | '.join(columns.COLUMNS)}: what is switched on (docs/performance.md)."
         ),
-    ] = columns.DEFAULTS,
+    ] = columns.DEFAULTS
     switch: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(help="One switch of the fastest column on top of the defaults; repeatable."),
-    ] = None,
+    ] = ()
     idle_minutes: Annotated[
         float, typer.Option(help="Rest so long, then time the first pod; 0: do not.", min=0)
-    ] = 0,
+    ] = 0
     short: Annotated[
         bool,
         typer.Option("--short", help="Leave out what does not depend on --pods: half the time."),
-    ] = False,
+    ] = False
     output: Annotated[
         Path | None, typer.Option(help="Write the figures to this file, as JSON.")
-    ] = None,
+    ] = None
     compare: Annotated[
         Path | None, typer.Option(help="Compare with the JSON of an earlier run.", exists=True)
-    ] = None,
+    ] = None
     across_columns: Annotated[
         bool, typer.Option(help="Compare even if another column was measured then.")
-    ] = False,
+    ] = False
     profile: Annotated[
         Path | None,
         typer.Option(help="Profile our services, which slows them; write to this folder."),
-    ] = None,
-) -> None:
+    ] = None
+
+
+@app.command()
+@flags.taken_from(Choices)
+def main(**chosen: Any) -> None:
     """Measure the bridge against plain kube-scheduler, on real systems on this machine."""
+    choices = Choices(**chosen)
     console = report.console()
     try:
-        chosen = columns.column(column, switch or ())
+        column = columns.column(choices.column, choices.switch)
         shape = Shape(
-            pods=pods,
-            nodes=nodes,
-            waiting_s=waiting_s,
-            is_profiled=profile is not None,
-            column=chosen.name,
-            values=chosen.values,
+            pods=choices.pods,
+            nodes=choices.nodes,
+            waiting_s=choices.waiting_s,
+            is_profiled=choices.profile is not None,
+            column=column.name,
+            values=column.values,
         )
-        before = _earlier(compare, shape, across_columns=across_columns)
-        run = _measure(shape, idle_minutes, profile, console, is_short=short)
+        before = _earlier(choices, shape)
+        run = _measure(choices, shape, console)
     except (SandboxError, KubeError, ValueError) as error:
         console.print(f"error: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
-    report.show(console, run, before, across_columns=across_columns)
-    if profile:
+    report.show(console, run, before, across_columns=choices.across_columns)
+    if choices.profile:
         from benchmarks import profiles  # noqa: PLC0415  # measuring needs no pyinstrument
 
-        for saved in sorted(profile.glob("*.pyisession")):
+        for saved in sorted(choices.profile.glob("*.pyisession")):
             console.print(profiles.table(saved))
             console.print()
-    if output:
-        output.write_bytes(results.write(run))
+    if choices.output:
+        choices.output.write_bytes(results.write(run))
 
 
-def _earlier(path: Path | None, shape: Shape, *, across_columns: bool) -> Run | None:
-    if path is None:
+def _earlier(choices: Choices, shape: Shape) -> Run | None:
+    if choices.compare is None:
         return None
-    run = results.read(path.read_bytes())
-    if not run.shape.is_like(shape, across_columns=across_columns):
+    run = results.read(choices.compare.read_bytes())
+    if not run.shape.is_like(shape, across_columns=choices.across_columns):
         raise ValueError(
-            f"{path} holds a run of {run.shape}, expected one of {shape};"
+            f"{choices.compare} holds a run of {run.shape}, expected one of {shape};"
             " if only the columns differ, --across-columns compares them"
         )
     return run
 
 
-def _measure(
-    shape: Shape, idle_minutes: float, profile: Path | None, console: Console, *, is_short: bool
-) -> Run:
+def _measure(choices: Choices, shape: Shape, console: Console) -> Run:
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
     folder.chmod(0o755)  # the servers' accounts must be able to enter
 
@@ -118,14 +124,11 @@ def _measure(
             console.print(text, markup=False)
 
     try:
-        with profiling.hooked() if profile else nullcontext():
+        with profiling.hooked() if choices.profile else nullcontext():
             sandbox = Sandbox.up(folder, scenarios.options(shape), progress=say)
         with sandbox, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                stretches = _stretches(
-                    sandbox, shape, idle_minutes, profile, say, is_short=is_short
-                )
-                return runner.run(stretches)
+                return runner.run(_stretches(sandbox, choices, shape, say))
             except SandboxError as error:
                 raise SandboxError(f"{error}\n{sandbox.log_tails()}") from error
     finally:
@@ -133,15 +136,10 @@ def _measure(
 
 
 async def _stretches(
-    sandbox: Sandbox,
-    shape: Shape,
-    idle_minutes: float,
-    profile: Path | None,
-    say: Callable[[str], None],
-    *,
-    is_short: bool,
+    sandbox: Sandbox, choices: Choices, shape: Shape, say: Callable[[str], None]
 ) -> Run:
-    """Measure everything, one stretch after another; is_short: only what depends on the number of pods."""
+    """Measure everything, one stretch after another."""
+    profile, idle_minutes = choices.profile, choices.idle_minutes
     machine, began_at = _machine(), SystemClock().now().isoformat(timespec="seconds")
 
     def profiled(stretch: str) -> AbstractAsyncContextManager[None]:
@@ -167,7 +165,7 @@ async def _stretches(
         say(f"{shape.pods} pods through the bridge, ending all at once")
         lives, sample = await scenarios.life(stage)
         alone, single, idle = {}, None, None
-        if not is_short:
+        if not choices.short:
             say("the webhook, filter and the caches alone")
             alone = {
                 micro.WEBHOOK: await micro.webhook(sandbox),
@@ -182,7 +180,7 @@ async def _stretches(
         say(f"a full cluster, and {shape.pods} pods that wait")
         queued = await scenarios.queue(stage)
         per_pod, strangers = {}, {}
-        if not is_short:
+        if not choices.short:
             say("what the API server does for pods, ours and others")
             per_pod, strangers = await apiserver.lives(stage), await apiserver.strangers(stage)
         return Run(

@@ -4,14 +4,15 @@ A Kubernetes and a Slurm cluster of plain processes, with the bridge between the
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from sandbox import assets, machine, running
+from sandbox import assets, flags, machine, running
 from sandbox.assembly import needed
 from sandbox.assets import Absent, Asset, AssetName
 from sandbox.client import Sandbox
@@ -19,10 +20,9 @@ from sandbox.errors import SandboxError
 from sandbox.instance import Instance
 from sandbox.nodecli import image, node
 from sandbox.operator import images
-from sandbox.options import OPERATED_NODES, Options
+from sandbox.options import OPERATED_NODES, WORKLOADS, Options
 from sandbox.realnodes.network import MOST_NODES
 from sandbox.words import State, plainly
-from sandbox.workloads import NAMES as WORKLOADS
 
 app = typer.Typer(
     name="sandbox",
@@ -41,129 +41,18 @@ Names = Annotated[list[AssetName] | None, typer.Argument(show_default="all")]
 Signal = Annotated[str, typer.Option("--signal", help="Signal to end it with.")]
 Wait = Annotated[bool, typer.Option(help="Wait until it answers.")]
 Wipe = Annotated[bool, typer.Option("--wipe", help="Delete its data before starting it again.")]
-_SHAPE = Options()
 
 
 @app.command()
+@flags.taken_from(Options, bridge=None, workloads="")
 def up(
     *,
     state: State,
-    nodes: Annotated[int, typer.Option(help="Nodes for Slurm.")] = _SHAPE.nodes,
-    plain_nodes: Annotated[int, typer.Option(help="Other nodes.")] = _SHAPE.plain_nodes,
-    node_cpus: Annotated[int, typer.Option(help="CPUs per node.")] = _SHAPE.node_cpus,
-    node_memory_mib: Annotated[
-        int, typer.Option(help="Memory per node, MiB.")
-    ] = _SHAPE.node_memory_mib,
-    node_gpus: Annotated[int, typer.Option(help="GPUs per node for Slurm.")] = _SHAPE.node_gpus,
-    accounting: Annotated[bool, typer.Option(help="slurmdbd and mariadb: sacct, limits.")] = False,
-    bridge: Annotated[
-        bool | None,
-        typer.Option(
-            help="Run the bridge's three services.", show_default="yes, without --operator"
-        ),
-    ] = None,
-    real_nodes: Annotated[
-        int,
-        typer.Option(min=0, max=MOST_NODES, help="Nodes with real containers; needs root."),
-    ] = 0,
-    real_memory_mib: Annotated[
-        int, typer.Option(min=512, help="Memory of a real node, MiB.")
-    ] = _SHAPE.real_memory_mib,
-    real_gpus: Annotated[int, typer.Option(min=0, help="Fake GPUs of each real node.")] = 0,
-    real_dra: Annotated[
-        int, typer.Option(min=0, max=100, help="Devices of each real node for resource claims.")
-    ] = 0,
-    real_network: Annotated[
-        str, typer.Option(help="The /16 of the real nodes.", show_default="a free one")
-    ] = "",
-    dns: Annotated[bool, typer.Option(help="CoreDNS for the pods of real nodes.")] = False,
-    compute: Annotated[
-        int, typer.Option(min=0, help="Nodes that run batch scripts; SlurmJobs; needs root.")
-    ] = 0,
-    hybrid: Annotated[
-        bool,
-        typer.Option(help="A slurmd on every real node, or on one more simulated one; needs root."),
-    ] = False,
-    hybrid_gpus: Annotated[
-        int, typer.Option(min=0, help="Fake GPUs of that node, in both systems.")
-    ] = 0,
-    operator: Annotated[
-        bool,
-        typer.Option(help="slurm-operator and four real nodes for a Slurm in pods; needs root."),
-    ] = False,
-    escrow: Annotated[
-        bool, typer.Option(help="Hold native jobs back while containers stop: docs/escrow.md.")
-    ] = False,
-    together: Annotated[
-        bool, typer.Option(help="Extender and controllers as one process.")
-    ] = False,
-    audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False,
-    data_parser: Annotated[
-        str,
-        typer.Option(help="slurmrestd's only data parser, such as v0.0.43.", show_default="all"),
-    ] = "",
-    kubernetes: Annotated[bool, typer.Option(help="Run the Kubernetes side.")] = True,
-    slurm: Annotated[bool, typer.Option(help="Run the Slurm side.")] = True,
-    feature_gate: Annotated[
-        list[str] | None,
-        typer.Option("--feature-gate", help="Kubernetes alpha feature to enable; repeatable."),
-    ] = None,
-    workloads: Annotated[
-        str, typer.Option(help=f"Real controllers of workload kinds: {','.join(WORKLOADS)}.")
-    ] = "",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Setting of the bridge, such as controllers.start_deadline_s=20."
-        ),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option("--value", help="Value of the bridge's chart, such as admission.calls=one."),
-    ] = None,
-    hurried: Annotated[
-        bool, typer.Option(help="Shorten leases, orphan checks and self-tests to seconds.")
-    ] = _SHAPE.hurried,
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background.")] = False,
+    **chosen: Any,
 ) -> None:
     """Start a sandbox; return when everything answers (--detach), else run until Ctrl-C."""
-    operator = operator and kubernetes
-    is_bridged = (not operator if bridge is None else bridge) and kubernetes and slurm
-    real_nodes = real_nodes or (OPERATED_NODES if operator else 0)
-    if dns and not real_nodes:
-        raise typer.BadParameter(
-            "there are no pods that could look up names: add --real-nodes 2", param_hint="--dns"
-        )
-    options = Options(
-        kubernetes=kubernetes,
-        slurm=slurm and (accounting or is_bridged or not operator),
-        accounting=accounting and slurm,
-        bridge=is_bridged,
-        operator=operator,
-        hybrid=hybrid and slurm,
-        hybrid_gpus=hybrid_gpus,
-        escrow=escrow and is_bridged,
-        compute=compute if slurm else 0,
-        real_nodes=real_nodes if kubernetes else 0,
-        real_memory_mib=real_memory_mib,
-        real_gpus=real_gpus,
-        real_dra=real_dra,
-        real_network=real_network,
-        data_parser=data_parser,
-        dns=(dns or operator) and kubernetes,
-        together=together,
-        audit=audit,
-        nodes=0 if operator else nodes,  # a simulated node cannot run a daemon
-        plain_nodes=0 if operator else plain_nodes,
-        node_cpus=node_cpus,
-        node_memory_mib=node_memory_mib,
-        node_gpus=node_gpus,
-        workloads=_workloads(workloads) if kubernetes else (),
-        settings=tuple(settings or ()),
-        values=tuple(values or ()),
-        hurried=hurried,
-        feature_gates=tuple(feature_gate or ()),
-    )
+    options = _consistent(**chosen)
     with plainly():
         if options.real_nodes:
             _check_machine(state, options)
@@ -298,6 +187,34 @@ def clean(names: Names = None) -> None:
     with plainly(), assets.shown(sys.stderr) as report:
         for removed in assets.clean(names or list(AssetName), report=report):
             typer.echo(f"removed {removed.path}, {removed.bytes >> 20} MiB")
+
+
+def _consistent(*, bridge: bool | None, workloads: str, **chosen: Any) -> Options:
+    """Return the options as chosen, without what needs a part that was not."""
+    wished = Options(**chosen, workloads=_workloads(workloads))
+    kubernetes, slurm = wished.kubernetes, wished.slurm
+    operator = wished.operator and kubernetes
+    is_bridged = (not operator if bridge is None else bridge) and kubernetes and slurm
+    real_nodes = wished.real_nodes or (OPERATED_NODES if operator else 0)
+    if wished.dns and not real_nodes:
+        raise typer.BadParameter(
+            "there are no pods that could look up names: add --real-nodes 2", param_hint="--dns"
+        )
+    return replace(
+        wished,
+        slurm=slurm and (wished.accounting or is_bridged or not operator),
+        accounting=wished.accounting and slurm,
+        bridge=is_bridged,
+        operator=operator,
+        hybrid=wished.hybrid and slurm,
+        escrow=wished.escrow and is_bridged,
+        compute=wished.compute if slurm else 0,
+        real_nodes=real_nodes if kubernetes else 0,
+        dns=(wished.dns or operator) and kubernetes,
+        nodes=0 if operator else wished.nodes,  # a simulated node cannot run a daemon
+        plain_nodes=0 if operator else wished.plain_nodes,
+        workloads=wished.workloads if kubernetes else (),
+    )
 
 
 def _check_machine(state: Path, options: Options) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from sandbox.api import Api
 from sandbox.control import PartStatus, Reply, Request
 from sandbox.detours import Detours
 from sandbox.errors import SandboxError
+from sandbox.flags import arguments
 from sandbox.instance import SUPERVISOR, Instance
 from sandbox.options import Options
 from sandbox.process import tail
@@ -282,32 +284,9 @@ class Sandbox:
 
 def flags(options: Options) -> tuple[str, ...]:
     """Return the equivalent options of `sandbox up`."""
-    switches = (
-        "kubernetes",
-        "slurm",
-        "accounting",
-        "bridge",
-        "hybrid",
-        "hurried",
-        "together",
-        "audit",
-        "dns",
-        "escrow",
-        "operator",
-    )
-    numbers = (
-        *("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus"),
-        *("real_nodes", "real_memory_mib", "real_gpus", "real_dra", "hybrid_gpus", "compute"),
-    )
-    return (
-        *(f"--{name}" if getattr(options, name) else f"--no-{name}" for name in switches),
-        *(f"--{name.replace('_', '-')}={getattr(options, name)}" for name in numbers),
-        f"--real-network={options.real_network}",
-        f"--data-parser={options.data_parser}",
-        f"--workloads={','.join(options.workloads)}",
-        *(f"--set={setting}" for setting in options.settings),
-        *(f"--value={value}" for value in options.values),
-        *(f"--feature-gate={gate}" for gate in options.feature_gates),
+    values = asdict(options) | {"workloads": ",".join(options.workloads)}
+    return tuple(
+        argument for field in fields(options) for argument in arguments(field, values[field.name])
     )
 
 

@@ -1,73 +1,117 @@
 """The options of a sandbox, chosen at `sandbox up`."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
+import typer
+
+from sandbox.realnodes.network import MOST_NODES
+
+WORKLOADS = ("jobset", "lws", "coscheduling")
+"""The values of `--workloads`."""
 OPERATED_NODES = 4
 """Default number of real nodes in a sandbox with slurm-operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Which parts run, and the shape of the nodes they see."""
+    """Which parts run, and the shape of the nodes they see; each field is an option of `sandbox up`."""
 
-    kubernetes: bool = True
-    """etcd, API server, controller manager, scheduler and KWOK."""
-    slurm: bool = True
-    """slurmctld and slurmrestd."""
-    accounting: bool = False
-    """mariadb and slurmdbd too: enables sacct, accounts and limits."""
-    data_parser: str = ""
-    """slurmrestd's only data parser, such as `v0.0.43`: it then answers as an older release; default: all."""
-    bridge: bool = True
-    """Webhook, extender, controllers and the bridge's scheduler, from `deploy/chart`; needs both clusters."""
-    together: bool = False
-    """Extender and controllers as one process, which is then the part `extender`: docs/install.md."""
-    nodes: int = 4
-    """KWOK nodes labelled for Slurm: node-0, node-1 …"""
-    workloads: tuple[str, ...] = ()
-    """Real controllers of workload kinds: some of `sandbox.workloads.NAMES`; needs Kubernetes."""
-    plain_nodes: int = 1
+    nodes: Annotated[int, typer.Option(help="Nodes for Slurm.")] = 4
+    """KWOK nodes: node-0, node-1 …"""
+    plain_nodes: Annotated[int, typer.Option(help="Other nodes.")] = 1
     """KWOK nodes that Slurm does not know: plain-0 …"""
-    real_nodes: int = 0
-    """Nodes with a real kubelet and real containers, labelled for Slurm: real-0 …; they need root."""
-    real_memory_mib: int = 2048
-    """The memory that a real node's kubelet sees; its processors are this machine's."""
-    real_gpus: int = 0
-    """Fake GPUs of each real node, from a device plugin; counted as nvidia.com/gpu."""
-    real_dra: int = 0
-    """Devices of each real node in a ResourceSlice, from Kubernetes' own DRA test driver."""
-    dns: bool = False
-    """CoreDNS, so that pods on real nodes find Services by name; needs real nodes."""
-    real_network: str = ""
-    """The /16 of real nodes and their pods; default: a free one."""
-    operator: bool = False
-    """slurm-operator, which builds a Slurm in pods of the real nodes; needs real nodes and DNS."""
-    hybrid: bool = False
-    """Slurm daemons beside kubelets: on every real node, or on one more simulated one; needs root."""
-    hybrid_gpus: int = 0
-    """Fake GPUs of that additional node, the same in slurmd's gres.conf and in Kubernetes."""
-    escrow: bool = False
-    """The bridge's PrologSlurmctld and EpilogSlurmctld: docs/escrow.md."""
-    compute: int = 0
-    """Nodes with a slurmd that Kubernetes does not know: compute-0 …; they run batch scripts, and need root."""
-    node_cpus: int = 8
-    node_memory_mib: int = 32 * 1024
-    hurried: bool = True
+    node_cpus: Annotated[int, typer.Option(help="CPUs per node.")] = 8
+    node_memory_mib: Annotated[int, typer.Option(help="Memory per node, MiB.")] = 32 * 1024
+    node_gpus: Annotated[int, typer.Option(help="GPUs per node for Slurm.")] = 4
+    """Of the resource nvidia.com/gpu; in Slurm gres/gpu. Plain nodes have none."""
+    accounting: Annotated[bool, typer.Option(help="slurmdbd and mariadb: sacct, limits.")] = False
+    bridge: Annotated[
+        bool,
+        typer.Option(
+            help="Run the bridge's three services.", show_default="yes, without --operator"
+        ),
+    ] = True
+    """Webhook, extender, controllers and the bridge's scheduler, from `deploy/chart`; needs both clusters."""
+    real_nodes: Annotated[
+        int, typer.Option(min=0, max=MOST_NODES, help="Nodes with real containers; needs root.")
+    ] = 0
+    """They have a real kubelet and are labelled for Slurm: real-0 …"""
+    real_memory_mib: Annotated[int, typer.Option(min=512, help="Memory of a real node, MiB.")] = (
+        2048
+    )
+    """The memory that its kubelet sees; its processors are this machine's."""
+    real_gpus: Annotated[int, typer.Option(min=0, help="Fake GPUs of each real node.")] = 0
+    """From a device plugin; counted as nvidia.com/gpu."""
+    real_dra: Annotated[
+        int, typer.Option(min=0, max=100, help="Devices of each real node for resource claims.")
+    ] = 0
+    """In a ResourceSlice, from Kubernetes' own DRA test driver."""
+    real_network: Annotated[
+        str, typer.Option(help="The /16 of the real nodes.", show_default="a free one")
+    ] = ""
+    dns: Annotated[bool, typer.Option(help="CoreDNS for the pods of real nodes.")] = False
+    compute: Annotated[
+        int, typer.Option(min=0, help="Nodes that run batch scripts; SlurmJobs; needs root.")
+    ] = 0
+    """Nodes with a slurmd that Kubernetes does not know: compute-0 …"""
+    hybrid: Annotated[
+        bool,
+        typer.Option(help="A slurmd on every real node, or on one more simulated one; needs root."),
+    ] = False
+    hybrid_gpus: Annotated[
+        int, typer.Option(min=0, help="Fake GPUs of that node, in both systems.")
+    ] = 0
+    """Fake GPUs of the additional node."""
+    operator: Annotated[
+        bool,
+        typer.Option(help="slurm-operator and four real nodes for a Slurm in pods; needs root."),
+    ] = False
+    """Needs real nodes and DNS."""
+    escrow: Annotated[
+        bool, typer.Option(help="Hold native jobs back while containers stop: docs/escrow.md.")
+    ] = False
+    """The bridge's PrologSlurmctld and EpilogSlurmctld."""
+    together: Annotated[bool, typer.Option(help="Extender and controllers as one process.")] = False
+    """The process is then the part `extender`: docs/install.md."""
+    audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False
+    """Of those outside kube-system, to `Instance.audit_log`."""
+    data_parser: Annotated[
+        str,
+        typer.Option(help="slurmrestd's only data parser, such as v0.0.43.", show_default="all"),
+    ] = ""
+    """slurmrestd then answers as an older release."""
+    kubernetes: Annotated[bool, typer.Option(help="Run the Kubernetes side.")] = True
+    """etcd, API server, controller manager, scheduler and KWOK."""
+    slurm: Annotated[bool, typer.Option(help="Run the Slurm side.")] = True
+    """slurmctld and slurmrestd."""
+    feature_gates: Annotated[
+        tuple[str, ...],
+        typer.Option("--feature-gate", help="Kubernetes alpha feature to enable; repeatable."),
+    ] = ()
+    """With their APIs: `GenericWorkload` for in-tree pod groups."""
+    workloads: Annotated[
+        tuple[str, ...],
+        typer.Option(help=f"Real controllers of workload kinds: {','.join(WORKLOADS)}."),
+    ] = ()
+    settings: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--set", help="Setting of the bridge, such as controllers.start_deadline_s=20."
+        ),
+    ] = ()
+    """docs/settings.md lists them."""
+    values: Annotated[
+        tuple[str, ...],
+        typer.Option("--value", help="Value of the bridge's chart, such as admission.calls=one."),
+    ] = ()
+    """deploy/chart/README.md lists them."""
+    hurried: Annotated[
+        bool, typer.Option(help="Shorten leases, orphan checks and self-tests to seconds.")
+    ] = True
     """Detect a killed leader, an orphan or a broken webhook within seconds; False: the default
     settings, which cost less.
     """
-    node_gpus: int = 4
-    """Of the resource nvidia.com/gpu; in Slurm gres/gpu. Plain nodes have none."""
-    feature_gates: tuple[str, ...] = ()
-    """Kubernetes alpha features to enable, with their APIs: `GenericWorkload` for in-tree pod
-    groups.
-    """
-    audit: bool = False
-    """Log every request of a service account outside kube-system to `Instance.audit_log`."""
-    settings: tuple[str, ...] = ()
-    """Settings of the bridge, such as `controllers.start_deadline_s=20` (docs/settings.md)."""
-    values: tuple[str, ...] = ()
-    """Values of the bridge's chart, such as `admission.calls=one` (deploy/chart/README.md)."""
 
     @property
     def services(self) -> tuple[str, ...]:

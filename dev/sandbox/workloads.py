@@ -23,11 +23,11 @@ from sandbox.assets import Asset
 from sandbox.assets.workloads import MANIFESTS
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance, make_folder, write_private
+from sandbox.options import WORKLOADS
 from sandbox.part import Part
 
-JOBSET, LWS, COSCHEDULING = "jobset", "lws", "coscheduling"
-NAMES = (JOBSET, LWS, COSCHEDULING)
-"""The values of `--workloads`; the parts have the same names."""
+JOBSET, LWS, COSCHEDULING = WORKLOADS
+"""The parts have the same names."""
 
 _ACCOUNTS = {
     JOBSET: "system:serviceaccount:jobset-system:jobset-controller-manager",

@@ -14,7 +14,7 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -116,18 +116,25 @@ def held_by(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """This process in the elections it takes part in."""
+
+    store: LeaseStore
+    """Stores the leases."""
+    identity: str
+    """Unique to this process, different even from our successor's in the same pod."""
+    settings: LeaderElection
+    """The intervals. `enabled=False` leads without a lease."""
+    clock: Clock
+    rng: random.Random
+    """Spreads the attempts of several contenders."""
+    give_up: GiveUp
+    """Called if a cancelled body does not end."""
+
+
 async def lead(
-    store: LeaseStore,
-    *,
-    name: str,
-    identity: str,
-    settings: LeaderElection,
-    clock: Clock,
-    rng: random.Random,
-    stop: asyncio.Event,
-    metrics: Metrics | None,
-    on_lead: Body,
-    give_up: GiveUp,
+    candidate: Candidate, name: str, *, stop: asyncio.Event, metrics: Metrics | None, on_lead: Body
 ) -> bool:
     """Wait for the lease, then run `on_lead` while we hold it; lead once.
 
@@ -142,36 +149,28 @@ async def lead(
     starts next needs it. The lease is not touched again, so a follower takes over at the earliest.
 
     Args:
-        store: Stores the lease.
+        candidate: This process.
         name: Of the lease.
-        identity: Ours; unique to this process, different even from our successor's in the same
-            pod.
-        settings: The intervals. `enabled=False` leads without a lease.
-        clock: Our clock.
-        rng: Spreads the attempts of several contenders.
         stop: Ends the election.
         metrics: Records whether we lead; None: the caller does (`slurmruntime.leading.several`).
         on_lead: The body; called with `stop` and with how the lease was acquired.
-        give_up: Called if a cancelled body does not end.
     """
-    if not settings.enabled:
+    if not candidate.settings.enabled:
         with recorded_in(metrics, name):
             await on_lead(stop, Accession.SEIZED)
         return True
-    contender = _Contender(
-        store, name=name, identity=identity, settings=settings, clock=clock, rng=rng
-    )
+    contender = _Contender(candidate, name)
     cut_off = False
     with liveness.checked(f"lease {name}", contender.fault):
         try:
             if not await contender.campaign(stop):
                 return True
-            _log.info("lease.acquired", lease=name, identity=identity)
+            _log.info("lease.acquired", lease=name, identity=candidate.identity)
             cut_off = True
             with recorded_in(metrics, name):
-                cut_off = not await contender.reign(on_lead, stop, give_up)
+                cut_off = not await contender.reign(on_lead, stop)
             if cut_off:
-                _log.warning("lease.lost", lease=name, identity=identity)
+                _log.warning("lease.lost", lease=name, identity=candidate.identity)
                 await contender.see_again(stop)
             return stop.is_set() or not cut_off
         finally:
@@ -182,27 +181,19 @@ async def lead(
 class _Contender:
     """One replica's part in the election of one lease."""
 
-    def __init__(
-        self,
-        store: LeaseStore,
-        *,
-        name: str,
-        identity: str,
-        settings: LeaderElection,
-        clock: Clock,
-        rng: random.Random,
-    ) -> None:
-        self._store = store
+    def __init__(self, candidate: Candidate, name: str) -> None:
+        self._candidate = candidate
         self._name = name
-        self._identity = identity
-        self._settings = settings
-        self._clock = clock
-        self._rng = rng
-        self._attempt_s = settings.renew_deadline_s / 2  # a call that hangs leaves time for another
+        self._store = candidate.store
+        self._identity = candidate.identity
+        self._settings = candidate.settings
+        self._clock = candidate.clock
+        # A call that hangs leaves time for another.
+        self._attempt_s = self._settings.renew_deadline_s / 2
         self._held: LeaseRecord | None = None
         """The lease as our last write left it; None if that is not known."""
         self._seen: LeaseRecord | None = None
-        self._seen_at = clock.monotonic()
+        self._seen_at = self._clock.monotonic()
         self._leads_until = self._seen_at
         self._may_hold = False
         self._holds_until = -math.inf
@@ -233,7 +224,7 @@ class _Contender:
                 liveness.turned(retry_s := self._retry_s())
                 await pause(retry_s, stop)
 
-    async def reign(self, body: Body, stop: asyncio.Event, give_up: GiveUp) -> bool:
+    async def reign(self, body: Body, stop: asyncio.Event) -> bool:
         """Run the body while the lease is renewed in time; return False if it was cancelled."""
         limit = asyncio.timeout(self._leads_until - self._clock.monotonic())
         doom: asyncio.TimerHandle | None = None
@@ -247,9 +238,7 @@ class _Contender:
                         async with limit:
                             await asyncio.wait([reigning])
                 finally:
-                    doom = asyncio.get_running_loop().call_later(
-                        _UNWINDING_S, self._give_up, give_up
-                    )
+                    doom = asyncio.get_running_loop().call_later(_UNWINDING_S, self._give_up)
                     await liveness.ended(reigning)
                     await liveness.ended(renewing)
         finally:
@@ -305,8 +294,8 @@ class _Contender:
                 elif self._seen is not None and self._seen.holder not in ("", self._identity):
                     limit.reschedule(loop.time())
 
-    def _give_up(self, give_up: GiveUp) -> None:
-        give_up(
+    def _give_up(self) -> None:
+        self._candidate.give_up(
             f"lease {self._name}: its work was cancelled and did not end within {_UNWINDING_S:g} s;"
             " a new process has to start"
         )
@@ -366,7 +355,7 @@ class _Contender:
         return await self._store.replace(self._name, ours)
 
     def _retry_s(self) -> float:
-        return self._settings.retry_period_s * self._rng.uniform(1, RENEW_JITTER)
+        return self._settings.retry_period_s * self._candidate.rng.uniform(1, RENEW_JITTER)
 
 
 @contextmanager

@@ -14,16 +14,13 @@ there about clocks, deadlines and lost replies applies here.
 """
 
 import asyncio
-import random
 from collections.abc import Sequence
 
 import structlog
 
 from slurmruntime.leading import lease
-from slurmruntime.leading.lease import Accession, Body, GiveUp, LeaseStore
-from slurmruntime.process.clock import Clock
+from slurmruntime.leading.lease import Accession, Body, Candidate
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.settings.sections import LeaderElection
 
 _log = structlog.get_logger(__name__)
 
@@ -33,17 +30,12 @@ class _Lost(Exception):
 
 
 async def lead(
-    store: LeaseStore,
-    *,
+    candidate: Candidate,
     names: Sequence[str],
-    identity: str,
-    settings: LeaderElection,
-    clock: Clock,
-    rng: random.Random,
+    *,
     stop: asyncio.Event,
     metrics: Metrics,
     on_lead: Body,
-    give_up: GiveUp,
 ) -> bool:
     """Wait for the leases, in this order, then run `on_lead` while we hold all of them; lead once.
 
@@ -51,16 +43,11 @@ async def lead(
     Return False after any was lost. The work gets the worst of the accessions.
 
     Args:
-        store: Stores the leases.
+        candidate: This process.
         names: The leases; every process that takes more than one needs the same order.
-        identity: As for `lease.lead`; so are the other arguments.
-        settings: The intervals.
-        clock: Our clock.
-        rng: Spreads the attempts.
         stop: Ends the election.
         metrics: Records that we lead under each of the leases, while we hold all.
-        on_lead: The body.
-        give_up: Called if a cancelled body does not end.
+        on_lead: The body, as for `lease.lead`.
     """
 
     async def lead_under(remaining: Sequence[str], so_far: Sequence[Accession]) -> bool:
@@ -69,24 +56,13 @@ async def lead(
                 await on_lead(stop, worst(so_far))
             return True
         if so_far:
-            _log.info("lease.waits_for_next", lease=remaining[0], identity=identity)
+            _log.info("lease.waits_for_next", lease=remaining[0], identity=candidate.identity)
 
         async def body(_stop: asyncio.Event, accession: Accession) -> None:
             if not await lead_under(remaining[1:], (*so_far, accession)):
                 raise _Lost(remaining[1])
 
-        return await lease.lead(
-            store,
-            name=remaining[0],
-            identity=identity,
-            settings=settings,
-            clock=clock,
-            rng=rng,
-            stop=stop,
-            metrics=None,
-            on_lead=body,
-            give_up=give_up,
-        )
+        return await lease.lead(candidate, remaining[0], stop=stop, metrics=None, on_lead=body)
 
     try:
         return await lead_under(names, ())

@@ -162,24 +162,24 @@ class Contender:
         """One process after the other: who has lost the lease starts afresh, under another name."""
         while True:
             self.processes += 1
-            has_ended = await self._lead(
+            candidate = lease.Candidate(
                 store=_Store(self),
                 identity=f"{self.name}-{self.processes}",
                 settings=self.settings,
                 clock=VirtualClock(wrong_by=self.wrong_by),
                 rng=random.Random(self.name),  # noqa: S311  # jitter needs no secrecy
-                stop=self._stop,
-                metrics=self.election.metrics,
-                on_lead=self._body,
                 give_up=self._die,
+            )
+            has_ended = await self._lead(
+                candidate, stop=self._stop, metrics=self.election.metrics, on_lead=self._body
             )
             if has_ended:
                 return
 
-    async def _lead(self, **given: Any) -> bool:
+    async def _lead(self, candidate: lease.Candidate, **options: Any) -> bool:
         if len(self.leases) > 1:
-            return await several.lead(names=self.leases, **given)
-        return await lease.lead(name=self.leases[0], **given)
+            return await several.lead(candidate, self.leases, **options)
+        return await lease.lead(candidate, self.leases[0], **options)
 
     def _die(self, why: str) -> None:
         """The process ends, whatever still runs in it."""

@@ -153,17 +153,16 @@ def test_over_real_connections_a_leader_that_stood_still_in_a_renewal_leads_agai
             async def processes() -> None:
                 """One after the other, as the kubelet starts them."""
                 for number in itertools.count():
-                    has_ended = await lease.lead(
-                        KubeLeases(client, "ns"),
-                        name="extender",
+                    candidate = lease.Candidate(
+                        store=KubeLeases(client, "ns"),
                         identity=f"a-{number}",
                         settings=settings,
                         clock=VirtualClock(),
                         rng=random.Random(1),  # noqa: S311  # jitter
-                        stop=stop,
-                        metrics=Metrics("test"),
-                        on_lead=body,
                         give_up=given_up.append,
+                    )
+                    has_ended = await lease.lead(
+                        candidate, "extender", stop=stop, metrics=Metrics("test"), on_lead=body
                     )
                     if has_ended:
                         return

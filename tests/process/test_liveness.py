@@ -152,14 +152,15 @@ def test_a_lease_that_is_held_without_a_term_is_found_out() -> None:
 
     async def main(clock: VirtualClock) -> None:
         bridge = Bridge(clock, "extender", LeaderElection())
-        contender = lease._Contender(
-            KubeLeases(bridge.program.lease_kube, "ns"),
-            name="extender",
+        candidate = lease.Candidate(
+            store=KubeLeases(bridge.program.lease_kube, "ns"),
             identity="a",
             settings=LeaderElection(),
             clock=clock,
             rng=bridge.program.rng,
+            give_up=lifetime.end_at_once,
         )
+        contender = lease._Contender(candidate, "extender")
         await clock.sleep(1000)
         for _ in range(10):
             assert contender.fault() is None

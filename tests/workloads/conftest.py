@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox import workloads
 from sandbox.client import Sandbox
-from sandbox.options import Options
+from sandbox.options import WORKLOADS, Options
 from slurmruntime.values import names
 from tests.integration.worlds import Worlds
 from tests.servers import fresh_namespace, running_sandbox, wait_until
@@ -21,7 +20,7 @@ def workload_sandbox() -> Iterator[Sandbox]:
         "leader_election.lease_duration_s=15",  # nobody is killed here, and three controllers more start up
         "leader_election.renew_deadline_s=10",
     )
-    options = Options(accounting=True, workloads=workloads.NAMES, settings=settings)
+    options = Options(accounting=True, workloads=WORKLOADS, settings=settings)
     with running_sandbox(options) as sandbox:
         for number, node in enumerate(options.node_names):
             label = {"metadata": {"labels": {RACK: f"rack-{number // 2}"}}}

@@ -3,18 +3,17 @@
 import pytest
 from typer.testing import CliRunner
 
-from sandbox import cli, workloads
+from sandbox import cli
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from sandbox.options import WORKLOADS
 from tests.workloads.kinds import JOBSET_NAME, JOBSETS, Kinds, replicated_job, template
 
 
 def test_they_are_parts_like_others(workload_sandbox: Sandbox) -> None:
     status = workload_sandbox.status()
 
-    assert dict.fromkeys(workloads.NAMES, "up") == {
-        name: status[name].state for name in workloads.NAMES
-    }
+    assert dict.fromkeys(WORKLOADS, "up") == {name: status[name].state for name in WORKLOADS}
 
 
 def test_a_controller_that_was_away_goes_on(kinds: Kinds) -> None:
@@ -35,4 +34,4 @@ def test_a_controller_that_does_not_exist_is_told() -> None:
 
     assert 2 == done.exit_code
     assert "no controller volcano" in done.stderr
-    assert all(name in done.stderr for name in workloads.NAMES)
+    assert all(name in done.stderr for name in WORKLOADS)
