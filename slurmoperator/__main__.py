@@ -86,12 +86,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
 
 
 def build_site(operator: OperatorSection, namespace: str) -> ControlSite:
-    """Return what all clusters have in common.
-
-    Args:
-        operator: the settings.
-        namespace: of this program.
-    """
+    """Return what all clusters have in common; `namespace` is that of this program."""
     daemons = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login")
     images = {daemon: operator.image.replace("{daemon}", daemon) for daemon in daemons}
     return ControlSite(

@@ -24,13 +24,7 @@ class SlurmClusters:
         parts: Mapping[str, Cache[WatchedPart]],
         node_sets: Cache[WatchedNodeSet],
     ) -> None:
-        """Prepare the cache.
-
-        Args:
-            program: the process.
-            parts: caches of the control plane's objects; the caller keeps them up to date.
-            node_sets: a cache of NodeSets; the caller keeps it up to date.
-        """
+        """Prepare the cache; the caller keeps those of the other kinds up to date."""
         self._program = program
         self._parts = parts
         self._node_sets = node_sets

@@ -19,13 +19,7 @@ _SWITCH: Final = frozenset({"yes", "no", "y", "n", "up", "down", "true", "false"
 
 
 def check(file: str, text: str, path: str) -> Iterator[Fault]:
-    """Find the faults of a file that we read.
-
-    Args:
-        file: `slurm.conf` and so on; one that is not in `FILES` has no faults.
-        text: its contents.
-        path: the field to correct, such as `spec.extraConf`.
-    """
+    """Find the faults of a file; one that is not in `FILES` has none. `path` is the field to correct, such as `spec.extraConf`."""
     known = FILES.get(file)
     if known is None:
         return

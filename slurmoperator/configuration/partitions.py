@@ -76,8 +76,8 @@ def retain(
 
     Args:
         desired: The files without them.
-        in_force: The files that the daemons may have, obsolete partitions included. There may be several sets: a daemon may
-            have taken one without our knowing yet.
+        in_force: The files that the daemons may have, obsolete partitions included: several sets, as a daemon may have taken
+            one without our knowing yet.
         current: What slurmctld had after `in_force` was written.
     """
     configured = {setting.value for setting in _names(desired.get("slurm.conf", ""))}

@@ -34,12 +34,7 @@ def explain(
 ) -> str:
     """Return what a daemon refuses: the line, the field that it is in, and the daemon's own message.
 
-    Args:
-        message: what the daemon printed.
-        daemon: such as slurmctld.
-        written: the lines of users.
-        wanted: the file generated from them.
-        in_force: the file that the daemon accepted last; "" for none.
+    `written` are the lines of users, `wanted` is the file generated from them, and `in_force` the one accepted last, or "".
     """
     suspects = list(_suspects(message, list(written), wanted, in_force))
     shown = "; ".join(

@@ -173,15 +173,7 @@ def judge(
     daemon: Daemon,
     user_lines: Iterable[UserLine],
 ) -> FilesVerdict:
-    """Explain a daemon's verdict on files, and decide which files it has until it takes them.
-
-    Args:
-        desired: the files.
-        verdict: the daemon's verdict on them.
-        in_force: the files that it has; None if there are none yet.
-        daemon: the daemon.
-        user_lines: the lines of the files that users wrote.
-    """
+    """Explain a daemon's verdict on the desired files, and decide which files it has until it takes them."""
     # The files in force are tried again at each start, perhaps by another version of the daemon.
     # Until that has judged them, they count as taken.
     if verdict.outcome is TrialOutcome.NOT_TRIED and in_force and in_force.is_proven_to_be(desired):
@@ -268,14 +260,7 @@ def _refused(
     seen: SlurmPartitions,
     undecided: Iterable[ConfigurationChange],
 ) -> Iterator[Fault]:
-    """Yield why changes may not come into force now.
-
-    Args:
-        inputs: What the configuration is rendered from.
-        harmful: The changes.
-        seen: What slurmctld has.
-        undecided: The changes that were not allowed before: for these, `seen` must be sure.
-    """
+    """Yield why harmful changes may not come into force now. For those that were `undecided` before, `seen` must be sure."""
     undecided_items = {change.item for change in undecided}
     for change in harmful:
         text = f"this cannot change while the cluster lives: {change.reason}"

@@ -75,12 +75,9 @@ class KeyRings:
         return KeyRing(key=key, step=step, secret=secret)
 
     async def write(self, namespace: str, ring: KeyRing, step: int) -> Fault | None:
-        """Write a step and drop those that no daemon uses any more; return a fault if the Secret is not as expected.
+        """Write the next step and drop those that no daemon uses any more; return a fault if the Secret is not as expected.
 
-        Args:
-            namespace: of the Secret.
-            ring: as it was read.
-            step: the next one. All daemons use the one in force.
+        All daemons use the step of the ring, which is as it was read.
 
         Raises:
             KubeError: it was not written, or may or may not have been: try again.

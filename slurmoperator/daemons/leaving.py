@@ -69,13 +69,7 @@ class Neighbour:
 
 
 def dependents(kind: str, name: str, neighbours: Sequence[Neighbour]) -> tuple[Neighbour, ...]:
-    """Return the objects that need an object: pure.
-
-    Args:
-        kind: of the object.
-        name: its name.
-        neighbours: all objects of its namespace that may need another one.
-    """
+    """Return the objects that need an object, of all of its namespace that may: pure."""
     return tuple(_dependents(kind, name, neighbours))
 
 

@@ -116,11 +116,7 @@ class KeyRotation:
         self._node_sets = node_sets
 
     async def advance(self, watched: WatchedPart, ring: KeyRing) -> RotationOutcome:
-        """Write the next step of a Controller's key if it is due.
-
-        Args:
-            watched: the Controller; its bodies with the step in force have been applied.
-            ring: of its key, as it was read for them.
+        """Write the next step of a Controller's key if it is due. Its bodies with the step in force have been applied.
 
         Raises:
             KubeError: the users of the key were not read, or the step was not written, or may or may not have been: try again.

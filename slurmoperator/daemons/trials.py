@@ -119,10 +119,7 @@ def name_write(
 ) -> ConfigurationSet:
     """Return files with the name of their write: the last one if it wrote the same files, else a new one.
 
-    Args:
-        desired: the files.
-        data: the data of their ConfigMap, empty if there is none.
-        now: names a new write, because no two writes have the same time.
+    `data` is that of their ConfigMap, empty if there is none. The time names a new write, because no two writes have the same.
     """
     before = without_write(data)
     last = ConfigurationSet(files=before, generated=frozenset(before))

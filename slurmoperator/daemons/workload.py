@@ -87,12 +87,7 @@ WATCHED_WORKLOADS: Final = {
 
 
 async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | None:
-    """Return the state of a workload; None if it does not exist.
-
-    Args:
-        kube: the API server.
-        body: its desired state.
-    """
+    """Return the state of the workload that a body describes; None if it does not exist."""
     where = writes.path(body)
     try:
         workload = resource.decoded(_workload, str(body["kind"]), await kube.request("GET", where))

@@ -35,12 +35,7 @@ class OperatorFacts:
 
 
 def differences(installed: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the differences of an installed definition from ours, as text.
-
-    Args:
-        installed: the CustomResourceDefinition that the API server has.
-        ours: that of this version.
-    """
+    """Yield the differences of an installed definition from that of this version, as text."""
     (our_version,) = ours["spec"]["versions"]
     name = our_version["name"]
     version = next((item for item in installed["spec"]["versions"] if item["name"] == name), None)

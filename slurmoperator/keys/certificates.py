@@ -107,14 +107,7 @@ def keep_or_sign(
 def user_certificate_faults(
     secret: str, data: Mapping[str, bytes], host: str, *, now: datetime
 ) -> Iterator[Fault]:
-    """Find reasons why clients would not accept a server with a certificate that a user made.
-
-    Args:
-        secret: the name of the user's Secret.
-        data: its contents.
-        host: the host name that clients use.
-        now: the wall clock.
-    """
+    """Find reasons why clients that use this host name would not accept a server with the certificate in a user's Secret."""
     missing = [file for file in (_CERTIFICATE, _KEY, TRUSTED) if not data.get(file)]
     if missing:
         text = f"it has no {', '.join(missing)}: expected a certificate chain, its key, and the CA for clients to trust"

@@ -31,16 +31,10 @@ async def ensure(
     make: HostKeys,
     body: HostKeysBody,
 ) -> tuple[Fault, ...]:
-    """Create the Secret if it does not exist, and return what is wrong with it.
+    """Create the Secret if it does not exist, and return what is wrong with it: which of the files it lacks.
 
-    Args:
-        kube: the API server.
-        where: the namespace and name of the Secret.
-        files: the files that it must have.
-        has_run: whether login pods may have its keys already. New keys would look like an attack
-            to users, so a lost Secret is reported and not replaced.
-        make: makes keys.
-        body: makes the Secret.
+    If login pods have run, they may have its keys: new ones would look like an attack to users, so a lost Secret is reported
+    and not replaced.
 
     Raises:
         KubeError: the Secret was not read or not created, or that is unknown: try again.

@@ -78,11 +78,9 @@ def key_references(spec: ControllerSpec | AccountingSpec) -> tuple[KeyReference,
 
 
 def still_needed(keys: Iterable[KeyReference], step: int) -> tuple[KeyReference, ...]:
-    """Return the keys that daemons still read from the Secrets that the object names.
+    """Return the keys of an object that daemons still read from the Secrets that it names.
 
-    Args:
-        keys: all that one object names.
-        step: of the daemons' key. From the second step on, the key comes from the ring; see `rings`.
+    From the second step of the daemons' key on, that comes from the ring; see `rings`.
     """
     return tuple(
         key for key in keys if step < _FIRST_STEP_WITHOUT_SECRET or key.use is not KeyUse.DAEMONS
@@ -94,11 +92,8 @@ def decide(
 ) -> tuple[tuple[MissingSecret, ...], tuple[Fault, ...]]:
     """Return the Secrets to create, and what is wrong with those that exist or should exist.
 
-    Args:
-        keys: All that one object names.
-        seen: The Secrets that exist, by name.
-        has_run: Whether daemons may have a key already. With a new key, daemons that start could not
-            talk to those that run, so a lost Secret is reported and not replaced.
+    If the object has run, daemons may have a key already. With a new one, daemons that start could not talk to those that run, so
+    a lost Secret is reported and not replaced.
     """
     missing: dict[str, dict[str, int]] = {}
     faults: list[Fault] = []

@@ -44,20 +44,12 @@ _ring = msgspec.json.Decoder(_Ring)
 
 
 def ring_secret(secret: str) -> str:
-    """Return the name of the Secret with the steps of a key.
-
-    secret: the name of the Secret with the key itself.
-    """
+    """Return the name of the Secret with the steps of a key, from that of the Secret with the key itself."""
     return f"{secret}-ring"
 
 
 def ring_item(key: str, step: int) -> str:
-    """Return the name of a step in the data of its Secret.
-
-    Args:
-        key: the name of the key in its own Secret.
-        step: from 1.
-    """
+    """Return the name of a step, from 1, in the data of its Secret; `key` is the name of the key in its own Secret."""
     return f"{key}.{step}{_SUFFIX}"
 
 
@@ -92,12 +84,7 @@ def is_complete(step: int) -> bool:
 
 
 def step_text(step: int, keys: Mapping[int, bytes]) -> bytes:
-    """Return slurm.jwks for a step; the text depends on nothing but the step and its keys.
-
-    Args:
-        step: from 1.
-        keys: by number; all that daemons at this step accept.
-    """
+    """Return slurm.jwks for a step, from 1; the text depends on nothing but the step and the keys that it accepts, by number."""
     ring = _Ring(
         keys=tuple(
             _Key(

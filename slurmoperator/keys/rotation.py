@@ -77,11 +77,7 @@ def is_due(step: int, wanted: int | Fault | None) -> bool:
 def is_open(step: int, wanted: int | Fault | None, reported: str) -> bool:
     """Check whether it matters which daemon has which step.
 
-    Args:
-        step: in force.
-        wanted: see `RotationFacts`.
-        reported: the current message of the condition. Once it reports that all have the last step of a key, no daemon gets
-            another step until the next one is due.
+    Once the condition's message (`reported`) says that all have the last step of a key, no daemon gets another until the next is due.
     """
     return is_due(step, wanted) or (step > 0 and reported != _in_force(step))
 

@@ -35,14 +35,7 @@ async def ensure(
     has_run: bool,
     random_bytes: RandomBytes,
 ) -> tuple[Fault, ...]:
-    """Create the Secrets that are missing, and return what is wrong with the others.
-
-    Args:
-        kube: the API server.
-        namespace: of the object that names the keys.
-        keys: all that one object names.
-        has_run: see `naming.decide`.
-        random_bytes: the source of keys.
+    """Create the Secrets that are missing, and return what is wrong with the others; see `naming.decide`.
 
     Raises:
         KubeError: a Secret was not read or not created, or that is unknown: try again.
@@ -86,14 +79,7 @@ async def _create(
 def secret_body(
     namespace: str, name: str, data: Mapping[str, bytes], *, is_immutable: bool
 ) -> Mapping[str, Any]:
-    """Return a Secret without an owner, so that it outlives the objects that use it.
-
-    Args:
-        namespace: of the Secret.
-        name: its name.
-        data: its contents.
-        is_immutable: whether nothing will be added to it.
-    """
+    """Return a Secret without an owner, so that it outlives the objects that use it."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

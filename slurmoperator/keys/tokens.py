@@ -32,14 +32,7 @@ class SlurmToken:
 
 
 def keep_or_sign(request: TokenRequest, existing: str, key: bytes, *, now: datetime) -> SlurmToken:
-    """Return the existing token if it is good enough, otherwise a new one.
-
-    Args:
-        request: what the token must be.
-        existing: the token in the Secret; "" if there is none.
-        key: signs the token.
-        now: a new token is issued in this second.
-    """
+    """Return the existing token if it is good enough, otherwise a new one, issued in this second; `existing` is "" for none."""
     if (token := _keep(request, existing, key, now)) is not None:
         return token
     now_s = int(now.timestamp())

@@ -112,12 +112,7 @@ class NodeSetGathering:
     ) -> NodeSetSituation:
         """Gather the situation, and register with the view what matters from now on.
 
-        Args:
-            node_set: the NodeSet.
-            pods: all pods that it owns.
-            revision: the hash of its template.
-            key_step: the version of the daemons' key, which is part of the revision.
-            may_replace: as far as is known, pods can be made from its template.
+        The key's step is part of the revision. `may_replace` is whether, as far as is known, pods can be made from the template.
         """
         situation = NodeSetSituation(
             node_set=node_set,

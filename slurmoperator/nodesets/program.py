@@ -13,14 +13,7 @@ from slurmruntime.process import lifetime
 async def run(
     configured: Settings, templates: WorkerTemplates, key_step: KeySteps, stop: asyncio.Event
 ) -> None:
-    """Reconcile NodeSets while this process leads, until `stop` is set.
-
-    Args:
-        configured: all settings.
-        templates: makes workers' pods.
-        key_step: the version of the daemons' key that new workers get.
-        stop: ends it in order.
-    """
+    """Reconcile NodeSets while this process leads, until `stop` is set."""
     async with opened("operator", configured) as program:
         node_sets = NodeSets(program, templates, key_step)
 

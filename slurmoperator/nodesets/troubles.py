@@ -68,12 +68,7 @@ def promised_devices(extra_conf: str) -> dict[str, int]:
 
 
 def lacking_devices(promised: dict[str, int], registered: str) -> Iterator[str]:
-    """Yield a text such as `1 of 2 gpu` for each kind of which a node has too few.
-
-    Args:
-        promised: counts by kind.
-        registered: the node's GRES as Slurm lists them.
-    """
+    """Yield a text such as `1 of 2 gpu` for each promised kind of which a node has too few in the GRES that Slurm lists."""
     has = gres.by_kind(gres.counted(registered))
     for kind, count in sorted(promised.items()):
         if has.get(kind, 0) < count:

@@ -11,10 +11,15 @@ from slurmoperator.objects.parts import (
     ExternalAddress,
     Free,
     Host,
+    JwksKey,
+    JwtKey,
     KeyOfObject,
+    OldJwtKey,
     PodTemplatePart,
     Port,
     ServicePart,
+    SlurmKey,
+    note,
 )
 from slurmruntime.crd.fields import ObjectStruct, rule, text
 from slurmruntime.crd.metadata import ObjectMetadata
@@ -23,9 +28,9 @@ from slurmruntime.crd.metadata import ObjectMetadata
 class DatabaseAccess(ObjectStruct, frozen=True):
     """The database that slurmdbd writes to."""
 
-    host: Annotated[Host, Meta(description="Host name or address of the database.")]
-    password_key_ref: Annotated[KeyOfObject, Meta(description="Secret with the password.")]
-    port: Annotated[Port, Meta(description="Port of the database.")] = 3306
+    host: Annotated[Host, note("Host name or address of the database.")]
+    password_key_ref: Annotated[KeyOfObject, note("Secret with the password.")]
+    port: Annotated[Port, note("Port of the database.")] = 3306
     database: Annotated[
         str,
         Meta(
@@ -41,33 +46,21 @@ class DatabaseAccess(ObjectStruct, frozen=True):
 class AccountingSpec(ObjectStruct, frozen=True):
     """The slurmdbd of one or more Slurm clusters."""
 
-    slurm_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="Secret with the key that Slurm's daemons share.")
-    ] = None
-    jwt_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="Secret with the key that signs tokens.")
-    ] = None
-    jwt_hs256_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="Older name of jwtKeyRef.")
-    ] = msgspec.field(default=None, name="jwtHs256KeyRef")
-    jwks_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="ConfigMap with the public keys of other issuers.")
-    ] = None
+    slurm_key_ref: SlurmKey = None
+    jwt_key_ref: JwtKey = None
+    jwt_hs256_key_ref: OldJwtKey = msgspec.field(default=None, name="jwtHs256KeyRef")
+    jwks_key_ref: JwksKey = None
     external: Annotated[
-        bool, Meta(description="Whether slurmdbd runs outside Kubernetes or is managed elsewhere.")
+        bool, note("Whether slurmdbd runs outside Kubernetes or is managed elsewhere.")
     ] = False
-    external_config: Annotated[
-        ExternalAddress | None, Meta(description="Address of an external slurmdbd.")
-    ] = None
-    slurmdbd: Annotated[Free | None, Meta(description="Overrides for the slurmdbd container.")] = (
+    external_config: Annotated[ExternalAddress | None, note("Address of an external slurmdbd.")] = (
         None
     )
-    template: Annotated[PodTemplatePart | None, Meta(description="Overrides for the pod.")] = None
-    storage_config: Annotated[DatabaseAccess | None, Meta(description="Database of slurmdbd.")] = (
-        None
-    )
+    slurmdbd: Annotated[Free | None, note("Overrides for the slurmdbd container.")] = None
+    template: Annotated[PodTemplatePart | None, note("Overrides for the pod.")] = None
+    storage_config: Annotated[DatabaseAccess | None, note("Database of slurmdbd.")] = None
     extra_conf: Annotated[str, parts.conf("Extra lines for slurmdbd.conf.")] = ""
-    service: Annotated[ServicePart | None, Meta(description="Overrides for the Service.")] = None
+    service: Annotated[ServicePart | None, note("Overrides for the Service.")] = None
 
 
 ACCOUNTING_RULES: Final = (

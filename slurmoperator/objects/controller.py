@@ -11,12 +11,16 @@ from slurmoperator.objects.parts import (
     ConditionsOnly,
     ExternalAddress,
     Free,
-    KeyOfObject,
+    JwksKey,
+    JwtKey,
     ObjectReference,
+    OldJwtKey,
     PodTemplatePart,
     References,
     ServicePart,
+    SlurmKey,
     Texts,
+    note,
 )
 from slurmruntime.crd.conditions import Number
 from slurmruntime.crd.fields import ObjectStruct, rule, text, unchanged
@@ -34,16 +38,14 @@ Period = Annotated[str, Meta(max_length=64, pattern=_PERIOD)]
 class HighAvailability(ObjectStruct, frozen=True):
     """Standby slurmctlds, which share the state directory."""
 
-    enabled: Annotated[bool, Meta(description="Whether to run standby slurmctlds.")]
-    backups: Annotated[
-        Annotated[int, Meta(ge=1, le=9)], Meta(description="Number of standbys.")
-    ] = 1
+    enabled: Annotated[bool, note("Whether to run standby slurmctlds.")]
+    backups: Annotated[Annotated[int, Meta(ge=1, le=9)], note("Number of standbys.")] = 1
 
 
 class StatePersistence(ObjectStruct, frozen=True):
     """Where slurmctld keeps its state: the specification of a PersistentVolumeClaim, or the name of an existing one."""
 
-    enabled: Annotated[bool, Meta(description="If false, all jobs are lost with the pod.")] = True
+    enabled: Annotated[bool, note("If false, all jobs are lost with the pod.")] = True
     existing_claim: Annotated[str, text(253, "Name of an existing claim.")] = ""
     access_modes: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
     resources: Free | None = None
@@ -98,67 +100,48 @@ class ControllerSpec(ObjectStruct, frozen=True):
             ),
         ]
         | None,
-        Meta(description="Slurm's ClusterName; defaults to <namespace>_<name>."),
+        note("Slurm's ClusterName; defaults to <namespace>_<name>."),
     ] = None
-    slurm_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="Secret with the key that Slurm's daemons share.")
-    ] = None
-    jwt_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="Secret with the key that signs tokens.")
-    ] = None
-    jwt_hs256_key_ref: Annotated[
-        KeyOfObject | None,
-        Meta(description="Older name of jwtKeyRef."),
-    ] = msgspec.field(default=None, name="jwtHs256KeyRef")
-    jwks_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="ConfigMap with the public keys of other issuers.")
-    ] = None
+    slurm_key_ref: SlurmKey = None
+    jwt_key_ref: JwtKey = None
+    jwt_hs256_key_ref: OldJwtKey = msgspec.field(default=None, name="jwtHs256KeyRef")
+    jwks_key_ref: JwksKey = None
     accounting_ref: Annotated[
-        ObjectReference | None, Meta(description="The Accounting that records this cluster's jobs.")
+        ObjectReference | None, note("The Accounting that records this cluster's jobs.")
     ] = None
     external: Annotated[
-        bool, Meta(description="Whether slurmctld runs outside Kubernetes or is managed elsewhere.")
+        bool, note("Whether slurmctld runs outside Kubernetes or is managed elsewhere.")
     ] = False
     external_config: Annotated[
-        ExternalAddress | None, Meta(description="Address of an external slurmctld.")
+        ExternalAddress | None, note("Address of an external slurmctld.")
     ] = None
-    ha: Annotated[HighAvailability | None, Meta(description="Standby slurmctlds.")] = None
-    slurmctld: Annotated[
-        Free | None, Meta(description="Overrides for the slurmctld container.")
-    ] = None
+    ha: Annotated[HighAvailability | None, note("Standby slurmctlds.")] = None
+    slurmctld: Annotated[Free | None, note("Overrides for the slurmctld container.")] = None
     reconfigure: Annotated[
-        Free | None, Meta(description="Overrides for the container that reconfigures slurmctld.")
+        Free | None, note("Overrides for the container that reconfigures slurmctld.")
     ] = None
-    logfile: Annotated[
-        Free | None, Meta(description="Overrides for the container that prints the log.")
-    ] = None
+    logfile: Annotated[Free | None, note("Overrides for the container that prints the log.")] = None
     inplace_reconfigure: Annotated[
-        bool, Meta(description="Whether a change reconfigures slurmctld instead of restarting it.")
+        bool, note("Whether a change reconfigures slurmctld instead of restarting it.")
     ] = False
-    template: Annotated[
-        PodTemplatePart | None, Meta(description="Overrides for slurmctld's pods.")
-    ] = None
+    template: Annotated[PodTemplatePart | None, note("Overrides for slurmctld's pods.")] = None
     extra_conf: Annotated[str, parts.conf("Extra lines for slurm.conf.")] = ""
-    config_file_refs: Annotated[
-        References, Meta(description="Other configuration files of Slurm.")
-    ] = None
-    prolog_script_refs: Annotated[
-        References, Meta(description="Prolog scripts that run on the workers.")
-    ] = None
-    epilog_script_refs: Annotated[
-        References, Meta(description="Epilog scripts that run on the workers.")
-    ] = None
+    config_file_refs: Annotated[References, note("Other configuration files of Slurm.")] = None
+    prolog_script_refs: Annotated[References, note("Prolog scripts that run on the workers.")] = (
+        None
+    )
+    epilog_script_refs: Annotated[References, note("Epilog scripts that run on the workers.")] = (
+        None
+    )
     prolog_slurmctld_script_refs: Annotated[
-        References, Meta(description="Prolog scripts that slurmctld runs.")
+        References, note("Prolog scripts that slurmctld runs.")
     ] = None
     epilog_slurmctld_script_refs: Annotated[
-        References, Meta(description="Epilog scripts that slurmctld runs.")
+        References, note("Epilog scripts that slurmctld runs.")
     ] = None
-    persistence: Annotated[
-        StatePersistence | None, Meta(description="Where slurmctld keeps its state.")
-    ] = None
-    service: Annotated[ServicePart | None, Meta(description="Overrides for the Service.")] = None
-    metrics: Annotated[ControllerMetrics | None, Meta(description="Metrics of slurmctld.")] = None
+    persistence: Annotated[StatePersistence | None, note("Where slurmctld keeps its state.")] = None
+    service: Annotated[ServicePart | None, note("Overrides for the Service.")] = None
+    metrics: Annotated[ControllerMetrics | None, note("Metrics of slurmctld.")] = None
 
 
 _SHARED_STATE = (
@@ -203,8 +186,7 @@ class ControllerStatus(ConditionsOnly, frozen=True):
     """Status of slurmctld; only slurm-operator writes it."""
 
     slurm_key_step: Annotated[
-        Number,
-        Meta(description="Key rotation step for new daemons; 0 means the key of slurmKeyRef."),
+        Number, note("Key rotation step for new daemons; 0 means the key of slurmKeyRef.")
     ] = 0
 
 

@@ -44,12 +44,7 @@ def definition(kind: ClusterKind) -> dict[str, Any]:
                     "storage": True,
                     "subresources": subresources,
                     "additionalPrinterColumns": [
-                        {
-                            "name": name,
-                            "type": column_type,
-                            "jsonPath": path,
-                            "priority": priority,
-                        }
+                        {"name": name, "type": column_type, "jsonPath": path, "priority": priority}
                         for name, column_type, path, priority in kind.columns
                     ],
                     "schema": {"openAPIV3Schema": _schema(kind)},

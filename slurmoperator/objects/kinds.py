@@ -4,30 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from slurmoperator.objects.accounting import ACCOUNTING_RULES, AccountingObject, AccountingSpec
-from slurmoperator.objects.controller import (
-    CONTROLLER_RULES,
-    ControllerObject,
-    ControllerSpec,
-    ControllerStatus,
-)
-from slurmoperator.objects.loginset import (
-    LOGIN_SET_RULES,
-    LoginSetObject,
-    LoginSetSpec,
-    LoginSetStatus,
-)
-from slurmoperator.objects.nodeset import NODE_SET_RULES, NodeSetObject, NodeSetSpec, NodeSetStatus
+import msgspec
+
+from slurmoperator.objects.accounting import ACCOUNTING_RULES, AccountingObject
+from slurmoperator.objects.controller import CONTROLLER_RULES, ControllerObject
+from slurmoperator.objects.loginset import LOGIN_SET_RULES, LoginSetObject
+from slurmoperator.objects.nodeset import NODE_SET_RULES, NodeSetObject
 from slurmoperator.objects.own import slurm_cluster
-from slurmoperator.objects.own.slurm_cluster import (
-    SLURM_CLUSTER_RULES,
-    SlurmClusterObject,
-    SlurmClusterSpec,
-    SlurmClusterStatus,
-)
-from slurmoperator.objects.parts import GROUP, VERSION, ConditionsOnly
-from slurmoperator.objects.restapi import REST_API_RULES, RestApiObject, RestApiSpec
-from slurmoperator.objects.token import TOKEN_RULES, TokenObject, TokenSpec, TokenStatus
+from slurmoperator.objects.own.slurm_cluster import SLURM_CLUSTER_RULES, SlurmClusterObject
+from slurmoperator.objects.parts import GROUP, VERSION
+from slurmoperator.objects.restapi import REST_API_RULES, RestApiObject
+from slurmoperator.objects.token import TOKEN_RULES, TokenObject
 from slurmruntime.crd.fields import ObjectStruct
 
 Column = tuple[str, str, str, int]
@@ -45,13 +32,26 @@ class ClusterKind:
     plural: str
     short_names: tuple[str, ...]
     object_type: type[ObjectStruct]
-    spec: type[ObjectStruct]
-    status: type[ObjectStruct]
     rules: Sequence[Mapping[str, str]]
     columns: tuple[Column, ...]
     is_scaled: bool = False
     group: str = GROUP
     version: str = VERSION
+
+    @property
+    def spec(self) -> type[ObjectStruct]:
+        """The type of its specification."""
+        return self._type_of("spec")
+
+    @property
+    def status(self) -> type[ObjectStruct]:
+        """The type of its status."""
+        return self._type_of("status")
+
+    def _type_of(self, part: str) -> type[ObjectStruct]:
+        fields = msgspec.structs.fields(self.object_type)
+        part_type: type[ObjectStruct] = next(field.type for field in fields if field.name == part)
+        return part_type
 
     @property
     def definition_name(self) -> str:
@@ -65,8 +65,6 @@ KINDS: Final = (
         plural="controllers",
         short_names=("slurmctld",),
         object_type=ControllerObject,
-        spec=ControllerSpec,
-        status=ControllerStatus,
         rules=CONTROLLER_RULES,
         columns=(_READY, _AGE),
     ),
@@ -75,8 +73,6 @@ KINDS: Final = (
         plural="nodesets",
         short_names=("nss", "slurmd"),
         object_type=NodeSetObject,
-        spec=NodeSetSpec,
-        status=NodeSetStatus,
         rules=NODE_SET_RULES,
         columns=(
             ("Desired", "integer", ".status.desired", 0),
@@ -96,8 +92,6 @@ KINDS: Final = (
         plural="loginsets",
         short_names=("lss", "sackd"),
         object_type=LoginSetObject,
-        spec=LoginSetSpec,
-        status=LoginSetStatus,
         rules=LOGIN_SET_RULES,
         columns=(("Replicas", "integer", ".status.replicas", 0), _READY, _AGE),
         is_scaled=True,
@@ -107,8 +101,6 @@ KINDS: Final = (
         plural="restapis",
         short_names=("slurmrestd",),
         object_type=RestApiObject,
-        spec=RestApiSpec,
-        status=ConditionsOnly,
         rules=REST_API_RULES,
         columns=(_READY, _AGE),
     ),
@@ -117,8 +109,6 @@ KINDS: Final = (
         plural="accountings",
         short_names=("slurmdbd",),
         object_type=AccountingObject,
-        spec=AccountingSpec,
-        status=ConditionsOnly,
         rules=ACCOUNTING_RULES,
         columns=(_READY, _AGE),
     ),
@@ -127,8 +117,6 @@ KINDS: Final = (
         plural="tokens",
         short_names=("jwt",),
         object_type=TokenObject,
-        spec=TokenSpec,
-        status=TokenStatus,
         rules=TOKEN_RULES,
         columns=(
             ("User", "string", ".spec.username", 0),
@@ -143,8 +131,6 @@ SLURM_CLUSTER: Final = ClusterKind(
     plural=slurm_cluster.PLURAL,
     short_names=("sc",),
     object_type=SlurmClusterObject,
-    spec=SlurmClusterSpec,
-    status=SlurmClusterStatus,
     rules=SLURM_CLUSTER_RULES,
     columns=(
         _READY,

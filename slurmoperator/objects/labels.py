@@ -33,12 +33,7 @@ _COMPONENTS: Final = {
 
 
 def selecting(app: str, instance: str) -> dict[str, str]:
-    """Return the labels that select the pods of one object; they never change.
-
-    Args:
-        app: the daemon, such as slurmctld.
-        instance: the name of the object.
-    """
+    """Return the labels that select the pods of a daemon (`app`) of one object; they never change."""
     return {INSTANCE_LABEL: instance, APP_LABEL: app}
 
 

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Final
 
-from msgspec import Meta
-
 from slurmoperator.objects import parts
 from slurmoperator.objects.parts import (
     ConditionsOnly,
@@ -13,6 +11,7 @@ from slurmoperator.objects.parts import (
     PodTemplatePart,
     Replicas,
     ServicePart,
+    note,
 )
 from slurmruntime.crd.conditions import Number
 from slurmruntime.crd.fields import ObjectStruct
@@ -22,20 +21,18 @@ from slurmruntime.crd.metadata import ObjectMetadata
 class LoginSetSpec(ObjectStruct, frozen=True):
     """Pods with Slurm's commands that users log in to."""
 
-    controller_ref: Annotated[ObjectReference, Meta(description="The Controller of these pods.")]
-    sssd_conf_ref: Annotated[
-        KeyOfObject, Meta(description="Secret with sssd.conf, which defines the users.")
-    ]
-    replicas: Annotated[Replicas, Meta(description="Number of pods.")] = 1
-    login: Annotated[Free | None, Meta(description="Overrides for the login container.")] = None
-    initconf: Annotated[
-        Free | None, Meta(description="Overrides for the container that prepares files.")
-    ] = None
-    template: Annotated[PodTemplatePart | None, Meta(description="Overrides for the pods.")] = None
+    controller_ref: Annotated[ObjectReference, note("The Controller of these pods.")]
+    sssd_conf_ref: Annotated[KeyOfObject, note("Secret with sssd.conf, which defines the users.")]
+    replicas: Annotated[Replicas, note("Number of pods.")] = 1
+    login: Annotated[Free | None, note("Overrides for the login container.")] = None
+    initconf: Annotated[Free | None, note("Overrides for the container that prepares files.")] = (
+        None
+    )
+    template: Annotated[PodTemplatePart | None, note("Overrides for the pods.")] = None
     root_ssh_authorized_keys: Annotated[str, parts.conf("Lines of root's authorized_keys.")] = ""
     extra_sshd_config: Annotated[str, parts.conf("Extra lines for sshd_config.")] = ""
-    strategy: Annotated[Free | None, Meta(description="Update strategy of the Deployment.")] = None
-    service: Annotated[ServicePart | None, Meta(description="Overrides for the Service.")] = None
+    strategy: Annotated[Free | None, note("Update strategy of the Deployment.")] = None
+    service: Annotated[ServicePart | None, note("Overrides for the Service.")] = None
 
 
 LOGIN_SET_RULES: Final = (parts.CONTROLLER_STAYS,)

@@ -8,11 +8,13 @@ from slurmoperator.objects import parts
 from slurmoperator.objects.parts import (
     NULLABLE,
     ConditionsOnly,
+    Duration,
     ExtraMetadata,
     Free,
     KeyOfObject,
     ObjectReference,
     Replicas,
+    note,
 )
 from slurmruntime.crd.conditions import Number
 from slurmruntime.crd.fields import RULES, Moment, ObjectStruct, rule, text, unchanged
@@ -41,7 +43,7 @@ class WorkerSsh(ObjectStruct, frozen=True):
 
     enabled: bool
     sssd_conf_ref: Annotated[
-        KeyOfObject | None, Meta(description="Secret with sssd.conf, which defines the users.")
+        KeyOfObject | None, note("Secret with sssd.conf, which defines the users.")
     ] = None
     extra_sshd_config: Annotated[str, parts.conf("Extra lines for sshd_config.")] = ""
 
@@ -52,7 +54,7 @@ class OwnPartition(ObjectStruct, frozen=True):
     enabled: bool
     config: Annotated[
         Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"^[^\n]+$")] | None,
-        Meta(description="Options of its line in slurm.conf, such as MaxTime=1-0."),
+        note("Options of its line in slurm.conf, such as MaxTime=1-0."),
     ] = None
 
 
@@ -71,11 +73,8 @@ class RollingUpdate(ObjectStruct, frozen=True):
 class UpdateWindow(ObjectStruct, frozen=True):
     """A Slurm reservation during which the update takes place."""
 
-    start_time: Annotated[Moment | None, Meta(description="Start of the reservation.")] = None
-    duration: Annotated[
-        Annotated[str, Meta(max_length=64, pattern=parts.GO_DURATION)],
-        Meta(description="Length of the reservation, such as 30m."),
-    ] = "30m"
+    start_time: Annotated[Moment | None, note("Start of the reservation.")] = None
+    duration: Annotated[Duration, note("Length of the reservation, such as 30m.")] = "30m"
     flags: Annotated[
         Annotated[
             tuple[Annotated[str, text(64, "A flag of Slurm reservations.")], ...],
@@ -120,9 +119,7 @@ class ClaimRetention(ObjectStruct, frozen=True):
 class WorkerTemplate(ObjectStruct, frozen=True):
     """Overrides for the workers' pods."""
 
-    metadata: Annotated[
-        ExtraMetadata | None, Meta(description="Labels and annotations for the pods.")
-    ] = None
+    metadata: Annotated[ExtraMetadata | None, note("Labels and annotations for the pods.")] = None
     spec: Annotated[
         dict[str, Any] | None,
         Meta(
@@ -135,22 +132,17 @@ class WorkerTemplate(ObjectStruct, frozen=True):
 class NodeSetSpec(ObjectStruct, frozen=True):
     """Identical workers, each with a slurmd."""
 
-    controller_ref: Annotated[ObjectReference, Meta(description="The Controller of these workers.")]
+    controller_ref: Annotated[ObjectReference, note("The Controller of these workers.")]
     replicas: Annotated[
-        Replicas, Meta(description="Number of workers; ignored if scalingMode is DaemonSet.")
+        Replicas, note("Number of workers; ignored if scalingMode is DaemonSet.")
     ] = 1
     scaling_mode: Annotated[
-        ScalingMode,
-        Meta(description="A fixed number of workers, or one on each matching Kubernetes node."),
+        ScalingMode, note("A fixed number of workers, or one on each matching Kubernetes node.")
     ] = "StatefulSet"
-    slurmd: Annotated[Free | None, Meta(description="Overrides for the slurmd container.")] = None
-    logfile: Annotated[
-        Free | None, Meta(description="Overrides for the container that prints the log.")
-    ] = None
-    ssh: Annotated[WorkerSsh | None, Meta(description="SSH access for users with a job.")] = None
-    template: Annotated[
-        WorkerTemplate | None, Meta(description="Overrides for the workers' pods.")
-    ] = None
+    slurmd: Annotated[Free | None, note("Overrides for the slurmd container.")] = None
+    logfile: Annotated[Free | None, note("Overrides for the container that prints the log.")] = None
+    ssh: Annotated[WorkerSsh | None, note("SSH access for users with a job.")] = None
+    template: Annotated[WorkerTemplate | None, note("Overrides for the workers' pods.")] = None
     extra_conf: Annotated[
         str,
         Meta(
@@ -159,15 +151,10 @@ class NodeSetSpec(ObjectStruct, frozen=True):
             description="Node options that slurmd registers with, such as Gres=gpu:4 Weight=10.",
         ),
     ] = ""
-    partition: Annotated[
-        OwnPartition | None, Meta(description="A partition for this NodeSet alone.")
-    ] = None
+    partition: Annotated[OwnPartition | None, note("A partition for this NodeSet alone.")] = None
     volume_claim_templates: Annotated[
         Annotated[tuple[Free, ...], Meta(max_length=16)] | None,
-        Meta(
-            description="Volumes that each worker gets for itself.",
-            extra_json_schema=NULLABLE,
-        ),
+        Meta(description="Volumes that each worker gets for itself.", extra_json_schema=NULLABLE),
     ] = None
     update_strategy: Annotated[
         UpdateStrategy | None,
@@ -177,30 +164,30 @@ class NodeSetSpec(ObjectStruct, frozen=True):
         ),
     ] = None
     revision_history_limit: Annotated[
-        Annotated[int, Meta(ge=0, le=1000)], Meta(description="How many old templates to keep.")
+        Annotated[int, Meta(ge=0, le=1000)], note("How many old templates to keep.")
     ] = 0
     persistent_volume_claim_retention_policy: Annotated[
-        ClaimRetention | None, Meta(description="What happens to the workers' volumes.")
+        ClaimRetention | None, note("What happens to the workers' volumes.")
     ] = None
     min_ready_seconds: Annotated[
         Annotated[int, Meta(ge=0, le=2**31 - 1)],
-        Meta(description="How long a worker must be ready to count as available."),
+        note("How long a worker must be ready to count as available."),
     ] = 0
     ordinal_padding: Annotated[
-        Annotated[int, Meta(ge=0, le=10)], Meta(description="Minimum digits of a worker's ordinal.")
+        Annotated[int, Meta(ge=0, le=10)], note("Minimum digits of a worker's ordinal.")
     ] = 0
     pin_to_node: Annotated[
-        bool, Meta(description="Whether a recreated worker returns to its Kubernetes node.")
+        bool, note("Whether a recreated worker returns to its Kubernetes node.")
     ] = False
     workload_disruption_protection: Annotated[
-        bool, Meta(description="Whether workers with jobs are protected from eviction.")
+        bool, note("Whether workers with jobs are protected from eviction.")
     ] = True
     prune_slurm_node_records: Annotated[
         Literal["Never", "NodeNotFound"],
-        Meta(description="Whether to delete Slurm nodes whose Kubernetes node is gone."),
+        note("Whether to delete Slurm nodes whose Kubernetes node is gone."),
     ] = "Never"
     oversubscribe_node: Annotated[
-        bool, Meta(description="Whether several workers may share a Kubernetes node.")
+        bool, note("Whether several workers may share a Kubernetes node.")
     ] = False
 
 
@@ -243,9 +230,7 @@ class NodeSetStatus(ConditionsOnly, frozen=True):
     selector: str = ""
     accepted_conf: Annotated[
         Annotated[str, Meta(max_length=4096)] | None,
-        Meta(
-            description="The last extraConf that slurmctld accepted; new workers get it.",
-        ),
+        note("The last extraConf that slurmctld accepted; new workers get it."),
     ] = None
 
 

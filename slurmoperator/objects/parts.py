@@ -33,6 +33,17 @@ _SECONDS: Final = {
     "h": Fraction(3600),
 }
 
+
+def note(description: str) -> Meta:
+    """Return the description of a field without bounds."""
+    return Meta(description=description)
+
+
+def conf(description: str) -> Meta:
+    """Return the bounds for a field with lines of configuration."""
+    return text(LONGEST_CONF, description)
+
+
 NULLABLE: Final = {"nullable": True}
 """Lets the API server accept a null that a chart writes."""
 
@@ -64,7 +75,14 @@ class KeyOfObject(ObjectStruct, frozen=True):
 
     name: ObjectName
     key: DataKey
-    optional: Annotated[bool | None, Meta(description="Ignored: the object must exist.")] = None
+    optional: Annotated[bool | None, note("Ignored: the object must exist.")] = None
+
+
+SlurmKey = Annotated[KeyOfObject | None, note("Secret with the key that Slurm's daemons share.")]
+JwtKey = Annotated[KeyOfObject | None, note("Secret with the key that signs tokens.")]
+OldJwtKey = Annotated[KeyOfObject | None, note("Older name of jwtKeyRef.")]
+JwksKey = Annotated[KeyOfObject | None, note("ConfigMap with the public keys of other issuers.")]
+Duration = Annotated[str, Meta(max_length=64, pattern=GO_DURATION)]
 
 
 class ObjectReference(ObjectStruct, frozen=True):
@@ -83,8 +101,8 @@ References = Annotated[
 class ExternalAddress(ObjectStruct, frozen=True):
     """Address of a daemon that we do not run."""
 
-    host: Annotated[Host, Meta(description="Host name or address.")]
-    port: Annotated[Port, Meta(description="Port.")]
+    host: Annotated[Host, note("Host name or address.")]
+    port: Annotated[Port, note("Port.")]
 
 
 class ExtraMetadata(ObjectStruct, frozen=True):
@@ -97,23 +115,19 @@ class ExtraMetadata(ObjectStruct, frozen=True):
 class PodTemplatePart(ObjectStruct, frozen=True):
     """Overrides for the pods that we create."""
 
-    metadata: Annotated[
-        ExtraMetadata | None, Meta(description="Labels and annotations for the pods.")
-    ] = None
-    spec: Annotated[Free | None, Meta(description="Merged into the pods' specification.")] = None
+    metadata: Annotated[ExtraMetadata | None, note("Labels and annotations for the pods.")] = None
+    spec: Annotated[Free | None, note("Merged into the pods' specification.")] = None
 
 
 class ServicePart(ObjectStruct, frozen=True):
     """Overrides for the Service that we create."""
 
-    metadata: Annotated[
-        ExtraMetadata | None, Meta(description="Labels and annotations for the Service.")
-    ] = None
-    spec: Annotated[Free | None, Meta(description="Merged into the Service's specification.")] = (
+    metadata: Annotated[ExtraMetadata | None, note("Labels and annotations for the Service.")] = (
         None
     )
-    port: Annotated[Port | None, Meta(description="Port of the Service.")] = None
-    node_port: Annotated[Port | None, Meta(description="Port on every node.")] = None
+    spec: Annotated[Free | None, note("Merged into the Service's specification.")] = None
+    port: Annotated[Port | None, note("Port of the Service.")] = None
+    node_port: Annotated[Port | None, note("Port on every node.")] = None
 
 
 class ConditionsOnly(ObjectStruct, frozen=True):
@@ -130,11 +144,6 @@ class ConditionsOnly(ObjectStruct, frozen=True):
             },
         ),
     ] = ()
-
-
-def conf(description: str) -> Meta:
-    """Return the bounds for a field with lines of configuration."""
-    return text(LONGEST_CONF, description)
 
 
 HAS_ADDRESS: Final = rule(

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Final
 
-from msgspec import Meta
-
 from slurmoperator.objects import parts
 from slurmoperator.objects.parts import (
     ConditionsOnly,
@@ -12,6 +10,7 @@ from slurmoperator.objects.parts import (
     PodTemplatePart,
     Replicas,
     ServicePart,
+    note,
 )
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
@@ -20,15 +19,11 @@ from slurmruntime.crd.metadata import ObjectMetadata
 class RestApiSpec(ObjectStruct, frozen=True):
     """A Slurm cluster's slurmrestd."""
 
-    controller_ref: Annotated[
-        ObjectReference, Meta(description="The Controller of this slurmrestd.")
-    ]
-    replicas: Annotated[Replicas, Meta(description="Number of slurmrestd pods.")] = 1
-    slurmrestd: Annotated[
-        Free | None, Meta(description="Overrides for the slurmrestd container.")
-    ] = None
-    template: Annotated[PodTemplatePart | None, Meta(description="Overrides for the pods.")] = None
-    service: Annotated[ServicePart | None, Meta(description="Overrides for the Service.")] = None
+    controller_ref: Annotated[ObjectReference, note("The Controller of this slurmrestd.")]
+    replicas: Annotated[Replicas, note("Number of slurmrestd pods.")] = 1
+    slurmrestd: Annotated[Free | None, note("Overrides for the slurmrestd container.")] = None
+    template: Annotated[PodTemplatePart | None, note("Overrides for the pods.")] = None
+    service: Annotated[ServicePart | None, note("Overrides for the Service.")] = None
 
 
 REST_API_RULES: Final = (parts.CONTROLLER_STAYS,)

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from slurmoperator.objects import parts
-from slurmoperator.objects.parts import ConditionsOnly, KeyOfObject
+from slurmoperator.objects.parts import ConditionsOnly, Duration, KeyOfObject, OldJwtKey, note
 from slurmruntime.crd.fields import Moment, ObjectStruct, rule
 from slurmruntime.crd.metadata import ObjectMetadata
 
@@ -23,23 +23,16 @@ class TokenSpec(ObjectStruct, frozen=True):
             description="The Slurm user.",
         ),
     ]
-    jwt_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="Secret with the key that signs it.")
-    ] = None
-    jwt_hs256_key_ref: Annotated[
-        KeyOfObject | None, Meta(description="Older name of jwtKeyRef.")
-    ] = msgspec.field(default=None, name="jwtHs256KeyRef")
+    jwt_key_ref: Annotated[KeyOfObject | None, note("Secret with the key that signs it.")] = None
+    jwt_hs256_key_ref: OldJwtKey = msgspec.field(default=None, name="jwtHs256KeyRef")
     lifetime: Annotated[
-        Annotated[str, Meta(max_length=64, pattern=parts.GO_DURATION)] | None,
-        Meta(description="How long the token is valid, such as 1h; defaults to 15m."),
+        Duration | None, note("How long the token is valid, such as 1h; defaults to 15m.")
     ] = None
-    refresh: Annotated[
-        bool, Meta(description="Whether to replace the token before it expires.")
-    ] = True
+    refresh: Annotated[bool, note("Whether to replace the token before it expires.")] = True
     secret_ref: Annotated[
         KeyOfObject | None,
-        Meta(
-            description="The Secret to write the token to; by default one named after the Token and its user."
+        note(
+            "The Secret to write the token to; by default one named after the Token and its user."
         ),
     ] = None
 
@@ -63,7 +56,7 @@ TOKEN_RULES: Final = (
 class TokenStatus(ConditionsOnly, frozen=True):
     """Status of the token; only slurm-operator writes it."""
 
-    issued_at: Annotated[Moment | None, Meta(description="When the token was last signed.")] = None
+    issued_at: Annotated[Moment | None, note("When the token was last signed.")] = None
 
 
 class TokenObject(ObjectStruct, frozen=True):

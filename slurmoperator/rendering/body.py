@@ -86,16 +86,9 @@ def owned_body(
     annotations: Mapping[str, str] | None = None,
     parts: Mapping[str, Any],
 ) -> Body:
-    """Return the body of an object with an owner.
+    """Return the body of an object with an owner; `parts` are `spec`, `data` and so on.
 
-    Args:
-        owner: the owner.
-        kind: kind of the object.
-        name: name of the object.
-        api_version: API version of the kind.
-        added: the user's labels and annotations.
-        annotations: our annotations; they win.
-        parts: `spec`, `data` and so on.
+    Our annotations win over the user's labels and annotations (`added`).
     """
     metadata = {
         "name": name,

@@ -26,13 +26,7 @@ _POLICY: Final = ("networking.k8s.io/v1", "NetworkPolicy")
 def leftovers(
     kind: str, metadata: ObjectMetadata, bodies: Iterable[Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
-    """Return apiVersion, kind, name and namespace of everything to delete.
-
-    Args:
-        kind: kind of the owner.
-        metadata: metadata of the owner.
-        bodies: everything that the owner should have.
-    """
+    """Return apiVersion, kind, name and namespace of everything to delete: what an owner may have beside the bodies it should have."""
     wanted = {(body["apiVersion"], body["kind"], body["metadata"]["name"]) for body in bodies}
     return tuple(
         {

@@ -37,11 +37,9 @@ def host_keys_secret(login_set: str) -> str:
 
 
 def host_keys_body(login_set: LoginSetObject, keys: Mapping[str, bytes]) -> Body:
-    """Return the Secret with host keys. It is created once: pods with other keys would look like an attack.
+    """Return the Secret with host keys: contents of `ssh.HOST_KEYS` and of their public halves.
 
-    Args:
-        login_set: the owner.
-        keys: contents of `ssh.HOST_KEYS` and of their public halves.
+    It is created once: pods with other keys would look like an attack.
     """
     data = {file: base64.b64encode(key).decode() for file, key in sorted(keys.items())}
     return owned_body(
@@ -62,12 +60,8 @@ def login_set_bodies(
 ) -> tuple[Body, ...] | Refused:
     """Return all bodies of a LoginSet except its host keys, or everything that is wrong with it.
 
-    Args:
-        login_set: the object.
-        controller: the Controller that it names; None if it does not exist.
-        site: settings of all clusters.
-        secrets: digest of sssd.conf; a change restarts the pods, which ends all sessions.
-        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`. A change restarts the pods, too.
+    A change of `secrets`, a digest of sssd.conf, or of the step of the daemons' key (see `slurmoperator.keys.rings`) restarts the
+    pods, which ends all sessions.
     """
     faults = bounded(_faults(login_set, controller))
     if faults or controller is None or (key := controller.spec.slurm_key_ref) is None:

@@ -55,13 +55,7 @@ def template(
 ) -> dict[str, Any]:
     """Return a pod template: the user's specification overrides ours, our labels override theirs.
 
-    Args:
-        owner: owner of the pods.
-        spec: our specification.
-        overrides: the user's part.
-        restarted_for: digest of what the daemon reads only at startup.
-        labels: additional labels of ours.
-        priority_class: for pods that name none; "" for the cluster's default.
+    `restarted_for` is a digest of what the daemon reads only at startup.
     """
     annotations = {"kubectl.kubernetes.io/default-container": owner.app}
     if restarted_for:
@@ -83,10 +77,7 @@ def protect_from_eviction(
 ) -> dict[str, Any]:
     """Add requests and a priority class, so that the pods are not evicted first; the user's resources and priority win.
 
-    Args:
-        ours: our specification, which defines the containers that are ours.
-        spec: with the user's overrides merged in.
-        priority_class: for pods that name none; "" for the cluster's default.
+    Our specification defines which containers in the merged one are ours. Without a priority class, the cluster's default applies.
     """
     protected = dict(spec)
     if priority_class and not protected.get("priorityClassName"):
@@ -128,13 +119,7 @@ def container(
 
 
 def log_reader(image: str, file: str, theirs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the side-car that prints a daemon's log.
-
-    Args:
-        image: default image.
-        file: file name of the log.
-        theirs: the user's overrides.
-    """
+    """Return the side-car that prints a daemon's log."""
     ours = {
         "image": image,
         "command": ["sh", "-c", _LOG_READER_SCRIPT],
@@ -187,12 +172,7 @@ def secret_file(key: KeyOfObject, path: str) -> dict[str, Any]:
 
 
 def slurm_key(key: KeyOfObject, step: int) -> dict[str, Any]:
-    """Return the key of Slurm's daemons as a file of a projected volume.
-
-    Args:
-        key: the key that the Controller names.
-        step: rotation step towards another key; 0 for the named key itself.
-    """
+    """Return the key of Slurm's daemons, or a step of its rotation, as a file of a projected volume; step 0 is the key itself."""
     if not step:
         return secret_file(key, "slurm.key")
     item = rings.ring_item(key.key, step)

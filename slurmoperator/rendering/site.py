@@ -119,12 +119,7 @@ def configuration_servers(controller: ControllerObject) -> str:
 
 
 def controller_faults(name: str, controller: ControllerObject | None) -> Iterator[Fault]:
-    """Yield what is wrong with an object's Controller.
-
-    Args:
-        name: name of the Controller.
-        controller: the Controller; None if it does not exist.
-    """
+    """Yield what is wrong with the Controller that an object names; None if it does not exist."""
     if controller is None:
         yield Fault("spec.controllerRef.name", f"there is no Controller {name} in this namespace")
     elif controller.spec.slurm_key_ref is None:

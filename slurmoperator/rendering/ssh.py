@@ -31,11 +31,8 @@ def sshd_config(extra: str, *, host_keys: Sequence[str] = ()) -> str:
     """Return sshd_config; the user's lines override ours.
 
     sshd uses the first of two values, under any name of the keyword, so the user's lines come first. Their Match blocks come last,
-    because such a block ends only with the next one or the file, and its values take precedence over global ones.
-
-    Args:
-        extra: the user's lines.
-        host_keys: files in /etc/ssh; if empty, sshd uses its defaults.
+    because such a block ends only with the next one or the file, and its values take precedence over global ones. Without host
+    keys (files in /etc/ssh), sshd uses its defaults.
     """
     lines = extra.strip().split("\n")
     at = next((i for i, line in enumerate(lines) if _words(line)[:1] == ["match"]), len(lines))
@@ -89,8 +86,7 @@ def sssd_volume(key: KeyOfObject) -> dict[str, Any]:
 def mounts(*, of_login: bool) -> list[Mapping[str, Any]]:
     """Return the mounts of the files, one by one, because the image has other files in the same folders.
 
-    Args:
-        of_login: whether to include host keys and root's authorized keys.
+    Login pods also have host keys and root's authorized keys.
     """
     mounted_files = [
         (_CONFIG_VOLUME, SSHD_FILE, "/etc/ssh"),

@@ -22,12 +22,7 @@ def token_secret(token: TokenObject) -> KeyOfObject:
 
 
 def token_body(token: TokenObject, signed: str) -> Body:
-    """Return the Secret.
-
-    Args:
-        token: the object.
-        signed: the signed token.
-    """
+    """Return the Secret with a signed token."""
     secret = token_secret(token)
     owner = BodyOwner(kind="Token", metadata=token.metadata, app="token")
     data = {secret.key: base64.b64encode(signed.encode()).decode()}

@@ -69,11 +69,7 @@ def annotation_changes(
 ) -> dict[str, str | None]:
     """Return the changes of annotations by which autoscalers spare a pod while it has jobs.
 
-    None removes one. Annotations that somebody else has written stay as they are.
-
-    Args:
-        annotations: the pod's current ones.
-        has_jobs: None if unknown: then nothing changes.
+    None removes one. Annotations that somebody else has written stay as they are. Nothing changes while `has_jobs` is unknown.
     """
     ours = {*annotations.get(KEPT_ANNOTATION, "").split(",")} & AUTOSCALERS.keys()
     missing = {key: text for key, text in AUTOSCALERS.items() if key not in annotations}

@@ -11,18 +11,11 @@ def pins(
     has_node: Callable[[str], bool],
     shares: bool,
 ) -> dict[str, str]:
-    """Return the Kubernetes node of each worker by ordinal, as `status.ordinalToNode` has it.
+    """Return the Kubernetes node of each desired worker by ordinal, as `status.ordinalToNode` has it.
 
-    A worker's first node stays its own while Kubernetes has that node. A worker that is scaled in
-    loses its node. So does one without a pod whose node another worker has taken: it would wait for
-    ever.
-
-    Args:
-        before: the pins until now.
-        bound: the nodes of existing pods, by ordinal.
-        desired: the ordinals that should exist.
-        has_node: whether Kubernetes has a node of this name.
-        shares: several workers may be on one node.
+    A worker's first node stays its own while Kubernetes has that node. A worker that is scaled in loses its node. So does one
+    without a pod whose node another worker has taken: it would wait for ever. `bound` are the nodes of existing pods; `shares`
+    is whether several workers may be on one node.
     """
     holders = {} if shares else {node: ordinal for ordinal, node in bound.items()}
     by_ordinal = {}

@@ -19,15 +19,10 @@ _SILENT: Final = "NOT_RESPONDING"
 def nodes_to_delete(
     nodes: Iterable[SlurmNodeFacts], *, feature: str, is_needed: Callable[[str], bool]
 ) -> tuple[SlurmNode, ...]:
-    """Return the names of the nodes to delete, in order.
+    """Return the names of the nodes with the NodeSet's feature to delete, in order.
 
-    A slurmd outside Kubernetes may have the same feature: its node stays while it answers or has
-    jobs.
-
-    Args:
-        nodes: all nodes of that Slurm.
-        feature: the one that all workers of the NodeSet have.
-        is_needed: whether a pod has that name, or the worker of a Kubernetes node would.
+    A slurmd outside Kubernetes may have the same feature: its node stays while it answers or has jobs. A name is needed if a
+    pod has it, or the worker of a Kubernetes node would.
     """
     return tuple(
         sorted(

@@ -40,12 +40,7 @@ class RevisionPlan:
 
 
 def hash_of(content: bytes, collisions: int) -> str:
-    """Return a short hash of a template.
-
-    Args:
-        content: the template, canonical.
-        collisions: how often a hash of this NodeSet was taken; another count gives another hash.
-    """
+    """Return a short hash of a canonical template; another count of collisions gives another hash."""
     salt = str(collisions).encode() if collisions else b""
     return hashlib.sha256(content + salt).hexdigest()[:_HASH_LENGTH]
 
@@ -58,15 +53,7 @@ def plan(
     limit: int,
     collisions: int,
 ) -> RevisionPlan:
-    """Return the changes to make.
-
-    Args:
-        content: the template in force, canonical.
-        existing: all revisions there are now.
-        in_use: hashes of the templates that pods were made from; these stay.
-        limit: how many others stay.
-        collisions: how often a hash was taken already, until now.
-    """
+    """Return the changes to make. Revisions whose hash is in use by pods stay, and `limit` others."""
     newest = max((revision.number for revision in existing), default=0)
     same = max(
         (revision for revision in existing if revision.content == content),

@@ -40,12 +40,10 @@ class ClaimPlan:
 
 
 def plan(claims: Iterable[OrdinalClaim], *, needed: Collection[int], now: datetime) -> ClaimPlan:
-    """Return the changes to make.
+    """Return the changes to the claims made for exactly this NodeSet and not being deleted.
 
-    Args:
-        claims: those made for exactly this NodeSet and not being deleted.
-        needed: the ordinals of desired workers and of those that still exist.
-        now: wall-clock time; setting the clock back only makes everything wait longer.
+    Needed are the ordinals of desired workers and of those that still exist. Setting the wall clock back only makes
+    everything wait longer.
     """
     marked, unmarked, deleted, waits = set(), set(), set(), []
     for claim in claims:

@@ -72,14 +72,7 @@ def next_window(times: UpdateTimes, now: datetime) -> tuple[datetime, datetime] 
 def desired_reservation(
     times: UpdateTimes | None, *, name: str, nodes: Collection[str], now: datetime
 ) -> NodeReservation | None:
-    """Return the reservation that should exist; None for none.
-
-    Args:
-        times: the schedule; None if updates are not scheduled.
-        name: of the reservation.
-        nodes: the Slurm nodes of all workers that wait for it.
-        now: wall-clock time.
-    """
+    """Return the reservation of the Slurm nodes whose workers wait for it; None for none, or if updates are not scheduled."""
     window = next_window(times, now) if times is not None and nodes else None
     if times is None or window is None:
         return None

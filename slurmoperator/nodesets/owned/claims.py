@@ -174,18 +174,11 @@ class WorkerClaims:
     async def delete_unneeded(
         self, node_set: NodeSetObject, *, needed: Collection[int], now: datetime
     ) -> timedelta | None:
-        """Delete PVCs of ordinals not desired for a while, if `whenScaled` says so.
+        """Delete PVCs of ordinals not desired for a while, if `whenScaled` says so; return when to call it again.
 
-        The decision is `slurmoperator.workers.volumes`. An ordinal stays desired whatever happens
-        to its worker: an update, a cordon or an eviction costs no volume. With one worker on each
-        node, no PVC is deleted: a node may come back.
-
-        Args:
-            node_set: the NodeSet.
-            needed: the ordinals of desired and of existing workers.
-            now: wall-clock time.
-
-        Return when to call it again.
+        The decision is `slurmoperator.workers.volumes`. An ordinal stays desired whatever happens to its worker: an update, a cordon
+        or an eviction costs no volume. With one worker on each node, no PVC is deleted: a node may come back. `needed` are the
+        ordinals of desired and of existing workers.
 
         Raises:
             Conflict: the NodeSet or one of the PVCs has changed meanwhile.

@@ -66,13 +66,7 @@ class Housekeeping:
     async def run(
         self, situation: NodeSetSituation, workers: Collection[Worker], *, is_sure: bool
     ) -> HousekeepingResult:
-        """Run all tasks.
-
-        Args:
-            situation: of the NodeSet.
-            workers: those that exist or should exist.
-            is_sure: it is certain which workers are desired: nothing is deleted otherwise.
-        """
+        """Run all tasks. Nothing is deleted unless it is certain which workers are desired (`is_sure`)."""
         parts = [
             await self._report_states(situation),
             await self._move(situation),

@@ -61,13 +61,10 @@ class PodConditions:
         *,
         is_guarded: bool,
     ) -> ReportResult:
-        """Update the pods whose conditions or annotations differ from what Slurm lists.
+        """Update the pods of a NodeSet whose conditions or annotations differ from what Slurm lists.
 
-        Args:
-            pods: of one NodeSet.
-            listed: returns a node as in the last reading of Slurm; None if Slurm has no such node.
-            now: for the conditions.
-            is_guarded: autoscalers should spare workers with jobs.
+        `listed` returns a node as in the last reading, None if Slurm has no such node. Autoscalers should spare workers with jobs
+        if `is_guarded`.
         """
         at_s = self._monotonic()
         self._reported_s = {

@@ -55,12 +55,7 @@ class CurrentRevision:
 
 
 def content(node_set: NodeSetObject, key_step: int = 0) -> bytes:
-    """Return everything that determines a NodeSet's workers, in canonical form.
-
-    Args:
-        node_set: the NodeSet with its template.
-        key_step: the version of the daemons' key that they have; see `slurmoperator.keys.rings`.
-    """
+    """Return everything that determines a NodeSet's workers, in canonical form; also the step of their key, see `slurmoperator.keys.rings`."""
     spec = node_set.spec
     parts = {
         "template": spec.template,
@@ -118,13 +113,7 @@ class NodeSetRevisions:
     async def keep(
         self, node_set: NodeSetObject, in_use: Collection[str], key_step: int
     ) -> CurrentRevision:
-        """Store the template in force, and delete surplus old ones.
-
-        Args:
-            node_set: the NodeSet.
-            in_use: hashes on its pods.
-            key_step: see `content`.
-        """
+        """Store the template in force, and delete surplus old ones; `in_use` are the hashes on its pods."""
         uid, current = node_set.metadata.uid, content(node_set, key_step)
         limit = node_set.spec.revision_history_limit
         request = digest([current.decode(), sorted(in_use), limit])

@@ -45,10 +45,7 @@ def moves(
 ) -> Iterator[WorkerMove]:
     """Yield the workers to move; without an annotation, Slurm's own files determine the place.
 
-    Args:
-        pods: of one NodeSet.
-        place_of: returns a Kubernetes node's annotation; "" if it has none.
-        listed: returns a node as in the last reading of Slurm; None if Slurm has no such node.
+    `place_of` returns a Kubernetes node's annotation or "", `listed` a node as in the last reading, None if Slurm has no such node.
     """
     for pod in pods:
         place = place_of(pod.kube_node) if pod.facts.stage is PodStage.READY else ""

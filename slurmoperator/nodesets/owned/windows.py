@@ -55,13 +55,7 @@ class UpdateWindows:
     async def keep(
         self, slurm: SlurmClient, node_set: NodeSetObject, waiting: frozenset[str], now: datetime
     ) -> WindowState:
-        """Create, extend or delete the reservation as needed, and return its state.
-
-        Args:
-            slurm: client of the NodeSet's Slurm.
-            node_set: the NodeSet.
-            waiting: the Slurm nodes of the workers that wait for it.
-            now: wall-clock time.
+        """Create, extend or delete the reservation that Slurm nodes wait for as needed, and return its state.
 
         Raises:
             SlurmError: its state is unknown.

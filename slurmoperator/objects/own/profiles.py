@@ -33,8 +33,7 @@ def profile_faults(node_set: NodeSetObject) -> Iterator[Fault]:
     if profile is None:
         value = node_set.metadata.annotations[PROFILE_ANNOTATION]
         yield Fault(
-            at,
-            f"expected {' or '.join(known.value for known in WorkerProfile)}, found {value}",
+            at, f"expected {' or '.join(known.value for known in WorkerProfile)}, found {value}"
         )
     elif profile is WorkerProfile.PLAIN and node_set.spec.ssh and node_set.spec.ssh.enabled:
         text = "leave it out: not supported with the profile plain, because pam_slurm_adopt finds a user's job by its cgroup"

@@ -9,10 +9,12 @@ from slurmoperator.objects import parts
 from slurmoperator.objects.accounting import DatabaseAccess
 from slurmoperator.objects.parts import (
     ConditionsOnly,
+    Duration,
     ExternalAddress,
     KeyOfObject,
     PodTemplatePart,
     Replicas,
+    note,
 )
 from slurmruntime.crd.conditions import Number
 from slurmruntime.crd.fields import ObjectStruct, rule, text
@@ -59,7 +61,7 @@ class ClusterNodes(ObjectStruct, frozen=True):
     """A set of identical workers."""
 
     name: NodesName
-    replicas: Annotated[Replicas, Meta(description="Number of workers.")] = 1
+    replicas: Annotated[Replicas, note("Number of workers.")] = 1
     partitions: Annotated[
         tuple[PartitionName, ...],
         Meta(max_length=16, description="Partitions of these nodes; by default all."),
@@ -86,7 +88,7 @@ class ClusterNodes(ObjectStruct, frozen=True):
             extra_json_schema={FREE: True},
         ),
     ] = None
-    template: Annotated[PodTemplatePart | None, Meta(description="Overrides for the pods.")] = None
+    template: Annotated[PodTemplatePart | None, note("Overrides for the pods.")] = None
 
 
 class ClusterPartition(ObjectStruct, frozen=True):
@@ -95,13 +97,12 @@ class ClusterPartition(ObjectStruct, frozen=True):
     name: PartitionName
     default: Annotated[
         bool,
-        Meta(
-            description="Whether jobs that name no partition go here; by default the first partition is used."
+        note(
+            "Whether jobs that name no partition go here; by default the first partition is used."
         ),
     ] = False
     max_time: Annotated[
-        str,
-        text(32, "Time limit of jobs, such as 1-00:00:00.", pattern="^([0-9:-]+|UNLIMITED)$"),
+        str, text(32, "Time limit of jobs, such as 1-00:00:00.", pattern="^([0-9:-]+|UNLIMITED)$")
     ] = "UNLIMITED"
     config: Annotated[
         dict[str, ConfValue],
@@ -112,31 +113,28 @@ class ClusterPartition(ObjectStruct, frozen=True):
 class ClusterLogin(ObjectStruct, frozen=True):
     """Pods that users log in to."""
 
-    replicas: Annotated[Replicas, Meta(description="Number of pods.")] = 1
+    replicas: Annotated[Replicas, note("Number of pods.")] = 1
     sssd_conf_ref: Annotated[
         KeyOfObject | None,
-        Meta(description="Secret with sssd.conf; by default, password login is not possible."),
+        note("Secret with sssd.conf; by default, password login is not possible."),
     ] = None
 
 
 class ClusterAccounting(ObjectStruct, frozen=True):
     """Accounting: where jobs are recorded."""
 
-    external: Annotated[
-        ExternalAddress | None, Meta(description="Address of an existing slurmdbd.")
-    ] = None
+    external: Annotated[ExternalAddress | None, note("Address of an existing slurmdbd.")] = None
     storage: Annotated[
-        DatabaseAccess | None,
-        Meta(description="Database for a slurmdbd that slurm-operator creates."),
+        DatabaseAccess | None, note("Database for a slurmdbd that slurm-operator creates.")
     ] = None
 
 
 class ClusterRestApi(ObjectStruct, frozen=True):
     """slurmrestd, which slurm-operator needs to drain workers."""
 
-    enabled: Annotated[bool, Meta(description="Whether to run slurmrestd.")] = True
-    replicas: Annotated[Replicas, Meta(description="Number of pods.")] = 1
-    tls: Annotated[bool, Meta(description="Whether to serve HTTPS instead of plain HTTP.")] = True
+    enabled: Annotated[bool, note("Whether to run slurmrestd.")] = True
+    replicas: Annotated[Replicas, note("Number of pods.")] = 1
+    tls: Annotated[bool, note("Whether to serve HTTPS instead of plain HTTP.")] = True
     tls_secret: Annotated[
         str,
         text(
@@ -167,18 +165,13 @@ class ClusterToken(ObjectStruct, frozen=True):
             pattern=r"^([A-Za-z0-9_][-A-Za-z0-9_.@]*)?$",
         ),
     ] = ""
-    lifetime: Annotated[
-        Annotated[str, Meta(max_length=64, pattern=parts.GO_DURATION)] | None,
-        Meta(description="How long the token is valid, such as 1h."),
-    ] = None
+    lifetime: Annotated[Duration | None, note("How long the token is valid, such as 1h.")] = None
 
 
 class ClusterState(ObjectStruct, frozen=True):
     """Where slurmctld keeps its state."""
 
-    persistent: Annotated[bool, Meta(description="If false, all jobs are lost with the pod.")] = (
-        True
-    )
+    persistent: Annotated[bool, note("If false, all jobs are lost with the pod.")] = True
     size: Annotated[
         str, text(32, "Size of the volume.", pattern=r"^[1-9][0-9]*(k|M|G|T|Ki|Mi|Gi|Ti)?$")
     ] = "4Gi"
@@ -221,20 +214,15 @@ class SlurmClusterSpec(ObjectStruct, frozen=True):
             extra_json_schema=_BY_NAME,
         ),
     ] = ()
-    login: Annotated[ClusterLogin | None, Meta(description="Login pods; by default none.")] = None
+    login: Annotated[ClusterLogin | None, note("Login pods; by default none.")] = None
     accounting: Annotated[
-        ClusterAccounting | None,
-        Meta(description="Where jobs are recorded; by default they are not."),
+        ClusterAccounting | None, note("Where jobs are recorded; by default they are not.")
     ] = None
     worker_profile: Annotated[
         Literal["privileged", "plain"],
-        Meta(
-            description="Privileges of workers: plain workers need no privileged pods, but have no cgroups."
-        ),
+        note("Privileges of workers: plain workers need no privileged pods, but have no cgroups."),
     ] = "privileged"
-    rest_api: Annotated[
-        ClusterRestApi | None, Meta(description="slurmrestd; by default one is run.")
-    ] = None
+    rest_api: Annotated[ClusterRestApi | None, note("slurmrestd; by default one is run.")] = None
     tokens: Annotated[
         tuple[ClusterToken, ...],
         Meta(
@@ -245,14 +233,12 @@ class SlurmClusterSpec(ObjectStruct, frozen=True):
     ] = ()
     state: Annotated[
         ClusterState | None,
-        Meta(
-            description="State of slurmctld; by default on a volume of the default storage class."
-        ),
+        note("State of slurmctld; by default on a volume of the default storage class."),
     ] = None
     suspend: Annotated[
         bool,
-        Meta(
-            description="If true, remove workers once their jobs have ended, and login pods at once; queued jobs stay."
+        note(
+            "If true, remove workers once their jobs have ended, and login pods at once; queued jobs stay."
         ),
     ] = False
 
@@ -347,10 +333,10 @@ class SlurmClusterStatus(ConditionsOnly, frozen=True):
     """Status of the cluster; only slurm-operator writes it."""
 
     observed_generation: Number = 0
-    workers: Annotated[Number, Meta(description="Desired number of workers.")] = 0
+    workers: Annotated[Number, note("Desired number of workers.")] = 0
     ready_workers: Number = 0
-    idle: Annotated[Number, Meta(description="Slurm nodes without jobs.")] = 0
-    allocated: Annotated[Number, Meta(description="Slurm nodes with jobs.")] = 0
+    idle: Annotated[Number, note("Slurm nodes without jobs.")] = 0
+    allocated: Annotated[Number, note("Slurm nodes with jobs.")] = 0
 
 
 class SlurmClusterObject(ObjectStruct, frozen=True):

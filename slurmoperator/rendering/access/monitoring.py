@@ -18,13 +18,7 @@ _PAGES: Final = tuple(
 def service_monitor(
     owner: BodyOwner, service: str, metrics: ControllerMetrics | None
 ) -> tuple[Body, ...]:
-    """Return the ServiceMonitor if it is enabled.
-
-    Args:
-        owner: owner of the metrics.
-        service: name of its Service for clients, and of the ServiceMonitor.
-        metrics: the user's settings.
-    """
+    """Return the ServiceMonitor for an owner's Service, under the Service's name, if it is enabled."""
     monitor = metrics.service_monitor if metrics else None
     if monitor is None or not monitor.enabled:
         return ()

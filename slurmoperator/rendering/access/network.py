@@ -65,15 +65,7 @@ def network_policy(
     app: str = "",
     selecting: Mapping[str, str] | None = None,
 ) -> tuple[Body, ...]:
-    """Return the policy for some pods, if policies are enabled.
-
-    Args:
-        owner: owner of the policy.
-        name: name of the policy.
-        site: None for no policies.
-        app: daemon in the pods; by default the owner's.
-        selecting: labels of the pods; by default those of the owner's pods.
-    """
+    """Return the policy for some pods, by default for the daemon and the pods of the owner; none without a site."""
     if site is None:
         return ()
     spec = {

@@ -22,14 +22,9 @@ def faults(service: ServicePart | None) -> Iterator[Fault]:
 def for_clients(
     owner: BodyOwner, name: str, port: int, service: ServicePart | None, *, also: int | None = None
 ) -> Body:
-    """Return the Service under which clients reach a daemon.
+    """Return the Service under which clients reach a daemon that listens on a port.
 
-    Args:
-        owner: owner of the pods.
-        name: name of the Service.
-        port: port that the daemon listens on.
-        service: the user's overrides.
-        also: a port that must be open in any case, because Slurm's configuration names it.
+    `also` is a port that must be open in any case, because Slurm's configuration names it.
     """
     requested = (service.port if service else None) or also or port
     numbers = list(dict.fromkeys((requested, also or requested)))

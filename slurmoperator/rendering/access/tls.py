@@ -111,25 +111,14 @@ def tls_bodies(owner: BodyOwner, tls: RestTls) -> tuple[Body, ...]:
 
 
 def authorities_body(rest_api: RestApiObject, name: str, authorities: Mapping[str, bytes]) -> Body:
-    """Return the Secret with the CAs of a RestApi and their keys; no pod mounts it.
-
-    Args:
-        rest_api: the owner; the Secret is deleted with it.
-        name: name of the Secret.
-        authorities: contents of the Secret.
-    """
+    """Return the Secret with the CAs of a RestApi and their keys, which is deleted with it; no pod mounts it."""
     owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app="slurmrestd")
     data = {key: base64.b64encode(content).decode() for key, content in sorted(authorities.items())}
     return owned_body(owner, "Secret", name, parts={"type": "Opaque", "data": data})
 
 
 def side_car(image: str, user: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the container that terminates TLS.
-
-    Args:
-        image: image with haproxy.
-        user: user and group of the process.
-    """
+    """Return the container that terminates TLS, from an image with haproxy, for a process of this user and group."""
     return {
         "name": CONTAINER,
         "image": image,

@@ -20,12 +20,7 @@ ALL_OF_THEM: Final = 2**31 - 1
 def worker_templates(
     controllers: Callable[[str, str], ControllerObject | None], site: ControlSite
 ) -> Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | Refused]:
-    """Return the function with which the controller of NodeSets renders the pods of workers.
-
-    Args:
-        controllers: returns the Controller of a namespace and name; None if it does not exist.
-        site: settings of all clusters.
-    """
+    """Return the function with which the controller of NodeSets renders the pods of workers."""
 
     def template(
         node_set: NodeSetObject, key: WorkerKey, key_step: int
@@ -46,10 +41,8 @@ def node_set_bodies(
 ) -> tuple[Body, ...]:
     """Return the bodies of a NodeSet other than its pods.
 
-    Args:
-        node_set: the object.
-        min_available: how many protected workers must remain after evictions. An absolute number, because a percentage would
-            depend on the scale of the pods' owner, and so allow evictions while a NodeSet scales in.
+    `min_available` protected workers must remain after evictions. An absolute number, because a percentage would depend on the
+    scale of the pods' owner, and so allow evictions while a NodeSet scales in.
     """
     owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
     spec = node_set.spec

@@ -80,12 +80,7 @@ def worker_pod(
 ) -> dict[str, Any] | Refused:
     """Return the pod of a worker without name and owner, or everything that is wrong with its template.
 
-    Args:
-        node_set: the worker's NodeSet.
-        key: identifies the worker.
-        controller: the Controller that the NodeSet names; None if it does not exist.
-        site: settings of all clusters.
-        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+    It gets this step of the daemons' key; see `slurmoperator.keys.rings`. The Controller is None if it does not exist.
     """
     faults = bounded(_faults(node_set, key, controller))
     if faults or controller is None or (slurm_key := controller.spec.slurm_key_ref) is None:
