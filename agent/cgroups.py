@@ -115,9 +115,10 @@ def _tell_apart() -> Iterator[None]:
 
 
 def _fits(pod: Path, group: Path, wanted: frozenset[int]) -> bool:
-    """Check whether a cgroup inside a pod's needs no write. One that a container created may have fewer processors.
+    """Check whether a cgroup inside a pod's needs no write: one of a container may have fewer.
 
-    The container's own must be equal: an agent that died while it gave back processors had changed the pod's first.
+    The container's own must be equal: an agent that died while it gave back processors had changed
+    the pod's first.
     """
     cpus = _read(group / _CPUS)
     return cpus == wanted if group.parent == pod else cpus <= wanted

@@ -118,9 +118,9 @@ async def lead(
     slurm_jobs: "SlurmJobs | None" = None,
     shared: SharedReadings | None = None,
 ) -> None:
-    """Do a leader's work while this process leads; certificates do not wait for anything else.
+    """Do a leader's work; shared: readings shared with the extender, if it also leads that.
 
-    shared: readings shared with the extender, if it also leads that.
+    Certificates do not wait for anything else.
     """
     async with asyncio.TaskGroup() as group:
         if signing := build_certificates(program):
@@ -323,11 +323,7 @@ def build_certificates(program: Program) -> Certificates | None:
 
 
 async def refuse_placement(pod: Pod, _action: Submit | Resize) -> NoReturn:
-    """Refuse, because the lifecycle's rows of placed pods have no Submit and no Resize.
-
-    Raises:
-        AssertionError: always.
-    """
+    """Refuse, because the lifecycle's rows of placed pods have no Submit and no Resize."""
     raise AssertionError(f"the controllers were asked to place {pod.full_name}")
 
 

@@ -336,11 +336,7 @@ def _profiles(program: Program) -> Profiles:
 
 
 async def refuse_restore(pod: Pod, _action: Restore) -> None:
-    """Refuse, because the lifecycle's rows of gated pods have no Restore.
-
-    Raises:
-        AssertionError: always.
-    """
+    """Refuse, because the lifecycle's rows of gated pods have no Restore."""
     raise AssertionError(f"the extender was asked to restore {pod.full_name}")
 
 

@@ -39,15 +39,10 @@ def create(
     last_check: LastCheck = no_check,
     home: asyncio.AbstractEventLoop | None = None,
 ) -> FastAPI:
-    """Build the ASGI application.
+    """Build the ASGI application; kube: the client with the right to bind.
 
-    Args:
-        kube: the client with the right to bind.
-        lookup: looks pods up.
-        clock: tells how long a pod has waited.
-        metrics: counts every call.
-        last_check: checks whether a pod's job has ended in the meantime.
-        home: event loop of kube, lookup and last_check; None for the application's own.
+    clock: tells how long a pod has waited. last_check: checks whether a pod's job has ended in the
+    meantime. home: event loop of kube, lookup and last_check; None for the application's own.
     """
 
     async def filter_nodes(request: Request) -> Response:

@@ -154,7 +154,6 @@ class Binder:
             yield new.uid
 
     def _reserving(self, _old: ResourceClaim | None, new: ResourceClaim | None) -> Iterator[PodUid]:
-        """Yield the pods of a claim again: they may have been seen before the claim."""
         for uid in new.reserved_for if new is not None else ():
             yield from self._waiting(None, self._pods.get(uid))
 

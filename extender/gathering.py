@@ -42,10 +42,7 @@ class Gatherer:
         slurm_user: Callable[[], Awaitable[frozenset[str]]],
         clock: Clock,
     ) -> None:
-        """devices: reads resource claims; None without device profiles.
-
-        slurm_user: reads name and uid of SlurmUser; no rule may result in that user.
-        """
+        """Take what reads claims (None without device profiles), and SlurmUser's name and uid."""
         self._kube = kube
         self._policy = policy
         self._owners = owners
@@ -65,13 +62,10 @@ class Gatherer:
         submitted: Iterable[Identity],
         avoid: tuple[SlurmNode, ...],
     ) -> RequestFacts:
-        """Gather what `effective` needs to decide on a workload.
+        """Gather what `effective` needs to decide on a workload, of at least one member.
 
-        Args:
-            members: its pods, at least one.
-            gang: the workload; None for a single pod.
-            submitted: its earlier submits, latest last.
-            avoid: nodes that Kubernetes could not use for it recently.
+        gang: None for a single pod. submitted: its earlier submits, latest last. avoid: nodes that
+        Kubernetes could not use for it recently.
 
         Raises:
             KubeError: an owner, the namespace or a volume could not be read.

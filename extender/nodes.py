@@ -53,16 +53,8 @@ class BridgedNodes:
     ) -> None:
         """Start with nothing known of Slurm.
 
-        Args:
-            slurm: slurmrestd.
-            cluster: our cluster id.
-            pods: our pods.
-            kube_nodes: all nodes of Kubernetes.
-            bound: all other pods that have a node.
-            placeholders: the leader's view of them.
-            gpu_resources: Kubernetes resource name → GRES name.
-            milli_per_cpu: Kubernetes millicores per Slurm CPU.
-            clock: the time.
+        placeholders: the leader's view of them. gpu_resources: Kubernetes resource name → GRES
+        name. milli_per_cpu: Kubernetes millicores per Slurm CPU.
         """
         self._slurm = slurm
         self._cluster = cluster
@@ -194,10 +186,7 @@ class BridgedNodes:
         return fit.FitResult(busy, overlap) if overlap else result
 
     def _is_outlived(self, pod: Pod) -> bool:
-        """Check whether the pod's placeholder has ended.
-
-        If so, Slurm may give its resources to others, and the controllers will evict the pod.
-        """
+        """Check whether its placeholder has ended: then the controllers will evict the pod."""
         is_active = pod.is_bound and not pod.is_terminal
         job = self._placeholders.job(pod.job_id) if is_active and pod.job_id else None
         return job is not None and job.identity.key == pod.workload and job.phase is JobPhase.ENDED
@@ -210,10 +199,7 @@ class BridgedNodes:
 
 
 def _relevant_facts(node: KubeNodeFacts | None) -> tuple[object, ...] | None:
-    """Return the fields of a node that the pool depends on; the heartbeat is none of them.
-
-    The condition shows when a node has been registered in Slurm.
-    """
+    """Return a node's fields that the pool depends on; the heartbeat is none of them."""
     if node is None:
         return None
     condition = node.condition(names.SLURM_STATE_CONDITION)

@@ -1,7 +1,4 @@
-"""Placement: how the elected leader gets nodes for gated pods.
-
-It is responsible for a pod from its creation until the patch that removes our gate, or its deletion.
-"""
+"""Placement: the elected leader gets nodes for gated pods, until it removes the gate."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,9 +27,7 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 
 _HANDOVER = timedelta(seconds=2)
-"""A pod created up to this long after we began to lead may have been handled by our predecessor: clocks
-differ, and watches lag.
-"""
+"""A pod created so soon after we began may be our predecessor's: clocks differ, watches lag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +68,8 @@ class Placement:
     ) -> None:
         """Start with nothing remembered.
 
-        Args:
-            pods: our pods.
-            bridged: nodes that both systems know.
-            submitter: submits placeholders.
-            owners: reads the owners of pods.
-            placeholders: the leader's view of Slurm's jobs.
-            begin: of the term of leadership.
-            units: how amounts are counted.
-            clock: the time.
-            wake: queues a pod.
+        placeholders: the leader's view of Slurm's jobs. begin: of the term of leadership. units:
+        how amounts are counted. wake: queues a pod.
         """
         self._bridged = bridged
         self._submitter = submitter
@@ -216,7 +203,6 @@ class Placement:
 
 
 def _is_unbound(pod: Pod) -> bool:
-    """Check whether the pod is evicted because kube-scheduler could not bind it."""
     condition = pod.condition(names.DISRUPTION_TARGET)
     return condition is not None and condition.reason == Cause.NOT_BOUND.value
 

@@ -31,10 +31,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Submitter:
-    """Submits placeholders, and remembers refusals until the next accepted submit.
-
-    A new leader simply tries again.
-    """
+    """Submits placeholders, and remembers refusals until an accepted submit, in one process."""
 
     def __init__(
         self,
@@ -195,7 +192,6 @@ class Submitter:
 
 
 def _members(pod: Pod, action: Submit) -> tuple[Pod, ...]:
-    """Return the pods of a placeholder: this pod as it is now, and the others of its gang."""
     return (pod, *action.gang.members[1:]) if action.gang else (pod,)
 
 

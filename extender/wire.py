@@ -101,10 +101,7 @@ def binding_args(body: bytes) -> BindingArgs:
 
 
 def filter_result(nodes: Sequence[str], refused: Mapping[str, str], error: str = "") -> bytes:
-    """Encode an `ExtenderFilterResult`.
-
-    Refused nodes are *unresolvable*, so preemption never considers them.
-    """
+    """Encode an `ExtenderFilterResult`; no preemption considers an *unresolvable* node."""
     return _encode(
         {
             "Nodes": None,

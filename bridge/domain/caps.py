@@ -183,15 +183,9 @@ def measure(
 ) -> Sizes:
     """Measure a pod.
 
-    Args:
-        grace_s: `spec.terminationGracePeriodSeconds`.
-        labels: all of them.
-        annotations: all of them.
-        terms: of each term of the required node affinity, the values of each expression.
-        host_ports: how many it takes.
-        tolerations: the key and operator of each.
-        gang_size: what its own annotations declare; 0 if they declare none.
-        object_bytes: the length of its JSON, ours included; 0 if it is not known.
+    terms: of each term of the required node affinity, the values of each expression. tolerations:
+    key and operator of each. gang_size: 0 if its own annotations declare none. object_bytes: the
+    length of its JSON, ours included; 0 if it is not known.
     """
     our_labels = {key: labels[key] for key in labels.keys() & _OURS}
     our_annotations = {key: annotations[key] for key in annotations.keys() & _OURS}

@@ -44,12 +44,7 @@ class LaunchGate:
     ) -> None:
         """Subscribe to the pods.
 
-        Args:
-            slurm: slurmrestd.
-            pods: our pods.
-            kube_nodes: all nodes of Kubernetes.
-            blind: returns why the caches may be out of date; None if they are not.
-            clock: the time.
+        blind: returns why the caches may be out of date; None if they are not.
         """
         self._slurm = slurm
         self._ours_on = pods.index(taken_by)

@@ -58,10 +58,7 @@ BOUND_PODS = ResourceKind(
     called="other_pod",
     name=lambda p: f"{p.namespace}/{p.name}",
 )
-"""Bound pods, reduced to what the accounting of nodes needs, by uid.
-
-Select them with `spec.nodeName!=`, and exclude our pods: `PODS` has them.
-"""
+"""Bound pods by uid, reduced to what nodes' accounting needs; ours are in `PODS`."""
 
 
 def _to_pod(wired: wire.PodBody) -> pods.Pod:

@@ -1,7 +1,4 @@
-"""Numbers and timestamps of a pod that the API server accepts but we cannot represent.
-
-They are clamped or ignored, and reported to the pod's owner.
-"""
+"""Numbers and moments of a pod that the API server accepts and we clamp or ignore, and report."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -26,10 +23,7 @@ def seconds(number: int | None) -> int | None:
 
 
 def of(meta: meta.Metadata, spec: wire.PodSpec) -> Iterator[Fault]:
-    """Yield a fault for each number of a pod that was clamped or ignored.
-
-    Timestamps are not reported, because only the API server writes them.
-    """
+    """Yield a fault for each number of a pod that was clamped or ignored."""
     for path, written in (
         ("spec.terminationGracePeriodSeconds", spec.termination_grace_period_seconds),
         ("spec.activeDeadlineSeconds", spec.active_deadline_seconds or 0),

@@ -62,8 +62,7 @@ class Volumes:
         """Return a claim.
 
         Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
+            KubeError: it could not be read; NotFound: there is none of that name.
         """
         where = paths.collection("v1", "persistentvolumeclaims", namespace) + paths.of(name)
         body = await self._client.request("GET", where)
@@ -76,8 +75,7 @@ class Volumes:
         """Return from where a volume can be used; () means from anywhere.
 
         Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
+            KubeError: it could not be read; NotFound: there is none of that name.
         """
         where = paths.collection("v1", "persistentvolumes", "") + paths.of(volume)
         body = await self._client.request("GET", where)
@@ -89,8 +87,7 @@ class Volumes:
         """Return a storage class.
 
         Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
+            KubeError: it could not be read; NotFound: there is none of that name.
         """
         where = paths.collection("storage.k8s.io/v1", "storageclasses", "") + paths.of(name)
         body = await self._client.request("GET", where)

@@ -124,14 +124,9 @@ class Actuator:
         self._cpus = cpus
 
     async def carry_out(self, pod: Pod, decision: Decision, *, workload: WorkloadKey) -> None:
-        """Carry out the actions in order, stopping at the first that fails.
+        """Carry out the actions in order up to the first that fails; a pod may be gone by then.
 
-        A pod that is gone needs nothing more.
-
-        Args:
-            pod: the pod that was decided on.
-            decision: the actions to carry out.
-            workload: the key of the pod's workload.
+        workload: the key of the pod's.
 
         Raises:
             KubeError, SlurmError: decide again later.
@@ -260,11 +255,7 @@ class Actuator:
         return pod
 
     async def _evict(self, pod: Pod, action: Evict) -> None:
-        """Record the reason, then delete.
-
-        The Eviction API is not used: a PodDisruptionBudget must not keep a node that belongs to
-        someone else.
-        """
+        """Record the reason, then delete: unlike an Eviction, no PodDisruptionBudget stops that."""
         evicted = patches.evicted(
             pod, action.cause, action.message, self._clock.now(), if_unchanged=action.if_unchanged
         )
@@ -296,10 +287,7 @@ class Actuator:
 
     @contextmanager
     def _writing_to(self, pod: Pod) -> Iterator[None]:
-        """Mark this version of the pod as written to.
-
-        The write may have happened, so the version is not decided on again.
-        """
+        """Mark this version of the pod as written to, as the write may have happened."""
         try:
             yield
         except kube_errors.Unavailable:
@@ -309,7 +297,6 @@ class Actuator:
             self._placeholders.patched(pod)
 
     def _seen(self, before: Pod, after: Pod) -> Pod:
-        """Make our own write visible to the next decision before the watch delivers it."""
         self._pods.observe(after, base=before.resource_version)
         return after
 

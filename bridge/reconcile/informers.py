@@ -47,9 +47,7 @@ class Mirror:
         self._watched: list[Cache[Any]] = [self.pods, self.kube_nodes, self.bound]
 
     def parts(self, program: Program, *, gives_devices: bool = False) -> tuple[Service, ...]:
-        """Return the services that keep the caches up to date.
-
-        The program's readiness depends on them.
+        """Return the services that keep the caches up to date; the program's readiness needs them.
 
         gives_devices: keep claims and classes, too, if there are device profiles.
         """
@@ -99,15 +97,10 @@ def watch_service(
     label_selector: str = "",
     is_needed: bool = True,
 ) -> Service:
-    """Return the service that keeps a cache up to date; its state is shown in the program's readiness.
+    """Return the service that keeps a cache up to date, as the program's readiness shows.
 
-    Args:
-        program: the process.
-        name: of the watch, in readiness, log and liveness.
-        cache: to fill.
-        field_selector: which objects.
-        label_selector: which objects.
-        is_needed: the program is not ready without it.
+    name: of the watch, in readiness, log and liveness. is_needed: the program is not ready without
+    it.
     """
     reflector = Reflector(
         program.kube,

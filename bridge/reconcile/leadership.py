@@ -1,7 +1,4 @@
-"""One term of leadership over pods, assembled the same way for the extender and the controllers.
-
-A process leads one of the two sides, or both (`leader`).
-"""
+"""One term of leadership over pods, for the extender, the controllers or both (`leader`)."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -57,12 +54,8 @@ class SharedReadings:
     ) -> None:
         """Register the reading of Slurm in the program's health.
 
-        Args:
-            program: the process.
-            mirror: its informers.
-            actors: the sides it leads.
-            pace: as for `Discovery`.
-            batch: also read for the batch jobs of SlurmJobs.
+        actors: the sides it leads. pace: as for `Discovery`. batch: also read for the batch jobs of
+        SlurmJobs.
         """
         self._program = program
         self._mirror = mirror
@@ -125,16 +118,11 @@ class Leadership:
     ) -> None:
         """Create the queue and the view.
 
-        Args:
-            program: the process.
-            mirror: its informers.
-            busy_s: the interval between readings of Slurm while something waits.
-            idle_s: the interval otherwise.
-            submits: True if the pods wait for a placeholder; False if they have one, which must end
-                eventually.
-            batch: also read for the batch jobs of SlurmJobs.
-            shared: readings shared with the other side, by a process that leads both and runs them itself;
-                None if this process leads one side.
+        busy_s: the interval between readings of Slurm while something waits; idle_s: otherwise.
+        submits: True if the pods wait for a placeholder; False if they have one, which must end
+        eventually. batch: also read for the batch jobs of SlurmJobs. shared: readings shared with
+        the other side, by a process that leads both and runs them itself; None if this process
+        leads one side.
         """
         self.program = program
         self.mirror = mirror

@@ -1,7 +1,4 @@
-"""The lifecycle cell of each pod.
-
-Since when (for deadlines), and how many pods are in each (for metrics).
-"""
+"""The lifecycle cell of each pod: since when (for deadlines), and how many are in each."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -28,10 +25,7 @@ class LifecycleCells:
         self._rows: dict[PodUid, Row] = {}
 
     def since(self, pod: Pod, view: View, now: datetime) -> datetime:
-        """Note a pod's situation and return when it was first seen in it.
-
-        Time is measured by the monotonic clock: a deadline must not pass because `now` jumps.
-        """
+        """Note a pod's situation; return since when it was seen in it, monotonic seconds."""
         cell = lifecycle.cell(pod, view)
         self._count(pod.uid, cell[0])
         return steadily(now, self._clock, lambda steady: self._dwell.since(pod.uid, cell, steady))

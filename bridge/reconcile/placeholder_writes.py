@@ -77,11 +77,7 @@ class WorkloadWrites:
         self._workload = workload
 
     async def act(self, pod: Pod, action: InSlurm) -> None:
-        """Carry out one action.
-
-        Args:
-            pod: the pod that was decided on.
-            action: what to do.
+        """Carry out one action that was decided on for the pod.
 
         Raises:
             KubeError, SlurmError: decide again later.
@@ -137,10 +133,7 @@ class WorkloadWrites:
             self._leader.on_completed()
 
     async def _worst(self, job: SlurmJob, how: Outcome) -> Outcome:
-        """Include the recorded outcomes of members that ended earlier.
-
-        A replacement may have reversed them since we read.
-        """
+        """Include the recorded outcomes of members that ended earlier."""
         if not job.identity.failed:
             return how
         now = await jobs.job(self._slurm, job.id, sluid=job.sluid)

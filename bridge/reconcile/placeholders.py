@@ -47,12 +47,8 @@ class Placeholders:
     ) -> None:
         """Start with nothing known.
 
-        Args:
-            discovery: what reads Slurm.
-            pace: how often this side needs readings.
-            clock: our clock.
-            metrics: for readings of its own.
-            readings: shared with another side, by the same discovery; None: its own.
+        pace: how often this side needs readings. metrics: for readings of its own. readings: shared
+        with another side, by the same discovery; None: its own.
         """
         self._discovery = discovery
         self.pace = pace
@@ -97,12 +93,8 @@ class Placeholders:
     def view(self, pod: Pod, key: WorkloadKey, concerns: Concerns | None = None) -> View:
         """Return what is known for certain of a pod's placeholders.
 
-        If that is not enough, request a reading, and wake the workload after it.
-
-        Args:
-            pod: the pod.
-            key: its workload's.
-            concerns: which of the workload's placeholders matter for the pod; None for all.
+        If that is not enough, request a reading, and wake the workload after it. concerns: which of
+        the workload's placeholders matter for the pod; None for all.
         """
         view = self._book.view(key, pod=pod.uid, version=pod.resource_version, concerns=concerns)
         if self.is_unsure(key):
@@ -117,10 +109,7 @@ class Placeholders:
         return view
 
     def wrote(self, key: WorkloadKey, *, may_still_happen: bool = False) -> None:
-        """Record that a write to Slurm for this workload is over; call it in a `finally`.
-
-        may_still_happen: it was a submit whose response was lost.
-        """
+        """Record in a `finally` that a write to Slurm is over; a lost submit `may_still_happen`."""
         self._book.wrote(key, at=self._clock.monotonic(), may_still_happen=may_still_happen)
         self._waiting_for_news.add(key)
         self._ask()
@@ -138,10 +127,7 @@ class Placeholders:
         self._ask()
 
     def stir(self) -> None:
-        """Note an event after which Slurm may start jobs.
-
-        Shorten the interval between readings for a while.
-        """
+        """Shorten the interval between readings for a while: Slurm may start jobs now."""
         self._stirred_at = self._ours_stirred_at = self._clock.monotonic()
         self._readings.notify()
 
@@ -176,10 +162,7 @@ class Placeholders:
         return self._snapshot.by_key.get(key, ()) if self._snapshot else ()
 
     def is_unsure(self, key: WorkloadKey) -> bool:
-        """Check whether a placeholder of this workload is unreadable.
-
-        Then the workload has one, and no more is known.
-        """
+        """Check whether a placeholder of it is unreadable: it has one, and no more is known."""
         return self._snapshot is not None and key in self._snapshot.unsure
 
     def job(self, job_id: JobId) -> SlurmJob | None:
@@ -213,10 +196,8 @@ class Placeholders:
     async def run(self, stop: asyncio.Event, *, wake: Wake, remind: Wake | None = None) -> None:
         """Take in readings until `stop` is set.
 
-        Args:
-            stop: ends the loop.
-            wake: called with the key of each workload that has news.
-            remind: called with the key of each other workload that waited for a reading; None: use `wake`.
+        wake: called with the key of each workload that has news. remind: called with the key of
+        each other workload that waited for a reading; None: use `wake`.
         """
         self._wake, self._remind = wake, remind or wake
         await self._readings.run(stop)
@@ -280,7 +261,6 @@ class Placeholders:
         return since + max(interval_s, rest_s)
 
     def _due(self, now: float) -> tuple[JobId, ...]:
-        """Return the jobs to read although their state is unchanged."""
         limited = self._limited() if self.pace.limits else ()
         return (*self._reasons.due(self._reported(), now), *self._limits.due(limited, now))
 
@@ -289,7 +269,6 @@ class Placeholders:
         self._readings.notify()
 
     def _reported(self) -> Iterator[SlurmJob]:
-        """Yield the pending placeholders whose pods we own: we report their reasons."""
         return (job for job in self._waiting() if self._book.knows(job.identity.key))
 
     def _waiting(self) -> Iterator[SlurmJob]:

@@ -1,7 +1,4 @@
-"""The base of the programs that speak to both systems.
-
-Clients, metrics, health and leader election.
-"""
+"""The base of the programs that speak to both systems: clients, metrics, health, leadership."""
 
 import asyncio
 import contextlib
@@ -51,8 +48,7 @@ _LEASE_CONNECTIONS = 2
 _TO_EACH_SLURM = 2
 """Connections to the Slurm of each Controller object."""
 _LONGEST_ANSWER = 16 << 20
-"""Bytes; lists of jobs and nodes, which may be longer, are read in slices. That Slurm may be run by other people
-than this process."""
+"""Bytes, of a Slurm that others may run; long lists of jobs and nodes are read in slices."""
 
 _ATTEMPTS = 10
 _FIRST_PAUSE = timedelta(seconds=0.5)
@@ -182,12 +178,9 @@ class Program:
         """Run a body while this process leads.
 
         A process leads once. After losing its lease, its caches and pending calls have been
-        overtaken by another leader, so it exits and starts afresh instead of leading again.
-
-        Args:
-            body: the work.
-            sides: the sides that the body leads, in the order in which their leases are taken; (): this
-                program's own.
+        overtaken by another leader, so it exits and starts afresh instead of leading again. sides:
+        those that the body leads, in the order in which their leases are taken; (): this program's
+        own.
         """
 
         async def lead(stop: asyncio.Event) -> None:
@@ -213,10 +206,7 @@ class Program:
 async def opened(name: str, settings: Settings, *, sides: int = 1) -> AsyncIterator[Program]:
     """Open the clients of both systems and find out which cluster this is.
 
-    Args:
-        name: the program's.
-        settings: all of them.
-        sides: how many sides it leads; each gets as many connections as a process of its own.
+    sides: how many it leads; each gets as many connections as a process of its own.
 
     Raises:
         KubeError: the API server refused the request or was away for long; Kubernetes will restart
@@ -296,7 +286,6 @@ async def _until_stopped(stop: asyncio.Event) -> None:
 
 
 def _controller(name: str) -> str:
-    """Return the reporting controller of Events."""
     return f"slurm-bridge.dev/{name}"
 
 
@@ -324,10 +313,7 @@ def _sign_of_life(count: OnCall) -> OnCall:
 
 
 async def _uid_of_cluster(kube: KubeClient, clock: Clock) -> str:
-    """Retry while the API server is away.
-
-    Exiting would trigger Kubernetes' crash-loop back-off of up to five minutes.
-    """
+    """Retry while the API server is away: an exit would mean a back-off of up to five minutes."""
     for attempt in range(1, _ATTEMPTS):
         with contextlib.suppress(Unavailable):
             return (await objects.get_namespace(kube, "kube-system")).uid

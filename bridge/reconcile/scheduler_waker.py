@@ -47,13 +47,9 @@ class SchedulerWaker:
     ) -> None:
         """Wait for the first event.
 
-        Args:
-            kick: sends a kick.
-            defers: asks whether kicks have no effect: `defer` is in Slurm's SchedulerParameters.
-            scheduler: the state of Slurm's scheduler.
-            waits: returns whether a job of ours waits.
-            after: called after a kick: there may be news.
-            clock: the time.
+        kick: sends a kick. defers: asks whether kicks have no effect: `defer` is in Slurm's
+        SchedulerParameters. waits: returns whether a job of ours waits. after: called after a kick:
+        there may be news.
         """
         self._kick = kick
         self._defers = defers

@@ -81,10 +81,7 @@ class SetAside:
     def crashed(
         self, kind: Kind, name: str, error: Exception, *, about: About | None = None
     ) -> None:
-        """Set aside an object that our code failed on.
-
-        Every call is counted, as each is a bug of ours.
-        """
+        """Set aside an object that our code failed on; every call is counted, as a bug of ours."""
         self._metrics.work.set_aside(kind, "crashed")
         reason = faults.shortened(f"{type(error).__name__}: {error}", LONGEST_REASON)
         if self._has_room(kind, name) and self._remember(kind, name, reason, about):
@@ -147,7 +144,7 @@ class SetAside:
 
 
 def odd_pods(set_aside: SetAside, actors: Collection[Actor]) -> Callback[Pod]:
-    """Return a subscriber that informs pod owners of fields with less effect than stated.
+    """Return a subscriber that informs owners of fields with less effect than stated.
 
     A process has one, for all the sides it leads: two would settle each other's entries.
     """

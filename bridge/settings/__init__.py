@@ -1,4 +1,1 @@
-"""The settings: their schema, their sources and their reference documentation.
-
-May import `bridge.domain`.
-"""
+"""The settings: schema, sources and reference documentation. May import `bridge.domain`."""

@@ -60,10 +60,7 @@ class SylabsSection(Section):
 def problems(configured: SylabsSection, *, served: bool, rules: Iterable[str]) -> Iterator[str]:
     """Yield what is wrong with the section in combination with others.
 
-    Args:
-        configured: the section.
-        served: whether SlurmJobs are served.
-        rules: the names of the policy's rules.
+    served: whether SlurmJobs are served. rules: the names of the policy's rules.
     """
     if configured.enabled and not served:
         yield "sylabs.enabled needs slurm_jobs.enabled: old manifests become SlurmJobs"

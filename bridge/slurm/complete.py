@@ -279,5 +279,4 @@ def _ending(code: int, job_id: JobId) -> Ending:
 
 
 def _text(text: str) -> bytes:
-    """Encode a string like Slurm's packstr()."""
     return _LENGTH.pack(len(text) + 1) + text.encode("ascii") + b"\0" if text else _LENGTH.pack(0)

@@ -1,7 +1,4 @@
-"""Translate slurmrestd's structs into domain values.
-
-Only this module knows how Slurm represents a job or a node.
-"""
+"""Translate slurmrestd's structs: only this module knows how Slurm represents a job or a node."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -66,8 +63,7 @@ class ForeignJob:
     cluster: ClusterId | None = None
     """Cluster of an unreadable job, if that much can be decoded."""
     workload: WorkloadKey | None = None
-    """Workload of an unreadable job, if that much can be decoded; nothing may be concluded about
-    it."""
+    """That of an unreadable job, if that much can be decoded; nothing may be concluded about it."""
     array_id: JobId | None = None
     """The array that it is, or is a task of; only known where batch jobs are read, too."""
     odd: str = ""
@@ -75,11 +71,9 @@ class ForeignJob:
 
 
 def job(read: DecodeResult[wire.Job], *also: DecodeResult[wire.Job]) -> SlurmJob | ForeignJob:
-    """Reduce a job to what decisions need; distinguish placeholders (of any cluster) from foreign jobs.
+    """Reduce a job to what decisions need; tell placeholders, of any cluster, from foreign jobs.
 
-    Args:
-        read: the job, or the leader of a heterogeneous job.
-        also: the further components of a heterogeneous job, in order.
+    also: the further components of a heterogeneous job, in order, of which the job is the leader.
     """
     leader = _job(read)
     if isinstance(leader, ForeignJob) or not also:
@@ -98,10 +92,7 @@ def job(read: DecodeResult[wire.Job], *also: DecodeResult[wire.Job]) -> SlurmJob
 
 
 def _merged(components: Sequence[SlurmJob]) -> SlurmJob:
-    """Merge the components of a heterogeneous job.
-
-    It runs when all components run, and has ended when any component has.
-    """
+    """Merge a heterogeneous job: it runs when all components run, and has ended when any has."""
     leader = components[0]
     phases = [component.phase for component in components]
     phase = next(phase for phase in _WORST_FIRST if phase in phases)
@@ -248,10 +239,7 @@ def end_of(states: frozenset[str]) -> JobEnd | None:
 
 
 def has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
-    """Check whether a job that ran is now COMPLETED and nothing else.
-
-    Then its exit code is 0, and there is no cause of ours, which only a cancel records.
-    """
+    """Check for COMPLETED and nothing else: exit code 0, no cause of ours, as only a cancel has."""
     return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED
 
 

@@ -78,7 +78,6 @@ def compressed(nodes: Sequence[SlurmNode]) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _compressed(nodes: tuple[SlurmNode, ...]) -> str:
-    """Compress once what many jobs exclude."""
     return hostlist.compress(nodes)
 
 

@@ -231,11 +231,7 @@ async def resume(client: SlurmClient, name: SlurmNode) -> None:
 
 
 async def set_features(client: SlurmClient, name: SlurmNode, features: Sequence[str]) -> None:
-    """Replace a node's features.
-
-    Partitions defined by a NodeSet notice only when a node is created or deleted, or when slurmctld
-    restarts.
-    """
+    """Replace a node's features; NodeSets notice when some node is created or deleted."""
     written = list(features) or [""]  # an empty list would change nothing
     changes = {"features": written, "features_act": written}
     await _update(client, "node.set_features", name, changes)
@@ -289,13 +285,12 @@ async def reservation(client: SlurmClient, name: str) -> NodeReservation | None:
 async def reserve(client: SlurmClient, wanted: NodeReservation) -> None:
     """Create a reservation that root may use, or change the one of that name.
 
-    Args:
-        client: Slurm.
-        wanted: its length is rounded to minutes.
+    Its length is rounded to minutes.
 
     Raises:
-        Declined: Slurm does not know one of the nodes (2018), another reservation is in the way, or it began
-            too long ago. If Slurm does not know one of the flags (9207), it may have been created nevertheless.
+        Declined: Slurm does not know one of the nodes (2018), another reservation is in the way, or
+            it began too long ago. If Slurm does not know one of the flags (9207), it may have been
+            created nevertheless.
         LostReply: it may have been created.
         SlurmError: it was not created for another reason.
     """

@@ -252,10 +252,7 @@ async def listing(
 ) -> tuple[QueuedJob, ...]:
     """Return every job Slurm still knows, including those that ended in the last minutes.
 
-    Args:
-        client: Slurm.
-        on_unreadable: Called with a message for each job that is omitted because it cannot be
-            decoded.
+    on_unreadable: called with a message for each job that is omitted as it cannot be decoded.
 
     Raises:
         SlurmError: it could not be read.

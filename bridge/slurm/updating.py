@@ -50,19 +50,14 @@ async def update(
     cluster: ClusterId,
     user: str = "",
 ) -> None:
-    """Update a job.
+    """Update a job, or one component of a heterogeneous job.
 
-    Args:
-        client: slurmrestd.
-        operation: for metrics and messages.
-        job_id: the job, or one component of a heterogeneous job.
-        body: what to change.
-        cluster: the cluster whose mark a stand-in gets.
-        user: the user to impersonate; "" for none.
+    operation: for metrics and messages. cluster: the cluster whose mark a stand-in gets. user: the
+    user to impersonate; "" for none.
 
     Raises:
-        Declined: Slurm refuses the change; or (2018) no stand-in can be created, or another process has
-            just removed its own: try again later.
+        Declined: Slurm refuses the change; or (2018) no stand-in can be created, or another process
+            has just removed its own: try again later.
         SlurmError: it was not changed.
     """
 
@@ -91,11 +86,8 @@ async def standing_in(
 ) -> AsyncIterator[None]:
     """Create stand-ins for these nodes, so that jobs that name them can be updated in the block.
 
-    Args:
-        client: slurmrestd.
-        missing: nodes that Slurm does not have; another process's stand-ins may exist already.
-        cluster: the cluster whose mark the records get.
-        instead: what to raise if they are refused.
+    Another process's stand-ins may exist already. cluster: the cluster whose mark the records get.
+    instead: what to raise if they are refused.
 
     Raises:
         Declined: Slurm's table of nodes is full (MaxNodeCount).

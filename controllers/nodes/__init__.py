@@ -1,4 +1,1 @@
-"""The controllers of nodes: node registration, job node lists, fillers.
-
-Only `holds` depends on `controllers.pods`, for what is being looked up and restored there.
-"""
+"""Node registration, job node lists, fillers. Only `holds` depends on `controllers.pods`."""

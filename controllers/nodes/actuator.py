@@ -84,9 +84,7 @@ class NodeActuator:
         self._respond_error = ""
 
     async def act(self, action: NodeAction) -> bool:
-        """Carry out an action.
-
-        Return False if Slurm is not ready for it, so that the other actions have to wait, too.
+        """Carry out an action; return False if Slurm is not ready: the others have to wait, too.
 
         Raises:
             KubeError, SlurmError: it failed, or the result is unknown.

@@ -88,16 +88,9 @@ class Fillers:
     ) -> None:
         """Start with nothing known of Slurm.
 
-        Args:
-            slurm: slurmrestd.
-            kube_nodes: all nodes of Kubernetes.
-            bound: all other pods that have a node.
-            unbacked: returns our pods on a node that currently run without a placeholder.
-            placeholders: the leader's view of Slurm's jobs, fillers included.
-            slurm_node: returns a Slurm node by name, as last read.
-            publishing: how nodes appear in Slurm.
-            quiet_s: how long a submit without a reply may still be accepted.
-            clock: the time.
+        unbacked: returns our pods on a node that currently run without a placeholder. placeholders:
+        the leader's view of Slurm's jobs, fillers included. slurm_node: returns a Slurm node by
+        name, as last read. quiet_s: how long a submit without a reply may still be accepted.
         """
         self._slurm = slurm
         self._cache = kube_nodes

@@ -1,4 +1,1 @@
-"""The controllers' side of pods: evidence lookup, restoring, circuit breaker, orphans.
-
-It does not depend on `controllers.nodes.controller` or `controllers.webhook`.
-"""
+"""Evidence, restoring, circuit breaker, orphans; no import of `controllers.{nodes,webhook}`."""

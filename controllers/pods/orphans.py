@@ -60,16 +60,9 @@ class Orphans:
     ) -> None:
         """Start with nothing seen.
 
-        Args:
-            kube: the API server.
-            slurm: slurmrestd.
-            cluster: our cluster id; only its placeholders are considered.
-            namespace: slurm-bridge's own, which carries the operator's permission.
-            pods: our pods.
-            placeholders: the leader's view of Slurm's jobs.
-            interval_s: between checks; an orphan is cancelled if it still is one at the next check.
-            clock: the time.
-            metrics: counts orphans.
+        cluster: only its placeholders are considered. namespace: slurm-bridge's own, which carries
+        the operator's permission. interval_s: between checks; an orphan is cancelled if it still is
+        one at the next check.
         """
         self._kube = kube
         self._slurm = slurm
@@ -136,11 +129,7 @@ class Orphans:
             await self._cancel(orphan, keys[orphan.job_id])
 
     async def _hold(self, placeholders: Iterable[SlurmJob]) -> None:
-        """Determine whether an operator's permission is needed, and read it if so.
-
-        Raises:
-            KubeError: it is needed, but could not be read.
-        """
+        """Read an operator's permission if it is needed; raise KubeError if that fails."""
         while self._strange and self._clock.monotonic() - self._strange[0] > _HOUR_S:
             self._strange.popleft()
         live = sum(
@@ -191,10 +180,7 @@ class Orphans:
         )
 
     async def _reread(self, suspected: Iterable[SlurmJob]) -> list[SlurmJob]:
-        """Read the suspects again.
-
-        A waiting gang's job may name other pods by now, which the list of states does not show.
-        """
+        """Read the suspects again: the job of a gang that waits may name other pods by now."""
         read = [
             await jobs.verified(self._slurm, job.id, job.identity.key, sluid=job.sluid)
             for job in suspected

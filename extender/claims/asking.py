@@ -1,6 +1,7 @@
-"""Reads what the resource claims of pods ask for, before each submit of a pod that has some.
+"""Reads what claims of pods ask for, before each submit of a pod that has some.
 
-Also creates the templates that admission has named for devices of a class, where they do not exist yet.
+Also creates the templates that admission has named for devices of a class, where they do not exist
+yet.
 """
 
 from collections.abc import Iterable, Sequence

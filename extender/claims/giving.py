@@ -90,15 +90,8 @@ class Devices:
     ) -> None:
         """Start with no devices given.
 
-        Args:
-            claims: writes claims.
-            known: reads claims and classes.
-            slurm: slurmrestd.
-            caches: what is watched for devices.
-            gres: returns the GRES of a node as of the last reading of Slurm; None if unknown.
-            profiles: map devices to GRES.
-            clock: the time.
-            wake: queues a pod.
+        gres: returns the GRES of a node as of the last reading of Slurm; None if unknown. profiles:
+        map devices to GRES. wake: queues a pod.
         """
         self._claims = claims
         self._known = known
@@ -173,10 +166,7 @@ class Devices:
         return named_pod
 
     async def prepare(self, pods: Iterable[Pod]) -> None:
-        """Write the finalizers of claims that may soon be given devices.
-
-        Failures are only logged: `give` writes what is missing.
-        """
+        """Write the finalizers of claims that may get devices; `give` repeats what fails here."""
         waiting = [
             claim
             for pod in pods
@@ -291,11 +281,7 @@ class Devices:
         return (await nodes.node(self._slurm, node)).gres
 
     def _reserve(self, gifts: Sequence[Gift]) -> None:
-        """Reserve devices if they are free; there must be no await in between.
-
-        Raises:
-            CannotGive: another claim has one of them, or is about to get it.
-        """
+        """Reserve devices that are free, or raise CannotGive; there must be no await in between."""
         now = self._clock.monotonic()
         pools = {device.pool for gift in gifts for device in gift.devices}
         shown = (claim for pool in pools for claim in self._in_pool.get(pool))
@@ -393,6 +379,5 @@ class Devices:
         )
 
     def _observe(self, before: ResourceClaim, after: ResourceClaim) -> ResourceClaim:
-        """Make our own write visible to the next decision before the watch delivers it."""
         self._all_claims.observe(after.for_cache, base=before.resource_version)
         return after

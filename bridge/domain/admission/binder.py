@@ -119,6 +119,5 @@ def _without_devices(known: BindingFacts, node: KubeNode) -> Report | Await | No
 
 
 def _reserved(pod: Pod) -> str:
-    """Apply `reserved` again, as far as the pod still shows how it was created."""
     volumes = frozenset(("persistentVolumeClaim",)) if pod.claims else frozenset[str]()
     return reserved(volumes, is_grouped=bool(pod.scheduling_group))

@@ -84,11 +84,7 @@ class Asker:
 
 
 def askers(**containers: Sequence[tuple[Resources, Sequence[str]]]) -> tuple[Asker, ...]:
-    """Return the containers that may ask by class; each keyword is a field of the pod's spec.
-
-    Args:
-        containers: what each asks for, and which claims of the pod it uses.
-    """
+    """Return the containers that may ask by class; each keyword is a field of the pod's spec."""
     return tuple(
         Asker(field=field, index=index, resources=resources, claims=claims)
         for field, listed in containers.items()
@@ -113,10 +109,7 @@ def leftover_faults(class_askers: Sequence[Asker], ways: Ways) -> Iterator[Fault
 
 
 def patch(class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[Operation]:
-    """Yield the patch that replaces the requests with claims.
-
-    claims: the names of those that the pod has already.
-    """
+    """Yield the patch that replaces the requests with claims beside those of these names."""
     names = _names(class_askers, ways, claims)
     has_some = bool(claims)
     for asker in class_askers:
@@ -139,9 +132,7 @@ def drop_met(
 ) -> Iterator[Operation]:
     """Yield the patch that removes requests for which a container already has the claims.
 
-    Such a pod's manifest was applied again.
-
-    templates: by the names of the pod's claims.
+    Such a pod's manifest was applied again. templates: by the names of the pod's claims.
     """
     for asker in class_askers:
         wants = asker.wants(ways)

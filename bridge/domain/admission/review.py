@@ -182,10 +182,7 @@ def validate(
 
 
 def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
-    """Check whether this is an ordinary pod.
-
-    That is: not a node's own, not bound by hand, and not another scheduler's.
-    """
+    """Check that it is not a node's own pod, not bound by hand, and not another scheduler's."""
     return (
         not pod.node_name
         and MIRROR_ANNOTATION not in pod.annotations
@@ -275,7 +272,6 @@ def _authorship(pod: Draft) -> Authorship:
 
 
 def _not_permitted(pod: Draft, asked: Overrides, policy: Policy) -> Iterator[Fault]:
-    """Return the faults of the pod's own request if no rule that may apply would allow it."""
     ask = permit.Ask(overrides=asked, deadline_s=pod.deadline_s, node_choices=pod.node_choices)
     yield from authorship.not_permitted(_authorship(pod), ask, policy)
 

@@ -7,12 +7,7 @@ ALWAYS_EXCLUDED = "kube-system"
 
 
 def no_effect(namespace: str, *, release: str) -> str:
-    """Say why the label of an excluded namespace has no effect.
-
-    Args:
-        namespace: it is excluded, or slurm-bridge's own.
-        release: slurm-bridge's own.
-    """
+    """Say why the label of a namespace that is excluded, or our own (`release`), has no effect."""
     whose = "slurm-bridge's own" if namespace == release else "excluded (excludedNamespaces)"
     return f"namespace {namespace} is {whose}: its label has no effect"
 

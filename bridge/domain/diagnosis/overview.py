@@ -60,13 +60,9 @@ def rows(
 ) -> Sequence[NodeRow]:
     """Pair the nodes by their Slurm name; list only those that Slurm has or should have.
 
-    Args:
-        kube_nodes: all nodes of Kubernetes.
-        slurm_nodes: all nodes of Slurm; None if it was not asked.
-        bound: all pods with a node that are not Slurm's.
-        gpu_resources: Kubernetes resource name → GRES name.
-        milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
-        agents: the nodes whose node agent is alive.
+    slurm_nodes: None if Slurm was not asked. bound: all pods with a node that are not Slurm's.
+    gpu_resources: Kubernetes resource name → GRES name. agents: the nodes whose node agent is
+    alive.
     """
     pods_by_node: defaultdict[KubeNode | None, list[BoundPod]] = defaultdict(list)
     for pod in bound:

@@ -143,16 +143,10 @@ def plan(
 ) -> Plan:
     """Assign slots, and list whose facts are needed.
 
-    Args:
-        key: the workload's.
-        claims: its pods and placeholders.
-        observations: what is known of each pod that this program decides about.
-        declared: the object that declares the group's size; None if there is none.
-        policy: the settings.
-        now: the time.
-        topology: where nodes are in Slurm's topology: neighbouring ranks get nodes of one switch.
-        read_again: members for whose sake the placeholder was already read again (`Plan.unread`):
-            once is enough.
+    observations: what is known of each pod that this program decides about. declared: the object
+    that declares the group's size; None if there is none. topology: neighbouring ranks get nodes of
+    one switch. read_again: members for whose sake the placeholder was already read again
+    (`Plan.unread`): once is enough.
     """
     waiting = [(member, pod) for member, pod in claims.members if seating.is_waiting(pod)]
     group = (
@@ -194,12 +188,8 @@ def decide(
 ) -> Decisions:
     """Return the actions for the workload.
 
-    Args:
-        planned: its plan.
-        facts: of each of `Plan.open_cases`.
-        kube_nodes: the Kubernetes nodes behind `Plan.nodes`, as far as they are known.
-        policy: the settings.
-        now: the time.
+    facts: of each of `Plan.open_cases`. kube_nodes: those behind `Plan.nodes`, as far as they are
+    known.
     """
     workload_members = tuple(_members(planned, facts, kube_nodes, policy, now))
     if not planned.is_gang:
@@ -224,7 +214,7 @@ def decide(
 
 
 def _alone(member: Member, planned: Plan, policy: Deadlines) -> Decisions:
-    """Return the lifecycle's decision, but never submit for a faulty claim to a group.
+    """Return the lifecycle's decision; for a faulty claim to a group, none that submits.
 
     It is unclear what to submit then. What could not be read is read again.
     """
@@ -240,7 +230,6 @@ def _alone(member: Member, planned: Plan, policy: Deadlines) -> Decisions:
 
 
 def _amended(pod: Pod, decision: Decision, policy: Deadlines) -> Decision:
-    """Apply what holds for every pod, whatever is decided."""
     return crashes.excuse(pod, graces.limit_grace(pod, decision, policy))
 
 

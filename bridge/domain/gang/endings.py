@@ -130,10 +130,7 @@ def ended_for_unused_slots(
 
 
 def _leave(member: Member, job: SlurmJob, decision: Decision) -> Decision:
-    """Settle a member's part and release it.
-
-    A finalizer held for the whole gang would keep its controller from restarting it.
-    """
+    """Settle a member's part and release it, so that its controller can restart it."""
     if not member.pod.has_our_finalizer or member.row is Row.UNPLACED:
         return wait("others of its gang need the placeholder")
     failures = [

@@ -81,7 +81,6 @@ class Claims:
         return Member(pod=pod, row=row, job=job, decision=None)
 
     def _is_of(self, job: SlurmJob, pod: Pod) -> bool:
-        """Check whether the placeholder names the pod, or placed it."""
         is_placed = not pod.is_gated and job.is_named(pod.job_id, pod.sluid)
         return is_placed or self.names.has(job, pod)
 
@@ -103,10 +102,7 @@ class Names:
         self._known: dict[int, tuple[SlurmJob, frozenset[PodUid]]] = {}
 
     def has(self, job: SlurmJob, pod: Pod) -> bool:
-        """Look the pod up.
-
-        The first call for a placeholder reads its list; later ones take constant time.
-        """
+        """Look the pod up; only a placeholder's first call reads its list."""
         # Keyed by object, kept alive by the entry: two readings may show one job with other pods.
         known = self._known.get(id(job))
         if known is None:

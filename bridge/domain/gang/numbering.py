@@ -30,12 +30,7 @@ _MOST_LEVELS = 16
 def numbered(job: SlurmJob, placed: Sequence[Pod], topology: Topology) -> SlurmJob:
     """Return a running placeholder with its nodes, shares and grant in the order of its slots.
 
-    Unchanged if its nodes have no room for its tasks.
-
-    Args:
-        job: the placeholder.
-        placed: the members that have a place in it.
-        topology: where its nodes are.
+    Unchanged if its nodes have no room for its tasks. placed: the members that have a place in it.
     """
     counted = [_counts(part) for part in job.components]
     if not all(counted):
@@ -60,15 +55,10 @@ def _layouts(
     counted: Sequence[Mapping[SlurmNode, int]],
     topology: Topology,
 ) -> Sequence[Mapping[SlurmNode, int]]:
-    """Return the number of slots on each node, by component.
+    """Return the number of slots on each node, by component; counted: the same in Slurm's order.
 
-    Where nothing is recorded on members, Slurm's order stays: it is all that a later pass can know.
-
-    Args:
-        job: the placeholder.
-        placed: the members that have a place in it.
-        counted: the same in Slurm's order.
-        topology: where its nodes are.
+    Where nothing is recorded on the members that have a place, Slurm's order stays: it is all that
+    a later pass can know.
     """
     if placed:
         return _recorded(job, placed) or counted
@@ -78,7 +68,6 @@ def _layouts(
 
 
 def _counts(part: Component) -> Mapping[SlurmNode, int]:
-    """Return the number of slots on each node, in Slurm's order; empty if not all fit."""
     return Counter(allocation.slots(part.shares, part.tasks))
 
 

@@ -1,7 +1,4 @@
-"""The actions a decision may request.
-
-`bridge.reconcile.actuator` and `bridge.reconcile.placeholder_writes` execute them.
-"""
+"""The actions a decision may request. `reconcile.{actuator,placeholder_writes}` execute them."""
 
 import enum
 from dataclasses import dataclass
@@ -26,8 +23,7 @@ class Cause(enum.Enum):
     NOT_BOUND = "SlurmBindDeadline"
     """kube-scheduler did not bind it in time although Slurm holds its node."""
     NOT_STARTED = "SlurmStartDeadline"
-    """None of its containers started in time (an image that cannot be pulled …): it counts as a
-    failure, or a Job would retry for ever."""
+    """None of its containers started in time: a failure, or a Job would retry for ever."""
     RELEASED = "SlurmNodeReleased"
     """Its job was made smaller while it ran, and Slurm has given the pod's node to others."""
     LOST = "SlurmPlaceholderLost"
@@ -35,8 +31,7 @@ class Cause(enum.Enum):
     MEMBER_FAILED = "GangMemberFailed"
     """Another member of its gang failed, and their template asks for all to end then."""
     INCOMPLETE = "GangIncomplete"
-    """Slots were kept for pods of its gang that never came: it counts as a failure, or its
-    controller would retry for ever."""
+    """Slots were kept for pods that never came: a failure, or it would be retried for ever."""
     ENDED = "SlurmJobEnded"
     """It ended in some other way (an administrator completed it by hand …)."""
 
@@ -111,10 +106,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tell:
-    """Label the pod with its placeholder's id and report Slurm's state on it, if that changed.
-
-    The report is a condition and an Event.
-    """
+    """Label the pod with its placeholder's id, and report Slurm's state on it if that changed."""
 
     job_id: JobId | None
     """None leaves the label alone. The write is guarded by `test` on uid and gate: a placed pod's
@@ -130,10 +122,7 @@ class Tell:
         """Return the Event's text; the first one that names a job also says that it was submitted.
 
         A separate Event for the submit would cost every pod a write, and pods that start at once
-        report it soon enough.
-
-        Args:
-            known: the job that the pod already reports.
+        report it soon enough. known: the job that the pod already reports.
         """
         if self.job_id in (None, known):
             return self.message
@@ -171,23 +160,18 @@ class Assign:
     place: Place | None = None
     """For a member of a gang."""
     waited: timedelta | None = None
-    """How long its job has held the node while pods were still terminating there; reported and
-    counted."""
+    """How long its job has held the node while pods were still terminating there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enlist:
-    """Add members to the identity of a placeholder submitted without them.
-
-    Always before they are assigned.
-    """
+    """Add members to the identity of a placeholder, always before they are assigned."""
 
     job_id: JobId
     sluid: Sluid | None
     pods: tuple[PodUid, ...]
     alive: frozenset[PodUid]
-    """Members that keep their entries. New members take the entries of others, and the recorded
-    failures of those are forgotten."""
+    """Members that keep their entries; the others' go to new ones, without their failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,10 +197,7 @@ class Restore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
-    """Write the replacement of a lost placeholder on the pod; guarded by the lost one's ids.
-
-    That is its job id and its SLUID.
-    """
+    """Write the replacement of a lost placeholder on the pod, guarded by the lost one's ids."""
 
     job_id: JobId
     sluid: Sluid | None
@@ -244,8 +225,7 @@ class Complete:
     sluid: Sluid | None
     outcome: Outcome
     is_on_record: bool = False
-    """The outcome rests only on failures recorded in the identity: if those have been withdrawn, it
-    is cancelled."""
+    """The outcome rests only on recorded failures: cancelled if those have been withdrawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,13 +77,11 @@ class Facts:
     view: View
     now: datetime
     since: datetime | None = None
-    """When this process first saw the pod in this cell of the table (`dwell.TimeInState`); None means
-    now, so no deadline applies."""
+    """When this process first saw the pod in this cell (`dwell.TimeInState`); None means now."""
     kube_node: KubeNode | None = None
     """The Kubernetes node behind the running placeholder's Slurm node; None if unknown."""
     unbindable_since: datetime | None = None
-    """Since when kube-scheduler has failed to bind this very pod; None: it has reported no failure,
-    or it binds no pod at all."""
+    """Since when kube-scheduler has failed to bind this very pod; None: it reported no failure."""
     fit: Fit | None = None
     """Examined only for a gated pod whose placeholder runs."""
     fit_text: str = ""
@@ -93,8 +91,7 @@ class Facts:
     released: SlurmNode | None = None
     """The pod's node, if its running placeholder has given it up, as two readings of Slurm show."""
     node_is_gone: bool = False
-    """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any
-    more."""
+    """The bound pod's node was deleted, or is out of service: no container can run any more."""
     evictions_held: bool = False
     """The circuit breaker is open: too many pods would be evicted at once for what Slurm reports."""
     refusal: SubmitRefusal | None = None

@@ -23,8 +23,7 @@ from slurmruntime.values.ids import ClusterId, JobId, PodUid, Sluid
 
 MOST = 20
 MOST_SHARE = 0.1
-"""How many orphans may be cancelled at once: this many in any case, or this share of our live
-placeholders."""
+"""At once, this many orphans are cancelled in any case, or this share of our placeholders."""
 
 MOST_STRANGE = 3
 """How many may be suspected at once whose pods this process has never seen."""
@@ -32,8 +31,7 @@ MOST_STRANGE = 3
 MOST_STRANGE_AN_HOUR = 10
 
 STRANGE_GRACES = 10
-"""How many times longer those are suspected before they are cancelled: in a copy, more turn up
-in the meantime."""
+"""How many times longer those are suspected: in a copy, more turn up in the meantime."""
 
 JobKey = tuple[JobId, Sluid | None]
 """Job ids are reused; a suspicion is about one job only."""
@@ -120,10 +118,7 @@ def judge(
 def why_held(judged: Judgement, *, live: int, strange_lately: int) -> str:
     """Return why nothing may be cancelled without an operator's consent; "" if it may.
 
-    Args:
-        judged: the judgement.
-        live: our live placeholders.
-        strange_lately: how many strange ones were cancelled within an hour.
+    live: our live placeholders. strange_lately: how many were cancelled within an hour.
     """
     overdue = len(judged.orphans) + len(judged.strange)
     if overdue > max(MOST, MOST_SHARE * live):

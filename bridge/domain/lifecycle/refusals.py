@@ -63,8 +63,7 @@ class Refusals(Generic[K]):
 
 
 _FIRST, _LONGEST = timedelta(seconds=1), timedelta(seconds=10)
-"""How long a refusal counts for other pods. Not longer: when a limit has room again, one of very many
-should be submitted soon."""
+"""For other pods; not longer, as one of very many should be submitted once a limit has room."""
 
 _MOST_SHARED = 1024
 

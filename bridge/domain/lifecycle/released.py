@@ -14,10 +14,7 @@ from slurmruntime.values.ids import SlurmNode
 
 
 def node_of(pod: Pod, job: SlurmJob) -> SlurmNode | None:
-    """Return the pod's node if its running placeholder no longer holds it; None if it does.
-
-    A single pod's job has one node, which it cannot give up.
-    """
+    """Return the pod's node if its gang's running placeholder has given it up, else None."""
     if job.phase is not JobPhase.RUNNING or pod.rank is None or not is_smaller(pod, job):
         return None
     recorded = pod.grant

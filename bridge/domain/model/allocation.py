@@ -96,15 +96,11 @@ def seat(
     wanted: Mapping[PodUid, int] | None = None,
     within: Mapping[PodUid, range] | None = None,
 ) -> Mapping[PodUid, Seat]:
-    """Give members free slots; a member that finds none is missing from the result.
+    """Give members, in rank order, free slots; one that finds none is missing from the result.
 
-    Args:
-        members: in rank order, without those that already have a slot.
-        nodes: the node of each slot (`slots`).
-        taken: slots of the members that have one.
-        wanted: the slot that a member's index entitles it to; it gets another one only if that is
-            taken.
-        within: the slots of a member's size, where sizes differ.
+    nodes: of each slot (`slots`). taken: slots of the members that have one, and are not among
+    these. wanted: the slot that a member's index entitles it to; it gets another one only if that
+    is taken. within: the slots of a member's size, where sizes differ.
     """
     before: list[int] = []
     on_node: Counter[SlurmNode] = Counter()

@@ -15,7 +15,6 @@ from slurmruntime.values import quantities
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
-
 LIMITABLE = ("cpu", "memory", "ephemeral-storage")
 """Resources of which the kubelet lets a container without a limit use what it finds. Kubernetes
 accepts limits of others only if they equal the requests."""
@@ -37,23 +36,18 @@ class Demand:
     memory_mib: int = 1
     """At least 1: Slurm reads 0 as the whole node."""
     milli_cpu: int = 0
-    """As Kubernetes accounts for it, in thousandths of a CPU, not rounded up; 0 if the pod requests
-    none."""
+    """As Kubernetes accounts for it, in thousandths of a CPU, not rounded up; 0 if none."""
     memory_bytes: int = 0
     ephemeral_storage_bytes: int = 0
     extended: Mapping[str, int] = field(default_factory=dict)
-    """Every other resource (`nvidia.com/gpu`, `hugepages-2Mi`) → count, by its Kubernetes name;
-    never 0."""
+    """Every other resource (`nvidia.com/gpu`) → count, by its Kubernetes name; never 0."""
     pods: int = 1
     """The number of pods that have this demand together."""
     unlimited: tuple[str, ...] = field(default=(), compare=False)
     """The resources in `LIMITABLE` of which some container may use more than it requests."""
 
     def cpus(self, milli_per_cpu: int) -> int:
-        """Return the CPUs of Slurm that it takes; at least 1, because Slurm gives no job less.
-
-        milli_per_cpu: thousandths of a Kubernetes CPU that one of them is.
-        """
+        """Return the CPUs of Slurm that it takes; at least 1, because Slurm gives no job less."""
         return max(1, quantities.cpus(self.milli_cpu, milli_per_cpu))
 
 
@@ -84,7 +78,8 @@ def from_amounts(amounts: Mapping[str, Decimal], *, pods: int = 1) -> Demand:
     milli_cpu = quantities.milli(rest.pop("cpu", Decimal(0)))
     memory_bytes = quantities.round_up(rest.pop("memory", Decimal(0)))
     storage_bytes = quantities.round_up(rest.pop("ephemeral-storage", Decimal(0)))
-    return _demand(
+    return Demand(
+        memory_mib=max(1, quantities.mebibytes(memory_bytes)),
         milli_cpu=milli_cpu,
         memory_bytes=memory_bytes,
         ephemeral_storage_bytes=storage_bytes,
@@ -103,7 +98,8 @@ def total(demands: Iterable[Demand]) -> Demand:
         ephemeral_storage_bytes += demand.ephemeral_storage_bytes
         pods += demand.pods
         extended.update(demand.extended)
-    return _demand(
+    return Demand(
+        memory_mib=max(1, quantities.mebibytes(memory_bytes)),
         milli_cpu=milli_cpu,
         memory_bytes=memory_bytes,
         ephemeral_storage_bytes=ephemeral_storage_bytes,
@@ -115,12 +111,7 @@ def total(demands: Iterable[Demand]) -> Demand:
 def gres(extended: Mapping[str, int], gpu_resources: Mapping[str, str]) -> Mapping[str, int]:
     """Translate extended resources to GRES and skip the others.
 
-    `{"nvidia.com/gpu": 2}` becomes `{"gpu": 2}`.
-
-    Args:
-        extended: Kubernetes resource name → count.
-        gpu_resources: Kubernetes resource name → GRES name, with a type where wanted (`gpu`,
-            `gpu:a100`).
+    `{"nvidia.com/gpu": 2}` becomes `{"gpu": 2}`, or with a type `{"gpu:a100": 2}`.
     """
     counts: Counter[str] = Counter()
     for name, count in extended.items():
@@ -129,31 +120,10 @@ def gres(extended: Mapping[str, int], gpu_resources: Mapping[str, str]) -> Mappi
     return dict(counts)
 
 
-def _demand(
-    *,
-    milli_cpu: int,
-    memory_bytes: int,
-    ephemeral_storage_bytes: int,
-    extended: Mapping[str, int],
-    pods: int,
-) -> Demand:
-    return Demand(
-        memory_mib=max(1, quantities.mebibytes(memory_bytes)),
-        milli_cpu=milli_cpu,
-        memory_bytes=memory_bytes,
-        ephemeral_storage_bytes=ephemeral_storage_bytes,
-        extended=extended,
-        pods=pods,
-    )
-
-
 def _aggregate(
     containers: Iterable[Resources], init_containers: Iterable[Resources]
 ) -> dict[str, Decimal]:
-    """Return the pod's peak demand.
-
-    That is while an init container runs (beside the sidecars before it), or afterwards.
-    """
+    """Return the peak: while an init container runs beside earlier sidecars, or afterwards."""
     together: dict[str, Decimal] = {}
     for container in containers:
         _add(together, _requests(container))
@@ -181,10 +151,7 @@ def _requests(resources: Resources) -> dict[str, Decimal]:
 
 
 def _put_pod_level(amounts: dict[str, Decimal], pod_resources: Resources) -> None:
-    """Replace the containers' sum by pod-level requests.
-
-    A pod-level limit stands in where nothing is requested.
-    """
+    """Replace the containers' sum by pod-level requests, or limits where nothing is requested."""
     for name, quantity in pod_resources.limits.items():
         if _is_pod_level(name):
             amounts.setdefault(name, quantities.parse(quantity))

@@ -35,8 +35,7 @@ class Grant:
     nodes: int = 1
     tasks: int = 1
     cpus_per_task: int = 1
-    """On a single node as many as Slurm gave, which is all of them if the job has the node for
-    itself."""
+    """On a single node all that Slurm gave: the whole node if the job has it for itself."""
     memory_mib_per_node: int = 0
     """Either this or the next field is set: this one for a single task, the next one for a gang."""
     memory_mib_per_cpu: int = 0
@@ -123,7 +122,7 @@ def _grant(document: object) -> Grant:
     if not isinstance(also, list):
         raise TypeError(f"also is {also!r}")
     for key, value in values.items():
-        if type(value) is not _type_of(key):
+        if type(value) is not (int if key in _NUMBERS else str):
             raise TypeError(f"{key} is {value!r}")
     grant = Grant(**values, also=tuple(map(_grant, also)))
     if not (grant.memory_mib_per_node or grant.memory_mib_per_cpu):
@@ -147,7 +146,3 @@ _NUMBERS = frozenset(
         "time_limit_min",
     )
 )
-
-
-def _type_of(key: str) -> type:
-    return int if key in _NUMBERS else str

@@ -46,28 +46,22 @@ class Identity:
     key: WorkloadKey
     """Its `Membership.key`; called `uid` in the JSON."""
     pods: tuple[PodUid, ...]
-    """Its members; a gang's are in rank order. A replacement takes over a member's entry before it
-    is pinned."""
+    """Its members, in rank order. A replacement takes over an entry before it is pinned."""
     failed: Mapping[PodUid, str] = field(default_factory=dict)
     """How members failed while others kept running (`outcome.encode`): such a pod may be gone
     before the last one ends."""
     misfits: tuple[SlurmNode, ...] = ()
     """With cause misfit: the nodes that Kubernetes could not use; () means all of the job's."""
     cause: str = ""
-    """Why we cancelled it ourselves, written before the cancel; "" otherwise. Such an end is ours
-    to handle: submit again."""
+    """Why we cancelled it ourselves, written before the cancel: submit again; "" otherwise."""
     ended: str = ""
-    """How its pod ended, in words, if it could not be reported to Slurm and the job is CANCELLED instead;
-    "" otherwise."""
+    """How its pod ended, if the job is CANCELLED because that could not be reported; or ""."""
     limit_min: int | None = None
-    """Its true time limit, while we have extended it (`time_limits`); belongs with
-    `extended_min`."""
+    """Its true time limit, while we have extended it (`time_limits`) to `extended_min`."""
     extended_min: int | None = None
-    """The limit that we set. If Slurm shows another one, it was changed since, and
-    `limit_min` is void."""
+    """The limit that we set. If Slurm shows another one, `limit_min` is void."""
     restores: str = ""
-    """SLUID or job id of the placeholder that Slurm lost (`Pod.placed_by`), if this one replaces it;
-    "" otherwise."""
+    """SLUID or job id of the lost placeholder (`Pod.placed_by`) that this one replaces; or ""."""
     frozen: FirstSubmission | None = None
     """None if the version that wrote the identity did not know this field."""
 
@@ -75,10 +69,7 @@ class Identity:
 def enlist(identity: Identity, *, pods: Sequence[PodUid], alive: Collection[PodUid]) -> Identity:
     """Add members; each takes the entry of one that is gone, which drops how that one failed.
 
-    Args:
-        identity: the current one.
-        pods: the new members.
-        alive: those that keep their entries.
+    alive: those that keep their entries.
     """
     listed = list(identity.pods)
     dead = [pod for pod in listed if pod not in alive and pod not in pods]
@@ -111,16 +102,12 @@ class UnreadableIdentityError(ValueError):
     """Whose placeholder it is, if that can be read: no other one may be submitted for it."""
 
     def __init__(self, why: str, *, cluster: ClusterId | None) -> None:
-        """Keep the cluster if it can be read: another cluster's job is not our concern."""
         super().__init__(why)
         self.cluster = cluster
 
 
 def encode(identity: Identity) -> str:
-    """Write an identity for `admin_comment`.
-
-    Compact ASCII JSON, about 250 bytes and 40 more for each further pod.
-    """
+    """Write an identity for `admin_comment`: ASCII JSON, 250 bytes and 40 for each further pod."""
     document: dict[str, object] = {
         _MARK: _VERSION,
         "cluster": identity.cluster,
@@ -168,13 +155,9 @@ def marked(
     version: int,
     read: Callable[[Mapping[str, object], ClusterId], M],
 ) -> M | None:
-    """Read an `admin_comment` that may have a mark; None if it has none.
+    """Read an `admin_comment` that may have a mark, a JSON key whose value is a version.
 
-    Args:
-        text: the comment.
-        mark: the JSON key that makes it ours; its value is the version.
-        version: the version that can be read.
-        read: reads the rest of the document, of a job of this cluster.
+    None if it has none. read: reads the rest of the document, of a job of this cluster.
 
     Raises:
         UnreadableIdentityError: it carries the mark, but is of a newer version, or damaged.

@@ -74,8 +74,7 @@ class SlurmJob:
     remains: bool = False
     """For a heterogeneous job that has ended: one of its components has not."""
     required_nodes: tuple[SlurmNode, ...] = ()
-    """As requested, not as allocated. Once one of these or of `excluded_nodes` is deleted, Slurm
-    refuses every update of the job."""
+    """As requested. Slurm refuses every update once one, or one of `excluded_nodes`, is deleted."""
     excluded_nodes: tuple[SlurmNode, ...] = ()
     identity: Identity
     held: bool = False
@@ -111,8 +110,5 @@ class SlurmJob:
         return tuple(JobId(self.id + offset) for offset in range(len(self.components)))
 
     def is_named(self, job_id: JobId | None, sluid: Sluid | None) -> bool:
-        """Check whether these ids name this job.
-
-        Job ids are reused, so a sluid decides where both sides have one.
-        """
+        """Check whether these ids name this job; ids are reused, so a sluid decides if known."""
         return self.id == job_id and (None in (sluid, self.sluid) or sluid == self.sluid)

@@ -30,8 +30,7 @@ class PlaceholderSpec:
     """One for each pod."""
     cpus_per_task: int
     memory_mib_per_node: int | None = None
-    """One of the two is set, and never 0: Slurm reads 0 as the whole node. This one suits a single
-    task."""
+    """For a single task; or else the next one. Never 0: Slurm reads it as the whole node."""
     memory_mib_per_cpu: int | None = None
     """With several tasks: each has its memory, however many of them share a node."""
     gres_per_node: str = ""
@@ -72,7 +71,6 @@ class Changes:
     cpus_per_task: int | None = None
     memory_mib_per_node: int | None = None
     memory_mib_per_cpu: int | None = None
-    """Sent again when the number of tasks changes, or Slurm keeps counting the memory of the old
-    number."""
+    """Sent again with a changed number of tasks, or Slurm keeps counting the old one's memory."""
     time_limit_min: int | None = None
     qos: str | None = None

@@ -66,15 +66,13 @@ def faults(claims: Iterable[ClaimFacts]) -> Iterator[Fault]:
         path = "spec.volumes[*].persistentVolumeClaim"
         if facts.claim is None:
             yield Fault(path, f"claim {facts.name} does not exist")
-        elif not facts.claim.volume and not _may_wait(facts):
+        elif not facts.claim.volume and (cls := facts.storage_class) and not cls.waits_for_consumer:
+            # A class that we cannot read may be one whose volumes are made when the pod is bound.
             yield Fault(path, f"claim {facts.name} is not bound to a volume yet")
 
 
 def in_common(claims: Sequence[Claims]) -> tuple[Reach, ...]:
-    """Return the limits that all members of a gang share.
-
-    Slurm has no way to express that each member has nodes of its own.
-    """
+    """Return the limits that all members share: Slurm cannot give each member nodes of its own."""
     first, *others = (reaches(claim) for claim in claims)
     return tuple(reach for reach in first if all(reach in other for other in others))
 
@@ -83,8 +81,3 @@ def _reach(facts: ClaimFacts) -> Reach:
     if facts.claim is not None and facts.claim.volume:
         return facts.reach
     return facts.storage_class.reach if facts.storage_class else ()
-
-
-def _may_wait(facts: ClaimFacts) -> bool:
-    """Check whether the volume is made when the pod is bound; a class we cannot read may be such."""
-    return facts.storage_class is None or facts.storage_class.waits_for_consumer

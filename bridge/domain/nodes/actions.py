@@ -9,30 +9,21 @@ from slurmruntime.values.ids import ClusterId, JobId, KubeNode, Sluid, SlurmNode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Create an external node.
-
-    If Slurm already has a node of that name, the actions after this one wait for the next pass.
-    """
+    """Create an external node; if Slurm has one of that name, the next actions wait for a pass."""
 
     spec: SlurmNodeSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """Delete a Slurm node.
-
-    Slurm refuses while jobs run there; the next pass tries again.
-    """
+    """Delete a Slurm node. Slurm refuses while jobs run there; the next pass tries again."""
 
     slurm_node: SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """Let running jobs finish and start no others.
-
-    On a node that is already drained, only the reason changes.
-    """
+    """Let running jobs finish and start no others; of a drained node, only the reason changes."""
 
     slurm_node: SlurmNode
     reason: str
@@ -127,10 +118,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdraw:
-    """Cancel a waiting placeholder that could run nowhere else, and record the cause first.
-
-    It is then submitted again.
-    """
+    """Cancel a waiting placeholder that could run nowhere else, cause first; submit it again."""
 
     job_id: JobId
     sluid: Sluid | None

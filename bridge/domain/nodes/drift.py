@@ -73,13 +73,9 @@ def missing_devices(
     """Return the wait for devices that Slurm has and Kubernetes lacks; None if none are missing.
 
     Whenever a kubelet or its device plugin restarts, their count is 0 for some seconds. The time of
-    the drain shows how long the wait has been: no state is needed, and a new leader knows it, too.
-
-    Args:
-        slurm_node: the node in Slurm.
-        wanted: what it should be there.
-        reason_age: how long ago the reason of its drain was set; None if Slurm does not report it.
-        patience: how long to wait before the node is re-created without them.
+    the drain (reason_age; None if Slurm does not report it) shows how long the wait has been: no
+    state is needed, and a new leader knows it, too. patience: how long to wait before the node is
+    re-created without them.
     """
     has = gres.counted(wanted.gres)
     had = gres.counted(slurm_node.gres)

@@ -26,8 +26,7 @@ class Hold(enum.Enum):
     UNSURE = "unsure"
     """Slurm does not report, or not yet: change nothing."""
     MISSING = "missing"
-    """Some placeholders have to be submitted again; whatever Slurm starts there first takes
-    their room."""
+    """Some placeholders are to be submitted again; a job that starts there takes their room."""
 
 
 _WORST_FIRST = (Hold.MISSING, Hold.UNSURE, Hold.RESTORING, Hold.UNDECIDED)
@@ -43,13 +42,10 @@ def hold(pods: Iterable[Hold]) -> Hold:
 def hold_for(
     pod: Pod, cell: tuple[Row, Column], evidence: Evidence, refusal: SubmitRefusal | None
 ) -> Hold:
-    """Return the hold for one pod.
+    """Return the hold for one pod, in its cell of the lifecycle's table.
 
-    Args:
-        pod: the pod.
-        cell: where it is in the lifecycle's table.
-        evidence: what became of its placeholder, if that is missing.
-        refusal: Slurm's refusal of another placeholder; None if there is none.
+    evidence: what became of its placeholder, if that is missing. refusal: Slurm's of another
+    placeholder; None if there is none.
     """
     row, column = cell
     if row not in (Row.PLACED, Row.BOUND):

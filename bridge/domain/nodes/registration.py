@@ -101,10 +101,7 @@ def _leave_alone(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts) ->
 def _cannot(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, reason: str, text: str
 ) -> NodeDecision:
-    """Report the problem on the Kubernetes node.
-
-    The taint guards what Slurm hands out, so it is removed where Slurm has nothing.
-    """
+    """Report the problem on the Kubernetes node; the taint guards only what is in Slurm."""
     actions = [*signs.set_condition(kube_node, node_state.problem(reason, text))]
     if slurm_node is None:
         actions += [*signs.untaint(kube_node), *signs.uncordon(kube_node)]
@@ -326,10 +323,7 @@ def _unshare(
 
 
 def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
-    """Drain and, once idle, delete a node that Slurm cannot change in place.
-
-    The next pass re-creates it if it is still wanted.
-    """
+    """Drain and, once idle, delete a node that Slurm cannot change; a later pass re-creates it."""
     drain: tuple[Drain, ...] = ()
     if "DRAIN" not in slurm_node.states and not node_state.is_by_others(slurm_node):
         drain = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why),)

@@ -32,13 +32,10 @@ class Companion:
 
 
 def groups(shared: Iterable[Iterable[SlurmNode]]) -> Mapping[SlurmNode, tuple[SlurmNode, ...]]:
-    """Return for each node the nodes that are released together with it, itself included.
+    """Return for each node those that are released with it, itself included, by name.
 
-    Args:
-        shared: for each placeholder that waits, the nodes of its pods.
-
-    Returns:
-        The groups by member, each in the order of names. A node that is alone is left out.
+    A node that is alone is left out. shared: for each placeholder that waits, the nodes of its
+    pods.
     """
     above: dict[SlurmNode, SlurmNode] = {}
 

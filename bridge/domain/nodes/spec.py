@@ -58,10 +58,7 @@ def faults(kube_node: KubeNodeFacts, publishing: Publishing) -> tuple[Fault, ...
 
 
 def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> SlurmNodeSpec:
-    """Describe the node; call this only if there are no `faults`.
-
-    daemons: the total demand of the pods that belong to the node (DaemonSets', static ones).
-    """
+    """Describe a node without `faults`; daemons: the demand of DaemonSets' and static pods."""
     allocatable = kube_node.allocatable
     left = {
         name: count - daemons.extended.get(name, 0) for name, count in allocatable.extended.items()
@@ -112,10 +109,7 @@ def partitions(kube_node: KubeNodeFacts) -> tuple[str, ...]:
 def shared_features(
     slurm_node: SlurmNodeFacts, ours: Iterable[str], publishing: Publishing
 ) -> tuple[str, ...]:
-    """Return the features for a node whose record belongs to a slurmd.
-
-    It keeps its own; ours replace those we put there before.
-    """
+    """Return the features of a slurmd's node: its own, and ours in place of those we put there."""
     own = [
         feature
         for feature in slurm_node.features
@@ -174,10 +168,7 @@ def _is_published(key: str, publishing: Publishing) -> bool:
 
 
 def _typed(name: str, kube_node: KubeNodeFacts, publishing: Publishing) -> str:
-    """Add the GPU type from the node's labels.
-
-    `gpu` with the label `nvidia.com/gpu.product: NVIDIA-A100` becomes `gpu:nvidia-a100`.
-    """
+    """Add the type that the label `nvidia.com/gpu.product` has: `gpu` becomes `gpu:nvidia-a100`."""
     if name != "gpu":
         return name
     types = (kube_node.labels.get(label) for label in publishing.gpu_type_labels)

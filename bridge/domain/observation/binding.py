@@ -13,8 +13,7 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import PodUid
 
 _LULL_S = 30.0
-"""If no pod has been bound for this long, binding may have stopped. kube-scheduler tries again after
-10 s at the latest."""
+"""If no pod was bound for so long, binding may have stopped: kube-scheduler retries after 10 s."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,11 +41,9 @@ def may_run(pod: Pod) -> bool:
 def nodes_in_question(
     job: Launch | None, tenants: Mapping[SlurmNode, Sequence[Pod]]
 ) -> tuple[SlurmNode, ...]:
-    """Return the job's nodes on which pods of ours may run; () if nothing of it is launched.
+    """Return the nodes of a job to be launched on which pods of ours may run; () if none are.
 
-    Args:
-        job: the one to be launched; None if Slurm does not have it.
-        tenants: our pods on the nodes where native jobs may run.
+    job: None if Slurm does not have it. tenants: ours on the nodes where native jobs may run.
     """
     if job is None or job.is_external or job.phase is JobPhase.ENDED:
         return ()
@@ -57,13 +55,9 @@ def held_by(
 ) -> str:
     """Return which containers must be gone before a job is launched, in words; "" if none.
 
-    Every job has cores, and Slurm no longer says which ones an ended job had: whatever is left of one
-    on the job's nodes may hold them. Devices go with the cores.
-
-    Args:
-        job: the one to be launched; None if Slurm does not have it.
-        tenants: our pods on the nodes where native jobs may run.
-        backed: the pods whose own job has not ended: Slurm gave their share to no other job.
+    Every job has cores, and Slurm no longer says which ones an ended job had: whatever is left of
+    one on the job's nodes may hold them. Devices go with the cores. backed: the pods whose own job
+    has not ended: Slurm gave their share to no other job.
     """
     containers = [
         f"{pod.full_name} on {node}"

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 _CALM_SHARE = 0.1
-"""Share of a calm period to let pass before the next reading: after 20 s of calm, news may be 2 s
-old."""
+"""Of a calm period, before the next reading: after 20 s of calm, news may be 2 s old."""
 _LISTS_PER_REST = 19
 """A twentieth of the time is for lists, so extender and controllers keep slurmrestd busy for a tenth."""
 _LONGEST_REST_S = 10.0

@@ -17,8 +17,7 @@ every five seconds, many at a steady rate that takes a few thousandths of a core
 so that each has its turn within five minutes."""
 
 _LONGEST_STEP_S = 5.0
-"""Credit accrues for at most this long: readings of a calm queue are seconds apart, and a longer
-break is no reason to catch up."""
+"""Longer breaks are no reason to catch up; readings of a calm queue are seconds apart."""
 
 _LIMITS_AGAIN_S = 20.0
 _LIMITS_PER_S = 1.0
@@ -32,12 +31,7 @@ class ReasonRoundRobin:
     """Picks the waiting jobs whose reason to read next: never-read ones first, then the stalest."""
 
     def __init__(self, *, first_per_s: float, after_s: float) -> None:
-        """Set the limits.
-
-        Args:
-            first_per_s: how many jobs per second may be read for the first time.
-            after_s: jobs that have waited for less than this are not read.
-        """
+        """Read so many jobs a second for the first time, if they have waited for `after_s`."""
         self._first_per_s = first_per_s
         self._after_s = after_s
         self._unasked: dict[JobId, float] = {}
@@ -71,7 +65,6 @@ class ReasonRoundRobin:
 
 
 def _at_most(count: int, jobs: Mapping[JobId, float], until: float) -> list[JobId]:
-    """Return the first `count` jobs, in order of their moments, that are not later than `until`."""
     due = takewhile(lambda entry: entry[1] <= until, jobs.items())
     return [job for job, _ in islice(due, count)]
 

@@ -24,8 +24,7 @@ class Evidence(enum.Enum):
     NONE = "none"
     """Nothing: it may have been lost, or have ended and been purged."""
     LOST = "lost"
-    """It never ended: slurmdbd has no end for it, or the job ids went backwards
-    (`bridge.domain.lifecycle.evidence`)."""
+    """It never ended: slurmdbd has no end for it, or job ids went backwards (`evidence`)."""
     ENDED = "ended"
     """slurmdbd knows its end."""
     NODE_FAILED = "node failed"
@@ -37,17 +36,13 @@ class View:
     """What Slurm reports about one workload's placeholders."""
 
     jobs: tuple[SlurmJob, ...] = ()
-    """Every job found *in Slurm* with this workload's identity, including ended ones as long as
-    Slurm remembers them."""
+    """All jobs *in Slurm* with this workload's identity, also ended ones that Slurm remembers."""
     fresh: bool = False
-    """Slurm was read, and the pod seen, after our last write to either; every action waits for
-    that."""
+    """Slurm was read, and the pod seen, after our last write to either; all actions wait for it."""
     surely_none: bool = False
-    """There is no live placeholder and none can appear any more; absence in a single reading is not
-    enough."""
+    """There is no live placeholder and none can appear; one reading's absence is not enough."""
     reachable: bool = True
-    """False: the last reading failed, or a placeholder of this workload could not be decoded; then
-    nothing is concluded."""
+    """False: a reading failed, or a placeholder of the workload is unreadable: conclude nothing."""
     evidence: Evidence = Evidence.NONE
     """Looked up only where a pod lives and Slurm has no placeholder for it."""
 
@@ -68,8 +63,7 @@ class Past(enum.Enum):
     NOTHING = "nothing"
     """It is younger than our leadership: only we could have submitted for it."""
     HANDED_OVER = "handed over"
-    """The other program wrote about it and is done (the extender, when it removed the pod's
-    gate)."""
+    """The other program wrote about it and is done (when it removed the pod's gate)."""
     IN_FLIGHT = "in flight"
     """A predecessor may have died or been deposed in the middle of a submit."""
 
@@ -135,8 +129,7 @@ class _Patch:
 
 
 Concerns = Callable[[SlurmJob], bool]
-"""Selects the placeholders that concern the pod in question: a group may be created again while its
-predecessor still ends."""
+"""Selects the pod's own placeholders: a group may be created again while the old one ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,10 +176,7 @@ class Expectations(Generic[J]):
             self._received[pod] = self._marks_after(past, at)
 
     def wrote(self, key: WorkloadKey, *, at: float, may_still_happen: bool = False) -> None:
-        """Note that a write to Slurm about this workload was over at that moment.
-
-        may_still_happen: a submit got no answer, and slurmctld may accept it when it wakes up.
-        """
+        """Note that a write to Slurm about it was over then; a lost submit `may_still_happen`."""
         quiet_s = self._quiet_s if may_still_happen else 0.0
         marks = self._marks.get(key, _UNWRITTEN)
         self._marks[key] = replace(
@@ -194,9 +184,7 @@ class Expectations(Generic[J]):
         )
 
     def patched(self, pod: str, *, version: str, at: float) -> None:
-        """Note a write to the object itself, answered or lost, based on this version of it.
-
-        pod: its uid.
+        """Note a write to an object, answered or lost, based on this version of it; pod: its uid.
 
         Until another version appears, the cache lags behind our own write: a pod that we have just
         placed must not be taken for a waiting one. If the write did not happen after all, the quiet
@@ -235,13 +223,9 @@ class Expectations(Generic[J]):
         version: str,
         concerns: Callable[[J], bool] | None = None,
     ) -> JobsView[J]:
-        """Return what is known about this workload now.
+        """Return what is known about this workload now, for a decision on a version of an object.
 
-        Args:
-            key: the workload's.
-            pod: the uid of the object that the decision is about.
-            version: its resourceVersion that the decision is based on.
-            concerns: which of the workload's jobs concern it; None: all.
+        concerns: which of the workload's jobs concern it; None: all.
         """
         marks = self._marks.get(key)
         if self._latest is None or marks is None:
@@ -308,10 +292,7 @@ class Book(Expectations[SlurmJob]):
         concerns: Concerns | None = None,
         evidence: Evidence = Evidence.NONE,
     ) -> View:
-        """Return what is known about this workload now: `seen`, with further evidence.
-
-        evidence: what else is known of a placeholder that slurmctld does not know.
-        """
+        """Return `seen`, with evidence of a placeholder that slurmctld does not know."""
         seen = self.seen(key, pod=pod, version=version, concerns=concerns)
         return View(
             jobs=seen.jobs,

@@ -35,16 +35,12 @@ class BridgedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """All bridged nodes, and what one pass over them finds out for every pod.
-
-    Rebuilt when a node changes.
-    """
+    """All bridged nodes, and what one pass over them finds out; rebuilt when a node changes."""
 
     cluster_feature: str
     nodes: Mapping[SlurmNode, BridgedNode] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
-    """Every feature that any of them has. Slurm refuses expressions with any other (422, errno
-    2029)."""
+    """Of any node. Slurm refuses expressions with any other feature (422, errno 2029)."""
     published_keys: frozenset[str] = frozenset()
     """Label keys for which every node's features carry exactly what its labels do."""
     taints: Mapping[str, tuple[Taint, ...]] = field(default_factory=dict)
@@ -138,17 +134,13 @@ def choose(
     task: Task | None = None,
     is_gang: bool = False,
 ) -> Candidates:
-    """Choose where a pod may go.
+    """Choose where a pod may go, by its selector, affinity and tolerations.
 
-    Args:
-        pod: its selector, affinity and tolerations.
-        among: the bridged nodes.
-        constraints: the user's own feature expression, which applies as well.
-        avoid: nodes that Kubernetes has just been unable to use. They are excluded unless nothing
-            else is left.
-        hidden: what else limits its nodes. If it leaves out any, these are excluded by name.
-        task: what it takes in Slurm; Slurm ends a job for which no node is large enough.
-        is_gang: the job may have several nodes, so that none can be required.
+    constraints: the user's own feature expression, which applies as well. avoid: nodes that
+    Kubernetes has just been unable to use; they are excluded unless nothing else is left. hidden:
+    what else limits its nodes; if it leaves out any, these are excluded by name. task: what it
+    takes in Slurm; Slurm ends a job for which no node is large enough. is_gang: the job may have
+    several nodes, so that none can be required.
     """
     if not among.nodes:
         return Candidates(problem="no node of this cluster is registered in Slurm")
@@ -275,11 +267,7 @@ def of_several(where: Candidates, among: Pool, key: str) -> Candidates:
 
 
 def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
-    """Require one value of the label for all nodes of the job.
-
-    Slurm's matching OR, `[a|b]`: any of them, but the same one on all nodes (salloc(1),
-    --constraint).
-    """
+    """Require one value of a label for all nodes: Slurm's matching OR, `[a|b]` (salloc(1))."""
     if key not in among.published_keys:
         return Candidates(
             problem=f"the pods must share one {key}, but Slurm's nodes do not have it as a "

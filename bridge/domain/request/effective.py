@@ -56,10 +56,8 @@ class RequestFacts:
 def former(submitted: Iterable[Identity], members: Sequence[Pod]) -> Texts | None:
     """Return what the workload was last submitted with; None if it never was.
 
-    Args:
-        submitted: the identities of earlier placeholders, latest last; a group's name may be older
-            than its pods.
-        members: the current pods.
+    submitted: the identities of earlier placeholders, latest last; a group's name may be older than
+    its pods.
     """
     pods = {member.uid for member in members}
     asked = [
@@ -127,10 +125,7 @@ def _oversized(members: Sequence[Pod], defaults: Defaults) -> Iterator[Fault]:
 
 
 def _request_texts(gathered: RequestFacts, defaults: Defaults) -> Texts | Refused:
-    """Return what the workload was submitted with before, or else what it asks for now.
-
-    That is what its members and their owners ask for.
-    """
+    """Return what it was submitted with before, else what members and their owners ask for now."""
     if gathered.former is not None:
         return gathered.former
     from_ = gathered.provenance
@@ -156,10 +151,7 @@ def _request_texts(gathered: RequestFacts, defaults: Defaults) -> Texts | Refuse
 
 
 def _handed_on(source: KubeObject, *, is_apart: bool) -> Texts:
-    """Return what an owner or a group asks for, for its pods.
-
-    is_apart: it is not one of the job's own pods; the leader of a group asks for all.
-    """
+    """Return what an owner or group asks for, for its pods; a pod that is_apart asks for itself."""
     texts = overrides.requests(source.annotations)
     if source.kind != POD or not is_apart:
         return texts
@@ -186,10 +178,7 @@ def _member_texts(
 
 
 def _with_deadline(pod: Pod, provenance: Provenance) -> Pod:
-    """Give the pod its Job's `activeDeadlineSeconds` if it has none of its own.
-
-    A Job's deadline ends all of its pods; that of a pod ends itself.
-    """
+    """Give the pod its Job's `activeDeadlineSeconds` if it has none: it ends all of its pods."""
     nearest = next(iter(provenance.above(pod)), None)
     if nearest is None or nearest.kind == POD:
         return pod

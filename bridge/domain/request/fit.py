@@ -47,10 +47,8 @@ def tenants(
 ) -> tuple[Tenant, ...]:
     """Return the pods that count on one node.
 
-    Args:
-        bound: other pods that Kubernetes has bound to the node; ended ones no longer count.
-        assigned: our pods that are pinned or bound to it.
-        outlived: our pods whose placeholder has ended: they will be evicted soon.
+    bound: other pods there; ended ones no longer count. assigned: our pods that are pinned or bound
+    to it. outlived: our pods whose placeholder has ended: they will be evicted soon.
     """
     charged: list[BoundPod | Pod] = [*bound, *assigned]
     return tuple(
@@ -65,14 +63,9 @@ def tenants(
 
 
 def check(pod: Pod, kube_node: KubeNodeFacts | None, others: Iterable[Tenant]) -> FitResult:
-    """Check whether the pod fits beside the others.
+    """Check whether the pod fits beside the others (`tenants`).
 
     The result is TERMINATING if it will fit once the pods that are leaving are gone.
-
-    Args:
-        pod: the pod to place.
-        kube_node: the node behind the one Slurm chose; None if Kubernetes has none.
-        others: everything else that takes room there (`tenants`).
     """
     if kube_node is None:
         return FitResult(Fit.MISFIT, "Kubernetes has no such node")
@@ -97,14 +90,8 @@ def shortfall(
     """Return in which resources Slurm granted less than the pod takes, in words; "" if in none.
 
     A waiting job can be changed by its user, and by administrators. The comparison is with the pod,
-    not with what was submitted: Slurm may round up, and an administrator may grant more.
-
-    Args:
-        pod: the pod to place.
-        job: its placeholder.
-        slot: its place in the allocation; 0 for a pod without a gang.
-        gpu_resources: Kubernetes resource name → GRES name.
-        milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
+    not with what was submitted: Slurm may round up, and an administrator may grant more. slot: its
+    place in the allocation; 0 for a pod without a gang.
     """
     granted = _task_grant(job, slot)
     if granted is None:
@@ -174,10 +161,7 @@ def _shortages(pod: Pod, allocatable: Allocatable, others: tuple[Tenant, ...]) -
 
 
 def _insufficient(name: str, asked: int, free: int) -> str:
-    """Describe a shortage.
-
-    Memory is in MiB, rounded so that the amount asked for never looks available.
-    """
+    """Describe a shortage; memory in MiB, rounded so that what is asked never looks available."""
     match name:
         case "cpu":
             shown = f"{asked}m asked, {free}m free"
@@ -189,7 +173,6 @@ def _insufficient(name: str, asked: int, free: int) -> str:
 
 
 def _collides(ip: str, taken: set[str]) -> bool:
-    """Check whether a port is taken on this IP, given the IPs on which it is taken at all."""
     return bool(taken) and (ip == ANY_IP or ip in taken or ANY_IP in taken)
 
 

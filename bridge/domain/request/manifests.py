@@ -27,11 +27,9 @@ class Template:
     """Labels and annotations."""
     spec: Manifest
     owners: tuple[KubeObject, ...] = ()
-    """The controllers that the pod would have, nearest first, as far as the manifest shows them;
-    () for a pod itself."""
+    """The pod's controllers in the manifest, nearest first; () for a pod itself."""
     around: tuple[Manifest, ...] = ()
-    """The mappings that enclose the template, nearest first; they determine how many such pods
-    there are."""
+    """What encloses the template, nearest first, and so determines how many such pods there are."""
 
 
 def templates(manifest: Manifest) -> Iterator[Template]:

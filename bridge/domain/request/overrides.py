@@ -151,8 +151,7 @@ _LONGEST_VALUE = 4 * notation.MAX_TEXT_BYTES
 """In characters. No form takes more, so nothing longer is read."""
 
 _HINTS = 3
-"""The number of unknown fields for which to look for a similar one; that takes longer than all
-else."""
+"""Look for a similar field for so many unknown ones: that takes longer than all else."""
 
 _SHOWN = 80
 """The number of characters of a faulty value to show: annotations may have 256 KiB."""

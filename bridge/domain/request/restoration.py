@@ -18,8 +18,7 @@ from bridge.domain.request import overrides
 from slurmruntime.values.ids import PodUid, SlurmNode
 
 TOP_PRIORITY = 4_000_000_000
-"""Below NO_VAL (4294967294), above any sum of a site's weights. It has no effect once the job
-runs."""
+"""Below NO_VAL (4294967294), above any sum of a site's weights; without effect once it runs."""
 
 
 def placeholder(
@@ -93,10 +92,7 @@ def _component(
 
 
 def _remaining_min(grant: Grant, record: AccountingRecord | None, now: datetime) -> int | None:
-    """Return the remaining minutes, at least one.
-
-    In that minute Slurm itself ends a job whose time has run out meanwhile.
-    """
+    """Return at least one minute, in which Slurm itself ends a job whose time has run out."""
     began, limit_min = grant.started_at, grant.time_limit_min
     if record is not None and record.started_at is not None and record.says_time_limit:
         began, limit_min = record.started_at, record.time_limit_min

@@ -12,12 +12,7 @@ from slurmruntime.values.ids import JobId
 
 
 def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | None:
-    """Return the components whose number of tasks must change; None if anything else differs.
-
-    Args:
-        spec: what would be submitted now.
-        job: the waiting job that was submitted.
-    """
+    """Return the components of a waiting job that need another number of tasks; None: a new job."""
     specs = (spec, *spec.also)
     parts = job.components
     sizes = tuple(_size(component) for component in specs)
@@ -43,6 +38,5 @@ def _size(spec: PlaceholderSpec) -> TaskSize:
 
 
 def _is_for_the_same(spec: PlaceholderSpec, job: SlurmJob) -> bool:
-    """Compare user and account: a job's user never changes, and its account was fixed at submit."""
     frozen = job.identity.frozen
     return frozen is not None and (frozen.user, frozen.account) == (spec.user, spec.account)

@@ -40,10 +40,7 @@ class Requester:
 
 
 class Patterns:
-    """Names in which `*` and `?` match.
-
-    Compiled once, because they are matched for every pod.
-    """
+    """Names in which `*` and `?` match, compiled once: they are matched for every pod."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts = tuple(texts)
@@ -52,7 +49,6 @@ class Patterns:
         self._globs = re.compile(globs, re.DOTALL) if globs else None
 
     def __bool__(self) -> bool:
-        """Check whether there are any; none at all usually means that anything matches."""
         return bool(self.texts)
 
     def match(self, name: str) -> bool:
@@ -78,8 +74,7 @@ class Choice:
     """A field whose value users may choose."""
 
     default: str = ""
-    """What is requested if the user asks for nothing; "" leaves it to Slurm. It may always be
-    asked for."""
+    """What is requested if the user asks for nothing, and always allowed; "" leaves it to Slurm."""
     allowed: Patterns = field(default_factory=Patterns)
     """What else may be asked for; if empty, nothing."""
 
@@ -182,8 +177,7 @@ class Policy:
     creator_annotation: str = ""
     """The annotation in which this cluster records who created an object; "" if it does not."""
     controllers: Patterns = field(default_factory=Patterns)
-    """Users that create pods on behalf of others: the owner's recorded creator counts instead of
-    them."""
+    """Users that create pods for others: the owner's recorded creator counts instead of them."""
     absence: str = "policy.rules has none"
     """Why there is no rule to match, for users who are refused."""
 
@@ -232,14 +226,9 @@ class Policy:
     ) -> Rule | None:
         """Return the rule that applies to an admitted object, or None.
 
-        Args:
-            requester: who created it.
-            namespace: where it is.
-            labels: the namespace's labels.
-            named: the candidates that the webhook named; no others are considered then. They are
-                evaluated as they are now, but the requester is assumed to be still in a rule's
-                group. None: no webhook has named any.
-            kind: what the object is.
+        labels: the namespace's labels. named: the candidates that the webhook named; no others are
+        considered then. They are evaluated as they are now, but the requester is assumed to be
+        still in a rule's group. None: no webhook has named any.
         """
         rules = self.rules if named is None else filter(None, map(self.by_name.get, named))
         for rule in rules:

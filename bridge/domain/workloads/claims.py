@@ -20,12 +20,7 @@ from slurmruntime.values.faults import Fault
 
 
 def of(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
-    """Return the workload that the pod belongs to.
-
-    Args:
-        pod: the pod.
-        owners: its controllers as far as they can be read, the nearest first.
-    """
+    """Return the pod's workload; owners: its controllers that can be read, nearest first."""
     if faults := tuple(_misunderstood(pod, owners)):
         return membership.faulty(pod, faults)
     claim = _claim(pod, owners)
@@ -46,10 +41,7 @@ def declaring(pod: Pod) -> Reference | None:
 
 
 def is_declared(pod: Pod) -> bool:
-    """Check whether the pod names a group that an object declares.
-
-    Only that object shows whether it is a gang.
-    """
+    """Check whether it names a group that an object declares, which alone shows if it is a gang."""
     return any(is_unconfirmed(claim) for claim in _named(pod))
 
 
@@ -63,11 +55,8 @@ def settled(
 ) -> Membership:
     """Confirm or drop a group that an object declares; hold the pod back if it cannot be known.
 
-    Args:
-        member: what the pod claims.
-        pod: the pod.
-        declared: the object as it was read; None: it does not exist (yet), so wait for it.
-        unread: why the API server does not let us read it, or does not know its kind; "" if it does.
+    declared: None: it does not exist (yet), so wait for it. unread: why the API server does not let
+    us read it, or does not know its kind; "" if it does.
     """
     if not isinstance(member.by, KindWithDeclaration):
         return member
@@ -82,12 +71,8 @@ def beneath(
 ) -> Membership:
     """Hold a pod back if an owner could not be read that may make it one of a gang.
 
-    Args:
-        member: what the pod belongs to by its other owners.
-        pod: the pod.
-        owners: those that were read, the nearest first.
-        missing: the next one above them.
-        why: why it could not be read.
+    member: what the pod belongs to by its other owners. owners: those that were read, the nearest
+    first. missing: the next one above them.
     """
     is_complete = member.kind == leader_worker_set.KIND or bool(member.faults)
     is_out = owner.annotation(pod, owners, names.GANG_ANNOTATION) == "false"
@@ -125,5 +110,4 @@ def _named(pod: Pod) -> Iterator[Membership]:
 
 
 def _rank(pod: Pod) -> tuple[int, ...]:
-    """Return the first number that a controller has given it."""
     return next(filter(None, (kind.rank(pod) for kind in kinds.RANKED)), ())

@@ -30,8 +30,7 @@ from slurmruntime.values.faults import Fault
 from slurmruntime.values.ids import PodUid, WorkloadKey
 
 MAX_SIZE = caps.TABLE["gang_size"].largest
-"""More tasks than this are a typing error: their uids alone would take 400 kB in the placeholder's
-identity."""
+"""More tasks are a typing error: their uids alone would take 400 kB in the identity."""
 
 _LARGEST_INDEX = 10**18
 
@@ -154,12 +153,9 @@ def evaluate(
     declared: KubeObject | None = None,
     most: Caps = DEFAULT,
 ) -> Workload:
-    """Evaluate the members of one workload.
+    """Evaluate the members of one workload: at least one, gated, alive, all with the same key.
 
-    Args:
-        members: at least one; gated, alive, all with the same key.
-        declared: what `Membership.declared_by` names, as it is now; None if there is none.
-        most: limits its size.
+    declared: what `Membership.declared_by` names, as it is now; None if there is none.
     """
     first = min(members, key=_order)[0]
     declaring = declared
@@ -235,7 +231,6 @@ def _order(
 
 
 def _natural(name: str) -> tuple[object, ...]:
-    """Sort `worker-10` after `worker-9`: the parts between dashes count as numbers if they are."""
     parts = ((numbers.integer(part, most=_LARGEST_INDEX), part) for part in name.split("-"))
     return tuple((1, 0, part) if number is None else (0, number, "") for number, part in parts)
 

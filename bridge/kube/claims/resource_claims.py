@@ -223,8 +223,7 @@ class ResourceClaims:
         """Return a claim.
 
         Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
+            KubeError: it could not be read; NotFound: there is none of that name.
         """
         return claim(await self._client.request("GET", _path(namespace, name)))
 
@@ -240,8 +239,7 @@ class ResourceClaims:
         """Return a class.
 
         Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
+            KubeError: it could not be read; NotFound: there is none of that name.
         """
         where = paths.collection(API, "deviceclasses") + paths.of(name)
         return device_class(await self._client.request("GET", where))
@@ -250,8 +248,7 @@ class ResourceClaims:
         """Put our finalizer on a claim: without it, its devices might never be released.
 
         Raises:
-            Conflict: the claim has changed.
-            NotFound: it is gone.
+            Conflict: the claim has changed; NotFound: it is gone.
         """
         if giving.is_protected(claim):
             return claim
@@ -269,12 +266,11 @@ class ResourceClaims:
     ) -> ResourceClaim:
         """Write what a claim was given and for which pod, in one write.
 
-        So it is at no moment allocated and reserved for no pod: the resource claim controller releases a
-        claim when its last pod is gone, and only then.
+        So it is at no moment allocated and reserved for no pod: the resource claim controller
+        releases a claim when its last pod is gone, and only then.
 
         Raises:
-            Conflict: the claim has changed.
-            NotFound: it is gone.
+            Conflict: the claim has changed; NotFound: it is gone.
         """
         status = {
             "allocation": bodies.allocation(gift, classes, node, at),
@@ -286,20 +282,15 @@ class ResourceClaims:
         """Clear what a claim of a pod that has not started was given for an earlier job.
 
         Raises:
-            Conflict: the claim has changed.
-            NotFound: it is gone.
+            Conflict: the claim has changed; NotFound: it is gone.
         """
         return await self._patch(claim, "/status", bodies.with_status(claim, {}))
 
     async def name(self, pod: Pod, names: Mapping[str, str]) -> None:
-        """Write which claims were made for a pod's entries, as the resource claim controller does.
+        """Write the claim of each entry with a template, as the resource claim controller does.
 
-        This is a server-side apply: names that another manager has applied as well stay when the controller
-        leaves them out.
-
-        Args:
-            pod: the pod.
-            names: the claim for each entry with a template.
+        This is a server-side apply: names that another manager has applied as well stay when the
+        controller leaves them out.
 
         Raises:
             Conflict: another pod has its name.
@@ -332,11 +323,7 @@ def _spec(spec: _ClaimSpec) -> ClaimSpec:
 
 
 def _config(configs: tuple[msgspec.Raw, ...], where: str) -> tuple[dict[str, object], ...]:
-    """Read parameters for drivers, which are passed on unchanged.
-
-    Raises:
-        Malformed: there are more, or larger ones, than Kubernetes allows.
-    """
+    """Read parameters that are handed on; raise Malformed beyond the limits of Kubernetes."""
     if len(configs) > _MOST_CONFIGS or any(len(bytes(raw)) > _LONGEST_CONFIG for raw in configs):
         words = f"expected at most {_MOST_CONFIGS} parameters of {_LONGEST_CONFIG} bytes"
         raise resource.malformed(where, ValueError(words))

@@ -30,15 +30,12 @@ class ClaimTemplates:
         """Return what a template's claims ask for.
 
         Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
+            KubeError: it could not be read; NotFound: there is none of that name.
         """
         return _read(name, await self._client.request("GET", _path(namespace) + paths.of(name)))
 
     async def create(self, namespace: str, name: str, spec: ClaimSpec) -> ClaimSpec:
-        """Create a template that is missing; return what its claims ask for.
-
-        If it has been created in between, return what that one's claims ask for.
+        """Create a template, unless it exists by now; return what its claims ask for.
 
         Raises:
             KubeError: it could not be created.

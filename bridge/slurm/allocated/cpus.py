@@ -16,12 +16,7 @@ async def of_job(
 ) -> frozenset[int]:
     """Return the numbers of a job's CPUs on a node; empty if Slurm names none there.
 
-    Args:
-        client: slurmrestd.
-        id_: the job.
-        node: one of its nodes.
-        sluid: the sluid it must have; None for any.
-        threads: threads per core of the node in Slurm.
+    sluid: the sluid it must have; None for any. threads: per core of the node in Slurm.
 
     Raises:
         TargetNotFound: the job does not exist or run (any more).

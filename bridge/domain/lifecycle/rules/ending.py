@@ -12,8 +12,7 @@ from bridge.domain.lifecycle.rules.limits import extend, limit_of, time_out
 from bridge.domain.model.jobs import SlurmJob
 
 NODE_FAILS_WITHIN = timedelta(seconds=15)
-"""Afterwards a pod that was lost with its machine counts as failed: others of the node live on, and
-DOWN would end their jobs too."""
+"""Afterwards the pod counts as failed: others of the node live on, and DOWN ends their jobs too."""
 
 
 def let_stop(case: Case) -> Decision:
@@ -55,10 +54,7 @@ def complete(case: JobCase) -> Decision:
 
 
 def _till_node_fail(case: Case) -> timedelta:
-    """Return how long Slurm may still take to end the job with its node, which only a DOWN does.
-
-    Containers report the moment of the crash, not when their kubelet was back to report it.
-    """
+    """Return how long Slurm may still take; containers report the moment of the crash."""
     return NODE_FAILS_WITHIN - case.dwelt if outcome.lost_with_node(case.pod) else timedelta()
 
 

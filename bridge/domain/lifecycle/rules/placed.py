@@ -13,8 +13,7 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import SlurmNode
 
 _CORRECTED_AFTER = timedelta(seconds=5)
-"""Delay before a stale "waiting" condition is corrected: avoids a burst of writes when many pods
-are bound at once."""
+"""A stale "waiting" condition may stay so long: no burst of writes when many pods are bound."""
 
 _STALLED_RETRY = timedelta(seconds=10)
 """Others that are bound cause no event of this pod."""
@@ -139,10 +138,7 @@ def _let_go(case: JobCase, node: SlurmNode) -> Decision:
 
 
 def _is_elsewhere(case: JobCase) -> bool:
-    """Check whether the placeholder holds another node than the pod's.
-
-    An unknown node is no evidence.
-    """
+    """Check whether the placeholder holds another node; an unknown one is no evidence."""
     node = case.pod.kube_node or case.pod.assigned_node
     return None not in (node, case.facts.kube_node) and node != case.facts.kube_node
 
@@ -152,10 +148,7 @@ def _elsewhere(case: JobCase) -> str:
 
 
 def _move(case: JobCase) -> Decision:
-    """Evict if Slurm came back from an old state and started the job elsewhere.
-
-    Otherwise a node may only have been mapped to another name.
-    """
+    """Evict if Slurm started the job elsewhere; otherwise a node may only have another name."""
     started, placed = case.job.started_at, case.pod.start_time
     if started is not None and placed is not None and started > placed:
         text = f"{_elsewhere(case)}: it started again after the pod had"

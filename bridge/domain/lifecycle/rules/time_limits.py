@@ -17,16 +17,13 @@ from datetime import datetime, timedelta
 from bridge.domain.model.jobs import SlurmJob
 
 LEAD = timedelta(minutes=1)
-"""How long before Slurm would end the job it is extended: enough for a new leader to step in and do
-it."""
+"""How long before Slurm would end the job it is extended: a new leader can still do it."""
 
 _MARGIN = timedelta(minutes=2)
-"""Added to the pod's grace: Slurm counts in minutes, kubelets take their time, and leaders
-change."""
+"""Added to the pod's grace: Slurm counts minutes, kubelets take their time, leaders change."""
 
 SETTLED = timedelta(seconds=2)
-"""How long after the limit a completion surely counts as TIMEOUT: Slurm compares whole seconds, and
-clocks differ."""
+"""A completion so long after the limit counts as TIMEOUT: whole seconds, and clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +44,7 @@ class TimeLimit:
 
     @property
     def runs_out_at(self) -> datetime:
-        """When the true limit is reached.
-
-        Slurm moves the end with the limit, and by the time for which a job was suspended.
-        """
+        """Return when the true limit is reached; Slurm moves the end with it, or if suspended."""
         return self.slurm_ends_at - timedelta(minutes=self.shown_min - self.true_min)
 
     @property
@@ -68,10 +62,7 @@ class TimeLimit:
 
 
 def of(job: SlurmJob, overtime: timedelta) -> TimeLimit | None:
-    """Return a started job's limit; None if it has none.
-
-    overtime: Slurm's OverTimeLimit, which pods may use too.
-    """
+    """Return a started job's limit, with Slurm's OverTimeLimit; None if it has none."""
     if job.time_limit_min is None or job.ends_at is None:
         return None
     true_min = _true_min(job.time_limit_min, job.identity.limit_min, job.identity.extended_min)

@@ -26,16 +26,13 @@ one."""
 _SOON = timedelta(seconds=1)
 
 _MOST_SHRUNK = 3
-"""How many placeholders with less than the pod takes Slurm may start before none is submitted any
-more. Counted among those that Slurm still knows."""
+"""Among the placeholders that Slurm still knows: after these, none is submitted any more."""
 
 _MOST_MISFITS = 6
-"""How many placeholders may get unsuitable nodes, counted among those that Slurm still knows: the
-back-off has grown to half a minute by then."""
+"""Among the placeholders that Slurm still knows: the back-off is half a minute by then."""
 
 _MOST_UNBOUND = 3
-"""How many pods of a controller may be evicted because they cannot be bound; each holds its nodes
-until the bind deadline."""
+"""Of one controller; each holds its nodes until the bind deadline."""
 
 _PIN_AGAIN = timedelta(minutes=2)
 """Longer than the work queue ever waits between two attempts."""

@@ -43,13 +43,9 @@ class Gift:
 def portion(
     granted: Mapping[str, Sequence[int]], wanted: Mapping[str, int], *, place: int = 0, of: int = 1
 ) -> Mapping[str, tuple[int, ...]]:
-    """Return one pod's part of the indexes that its job has on a node.
+    """Return one pod's part of the indexes that its job has on a node, all by GRES.
 
-    Args:
-        granted: the job's indexes there, by GRES.
-        wanted: how many the pod's claims ask for, by GRES.
-        place: the pod's place among its gang's pods on that node; 0 without a gang.
-        of: how many pods of the gang are there.
+    place: among the `of` pods that its gang has on that node.
 
     Raises:
         CannotGive: Slurm gave another number than the pods there claim, if each claims the same.
@@ -67,12 +63,7 @@ def portion(
 def devices(
     indexes: Mapping[str, Sequence[int]], present: Inventory, registered: Mapping[str, int]
 ) -> Mapping[str, tuple[DeviceId, ...]]:
-    """Return the devices behind Slurm's indexes, by GRES.
-
-    Args:
-        indexes: as Slurm numbers them.
-        present: the node's devices.
-        registered: what the node has in Slurm, by GRES.
+    """Return the node's devices behind Slurm's indexes, by GRES, as is what it has registered.
 
     Raises:
         CannotGive: Slurm and the node's ResourceSlices do not agree on what there is.
@@ -95,10 +86,9 @@ def devices(
 
 
 def agree(present: Inventory, registered: Mapping[str, int], wanted: Iterable[str]) -> bool:
-    """Check whether a node's ResourceSlices and Slurm have as many devices of each type of some kinds.
+    """Check whether ResourceSlices and Slurm have as many devices of the kinds of these GRES.
 
     So nothing has changed on either side since the indexes were given out, or since Slurm was read.
-    wanted: GRES of those kinds.
     """
     kinds = {name.partition(":")[0] for name in wanted}
 

@@ -34,10 +34,7 @@ def counts(inventory: Inventory) -> dict[str, int]:
 
 
 def first_index(gres: str, registered: Mapping[str, int]) -> int:
-    """Return Slurm's index of the first device of a GRES: types of one kind are numbered together.
-
-    registered: what the node has in Slurm, by GRES.
-    """
+    """Return Slurm's index of a GRES's first device: types of one kind are numbered together."""
     kind = gres.partition(":")[0]
     return sum(
         count
@@ -60,7 +57,6 @@ def _current(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
 
 
 def _profile(device: Device, profiles: Profiles) -> Profile | None:
-    """Return the profile that says most about a device, if several select it."""
     selecting = (profile for profile in profiles if profile.selects(device))
     return max(selecting, key=lambda profile: (len(profile.conditions), profile.gres), default=None)
 

@@ -103,11 +103,7 @@ def unserved(
 ) -> Iterator[str]:
     """Yield settings that no pod can use, and resources that pods would request in vain.
 
-    Args:
-        profiles: the administrator's.
-        classes: all that there are.
-        drivers: those with ResourceSlices.
-        resources: resource name → class, as set.
+    drivers: those with ResourceSlices. resources: resource name → class, as set.
     """
     profiles = tuple(profiles)
     gres_of = {

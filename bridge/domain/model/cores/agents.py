@@ -44,10 +44,5 @@ def is_wanted(node: KubeNodeFacts) -> bool:
 
 
 def pins(node: KubeNodeFacts, agents: Collection[KubeNode]) -> bool:
-    """Check whether pods that are placed there now get their own cores.
-
-    Args:
-        node: any.
-        agents: those that are alive.
-    """
+    """Check whether pods that are placed there now get their own cores; agents: the living ones."""
     return node.name in agents and is_wanted(node)

@@ -22,12 +22,7 @@ class Processor:
 
 
 def in_order(processors: Iterable[Processor], numa: Collection[frozenset[int]]) -> tuple[int, ...]:
-    """Return the kernel's numbers of all processors in Slurm's order.
-
-    Args:
-        processors: those that are online.
-        numa: the processors of each NUMA node; may be empty.
-    """
+    """Return the kernel's numbers of all online processors in Slurm's order; numa may be empty."""
     lowest = {cpu: min(group) for group in numa for cpu in group}
 
     def place(processor: Processor) -> tuple[int, int, int, int]:
@@ -42,10 +37,7 @@ def behind(
 ) -> frozenset[int] | None:
     """Return the processors behind Slurm's CPU numbers; None if the machine has too few.
 
-    Args:
-        slurm_cpus: as Slurm numbers an external node's.
-        order: of the machine's processors.
-        allowed: those that pods may use at all.
+    order: of the machine's processors. allowed: those that pods may use at all.
     """
     usable = [cpu for cpu in order if cpu in allowed]
     if not slurm_cpus or max(slurm_cpus) >= len(usable):
@@ -56,13 +48,7 @@ def behind(
 def numbered(
     cores: Mapping[int, Collection[int]], threads: int, *, cores_per_socket: int
 ) -> frozenset[int]:
-    """Return Slurm's CPU numbers of cores, as `scontrol show job -d` has them in CPU_IDs.
-
-    Args:
-        cores: the cores of each socket, as Slurm numbers both.
-        threads: per core.
-        cores_per_socket: of that node.
-    """
+    """Return Slurm's CPU numbers of cores by socket, as `scontrol show job -d` has CPU_IDs."""
     return frozenset(
         (socket * cores_per_socket + core) * threads + thread
         for socket, socket_cores in cores.items()
@@ -74,10 +60,7 @@ def numbered(
 def portion(cpus: Collection[int], *, place: int = 0, of: int = 1) -> frozenset[int]:
     """Return one pod's part of what its job has on a node; empty if it cannot be divided evenly.
 
-    Args:
-        cpus: the job's there.
-        place: the pod's place among its gang's pods on that node; 0 without a gang.
-        of: how many pods of the gang are there.
+    place: among the `of` pods that its gang has on that node.
     """
     ordered = sorted(cpus)
     share, rest = divmod(len(ordered), max(of, 1))

@@ -46,8 +46,7 @@ OWNED: tuple[Kind, ...] = (
     AnyOwner(),
     SinglePod(),
 )
-"""Groups that follow from the owners: the first that claims the pod gets it; the last claims every
-pod."""
+"""Groups that follow from the owners: the first that claims the pod gets it, or the last."""
 
 ALL: tuple[Kind, ...] = (*NAMED, *OWNED)
 
@@ -62,8 +61,7 @@ EXCLUSIVE_TERMS: Mapping[str, frozenset[str]] = {
     for kind in ALL
     if isinstance(kind, KindWithExclusiveTopology)
 }
-"""Exclusive topology -> the labels by which its controller keeps a group together and others
-away."""
+"""Exclusive topology → the labels by which its controller keeps a group together and alone."""
 
 
 def declared_size(annotations: Mapping[str, str]) -> int:

@@ -27,10 +27,7 @@ class Job:
     reads = (GetRule("batch", ("cronjobs", "jobs")),)
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
-        """Claim the pods of a Job that wants to be a gang.
-
-        Not if a root of another kind declares its size.
-        """
+        """Claim the pods of a Job that wants to be a gang, unless another kind's root sizes it."""
         if not owners or owners[0].kind != KIND:
             return None
         nearest, root = owners[0], owners[-1]

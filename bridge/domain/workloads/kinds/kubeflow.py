@@ -1,7 +1,4 @@
-"""Jobs of Kubeflow's MPI and training operators (kubeflow.org).
-
-Its trainer's TrainJob creates a JobSet.
-"""
+"""Jobs of Kubeflow's MPI and training operators (kubeflow.org); a TrainJob creates a JobSet."""
 
 from collections.abc import Sequence
 
@@ -17,8 +14,7 @@ from slurmruntime.values import names
 _KINDS = ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
 _PREFIX = "training.kubeflow.org/"
 _ROLES = ("launcher", "master", "chief", "ps", "worker", "evaluator")
-"""Replica types; first those that others connect to. Each counts its own replicas from
-0."""
+"""Replica types, each numbered from 0; first those that others connect to."""
 
 
 class Kubeflow(AnyOwner):

@@ -44,10 +44,7 @@ class LeaderWorkerSet:
     def size(
         self, _member: Membership, pods: Sequence[Pod], declared: KubeObject | None, /
     ) -> Size:
-        """Let the leader start alone if its workers wait for it.
-
-        The same holds if we may not read the set: that cannot deadlock.
-        """
+        """Let the leader start alone if its workers wait for it, or we may not read the set."""
         size = counting.annotated(pods, SIZE)
         policy = declared.spec.get("startupPolicy", "LeaderCreated") if declared else ""
         is_exclusive = any(EXCLUSIVE in pod.annotations for pod in pods)
