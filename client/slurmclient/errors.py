@@ -239,7 +239,6 @@ def classify(operation: str, status: int | None, number: int | None) -> type[Slu
     """Return the class of error for an answer that is not a plain success.
 
     Args:
-        operation: The operation.
         status: The HTTP status; None for one object among several in an answer.
         number: The number of the answer's first error; None if it has no error, or is not Slurm's.
     """

@@ -50,9 +50,7 @@ async def take_over(client: SlurmClient, id_: JobId, *, comment: str, identity: 
 
     Args:
         client: with a token of root or SlurmUser.
-        id_: the job.
         comment: its `admin_comment` when that was decided.
-        identity: to write.
 
     Raises:
         TargetNotFound: it is gone, has ended, or its `admin_comment` has changed.

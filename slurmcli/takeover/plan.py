@@ -104,10 +104,7 @@ def steps(
     """Decide for all pods of the scheduler, whose jobs were read after the other bridge was stopped.
 
     Args:
-        pods: all that name the scheduler.
         jobs: those that they name; one that is missing does not exist.
-        kube_nodes: for their names in Slurm.
-        cluster: ours.
         scheduler_name: of both bridges. A running pod cannot change it.
     """
     in_slurm = {node.name: slurm_name(node) for node in kube_nodes}

@@ -40,9 +40,6 @@ def validate(job: SlurmJobObject, requester: Requester, policy: Policy, now: dat
     """Return everything that is wrong with the object as it is after every mutation.
 
     Args:
-        job: The object.
-        requester: Who creates it.
-        policy: The rules.
         now: In the time zone of times in scripts.
     """
     misattributed = tuple(authorship.author_faults(_authorship(job.metadata, requester)))

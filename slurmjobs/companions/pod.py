@@ -26,11 +26,6 @@ def name_of(job: SlurmJobObject) -> str:
 def manifest(job: SlurmJobObject, account: Account, image: str) -> dict[str, Any]:
     """Return the pod that follows a job's output.
 
-    Args:
-        job: With an output that can be followed.
-        account: The job's user; never root.
-        image: One with Python and this package.
-
     Raises:
         ValueError: The user is root, or there is nothing to follow.
     """
@@ -73,13 +68,6 @@ def collector(
     job: SlurmJobObject, account: Account, image: str, *, number: int, seconds: int
 ) -> dict[str, Any]:
     """Return the pod that copies a job's results.
-
-    Args:
-        job: With results, all of them below its output.
-        account: The job's user; never root.
-        image: One with Python and this package.
-        number: The number of the try.
-        seconds: Its time limit.
 
     Raises:
         ValueError: The user is root, or a result is not on the output's volume.

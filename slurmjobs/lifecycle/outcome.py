@@ -65,7 +65,6 @@ def of(
     """Return the outcome of a job that has ended.
 
     Args:
-        job: with an end.
         deadline_at: when `activeDeadlineSeconds` pass; a cancel from then on is ours.
         tasks: all tasks of an array: Slurm may have forgotten those that failed, and their exit
             codes.

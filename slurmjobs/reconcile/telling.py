@@ -41,7 +41,6 @@ class JobEvents:
 
         Args:
             job: with the status before.
-            after: what was written.
         """
         content = status_events.of(job.status, after)
         key = WorkloadKey(job.metadata.uid)

@@ -73,9 +73,7 @@ def fields(options: EffectiveOptions, name: str, origin: ScriptOrigin) -> dict[s
     """Return the fields of the job.
 
     Args:
-        options: The options and what follows from them.
         name: The job's name unless the options have one.
-        origin: The working directory and the time.
     """
     chosen = options.chosen
     own_name = chosen.get(o.JOB_NAME)

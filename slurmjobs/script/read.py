@@ -28,7 +28,6 @@ def script(text: str, fields: Mapping[str, object] | None = None) -> ScriptConte
     """Read a batch script.
 
     Args:
-        text: The script.
         fields: Options given beside the script, which override it, by their names in camel
             case: `{"cpusPerTask": 4, "hold": True}`.
     """

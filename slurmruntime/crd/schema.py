@@ -31,7 +31,6 @@ def structural(
     """Return the schema of a type.
 
     Args:
-        kind: The type.
         with_defaults: Whether the API server fills in what is absent.
         replaced: Schemas of fields for which it does not follow from their type.
     """

@@ -109,7 +109,6 @@ def servers(
     """Return the Services of a Controller's RestApis, or why there are none.
 
     Args:
-        of: the Controller.
         rest_apis: all of its namespace.
     """
     ours = sorted(

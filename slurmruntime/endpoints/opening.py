@@ -29,13 +29,7 @@ async def of_controller(
     """Open a client; nothing is read or sent before the first call, so neither the objects nor Slurm need exist yet.
 
     Args:
-        of: the Controller.
-        kube: the API server with its objects.
-        clock: the process's.
         connections: to each slurmrestd.
-        timeout_s: for one request.
-        on_call: called after every call.
-        most_bytes: the longest answer to accept.
     """
     objects = ControllerObjects(kube)
     token = TokenSigner(partial(objects.signing_key, of), clock)

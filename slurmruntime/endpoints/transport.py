@@ -43,7 +43,6 @@ class ControllerTransport:
         Args:
             find: reads where the servers are; raises PeerError.
             opens: opens a transport to them; raises UnusableTls.
-            clock: the process's.
         """
         self._find = find
         self._opens = opens

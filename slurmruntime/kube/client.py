@@ -105,7 +105,6 @@ class KubeClient:
             user_agent: our name in audit logs and `managedFields`; the part before the first "/"
                 is the field manager.
             connections: maximum number of concurrent connections; each watch holds one.
-            on_call: called after every request, for metrics.
 
         Raises:
             ConfigurationError: the kubeconfig or the service account's files are missing or
@@ -152,12 +151,8 @@ class KubeClient:
         """Send one request and return the response body.
 
         Args:
-            method: GET, POST …
             path: built with `slurmruntime.kube.paths` if it contains names.
             body: anything msgspec can encode as JSON; None for no body.
-            content_type: of the body.
-            params: the query.
-            accept: the `Accept` header.
 
         Raises:
             KubeError: there was no response, or its status is not 2xx.
@@ -182,7 +177,6 @@ class KubeClient:
         """Open a watch and yield its lines, of any length, without line ends.
 
         Args:
-            path: of the collection.
             params: the query, without `watch`.
             idle_timeout_s: the connection counts as lost after this long without a byte.
 

@@ -166,9 +166,6 @@ def from_answer(
     """Return the error for a response whose status is not 2xx.
 
     Args:
-        method: of the request.
-        path: of the request.
-        status: the HTTP status.
         body: usually a `Status` object.
         retry_after: the `Retry-After` header; only the form in seconds is understood, which is the
             only one the API server sends.

@@ -27,10 +27,7 @@ async def listing(
     """Return all objects of a kind, read page by page.
 
     Args:
-        client: the API server.
-        kind: from `bridge.kube.decode`.
         namespace: "" for all.
-        params: selectors.
 
     Raises:
         KubeError: the list could not be read, or its continue token has expired (410); list again.

@@ -44,9 +44,7 @@ class Objects:
 
         Args:
             api_version: `v1`, `batch/v1` …
-            kind: `Job`.
             namespace: ignored if the kind is cluster-scoped.
-            name: the object's.
 
         Raises:
             NotFound: there is no such object, or the API server does not serve the kind.

@@ -71,11 +71,7 @@ def own_kind(
     """Return how objects of our own are read, by uid.
 
     Args:
-        path: of the collection.
-        kind: its name in errors.
         read_as: the fields of theirs that matter.
-        called: as in `ResourceKind`.
-        api_kind: as in `ResourceKind`.
     """
     decoder = msgspec.json.Decoder(read_as)
     return ResourceKind(

@@ -83,13 +83,9 @@ class Reflector(Generic[T]):
         """Prepare the reflector; nothing is sent before `run`.
 
         Args:
-            client: the API server.
             cache: filled by this reflector only; its kind determines what to list.
             field_selector: `spec.schedulerName=…`; "" for all.
-            label_selector: `app=…`; "" for all.
-            timing: page size and timeouts.
             set_aside: gets the objects that cannot be decoded.
-            monotonic: returns seconds since an arbitrary moment.
             jitter: returns a new random number in [0, 1).
             on_turn: called as a sign of life, with the number of seconds the reflector may now be
                 silent: `idle_timeout_s` or a pause.

@@ -55,12 +55,7 @@ async def run(
     This shuts the queue down.
 
     Args:
-        queue: Source of the keys.
-        reconcile: Called with each key.
         name: The queue's, for logs and metrics.
-        count: Number of workers.
-        stop: Ends the workers.
-        metrics: Counts the results.
         aside: Where keys whose reconcile crashed are set aside.
     """
     metrics.work.watch_queue(name, queue.__len__)

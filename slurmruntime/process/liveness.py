@@ -48,8 +48,6 @@ def bound_s(*, request_timeout_s: float, workers: int, connections: int) -> floa
     """Return how long a loop may be silent: longer than a slow call and all calls queued before it.
 
     Args:
-        request_timeout_s: of one request to a peer.
-        workers: number of workers that share the connections.
         connections: to slurmrestd; the wait for one to the API server is part of the request's
             time-out.
     """

@@ -53,12 +53,8 @@ def issue(
     """Sign a certificate for a new key; it never outlives its CA.
 
     Args:
-        authority: the CA.
-        name: the common name, for people.
         hosts: DNS names and IP addresses it is valid for; a client may have none.
-        is_client: whether it is a client's certificate instead of a server's.
         now: start of its validity.
-        lifetime: maximum duration of its validity.
     """
     ca = x509.load_pem_x509_certificate(authority.certificate)
     ca_key = _private_key(authority.key)

@@ -31,8 +31,6 @@ class TokenWatch:
             expires_at: returns when the current token expires; None if it does not say, or if there
                 is no token.
             warning: how long before that to warn.
-            file: the token's file, for the log.
-            clock: our clock.
         """
         self._expires_at = expires_at
         self._warning = warning

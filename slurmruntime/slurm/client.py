@@ -101,7 +101,6 @@ class SlurmClient:
             connections: Maximum number of concurrent calls; further calls wait. slurmrestd has 124
                 connections for all its clients and never closes an idle one.
             request_timeout_s: For one call, without that wait.
-            on_call: Called after every call.
 
         Raises:
             Unavailable: a URL is invalid.
@@ -140,11 +139,7 @@ class SlurmClient:
 
         Args:
             label: For metrics and messages: `job.submit`.
-            operation: By slurmrestd's name: `slurm_post_job_submit`.
-            path: The parameters of its path.
-            answer: Type to decode the body as.
             query: The parameters of its query; a list repeats one.
-            body: Sent as JSON.
             user: User to impersonate, by name or uid; "": the token's own user.
             is_repeatable: Send a change again at once if the connection breaks, as it is idempotent.
 
@@ -193,13 +188,9 @@ class SlurmClient:
         """Read a long list in slices: `take` gets the objects one by one, and other tasks run in between.
 
         Args:
-            label: As in `call`.
-            operation: As in `call`.
             key: The list's name in the answer.
             take: Called with each object; raises SlurmError to stop.
-            answer: The type of the answer around the list.
             most_bytes: Longest answer to accept.
-            since: As in `call_if_changed`; None for the whole list.
 
         Returns:
             The answer around the list; None if nothing has changed.

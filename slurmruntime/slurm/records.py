@@ -42,8 +42,6 @@ async def read(
     """Return the job's records: one, each component of a heterogeneous job, each task of an array.
 
     Args:
-        client: slurmrestd.
-        id_: the job.
         sluid: the sluid it must have; None for any.
         detail: include the state of each core, up to 300 kB; needed only if tasks share nodes.
         alone: the sluid of a record of an array: the id returns all tasks, the sluid, if slurmrestd accepts

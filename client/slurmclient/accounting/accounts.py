@@ -22,7 +22,6 @@ class Accounts(Records[Account]):
         """Create accounts with their associations.
 
         Args:
-            names: The accounts' names.
             description: The description of each; "" for its name.
             organization: The organization of each; "" for its parent's.
             clusters: The clusters to add them to; by default all.
@@ -54,8 +53,6 @@ class Users(Records[User]):
         """Create users with their associations, or add associations to existing users.
 
         Args:
-            names: The users' names.
-            accounts: The accounts to add them to.
             default_account: One of these; "" for a new user's first.
             clusters: The clusters to add them on; by default all.
             association: Slurm's fields (OpenAPI: `assoc_rec_set`), such as `fairshare`, `maxjobs`.

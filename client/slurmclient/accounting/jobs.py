@@ -69,8 +69,6 @@ class AccountedJobs(Collection[AccountedJob]):
         """Yield the jobs that existed in a span of time, each job once, reading it in windows.
 
         Args:
-            start: The start of the span.
-            end: Its end.
             window: The length of a window; slurmdbd and this program hold one in memory.
             as_: A struct with the fields that you need, `job_id` among them.
             query: Slurm's query parameters, such as `users`, `account`, `state`.
@@ -107,8 +105,6 @@ class AccountedJobs(Collection[AccountedJob]):
 
         Args:
             name: The job's id or, since v0.0.45, its sluid.
-            as_: A struct with the fields that you need.
-            query: Slurm's query parameters.
 
         Raises:
             NotFound: If there is no record, or not yet.
@@ -146,7 +142,6 @@ class AccountedJobs(Collection[AccountedJob]):
         ends, and only if AccountingStoreFlags in slurm.conf has job_comment.
 
         Args:
-            key: The key.
             since: The time after which the job must have existed.
 
         Returns:
@@ -179,7 +174,6 @@ class AccountedJobs(Collection[AccountedJob]):
         """Change the record of a job; needs v0.0.44.
 
         Args:
-            job_id: The job's id.
             fields: Slurm's fields (OpenAPI: `job_modify`), such as `comment={"administrator": …}`,
                 `derived_exit_code`, `extra`.
 

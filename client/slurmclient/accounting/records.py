@@ -29,12 +29,6 @@ class Records(Collection[M], Generic[M]):
         """Describe where the records are.
 
         Args:
-            speaker: As of `Collection`.
-            kind: As of `Collection`.
-            key: As of `Collection`.
-            lists: As of `Collection`.
-            gets: As of `Collection`.
-            parameter: As of `Collection`.
             saves: The operation that creates and changes records; "" if there is none.
             deletes: The operation that deletes one by name; "" if there is none.
         """

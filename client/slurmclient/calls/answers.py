@@ -38,10 +38,7 @@ def listing(operation: str, body: bytes, key: str, kind: type[T]) -> Listing[T]:
     """Decode the list of an answer with status 200; a missing or null list is empty.
 
     Args:
-        operation: The operation, for the error.
-        body: The answer's JSON.
         key: The list's name in the answer.
-        kind: The type of its objects.
 
     Raises:
         SlurmError: If the answer has `errors`, or is not one of slurmrestd's.
@@ -94,8 +91,6 @@ def object_error(operation: str, number: int, words: str) -> SlurmError:
     """Return the error for one object of an answer that reports on several.
 
     Args:
-        operation: The operation.
-        number: Slurm's error number for this object.
         words: Which object, and Slurm's text.
     """
     problem = Problem(error_number=number, error=words)

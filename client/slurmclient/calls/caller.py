@@ -80,9 +80,6 @@ class Caller:
         """Create a caller; nothing is sent.
 
         Args:
-            transport: Sends the requests.
-            connections: The maximum number of concurrent calls.
-            attempts: The maximum number of attempts for one call.
             observe: Returns a context manager for each call, retries included, once it has a connection.
             versions: The API versions to speak, the preferred one first: 45 for v0.0.45.
             resends: Send a read again at once if its connection breaks, in addition to the attempts:
@@ -111,10 +108,7 @@ class Caller:
         """Perform an operation and return the body of its answer.
 
         Args:
-            name: The operation, such as `slurm_get_jobs`.
-            path: The parameters of its path.
             query: The parameters of its query, by their names in the table of operations.
-            body: The request's JSON.
             user: The user to act as, by name or uid; "" for the token's own.
 
         Returns:
@@ -146,13 +140,8 @@ class Caller:
         """Perform an operation and read its answer; the arguments are those of `call`.
 
         Args:
-            name: The operation.
-            path: The parameters of its path.
-            query: The parameters of its query.
-            body: The request's JSON.
             read: Decodes an answer with status 200, or raises its `errors`, as
                 `answers.decode` and `answers.listing` do.
-            user: The user to act as.
             label: The operation's label for `observe`; "" for its name.
             is_repeatable: Treat it like a read although it changes something: doing it twice is
                 harmless.
@@ -188,9 +177,6 @@ class Caller:
         If nothing has changed since the query's `update_time`, its status is 304.
 
         Args:
-            name: The operation.
-            query: Query parameters.
-            user: The user to act as; "" for the token's own.
             timeout_s: The deadline for each piece; None for the client's.
             label: The operation's label for `observe`; "" for its name.
 

@@ -56,7 +56,6 @@ async def negotiate(transport: Sender, versions: Sequence[int]) -> Dialect:
     """Return the first of these versions in which slurmrestd answers a ping.
 
     Args:
-        transport: Sends the pings.
         versions: The versions to try, the preferred one first.
 
     Raises:

@@ -138,10 +138,6 @@ class Speaker:
         """Perform a change.
 
         Args:
-            operation: The operation.
-            path: The parameters of its path.
-            query: The parameters of its query.
-            body: The request's fields, as `writing.encode` takes them.
             written: The list and the name of the changed object, for the listeners; None to notify
                 none.
 

@@ -44,12 +44,7 @@ class Stream(AsyncIterator[reading.T]):
         """Send nothing yet.
 
         Args:
-            caller: Performs the operation.
-            operation: The operation that lists the objects.
             key: The list's name in the answer.
-            kind: The type of the objects.
-            query: Query parameters by their names in the table of operations.
-            user: The user to act as; "" for the token's own.
             timeout_s: The deadline for each piece of the answer; None for the client's.
         """
         self.odd: list[Odd] = []
@@ -102,11 +97,7 @@ class Stream(AsyncIterator[reading.T]):
 
 
 def _check(operation: str, envelope: bytes) -> None:
-    """Raise the `errors` found around the list.
-
-    Raises:
-        SlurmError: If there are errors, or the answer is incomplete.
-    """
+    """Raise the `errors` found around the list."""
     try:
         answer = reading.decode(reading.repaired(envelope), reading.Answer)
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -46,8 +46,6 @@ class FakeSlurm(FakeCluster):
         """Start with idle nodes `node-0`, `node-1` and so on.
 
         Args:
-            nodes: The number of nodes.
-            cpus: The CPUs of each.
             clock: Returns seconds since 1970.
         """
         super().__init__(nodes=nodes, cpus=cpus, clock=clock)
@@ -76,8 +74,6 @@ class FakeSlurm(FakeCluster):
 
         Args:
             operation: The operation, such as `slurm_post_job_submit`; "" for any.
-            fault: What happens to the requests.
-            times: The number of requests.
         """
         self._faults += [(operation, fault)] * times
 

@@ -87,7 +87,6 @@ class Partitions(CollectionByName[Partition]):
         """Create or change a partition; needs v0.0.45.
 
         Args:
-            name: Its name.
             fields: Slurm's fields (OpenAPI: `partition_info`), such as
                 `nodes={"configured": "node[1-4]"}`.
         """
@@ -119,7 +118,6 @@ class Reservations(CollectionByName[Reservation]):
         """Create or change a reservation; needs v0.0.43.
 
         Args:
-            name: Its name.
             fields: Slurm's fields (OpenAPI: `reservation_desc_msg`), such as `start_time` (a
                 datetime), `duration` (minutes or a timedelta), `node_list`, `users`, `flags`.
         """

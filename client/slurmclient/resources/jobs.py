@@ -57,8 +57,6 @@ class Jobs(WatchableCollection[Job]):
 
         Args:
             name: The job's id or, since v0.0.45, its sluid.
-            as_: A struct with the fields that you need.
-            query: Slurm's query parameters.
 
         Raises:
             NotFound: If there is no such job, or slurmctld has purged it; see `db.jobs.get`.
@@ -71,10 +69,6 @@ class Jobs(WatchableCollection[Job]):
     async def parts(self, job_id: str | int, *, as_: type[V]) -> Listing[V]: ...
     async def parts(self, job_id: str | int, *, as_: Any = None) -> Any:
         """Read all tasks of an array, or all components of a heterogeneous job.
-
-        Args:
-            job_id: The id of the job, array or heterogeneous job.
-            as_: A struct with the fields that you need.
 
         Raises:
             NotFound: If there is no such job.
@@ -134,7 +128,6 @@ class Jobs(WatchableCollection[Job]):
         """Change a job.
 
         Args:
-            job_id: The job's id.
             fields: Slurm's fields (OpenAPI: `job_desc_msg`), such as `time_limit`, `priority`,
                 `comment`, `partition`.
 
@@ -193,7 +186,6 @@ class Jobs(WatchableCollection[Job]):
         """Cancel several jobs with one request.
 
         Args:
-            job_ids: The jobs' ids.
             which: Filters instead of ids (OpenAPI: `kill_jobs_msg`), such as `user_name`, `account`,
                 `partition`, `job_state`.
 
@@ -234,9 +226,7 @@ class Jobs(WatchableCollection[Job]):
         """Wait until a job has ended, and read it.
 
         Args:
-            job_id: The job's id.
             timeout_s: How long to wait; None for no limit.
-            interval_s: The time between polls.
 
         Raises:
             TimeoutError: If it has not ended in time.

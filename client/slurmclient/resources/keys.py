@@ -79,7 +79,6 @@ def choose(jobs: Sequence[JobKeyView], key: str) -> Choice:
 
     Args:
         jobs: All jobs of the user, with and without keys.
-        key: The key.
     """
     confirmed = sorted((job for job in jobs if job.mark == (key, True)), key=_by_id)
     still_open = sorted(

@@ -50,7 +50,6 @@ async def submit(speaker: Speaker, description: Mapping[str, object]) -> SubmitR
     """Submit a job without protection against duplicates.
 
     Args:
-        speaker: The user to submit as.
         description: The job's fields (OpenAPI: `job_desc_msg`).
 
     Raises:
@@ -78,7 +77,6 @@ async def submit_once(
     """Submit a job unless there is one with this key; see the module.
 
     Args:
-        speaker: The user to submit as.
         description: The job's fields (OpenAPI: `job_desc_msg`).
         key: The key; `keys.check_key` defines its form.
 

@@ -39,7 +39,6 @@ def connector(*, limit: int, socket: str = "") -> aiohttp.BaseConnector:
     """Return a pool of such connections.
 
     Args:
-        limit: The maximum number of connections.
         socket: The path of a unix socket; "" for TCP.
     """
     pool: aiohttp.BaseConnector = (

@@ -84,9 +84,7 @@ class Server:
         Args:
             url: `http://host:6820`, `https://…` or `unix:///run/slurmrestd.socket`.
             tls: Certificates for https; None to trust the system's CAs.
-            connections: The maximum number of connections.
             timeout_s: The deadline for one exchange.
-            user_agent: The program's name.
 
         Raises:
             ValueError: If the URL has another form.

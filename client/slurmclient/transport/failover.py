@@ -70,8 +70,6 @@ class Transport:
             token: The source of tokens; None to send none.
             tls: Certificates for https; None to trust the system's CAs.
             connections: The maximum number of connections to each server.
-            timeout_s: The deadline for one exchange.
-            user_agent: The program's name, for the logs of a proxy.
             most_bytes: The longest answer to take; a streamed one has no limit.
 
         Raises:
@@ -171,11 +169,7 @@ class Transport:
     async def _reach(
         self, request: Request, token: str, send: Callable[[int, dict[str, str]], Awaitable[T]]
     ) -> T:
-        """Send a request to the first server that can be reached.
-
-        Raises:
-            Unauthorized: If no header can hold the token.
-        """
+        """Send a request to the first server that can be reached."""
         headers = _headers(request, token)
         failures: list[Unavailable] = []
         first = self._current

@@ -97,9 +97,7 @@ class Listing(list[T]):
         """Create a listing.
 
         Args:
-            items: The objects.
             odd: The fields and objects that could not be decoded.
-            warnings: The answer's `warnings`.
             updated_at: The answer's `last_update`: when Slurm last changed one of the objects, by
                 Slurm's clock. None if the answer has none.
         """
@@ -135,9 +133,7 @@ def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
     """Decode an answer's list, and the fields that any answer may have.
 
     Args:
-        body: The answer's JSON.
         key: The list's name in the answer, such as `jobs`; a missing or null list is empty.
-        kind: The type of its objects.
 
     Raises:
         msgspec.MsgspecError: If this is not an answer of slurmrestd's.
@@ -160,8 +156,6 @@ def one(body: bytes, kind: type[T], index: int = 0) -> tuple[T | None, tuple[Odd
     """Decode an object, field by field if it is invalid.
 
     Args:
-        body: The object's JSON.
-        kind: The type to decode into.
         index: The object's position in its list, for `Odd.index`.
 
     Returns:
@@ -177,9 +171,6 @@ def lenient(
     """Decode an object as `one` does, and report what was wrong with it.
 
     Args:
-        body: The object's JSON.
-        kind: The type to decode into.
-        index: The object's position in its list, for `Odd.index`.
         is_null_odd: Report null in a field that does not allow it. Otherwise the field keeps its
             default silently, because slurmrestd writes null for an empty list or object.
     """

@@ -28,7 +28,6 @@ class Splitter:
         """Start before the first byte.
 
         Args:
-            operation: The operation, for the error.
             key: The list's name in the answer, such as `jobs`.
             longest: Maximum number of bytes to hold: of one object, or of the text around the list.
         """

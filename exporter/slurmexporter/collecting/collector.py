@@ -45,12 +45,7 @@ class Collector:
         """Read nothing yet.
 
         Args:
-            slurm: An open client.
-            settings: How often to read each source.
-            journal: Counts the readings.
-            latest: Keeps the readings.
             on_news: Awaited after each reading that differs from the last one.
-            clock: Returns monotonic seconds.
             jitter: Returns a random number in [0, 1).
         """
         self._settings = settings

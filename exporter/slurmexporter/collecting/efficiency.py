@@ -23,8 +23,6 @@ class EfficiencyCollector:
         """Read nothing yet.
 
         Args:
-            slurm: An open client.
-            tally: Knows which jobs have ended.
             top_accounts: Maximum number of accounts to count separately.
         """
         self._slurm = slurm

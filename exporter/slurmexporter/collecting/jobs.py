@@ -54,9 +54,6 @@ class JobCollector:
         """Start with an empty table.
 
         Args:
-            slurm: An open client.
-            settings: The request budget.
-            journal: Notes undecodable jobs and what is left out.
             wall: Returns seconds since 1970, as Slurm counts them.
         """
         self._slurm = slurm

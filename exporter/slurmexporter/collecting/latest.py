@@ -19,12 +19,7 @@ class Latest:
     """Keeps the latest reading of each source; a stale one does not count."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
-        """Start without readings.
-
-        Args:
-            settings: When a reading is stale.
-            clock: Returns monotonic seconds.
-        """
+        """Start without readings."""
         self._settings = settings
         self._clock = clock
         self._readings: dict[str, _Entry] = {}
@@ -35,7 +30,6 @@ class Latest:
 
         Args:
             source: An attribute of `Picture`.
-            reading: The reading; None if nothing has changed since the last one.
             began_s: When the reading began, by the monotonic clock.
         """
         before = self._readings.get(source)

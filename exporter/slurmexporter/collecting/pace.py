@@ -25,10 +25,8 @@ def adapt(pace: Pace, *, seconds: float | None, threads: int, most: float) -> Pa
     """Return the pace after reading slurmctld's statistics.
 
     Args:
-        pace: The pace until now.
         seconds: How long reading took; None if it failed.
         threads: slurmctld's threads that served RPCs.
-        most: The greatest factor.
     """
     if seconds is None:
         reason = "slurmctld does not answer"

@@ -14,9 +14,6 @@ _SEES_ALL: Final = frozenset({"OPERATOR", "ADMINISTRATOR"})
 async def hidden(slurm: Client) -> frozenset[str]:
     """Return the words of PrivateData that apply to the token's user.
 
-    Args:
-        slurm: An open client.
-
     Returns:
         None of them for root, SlurmUser, operators and administrators; else all that are set, also if
         slurmdbd does not know the user's level.

@@ -33,13 +33,7 @@ class Sources:
     """Reads nodes, partitions, statistics and the rest."""
 
     def __init__(self, slurm: Client, settings: Settings, journal: Journal) -> None:
-        """Read nothing yet.
-
-        Args:
-            slurm: An open client.
-            settings: Whether there is accounting, and the intervals.
-            journal: Notes undecodable objects and what PrivateData hides.
-        """
+        """Read nothing yet."""
         self._slurm = slurm
         self._settings = settings
         self._journal = journal

@@ -34,7 +34,6 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
     """Parse the command line; the environment supplies flags that it lacks.
 
     Args:
-        arguments: The command line, without the program's name.
         environment: SLURM_EXPORTER_… for each flag, SLURMRESTD_URL for `--server`.
 
     Raises:

@@ -11,11 +11,7 @@ _WRITTEN_FOR: Final = (25, 5)
 
 
 async def findings(slurm: Client) -> AsyncIterator[tuple[bool, str]]:
-    """Yield the result of each check: whether it passed, and a line for people.
-
-    Args:
-        slurm: An open client.
-    """
+    """Yield the result of each check: whether it passed, and a line for people."""
     try:
         dialect = await slurm.dialect()
     except SlurmError as error:

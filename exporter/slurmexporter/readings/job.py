@@ -169,7 +169,6 @@ def elapsed_s(job: Job, now_s: float) -> float:
     """Return how long a job has run since its last start, excluding suspension.
 
     Args:
-        job: The job.
         now_s: The time up to which a running job is counted, seconds since 1970.
     """
     if not job.has_started:

@@ -38,12 +38,6 @@ class Server:
         """Serve nothing yet.
 
         Args:
-            settings: What `/metrics` serves.
-            pages: The rendered pages.
-            collector: Its sources and its pace.
-            latest: The readings.
-            journal: The exporter's counters about itself; counts the scrapes.
-            version: The exporter's version.
             started_s: When it started, in seconds since 1970.
         """
         self._settings = settings

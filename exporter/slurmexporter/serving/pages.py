@@ -24,13 +24,7 @@ class Pages:
     def __init__(
         self, latest: Latest, settings: Settings, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Render nothing yet.
-
-        Args:
-            latest: The readings.
-            settings: Which families to show, and how many series.
-            clock: Returns monotonic seconds.
-        """
+        """Render nothing yet."""
         self._latest = latest
         self._settings = settings
         self._clock = clock

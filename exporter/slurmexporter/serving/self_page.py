@@ -100,12 +100,7 @@ def self_metrics(
     """Return the exporter's metrics about itself.
 
     Args:
-        journal: What it has done.
-        latest: What it has read.
-        sources: The names of all sources.
         sizes: The rendered chapters, by name set and chapter.
-        pace: The factor by which it asks less often.
-        version: Its version.
         started_s: When it started, in seconds since 1970.
     """
     out, ages_s = MetricBuilder(), latest.ages_s()

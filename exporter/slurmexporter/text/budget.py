@@ -28,12 +28,7 @@ class Admission:
 
 
 def largest(weights: Mapping[str, float], most: int) -> frozenset[str]:
-    """Return the names with the largest weights; of equal ones, the alphabetically first.
-
-    Args:
-        weights: Weights by name.
-        most: Maximum number of names.
-    """
+    """Return the names with the largest weights; of equal ones, the alphabetically first."""
     if len(weights) <= most:
         return frozenset(weights)
     return frozenset(heapq.nsmallest(most, weights, key=lambda name: (-weights[name], name)))

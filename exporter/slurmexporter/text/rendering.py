@@ -38,7 +38,6 @@ def render(metrics: Iterable[Metric], *, max_series: int, extra: str = "") -> Me
     """Return metrics as text.
 
     Args:
-        metrics: Families with their samples.
         max_series: Maximum number of samples; those beyond are counted and left out.
         extra: A label for every sample, such as `cluster="a"`; "" for none.
     """

@@ -49,8 +49,6 @@ def holders(
     Administrators of the whole cluster and the parts of Kubernetes itself are left out.
 
     Args:
-        grants: all that are in force in the namespace.
-        secrets: the names of those with keys.
         ours: namespaces whose service accounts are our programs'.
     """
     names, own = frozenset(secrets), {*ours, _OF_THE_CLUSTER}

@@ -94,9 +94,7 @@ async def withdraw(
     Objects that others created, took over or own stay, whatever their names.
 
     Args:
-        client: the API server.
         unwanted: apiVersion, kind, name and namespace of objects that we may have created.
-        of: their owner.
     """
     for body in unwanted:
         try:

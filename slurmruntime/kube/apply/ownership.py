@@ -96,10 +96,7 @@ def judge(
     """Compare the object with the body's name, if there is one, with the body.
 
     Args:
-        current: The object with that name; None if there is none.
         body: The desired object, without its digest.
-        owner_uid: The uid of its controlling owner.
-        manager: The field manager that we apply as.
         takes_over: Whether we may take over an object that has no controller, or that another program
             created for the same owner. Objects with another controller stay theirs.
     """

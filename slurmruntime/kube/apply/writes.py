@@ -70,9 +70,6 @@ async def apply(
     Applying what is in force already changes nothing, so a lost reply does no harm.
 
     Args:
-        client: the API server.
-        body: apiVersion, kind, metadata and all desired fields.
-        manager: our field manager.
         uid: of the object that was read; its fields become ours. "" if there was none: then an object that
             another program has created since is not overwritten.
         yields: whether fields that others have set to another value stay theirs; then nothing is applied.
@@ -133,8 +130,6 @@ async def delete(
     """Delete exactly this object, then what it owns; succeed if it is gone.
 
     Args:
-        client: the API server.
-        body: its apiVersion, kind, name and namespace.
         uid: of the object that was read.
         version: the resourceVersion that was read; "" for any.
 

@@ -110,11 +110,7 @@ class Credentials:
         return self._connection.authorization
 
     def _renew_tls(self) -> None:
-        """Trust and present what the files contain now; a CA that was removed from them is no longer trusted.
-
-        Raises:
-            ConfigurationError: they contain no certificate or key.
-        """
+        """Trust and present what the files contain now; a CA that was removed from them is no longer trusted."""
         if _of_tls(self._connection) != _of_tls(self._tls_of):
             self.tls = _context(self._connection)
             self._tls_of = self._connection
@@ -138,11 +134,7 @@ def _of_tls(connection: Connection) -> tuple[object, ...]:
 
 
 def _context(connection: Connection) -> ssl.SSLContext:
-    """Return a TLS context with the cluster's CA and the client certificate, if any.
-
-    Raises:
-        ConfigurationError: a certificate or key cannot be used.
-    """
+    """Return a TLS context with the cluster's CA and the client certificate, if any."""
     try:
         with (
             _file(connection.ca) as ca,
