@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from slurmclient import Client, SlurmError, TooOld
+from slurmclient import Client, SlurmError
 
 PRIVATE: Final = frozenset(
     {"JOBS", "NODES", "PARTITIONS", "ACCOUNTS", "USERS", "USAGE", "RESERVATIONS"}
@@ -32,11 +32,3 @@ async def hidden(slurm: Client) -> frozenset[str]:
     except SlurmError:
         level = frozenset()
     return frozenset() if level & _SEES_ALL else words
-
-
-async def hidden_or_unknown(slurm: Client) -> frozenset[str]:
-    """Return what `hidden` returns; nothing if Slurm is too old to serve its configuration."""
-    try:
-        return await hidden(slurm)
-    except TooOld:
-        return frozenset()

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final, TypeVar
 
-from slurmclient import Client, Listing, SlurmError
+from slurmclient import Client, Listing, SlurmError, TooOld
 from slurmclient.models import DatabasePing, License, Reservation, Share, Statistics
 from slurmexporter.collecting import privacy
 from slurmexporter.collecting.journal import Journal
@@ -147,7 +147,9 @@ class Sources:
         """Note what PrivateData hides from the token's user, now and then."""
         if self._rounds % _ROUNDS == 0:
             try:
-                hidden = await privacy.hidden_or_unknown(self._slurm)
+                hidden = await privacy.hidden(self._slurm)
+            except TooOld:  # it does not serve its configuration
+                hidden = frozenset()
             except SlurmError:  # asked again in the next round
                 return
             for word in privacy.PRIVATE:

@@ -4,7 +4,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from slurmexporter.families.chapter import Limits
+from slurmexporter.families.picture import Picture
 from slurmexporter.readings.cells import Cell
+from slurmexporter.readings.node import SlurmNode
 from slurmexporter.text.budget import OTHER, largest
 
 Namer = Callable[[Cell], Iterable[str]]
@@ -37,6 +39,17 @@ def groups(
         for label in name(cell):
             grouped.setdefault(label, []).append(cell)
     return grouped
+
+
+def nodes_by_partition(picture: Picture) -> Mapping[str, Sequence[SlurmNode]]:
+    """Group nodes by partition, also by one that was removed since; partitions without nodes are empty."""
+    members: dict[str, list[SlurmNode]] = {
+        partition.name: [] for partition in picture.partitions or ()
+    }
+    for node in picture.nodes or ():
+        for name in node.partitions:
+            members.setdefault(name, []).append(node)
+    return members
 
 
 def sums(

@@ -15,7 +15,8 @@ from slurmexporter.families.picture import Picture
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.node import SlurmNode
 from slurmexporter.readings.states import ENDED
-from slurmexporter.text.family import Family, Metric
+from slurmexporter.readings.states import NODE_STATES as BASE_STATES
+from slurmexporter.text.family import Family, Metric, gauge
 
 _JobTest = Callable[[Cell], bool]
 _NodeTest = Callable[[SlurmNode], bool]
@@ -64,52 +65,20 @@ _ALLOCATED: Final[Mapping[str, tuple[str, Callable[[Cell], float]]]] = {
 }
 
 
-def _node_state(state: str) -> _NodeTest:
-    return lambda node: node.state == state
+def _node_test(state: str) -> tuple[str, _NodeTest]:
+    """Return what a node must have to count under a state, in words and as a test."""
+    busy = {"ALLOCATED", "MIXED"}
+    if state == "DRAINED":
+        words = "with flag DRAIN and without jobs"
+        return words, lambda node: "DRAIN" in node.flags and node.state not in busy
+    if state == "DRAINING":
+        words = "with flag DRAIN and with jobs"
+        return words, lambda node: "DRAIN" in node.flags and node.state in busy
+    if state in BASE_STATES:
+        return f"in state {state}", lambda node: node.state == state
+    return f"with flag {state}", lambda node: state in node.flags
 
 
-def _node_flag(flag: str) -> _NodeTest:
-    return lambda node: flag in node.flags
-
-
-def _is_drained(node: SlurmNode) -> bool:
-    return "DRAIN" in node.flags and node.state not in {"ALLOCATED", "MIXED"}
-
-
-def _is_draining(node: SlurmNode) -> bool:
-    return "DRAIN" in node.flags and node.state in {"ALLOCATED", "MIXED"}
-
-
-_TESTS: Final[Mapping[str, tuple[str, _NodeTest]]] = {
-    "ALLOCATED": ("in state ALLOCATED", _node_state("ALLOCATED")),
-    "BLOCKED": ("with flag BLOCKED", _node_flag("BLOCKED")),
-    "COMPLETING": ("with flag COMPLETING", _node_flag("COMPLETING")),
-    "CLOUD": ("with flag CLOUD", _node_flag("CLOUD")),
-    "DOWN": ("in state DOWN", _node_state("DOWN")),
-    "DRAIN": ("with flag DRAIN", _node_flag("DRAIN")),
-    "DRAINED": ("with flag DRAIN and without jobs", _is_drained),
-    "DRAINING": ("with flag DRAIN and with jobs", _is_draining),
-    "DYNAMIC_FUTURE": ("with flag DYNAMIC_FUTURE", _node_flag("DYNAMIC_FUTURE")),
-    "DYNAMIC_NORM": ("with flag DYNAMIC_NORM", _node_flag("DYNAMIC_NORM")),
-    "EXTERNAL": ("with flag EXTERNAL", _node_flag("EXTERNAL")),
-    "FAIL": ("with flag FAIL", _node_flag("FAIL")),
-    "FUTURE": ("in state FUTURE", _node_state("FUTURE")),
-    "IDLE": ("in state IDLE", _node_state("IDLE")),
-    "INVALID_REG": ("with flag INVALID_REG", _node_flag("INVALID_REG")),
-    "MAINTENANCE": ("with flag MAINTENANCE", _node_flag("MAINTENANCE")),
-    "MIXED": ("in state MIXED", _node_state("MIXED")),
-    "NOT_RESPONDING": ("with flag NOT_RESPONDING", _node_flag("NOT_RESPONDING")),
-    "PLANNED": ("with flag PLANNED", _node_flag("PLANNED")),
-    "POWER_DOWN": ("with flag POWER_DOWN", _node_flag("POWER_DOWN")),
-    "POWER_UP": ("with flag POWER_UP", _node_flag("POWER_UP")),
-    "POWERED_DOWN": ("with flag POWERED_DOWN", _node_flag("POWERED_DOWN")),
-    "POWERING_DOWN": ("with flag POWERING_DOWN", _node_flag("POWERING_DOWN")),
-    "POWERING_UP": ("with flag POWERING_UP", _node_flag("POWERING_UP")),
-    "REBOOT_ISSUED": ("with flag REBOOT_ISSUED", _node_flag("REBOOT_ISSUED")),
-    "REBOOT_REQUESTED": ("with flag REBOOT_REQUESTED", _node_flag("REBOOT_REQUESTED")),
-    "RESERVED": ("with flag RESERVED", _node_flag("RESERVED")),
-    "UNKNOWN": ("in state UNKNOWN", _node_state("UNKNOWN")),
-}
 _NODE_SUFFIXES: Final = {
     "alloc": "ALLOCATED", "blocked": "BLOCKED", "completing": "COMPLETING", "cloud": "CLOUD", "down": "DOWN",
     "drain": "DRAIN", "drained": "DRAINED", "draining": "DRAINING", "dyn_future": "DYNAMIC_FUTURE",
@@ -125,6 +94,7 @@ _PARTITION_SUFFIXES: Final = {
     "cg": "COMPLETING", "no_resp": "NOT_RESPONDING", "reboot_requested": "REBOOT_REQUESTED",
 }  # fmt: skip
 """Of `slurm_partition_nodes_`."""
+_TESTS: Final = {state: _node_test(state)[1] for state in _NODE_SUFFIXES.values()}
 
 _SIZES: Final[Mapping[str, tuple[str, Callable[[SlurmNode], float]]]] = {
     "cpus": ("CPUs", lambda node: node.cpus),
@@ -134,14 +104,8 @@ _SIZES: Final[Mapping[str, tuple[str, Callable[[SlurmNode], float]]]] = {
     "gpus": ("GPUs", lambda node: node.gpus),
     "gpus_alloc": ("Allocated GPUs", lambda node: node.allocated_gpus),
     "memory_bytes": ("Memory in bytes", lambda node: node.memory_bytes),
-    "memory_alloc_bytes": (
-        "Allocated memory in bytes",
-        lambda node: node.allocated_memory_bytes,
-    ),
-    "memory_effective_bytes": (
-        "Usable memory in bytes",
-        lambda node: node.effective_memory_bytes,
-    ),
+    "memory_alloc_bytes": ("Allocated memory in bytes", lambda node: node.allocated_memory_bytes),
+    "memory_effective_bytes": ("Usable memory in bytes", lambda node: node.effective_memory_bytes),
     "memory_free_bytes": ("Unused memory in bytes", lambda node: node.free_memory_bytes or 0),
 }
 _PARTITION_SIZES: Final = {
@@ -160,7 +124,7 @@ def _job_families(prefix: str, labels: tuple[str, ...]) -> Mapping[str, Family]:
     words |= {f"_{suffix}": f"Jobs {text}" for suffix, (text, _) in _JOBS.items()}
     words |= {f"_{suffix}": text for suffix, (text, _) in _ALLOCATED.items()}
     return {
-        suffix.removeprefix("_"): Family(f"{prefix}{suffix}", "gauge", f"{text}.", labels)
+        suffix.removeprefix("_"): gauge(f"{prefix}{suffix}", f"{text}.", *labels)
         for suffix, text in words.items()
     }
 
@@ -169,7 +133,7 @@ def _node_families(
     prefix: str, suffixes: Mapping[str, str], labels: tuple[str, ...]
 ) -> Mapping[str, Family]:
     return {
-        suffix: Family(f"{prefix}_{suffix}", "gauge", f"Nodes {_TESTS[state][0]}.", labels)
+        suffix: gauge(f"{prefix}_{suffix}", f"Nodes {_node_test(state)[0]}.", *labels)
         for suffix, state in suffixes.items()
     }
 
@@ -186,7 +150,7 @@ PARTITION_JOBS: Final = {
 
 
 def _of_partition(suffix: str, words: str) -> Family:
-    return Family(f"slurm_partition_{suffix}", "gauge", words, _PARTITION)
+    return gauge(f"slurm_partition_{suffix}", words, *_PARTITION)
 
 
 MOST: Final = _of_partition("jobs_max_job_nodes", "Most nodes requested by a pending job.")
@@ -200,7 +164,7 @@ FEWEST_ABLE: Final = _of_partition(
 NODE_LIMIT: Final = _of_partition(
     "jobs_wait_part_node_limit", "Pending jobs that exceed the partition's node limit."
 )
-PARTITIONS: Final = Family("slurm_partitions", "gauge", "Partitions.")
+PARTITIONS: Final = gauge("slurm_partitions", "Partitions.")
 PARTITION_CPUS: Final = _of_partition("cpus", "CPUs of a partition.")
 PARTITION_GPUS: Final = _of_partition("gpus", "GPUs of a partition.")
 PARTITION_COUNT: Final = _of_partition("nodes", "Nodes of a partition.")
@@ -211,10 +175,10 @@ PARTITION_SIZES: Final = {
     )
     for suffix, size in _PARTITION_SIZES.items()
 }
-NODES: Final = Family("slurm_nodes", "gauge", "Nodes.")
+NODES: Final = gauge("slurm_nodes", "Nodes.")
 NODE_STATES: Final = _node_families("slurm_nodes", _NODE_SUFFIXES, ())
 NODE_SIZES: Final = {
-    suffix: Family(f"slurm_node_{suffix}", "gauge", f"{words} of a node.", ("node",))
+    suffix: gauge(f"slurm_node_{suffix}", f"{words} of a node.", "node")
     for suffix, (words, _) in _SIZES.items()
 }
 SCHEDULER: Final = scheduler_figures.families(scheduler_figures.NATIVE, "under slurmctld's name")
@@ -255,10 +219,7 @@ def partitions(picture: Picture, _: Limits) -> Iterable[Metric]:
     out = MetricBuilder()
     names = [partition.name for partition in picture.partitions or ()]
     out.add(PARTITIONS, len(names))
-    members: dict[str, list[SlurmNode]] = {name: [] for name in names}
-    for node in picture.nodes or ():
-        for name in node.partitions:
-            members.setdefault(name, []).append(node)
+    members = counting.nodes_by_partition(picture)
     cells = picture.jobs.cells if picture.jobs else ()
     for name, group in counting.groups(cells, counting.in_partitions, names).items():
         here = members.get(name, [])
@@ -314,7 +275,7 @@ def _states(
     nodes: Sequence[SlurmNode],
 ) -> None:
     for suffix, state in suffixes.items():
-        here = sum(map(_TESTS[state][1], nodes))
+        here = sum(map(_TESTS[state], nodes))
         out.add(families[suffix], here, *labels)
 
 

@@ -9,29 +9,25 @@ from slurmexporter.families.picture import JobsReading, Picture
 from slurmexporter.jobtable.tally import Tally
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.states import JOB_FLAGS, JOB_STATES
-from slurmexporter.text.family import Family, Metric
+from slurmexporter.text.family import Family, Metric, counter, gauge, histogram
 
 _TASKS: Final = "each array task counts as a job"
-STATE: Final = Family("slurm_jobs_by_state", "gauge", f"Jobs by base state; {_TASKS}.", ("state",))
-FLAG: Final = Family(
-    "slurm_jobs_by_flag", "gauge", f"Jobs by flag, besides their base state; {_TASKS}.", ("flag",)
+STATE: Final = gauge("slurm_jobs_by_state", f"Jobs by base state; {_TASKS}.", "state")
+FLAG: Final = gauge(
+    "slurm_jobs_by_flag", f"Jobs by flag, besides their base state; {_TASKS}.", "flag"
 )
-HELD: Final = Family("slurm_jobs_held", "gauge", f"Jobs held by a user or administrator; {_TASKS}.")
-PARTITION: Final = Family(
+HELD: Final = gauge("slurm_jobs_held", f"Jobs held by a user or administrator; {_TASKS}.")
+PARTITION: Final = gauge(
     "slurm_partition_jobs_by_state",
-    "gauge",
     "Jobs by partition and base state. A pending job counts in every partition it may run in.",
-    ("partition", "state"),
+    "partition",
+    "state",
 )
-ACCOUNT: Final = Family(
-    "slurm_account_jobs_by_state", "gauge", "Jobs by account and base state.", ("account", "state")
+ACCOUNT: Final = gauge(
+    "slurm_account_jobs_by_state", "Jobs by account and base state.", "account", "state"
 )
-USER: Final = Family(
-    "slurm_user_jobs_by_state", "gauge", "Jobs by user and base state.", ("user", "state")
-)
-QOS: Final = Family(
-    "slurm_qos_jobs_by_state", "gauge", "Jobs by QOS and base state.", ("qos", "state")
-)
+USER: Final = gauge("slurm_user_jobs_by_state", "Jobs by user and base state.", "user", "state")
+QOS: Final = gauge("slurm_qos_jobs_by_state", "Jobs by QOS and base state.", "qos", "state")
 
 _RESOURCES: Final = ("cpus", "gpus", "memory_bytes", "nodes")
 _WORDS: Final = {
@@ -45,11 +41,8 @@ _NOTES: Final = {"nodes": " A node counts once for each of its jobs."}
 
 def _resources(prefix: str, words: str, label: str) -> Mapping[str, Family]:
     return {
-        name: Family(
-            f"{prefix}_{name}",
-            "gauge",
-            f"{_WORDS[name]} {words}, by {label}.{_NOTES.get(name, '')}",
-            (label,),
+        name: gauge(
+            f"{prefix}_{name}", f"{_WORDS[name]} {words}, by {label}.{_NOTES.get(name, '')}", label
         )
         for name in _RESOURCES
     }
@@ -61,91 +54,68 @@ ACCOUNT_ALLOCATED: Final = _resources("slurm_account_allocated", "allocated to j
 USER_ALLOCATED: Final = _resources("slurm_user_allocated", "allocated to jobs", "user")
 QOS_ALLOCATED: Final = _resources("slurm_qos_allocated", "allocated to jobs", "qos")
 
-PENDING: Final = Family(
+PENDING: Final = gauge(
     "slurm_pending_jobs",
-    "gauge",
     f"Pending jobs by Slurm's reason; {_TASKS}. Its age is slurm_pending_reason_age_seconds.",
-    ("partition", "reason"),
+    "partition",
+    "reason",
 )
-DEPENDENT: Final = Family(
-    "slurm_pending_dependent_jobs", "gauge", f"Pending jobs with dependencies; {_TASKS}."
+DEPENDENT: Final = gauge(
+    "slurm_pending_dependent_jobs", f"Pending jobs with dependencies; {_TASKS}."
 )
-OLDEST: Final = Family(
+OLDEST: Final = gauge(
     "slurm_oldest_pending_seconds",
-    "gauge",
     "Age of the oldest pending job that is able to start.",
-    ("partition",),
+    "partition",
 )
-REASON_AGE: Final = Family(
-    "slurm_pending_reason_age_seconds",
-    "gauge",
-    "Age of the stalest pending-job reading.",
+REASON_AGE: Final = gauge(
+    "slurm_pending_reason_age_seconds", "Age of the stalest pending-job reading."
 )
 
 _BY: Final = ("partition", "account")
-SUBMITS: Final = Family("slurm_job_submits_total", "counter", f"Jobs submitted; {_TASKS}.", _BY)
-STARTS: Final = Family("slurm_job_starts_total", "counter", "Job starts, restarts included.", _BY)
-REQUEUES: Final = Family("slurm_job_requeues_total", "counter", "Jobs requeued.", _BY)
-ENDS: Final = Family(
+SUBMITS: Final = counter("slurm_job_submits_total", f"Jobs submitted; {_TASKS}.", *_BY)
+STARTS: Final = counter("slurm_job_starts_total", "Job starts, restarts included.", *_BY)
+REQUEUES: Final = counter("slurm_job_requeues_total", "Jobs requeued.", *_BY)
+ENDS: Final = counter(
     "slurm_job_ends_total",
-    "counter",
     "Jobs ended, each counted once. LOST: slurmctld forgot the job before the exporter saw its end.",
-    (*_BY, "state"),
+    *_BY,
+    "state",
 )
-WAIT: Final = Family(
-    "slurm_job_wait_seconds",
-    "histogram",
-    "Time from eligible to started.",
-    ("partition",),
-)
-RUN: Final = Family(
+WAIT: Final = histogram("slurm_job_wait_seconds", "Time from eligible to started.", "partition")
+RUN: Final = histogram(
     "slurm_job_run_seconds",
-    "histogram",
     "Run time of finished jobs, excluding suspension.",
-    ("partition", "state"),
+    "partition",
+    "state",
 )
-LIMIT: Final = Family(
+LIMIT: Final = histogram(
     "slurm_job_timelimit_used_ratio",
-    "histogram",
     "Fraction of the time limit that finished jobs used.",
-    ("partition",),
+    "partition",
 )
 _HELD_FOR: Final = "allocated to jobs so far, excluding suspension."
-CPU_S: Final = Family(
-    "slurm_allocated_cpu_seconds_total", "counter", f"CPU-seconds {_HELD_FOR}", _BY
-)
-GPU_S: Final = Family(
-    "slurm_allocated_gpu_seconds_total", "counter", f"GPU-seconds {_HELD_FOR}", _BY
-)
-NODE_S: Final = Family(
-    "slurm_allocated_node_seconds_total", "counter", f"Node-seconds {_HELD_FOR}", _BY
-)
-UNREAD: Final = Family(
-    "slurm_exporter_unread_jobs",
-    "gauge",
-    "Jobs whose latest state has not been read in detail yet.",
+CPU_S: Final = counter("slurm_allocated_cpu_seconds_total", f"CPU-seconds {_HELD_FOR}", *_BY)
+GPU_S: Final = counter("slurm_allocated_gpu_seconds_total", f"GPU-seconds {_HELD_FOR}", *_BY)
+NODE_S: Final = counter("slurm_allocated_node_seconds_total", f"Node-seconds {_HELD_FOR}", *_BY)
+UNREAD: Final = gauge(
+    "slurm_exporter_unread_jobs", "Jobs whose latest state has not been read in detail yet."
 )
 
 _INFO_LABELS: Final = ("job_id", "user", "account", "partition", "qos", "name", "state")
-INFO: Final = Family(
-    "slurm_job_info", "gauge", "A job that has not ended; always 1. Needs --job-info.", _INFO_LABELS
+INFO: Final = gauge(
+    "slurm_job_info", "A job that has not ended; always 1. Needs --job-info.", *_INFO_LABELS
 )
-JOB_CPUS: Final = Family("slurm_job_cpus", "gauge", "CPUs of a job. Needs --job-info.", ("job_id",))
-JOB_GPUS: Final = Family("slurm_job_gpus", "gauge", "GPUs of a job. Needs --job-info.", ("job_id",))
-JOB_MEMORY: Final = Family(
-    "slurm_job_memory_bytes", "gauge", "Memory of a job. Needs --job-info.", ("job_id",)
+JOB_CPUS: Final = gauge("slurm_job_cpus", "CPUs of a job. Needs --job-info.", "job_id")
+JOB_GPUS: Final = gauge("slurm_job_gpus", "GPUs of a job. Needs --job-info.", "job_id")
+JOB_MEMORY: Final = gauge("slurm_job_memory_bytes", "Memory of a job. Needs --job-info.", "job_id")
+JOB_START: Final = gauge(
+    "slurm_job_start_timestamp_seconds", "When a job started. Needs --job-info.", "job_id"
 )
-JOB_START: Final = Family(
-    "slurm_job_start_timestamp_seconds",
-    "gauge",
-    "When a job started. Needs --job-info.",
-    ("job_id",),
-)
-JOB_END: Final = Family(
+JOB_END: Final = gauge(
     "slurm_job_end_limit_timestamp_seconds",
-    "gauge",
     "When a job reaches its time limit. Needs --job-info.",
-    ("job_id",),
+    "job_id",
 )
 
 

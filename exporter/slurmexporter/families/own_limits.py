@@ -1,7 +1,6 @@
 """Own names: limits of QOS and associations, the usage that counts towards them, and slurmdbd's statistics."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Final
 
 from slurmclient.models import Association, Qos, Tres
@@ -9,47 +8,49 @@ from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import AccountingReading, Picture
 from slurmexporter.readings.tres import MIB
 from slurmexporter.text.budget import largest
-from slurmexporter.text.family import Family, Metric
+from slurmexporter.text.family import Family, Metric, counter, gauge
 
 _MINUTE_S: Final = 60
 _US: Final = 1e-6
 
-QOS_LIMIT: Final = Family(
+QOS_LIMIT: Final = gauge(
     "slurm_qos_limit",
-    "gauge",
     "Limits of a QOS, named as in sacctmgr(1); memory in bytes, times in seconds.",
-    ("qos", "limit", "tres"),
+    "qos",
+    "limit",
+    "tres",
 )
-QOS_USAGE: Final = Family(
+QOS_USAGE: Final = gauge(
     "slurm_qos_usage",
-    "gauge",
     "Usage that counts towards the limits of a QOS, of all its jobs together.",
-    ("qos", "limit", "tres"),
+    "qos",
+    "limit",
+    "tres",
 )
-ASSOC_LIMIT: Final = Family(
+ASSOC_LIMIT: Final = gauge(
     "slurm_assoc_limit",
-    "gauge",
     "Limits of an association, named as in sacctmgr(1); memory in bytes, times in seconds.",
-    ("account", "user", "partition", "limit", "tres"),
+    "account",
+    "user",
+    "partition",
+    "limit",
+    "tres",
 )
-ASSOC_USAGE: Final = Family(
+ASSOC_USAGE: Final = gauge(
     "slurm_assoc_usage",
-    "gauge",
     "Usage that counts towards the limits of an association; with slurmdbd, including its children's.",
-    ("account", "user", "limit", "tres"),
+    "account",
+    "user",
+    "limit",
+    "tres",
 )
-DBD_RPCS: Final = Family("slurm_dbd_rpcs_total", "counter", "RPCs served by slurmdbd.", ("type",))
-DBD_RPC_S: Final = Family(
-    "slurm_dbd_rpc_seconds_total", "counter", "Time slurmdbd spent on RPCs.", ("type",)
+DBD_RPCS: Final = counter("slurm_dbd_rpcs_total", "RPCs served by slurmdbd.", "type")
+DBD_RPC_S: Final = counter("slurm_dbd_rpc_seconds_total", "Time slurmdbd spent on RPCs.", "type")
+ROLLUP: Final = gauge(
+    "slurm_dbd_rollup_last_duration_seconds", "Duration of the last rollup.", "kind"
 )
-ROLLUP: Final = Family(
-    "slurm_dbd_rollup_last_duration_seconds", "gauge", "Duration of the last rollup.", ("kind",)
-)
-ROLLUP_LAST: Final = Family(
-    "slurm_dbd_rollup_last_timestamp_seconds",
-    "gauge",
-    "When slurmdbd last rolled up usage.",
-    ("kind",),
+ROLLUP_LAST: Final = gauge(
+    "slurm_dbd_rollup_last_timestamp_seconds", "When slurmdbd last rolled up usage.", "kind"
 )
 
 
@@ -69,7 +70,7 @@ def accounting(picture: Picture, limits: Limits) -> Iterable[Metric]:
         ("monthly", rollups.monthly),
     ):
         out.add(ROLLUP, rollup.duration.last * _US, kind)
-        out.add(ROLLUP_LAST, _stamp(rollup.last_run), kind)
+        out.add(ROLLUP_LAST, rollup.last_run.timestamp() if rollup.last_run else 0, kind)
     return out
 
 
@@ -118,11 +119,7 @@ def usage(picture: Picture, limits: Limits) -> Iterable[Metric]:
 def _parents(reading: AccountingReading | None) -> Mapping[str, str]:
     """Return the parents of accounts; none unless slurmdbd was read."""
     associations = reading.associations if reading else ()
-    return {
-        association.account: association.parent_account
-        for association in associations
-        if not association.user
-    }
+    return {a.account: a.parent_account for a in associations if not a.user}
 
 
 def _with_parents(account: str, parents: Mapping[str, str]) -> Iterator[str]:
@@ -144,15 +141,8 @@ def _limits(out: MetricBuilder, reading: AccountingReading, limits: Limits) -> N
         if association.user and association.user not in shown_users:
             continue
         for name, tres, value in _association_limits(association):
-            out.add(
-                ASSOC_LIMIT,
-                value,
-                association.account,
-                association.user,
-                association.partition,
-                name,
-                tres,
-            )
+            who = association.account, association.user, association.partition
+            out.add(ASSOC_LIMIT, value, *who, name, tres)
 
 
 def _qos_limits(qos: Qos) -> Iterator[tuple[str, str, float]]:
@@ -209,10 +199,6 @@ def _tres(values: Mapping[str, Sequence[Tres]]) -> Iterator[tuple[str, str, floa
 
 def _minutes(value: float | None) -> float | None:
     return None if value is None else value * _MINUTE_S
-
-
-def _stamp(moment: datetime | None) -> float:
-    return moment.timestamp() if moment else 0
 
 
 ACCOUNTING: Final = Chapter(

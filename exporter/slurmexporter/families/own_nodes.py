@@ -3,26 +3,24 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from slurmexporter.families import counting
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
 from slurmexporter.readings.node import PartitionView, SlurmNode
 from slurmexporter.readings.states import NODE_FLAGS, NODE_STATES
-from slurmexporter.text.family import Family, Metric
+from slurmexporter.text.family import Family, Metric, gauge
 
 _MINUTE_S: Final = 60
 
 
 def _node(name: str, words: str, *labels: str) -> Family:
-    return Family(f"slurm_node_{name}", "gauge", words, ("node", *labels))
+    return gauge(f"slurm_node_{name}", words, "node", *labels)
 
 
-STATE: Final = Family("slurm_nodes_by_state", "gauge", "Nodes by base state.", ("state",))
-FLAG: Final = Family(
-    "slurm_nodes_by_flag", "gauge", "Nodes by flag, besides their base state.", ("flag",)
-)
-AVAILABLE: Final = Family(
+STATE: Final = gauge("slurm_nodes_by_state", "Nodes by base state.", "state")
+FLAG: Final = gauge("slurm_nodes_by_flag", "Nodes by flag, besides their base state.", "flag")
+AVAILABLE: Final = gauge(
     "slurm_nodes_available",
-    "gauge",
     "Nodes that respond and are neither drained, failing, in maintenance, rebooting nor powered down.",
 )
 CPU_SIZE: Final = _node("cpu_size", "CPUs of a node.")
@@ -54,49 +52,39 @@ REASON: Final = _node(
 REASON_SINCE: Final = _node("reason_since_timestamp_seconds", "When the reason of a node was set.")
 BOOT: Final = _node("boot_timestamp_seconds", "When a node booted.")
 BUSY: Final = _node("last_busy_timestamp_seconds", "When a node was last busy.")
-GRES_TOTAL: Final = Family(
-    "slurm_gres", "gauge", "Generic resources of all nodes.", ("gres", "type")
+GRES_TOTAL: Final = gauge("slurm_gres", "Generic resources of all nodes.", "gres", "type")
+GRES_USED: Final = gauge(
+    "slurm_gres_allocated", "Allocated generic resources of all nodes.", "gres", "type"
 )
-GRES_USED: Final = Family(
-    "slurm_gres_allocated", "gauge", "Allocated generic resources of all nodes.", ("gres", "type")
-)
-VERSION: Final = Family("slurm_nodes_by_version", "gauge", "Nodes by slurmd version.", ("version",))
+VERSION: Final = gauge("slurm_nodes_by_version", "Nodes by slurmd version.", "version")
 
-CAPACITY: Final = Family(
+CAPACITY: Final = gauge(
     "slurm_partition_capacity",
-    "gauge",
     "Capacity of the nodes of a partition: nodes, cpus, gpus, memory_bytes.",
-    ("partition", "resource"),
+    "partition",
+    "resource",
 )
-ALLOCATED: Final = Family(
+ALLOCATED: Final = gauge(
     "slurm_partition_allocated",
-    "gauge",
     "Allocated resources of the nodes of a partition, to jobs of any partition: nodes, cpus, gpus, memory_bytes.",
-    ("partition", "resource"),
+    "partition",
+    "resource",
 )
-PARTITION_NODES: Final = Family(
-    "slurm_partition_nodes_by_state",
-    "gauge",
-    "Nodes by partition and base state.",
-    ("partition", "state"),
+PARTITION_NODES: Final = gauge(
+    "slurm_partition_nodes_by_state", "Nodes by partition and base state.", "partition", "state"
 )
-PARTITION_AVAILABLE: Final = Family(
+PARTITION_AVAILABLE: Final = gauge(
     "slurm_partition_nodes_available",
-    "gauge",
     "Nodes of a partition that respond and are neither drained, failing, in maintenance, rebooting nor powered down.",
-    ("partition",),
+    "partition",
 )
-PARTITION_UP: Final = Family(
-    "slurm_partition_up",
-    "gauge",
-    "1 if a partition accepts jobs and starts them, else 0.",
-    ("partition",),
+PARTITION_UP: Final = gauge(
+    "slurm_partition_up", "1 if a partition accepts jobs and starts them, else 0.", "partition"
 )
-TIME_LIMIT: Final = Family(
+TIME_LIMIT: Final = gauge(
     "slurm_partition_time_limit_seconds",
-    "gauge",
     "Maximum time limit of a partition; +Inf if there is none.",
-    ("partition",),
+    "partition",
 )
 
 
@@ -130,13 +118,7 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
 def partitions(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return partitions, and the resources of their nodes."""
     out = MetricBuilder()
-    members: dict[str, list[SlurmNode]] = {
-        partition.name: [] for partition in picture.partitions or ()
-    }
-    for node in picture.nodes or ():
-        for name in node.partitions:
-            if name in members:
-                members[name].append(node)
+    members = counting.nodes_by_partition(picture)
     for partition in picture.partitions or ():
         _partition(out, partition, members[partition.name])
     return out

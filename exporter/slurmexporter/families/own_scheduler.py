@@ -11,7 +11,7 @@ from slurmclient.models import Statistics
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
 from slurmexporter.text.budget import OTHER, largest
-from slurmexporter.text.family import Family, Kind, Metric
+from slurmexporter.text.family import Family, Kind, Metric, counter, gauge
 
 _US: Final = 1e-6
 """slurmctld's statistics are in microseconds."""
@@ -55,53 +55,33 @@ TABLE: Final = (
 )  # fmt: skip
 """Families that show one figure of slurmctld's statistics."""
 
-SCHED_EXITS: Final = Family(
-    "slurm_sched_exits_total",
-    "counter",
-    "Main scheduling cycles by the reason they ended.",
-    ("reason",),
+SCHED_EXITS: Final = counter(
+    "slurm_sched_exits_total", "Main scheduling cycles by the reason they ended.", "reason"
 )
-BACKFILL_EXITS: Final = Family(
-    "slurm_backfill_exits_total",
-    "counter",
-    "Backfill cycles by the reason they ended.",
-    ("reason",),
+BACKFILL_EXITS: Final = counter(
+    "slurm_backfill_exits_total", "Backfill cycles by the reason they ended.", "reason"
 )
-RPCS: Final = Family("slurm_rpcs_total", "counter", "RPCs served by slurmctld, by type.", ("type",))
-RPC_S: Final = Family(
-    "slurm_rpc_seconds_total", "counter", "Time slurmctld spent on RPCs, by type.", ("type",)
+RPCS: Final = counter("slurm_rpcs_total", "RPCs served by slurmctld, by type.", "type")
+RPC_S: Final = counter("slurm_rpc_seconds_total", "Time slurmctld spent on RPCs, by type.", "type")
+RPC_QUEUE: Final = gauge("slurm_rpc_queue", "RPCs waiting in slurmctld.", "type")
+RPC_DROPPED: Final = counter(
+    "slurm_rpc_dropped_total", "RPCs that slurmctld dropped for lack of time.", "type"
 )
-RPC_QUEUE: Final = Family("slurm_rpc_queue", "gauge", "RPCs waiting in slurmctld.", ("type",))
-RPC_DROPPED: Final = Family(
-    "slurm_rpc_dropped_total",
-    "counter",
-    "RPCs that slurmctld dropped for lack of time.",
-    ("type",),
-)
-USER_RPCS: Final = Family(
-    "slurm_user_rpcs_total", "counter", "RPCs served by slurmctld, by user.", ("user",)
-)
-USER_RPC_S: Final = Family(
-    "slurm_user_rpc_seconds_total", "counter", "Time slurmctld spent on RPCs, by user.", ("user",)
+USER_RPCS: Final = counter("slurm_user_rpcs_total", "RPCs served by slurmctld, by user.", "user")
+USER_RPC_S: Final = counter(
+    "slurm_user_rpc_seconds_total", "Time slurmctld spent on RPCs, by user.", "user"
 )
 
-UP: Final = Family(
-    "slurm_controller_up", "gauge", "1 if a slurmctld responds, else 0.", ("host", "role")
-)
-LATENCY: Final = Family(
-    "slurm_controller_ping_seconds", "gauge", "Response time of a slurmctld.", ("host",)
-)
-DBD_UP: Final = Family(
-    "slurm_dbd_up", "gauge", "1 if a slurmdbd responds, else 0.", ("host", "role")
-)
-DBD_LATENCY: Final = Family(
-    "slurm_dbd_ping_seconds", "gauge", "Response time of a slurmdbd.", ("host",)
-)
-INFO: Final = Family(
+UP: Final = gauge("slurm_controller_up", "1 if a slurmctld responds, else 0.", "host", "role")
+LATENCY: Final = gauge("slurm_controller_ping_seconds", "Response time of a slurmctld.", "host")
+DBD_UP: Final = gauge("slurm_dbd_up", "1 if a slurmdbd responds, else 0.", "host", "role")
+DBD_LATENCY: Final = gauge("slurm_dbd_ping_seconds", "Response time of a slurmdbd.", "host")
+INFO: Final = gauge(
     "slurm_cluster_info",
-    "gauge",
     "The cluster, its Slurm version and the API version in use; always 1.",
-    ("cluster", "version", "api"),
+    "cluster",
+    "version",
+    "api",
 )
 
 

@@ -8,18 +8,15 @@ from slurmclient.models import Reservation
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Efficiency, Picture
 from slurmexporter.text.budget import largest
-from slurmexporter.text.family import Family, Metric
+from slurmexporter.text.family import Family, Metric, counter, gauge, histogram
 
 _INFINITE64: Final = 2.0**64
 _WHO: Final = ("account", "user", "partition")
 
 
 def _share(name: str, words: str, *labels: str) -> Family:
-    return Family(
-        f"slurm_share_{name}",
-        "gauge",
-        f"{words} The label user is empty for accounts.",
-        (*_WHO, *labels),
+    return gauge(
+        f"slurm_share_{name}", f"{words} The label user is empty for accounts.", *_WHO, *labels
     )
 
 
@@ -44,22 +41,19 @@ RUNNING: Final = _share(
     "tres",
 )
 
-LICENSE: Final = Family("slurm_license_total", "gauge", "Licenses in total.", ("license",))
-LICENSE_USED: Final = Family("slurm_license_used", "gauge", "Licenses used by jobs.", ("license",))
-LICENSE_FREE: Final = Family("slurm_license_free", "gauge", "Free licenses.", ("license",))
-LICENSE_RESERVED: Final = Family(
-    "slurm_license_reserved", "gauge", "Reserved licenses.", ("license",)
-)
-LICENSE_DEFICIT: Final = Family(
+LICENSE: Final = gauge("slurm_license_total", "Licenses in total.", "license")
+LICENSE_USED: Final = gauge("slurm_license_used", "Licenses used by jobs.", "license")
+LICENSE_FREE: Final = gauge("slurm_license_free", "Free licenses.", "license")
+LICENSE_RESERVED: Final = gauge("slurm_license_reserved", "Reserved licenses.", "license")
+LICENSE_DEFICIT: Final = gauge(
     "slurm_license_deficit",
-    "gauge",
     "Licenses missing from the cluster's share of a license server.",
-    ("license",),
+    "license",
 )
 
 
 def _reservation(name: str, words: str, *labels: str) -> Family:
-    return Family(f"slurm_reservation_{name}", "gauge", words, ("reservation", *labels))
+    return gauge(f"slurm_reservation_{name}", words, "reservation", *labels)
 
 
 RESERVATION: Final = _reservation(
@@ -70,33 +64,28 @@ RESERVATION_END: Final = _reservation("end_timestamp_seconds", "When a reservati
 RESERVATION_NODES: Final = _reservation("nodes", "Nodes of a reservation.")
 RESERVATION_CORES: Final = _reservation("cores", "Cores of a reservation.")
 
-CPU_EFFICIENCY: Final = Family(
+CPU_EFFICIENCY: Final = histogram(
     "slurm_job_cpu_efficiency_ratio",
-    "histogram",
     "CPU time used by ended jobs, as a fraction of their allocated CPU time. Needs --efficiency.",
-    ("partition",),
+    "partition",
 )
-MEMORY_EFFICIENCY: Final = Family(
+MEMORY_EFFICIENCY: Final = histogram(
     "slurm_job_memory_efficiency_ratio",
-    "histogram",
     "Peak memory of ended jobs, as a fraction of their allocated memory. Needs --efficiency.",
-    ("partition",),
+    "partition",
 )
-WASTED_CPU: Final = Family(
+WASTED_CPU: Final = counter(
     "slurm_wasted_cpu_seconds_total",
-    "counter",
     "CPU time allocated to ended jobs but not used. Needs --efficiency.",
-    ("account",),
+    "account",
 )
-WASTED_MEMORY: Final = Family(
+WASTED_MEMORY: Final = counter(
     "slurm_wasted_memory_byte_seconds_total",
-    "counter",
     "Memory allocated to ended jobs but never used, times their run time. Needs --efficiency.",
-    ("account",),
+    "account",
 )
-NOT_MEASURED: Final = Family(
+NOT_MEASURED: Final = counter(
     "slurm_exporter_efficiency_skipped_total",
-    "counter",
     "Ended jobs whose efficiency was not read: no steps, no record, or too many at once.",
 )
 

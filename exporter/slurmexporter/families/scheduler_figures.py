@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from slurmclient.models import Statistics
-from slurmexporter.text.family import Family
+from slurmexporter.text.family import Family, gauge
 
 _US: Final = 1e-6
 
@@ -152,7 +152,7 @@ def families(names: Mapping[str, str], source: str) -> Mapping[str, Family]:
     source: ends the help text, such as "under slurmctld's name".
     """
     return {
-        name: Family(name, "gauge", f"{path} of slurmctld's statistics, {source}.")
+        name: gauge(name, f"{path} of slurmctld's statistics, {source}.")
         for name, path in names.items()
     }
 

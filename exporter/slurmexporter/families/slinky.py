@@ -13,7 +13,7 @@ from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.node import SlurmNode
-from slurmexporter.text.family import Family, Metric
+from slurmexporter.text.family import Family, Metric, gauge
 
 _JOB_STATES: Final = {
     "bootfail": "BOOT_FAIL",
@@ -52,10 +52,7 @@ _SIZES: Final[Mapping[str, tuple[str, Callable[[SlurmNode], float]]]] = {
     "cpus_alloc_total": ("allocated CPUs", lambda node: node.allocated_cpus),
     "cpus_idle_total": ("idle CPUs", lambda node: node.idle_cpus),
     "memory_bytes": ("memory", lambda node: node.memory_bytes),
-    "memory_effective_bytes": (
-        "usable memory",
-        lambda node: node.effective_memory_bytes,
-    ),
+    "memory_effective_bytes": ("usable memory", lambda node: node.effective_memory_bytes),
     "memory_alloc_bytes": ("allocated memory", lambda node: node.allocated_memory_bytes),
     "memory_free_bytes": ("unused memory", lambda node: node.free_memory_bytes or 0),
 }
@@ -75,7 +72,7 @@ def _job_families(prefix: str, labels: tuple[str, ...]) -> Mapping[str, Family]:
     }
     by = f" by {' and '.join(labels)}" if labels else ""
     return {
-        suffix: Family(f"{prefix}_{suffix}", "gauge", f"{text}{by}.", labels)
+        suffix: gauge(f"{prefix}_{suffix}", f"{text}{by}.", *labels)
         for suffix, text in words.items()
     }
 
@@ -86,16 +83,14 @@ def _node_families(prefix: str, labels: tuple[str, ...]) -> Mapping[str, Family]
     words |= {f"{short}_total": f"Nodes with flag {flag}" for short, flag in _NODE_FLAGS.items()}
     by = f" by {' and '.join(labels)}" if labels else ""
     return {
-        suffix: Family(f"{prefix}_{suffix}", "gauge", f"{text}{by}.", labels)
+        suffix: gauge(f"{prefix}_{suffix}", f"{text}{by}.", *labels)
         for suffix, text in words.items()
     }
 
 
 def _size_families(prefix: str, of: str, labels: tuple[str, ...]) -> Mapping[str, Family]:
     return {
-        suffix: Family(
-            f"{prefix}_{suffix}", "gauge", f"{text[0].upper()}{text[1:]} of {of}.", labels
-        )
+        suffix: gauge(f"{prefix}_{suffix}", f"{text[0].upper()}{text[1:]} of {of}.", *labels)
         for suffix, (text, _) in _SIZES.items()
     }
 
@@ -104,11 +99,10 @@ JOBS: Final = _job_families("slurm_jobs", ())
 ACCOUNT_JOBS: Final = _job_families("slurm_account_jobs", _ACCOUNT)
 USER_JOBS: Final = _job_families("slurm_user_jobs", _USER)
 PARTITION_JOBS: Final = _job_families("slurm_partition_jobs", _PARTITION)
-MOST_NODES: Final = Family(
+MOST_NODES: Final = gauge(
     "slurm_partition_jobs_pending_maxnodecount_total",
-    "gauge",
     "Most nodes requested by a pending job that is not held.",
-    _PARTITION,
+    *_PARTITION,
 )
 NODES: Final = _node_families("slurm_nodes", ())
 NODE_SIZES: Final = _size_families("slurm_node", "a node", ("node",))
@@ -143,15 +137,10 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return nodes in all and by partition, and what each has."""
     out, slurm_nodes = MetricBuilder(), picture.nodes or ()
     _nodes(out, NODES, (), slurm_nodes)
-    members: dict[str, list[SlurmNode]] = {
-        partition.name: [] for partition in picture.partitions or ()
-    }
-    for node in slurm_nodes:
-        if limits.node_series:
+    if limits.node_series:
+        for node in slurm_nodes:
             _sizes(out, NODE_SIZES, node.name, [node])
-        for name in node.partitions:
-            members.setdefault(name, []).append(node)
-    for name, group in members.items():
+    for name, group in counting.nodes_by_partition(picture).items():
         _nodes(out, PARTITION_NODES, (name,), group)
         _sizes(out, PARTITION_SIZES, name, group)
     return out

@@ -13,11 +13,11 @@ from slurmexporter.families.picture import Picture
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.node import SlurmNode
 from slurmexporter.readings.tres import MIB
-from slurmexporter.text.family import Family, Metric
+from slurmexporter.text.family import Family, Metric, gauge
 
 
 def _gauge(name: str, words: str, *labels: str) -> Family:
-    return Family(f"slurm_{name}", "gauge", words, labels)
+    return gauge(f"slurm_{name}", words, *labels)
 
 
 _GROUP_WORDS: Final = {
@@ -148,15 +148,10 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     out.add(GPUS["other"], other)
     out.add(GPUS["idle"], total - used - other)
     out.add(GPUS["utilization"], used / total if total else 0)
-    members: dict[str, list[SlurmNode]] = {
-        partition.name: [] for partition in picture.partitions or ()
-    }
-    for node in slurm_nodes:
-        if limits.node_series:
+    if limits.node_series:
+        for node in slurm_nodes:
             _one(out, node)
-        for name in node.partitions:
-            members.setdefault(name, []).append(node)
-    for name, group in members.items():
+    for name, group in counting.nodes_by_partition(picture).items():
         _cpus(out, PARTITION, (name,), group)
     return out
 

@@ -5,16 +5,16 @@ The flags of SchedMD's slurm-exporter are accepted as they are.
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from slurmexporter.families import catalogue
 from slurmexporter.families.chapter import Limits
 from slurmexporter.settings import Settings
 
 PREFIX: Final = "SLURM_EXPORTER_"
-_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
+_SPAN_PARTS: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 _LAST_PORT: Final = 65535
 _LEVELS: Final = ("debug", "info", "warning", "error")
@@ -95,7 +95,7 @@ def span_s(text: str) -> float:
     Raises:
         argparse.ArgumentTypeError: If it is not a time span, or not positive.
     """
-    parts = _SPAN.findall(text)
+    parts = _SPAN_PARTS.findall(text)
     seconds = sum(float(amount) * _UNITS_S[unit] for amount, unit in parts)
     if "".join(f"{amount}{unit}" for amount, unit in parts) != text or seconds <= 0:
         raise argparse.ArgumentTypeError(f"expected a span such as 15s or 1m30s, got {text!r}")
@@ -133,6 +133,26 @@ def _rate(text: str) -> float:
     return rate
 
 
+class _Form(NamedTuple):
+    read: Callable[[str], object]
+    metavar: str
+
+
+_SPAN: Final = _Form(span_s, "SPAN")
+_COUNT: Final = _Form(_count, "N")
+_RATE: Final = _Form(_rate, "N")
+_FILE: Final = _Form(str, "FILE")
+_REGEX: Final = _Form(str, "REGEX")
+
+
+def _add(
+    group: argparse._ArgumentGroup, form: _Form, flags: str, default: object, words: str
+) -> None:
+    group.add_argument(
+        *flags.split(), type=form.read, metavar=form.metavar, default=default, help=words
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     default = Settings()
     parser = argparse.ArgumentParser(
@@ -156,69 +176,59 @@ def _parser() -> argparse.ArgumentParser:
         help="slurmrestd: http://HOST:6820, https://… or unix:///PATH; repeat it for fail-over"
         " (default: SLURMRESTD_URL)",
     )
-    slurm.add_argument(
+    _add(
+        slurm,
+        _Form(str, "VERSION"),
         "--api",
-        default=default.api,
-        metavar="VERSION",
-        help="speak only this version, such as v0.0.43 (default: the newest)",
+        default.api,
+        "speak only this version, such as v0.0.43 (default: the newest)",
     )
-    slurm.add_argument(
-        "--token-file", default="", metavar="FILE", help="a Slurm JWT; read again when it changes"
+    _add(slurm, _FILE, "--token-file", "", "a Slurm JWT; read again when it changes")
+    _add(slurm, _FILE, "--ca-file", "", "CAs to trust, for https")
+    _add(slurm, _FILE, "--cert-file", "", "the certificate to present, for https")
+    _add(slurm, _FILE, "--key-file", "", "its key")
+    _add(
+        slurm,
+        _SPAN,
+        "--interval --cache-freq",
+        default.interval_s,
+        "time between readings (default: 15s)",
     )
-    slurm.add_argument("--ca-file", default="", metavar="FILE", help="CAs to trust, for https")
-    slurm.add_argument(
-        "--cert-file", default="", metavar="FILE", help="the certificate to present, for https"
-    )
-    slurm.add_argument("--key-file", default="", metavar="FILE", help="its key")
-    slurm.add_argument(
-        "--interval",
-        "--cache-freq",
-        type=span_s,
-        default=default.interval_s,
-        metavar="SPAN",
-        help="time between readings (default: 15s)",
-    )
-    slurm.add_argument(
-        "--timeout",
-        type=span_s,
-        default=default.timeout_s,
-        metavar="SPAN",
-        help="deadline of a request (default: 10s)",
-    )
-    slurm.add_argument(
+    _add(slurm, _SPAN, "--timeout", default.timeout_s, "deadline of a request (default: 10s)")
+    _add(
+        slurm,
+        _SPAN,
         "--stale-after",
-        type=span_s,
-        default=0.0,
-        metavar="SPAN",
-        help="drop data that could not be refreshed for this long (default: five intervals)",
+        0.0,
+        "drop data that could not be refreshed for this long (default: five intervals)",
     )
-    slurm.add_argument(
+    _add(
+        slurm,
+        _RATE,
         "--look-rate",
-        type=_rate,
-        default=default.look_rate,
-        metavar="N",
-        help="read at most N jobs singly per second (default: 100)",
+        default.look_rate,
+        "read at most N jobs singly per second (default: 100)",
     )
-    slurm.add_argument(
+    _add(
+        slurm,
+        _RATE,
         "--reason-rate",
-        type=_rate,
-        default=default.reason_rate,
-        metavar="N",
-        help="read N pending jobs per second for their reasons; 0 for none (default: 20)",
+        default.reason_rate,
+        "read N pending jobs per second for their reasons; 0 for none (default: 20)",
     )
-    slurm.add_argument(
+    _add(
+        slurm,
+        _COUNT,
         "--full-list-max",
-        type=_count,
-        default=default.full_list_max,
-        metavar="N",
-        help="list all jobs at start-up if there are at most N (default: 20000)",
+        default.full_list_max,
+        "list all jobs at start-up if there are at most N (default: 20000)",
     )
-    slurm.add_argument(
+    _add(
+        slurm,
+        _RATE,
         "--max-backoff",
-        type=_rate,
-        default=default.max_backoff,
-        metavar="N",
-        help="poll at most N times less often while slurmctld is slow (default: 4)",
+        default.max_backoff,
+        "poll at most N times less often while slurmctld is slow (default: 4)",
     )
     slurm.add_argument("--no-accounting", action="store_true", help="do not ask slurmdbd")
     pages = parser.add_argument_group("pages")
@@ -235,39 +245,36 @@ def _parser() -> argparse.ArgumentParser:
         default=default.names,
         help="the metric names of /metrics and --once (default: own)",
     )
-    pages.add_argument(
+    _add(
+        pages,
+        _COUNT,
         "--top-users",
-        type=_count,
-        default=default.limits.top_users,
-        metavar="N",
-        help="series of their own for the N users with the most jobs; 0 for none (default: 100)",
+        default.limits.top_users,
+        "series of their own for the N users with the most jobs; 0 for none (default: 100)",
     )
-    pages.add_argument(
+    _add(
+        pages,
+        _COUNT,
         "--top-accounts",
-        type=_count,
-        default=default.limits.top_accounts,
-        metavar="N",
-        help="the same for accounts (default: 200)",
+        default.limits.top_accounts,
+        "the same for accounts (default: 200)",
     )
     pages.add_argument("--no-node-series", action="store_true", help="no series for single nodes")
-    pages.add_argument(
+    _add(
+        pages,
+        _COUNT,
         "--max-series",
-        type=_count,
-        default=default.max_series,
-        metavar="N",
-        help="maximum number of series in one chapter of a page (default: 100000)",
+        default.max_series,
+        "maximum number of series in one chapter of a page (default: 100000)",
     )
-    pages.add_argument(
-        "--include", default="", metavar="REGEX", help="serve only families whose name matches"
-    )
-    pages.add_argument(
-        "--exclude", default="", metavar="REGEX", help="do not serve families whose name matches"
-    )
-    pages.add_argument(
+    _add(pages, _REGEX, "--include", "", "serve only families whose name matches")
+    _add(pages, _REGEX, "--exclude", "", "do not serve families whose name matches")
+    _add(
+        pages,
+        _Form(str, "NAME"),
         "--cluster-label",
-        default="",
-        metavar="NAME",
-        help='add the label cluster="NAME" to all series',
+        "",
+        'add the label cluster="NAME" to all series',
     )
     pages.add_argument(
         "--job-info",

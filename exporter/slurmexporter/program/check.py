@@ -6,7 +6,6 @@ from typing import Any, Final
 from slurmclient import Client, SlurmError, TooOld
 from slurmexporter.collecting import privacy
 
-_TESTED: Final = "26.05"
 _WRITTEN_FOR: Final = (25, 5)
 
 
@@ -18,7 +17,8 @@ async def findings(slurm: Client) -> AsyncIterator[tuple[bool, str]]:
         yield False, f"slurmrestd: {error}"
         return
     yield True, f"slurmrestd {dialect.release} of cluster {dialect.cluster}, v0.0.{dialect.version}"
-    if _release(dialect.release) < _WRITTEN_FOR:
+    parts = dialect.release.split(".")[:2]
+    if tuple(int(part) for part in parts if part.isdecimal()) < _WRITTEN_FOR:
         yield False, f"Slurm {dialect.release}: the exporter needs 25.05 or later"
     for name, read in _readings(slurm):
         yield await _try(name, read)
@@ -63,8 +63,3 @@ async def _privacy(slurm: Client) -> tuple[bool, str]:
             "use a token of SlurmUser, root or an operator"
         )
     return True, "PrivateData: nothing is hidden from the token's user"
-
-
-def _release(text: str) -> tuple[int, ...]:
-    parts = text.split(".")[:2]
-    return tuple(int(part) for part in parts if part.isdecimal())

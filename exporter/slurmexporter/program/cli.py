@@ -78,12 +78,11 @@ async def run(command: Command) -> int:
 
 def client(settings: Settings, token: TokenSource | None, journal: Journal) -> Client:
     """Return the client for these settings. It does not retry: the schedules repeat failed readings."""
-    has_tls = settings.ca_file or settings.cert_file
-    tls = (
-        Tls(ca_file=settings.ca_file, cert_file=settings.cert_file, key_file=settings.key_file)
-        if has_tls
-        else None
-    )
+    tls = None
+    if settings.ca_file or settings.cert_file:
+        tls = Tls(
+            ca_file=settings.ca_file, cert_file=settings.cert_file, key_file=settings.key_file
+        )
     return Client(
         settings.urls,
         token=token,

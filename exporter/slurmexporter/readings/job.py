@@ -125,8 +125,8 @@ def job_of(view: JobView) -> Job:
     """Return a record of Slurm's as a value; invalid numbers become 0."""
     state = base_state(view.job_state, JOB_STATES)
     is_waiting = state == "PENDING"
-    start_s = 0.0 if is_waiting else _seconds(view.start_time)
-    end_s = _seconds(view.end_time) if state in ENDED else 0.0
+    start_s = 0.0 if is_waiting else _finite(view.start_time)
+    end_s = _finite(view.end_time) if state in ENDED else 0.0
     held = tres.amounts(view.tres_req_str if is_waiting else view.tres_alloc_str)
     base = int(view.array_job_id or view.het_job_id or view.job_id)
     nodes = held.get("node", _finite(view.node_count))
@@ -152,13 +152,13 @@ def job_of(view: JobView) -> Job:
         memory_bytes=held.get("mem", 0.0),
         nodes=nodes,
         max_nodes=_finite(view.max_nodes) or nodes,
-        submit_s=_seconds(view.submit_time),
-        eligible_s=_seconds(view.eligible_time),
+        submit_s=_finite(view.submit_time),
+        eligible_s=_finite(view.eligible_time),
         # Slurm gives a job that was cancelled while pending a start time, too, but no resources.
         start_s=start_s if held else 0.0,
         end_s=end_s,
-        suspended_s=_seconds(view.suspend_time),
-        ran_before_s=_seconds(view.pre_sus_time),
+        suspended_s=_finite(view.suspend_time),
+        ran_before_s=_finite(view.pre_sus_time),
         limit_s=math.inf if view.time_limit is None else view.time_limit * _MINUTE_S,
         restarts=view.restart_cnt,
         tasks=task_count(view.array_task_string) if view.array_task_string else 1,
@@ -203,10 +203,6 @@ def _key(view: JobView, base: int) -> str:
     if view.array_task_id is not None:
         return str(view.array_task_id)
     return f"+{view.job_id - base}" if view.het_job_id else ""
-
-
-def _seconds(value: float | None) -> float:
-    return _finite(value)
 
 
 def _finite(value: float | None) -> float:

@@ -8,78 +8,64 @@ from typing import Final
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.collecting.latest import Latest
 from slurmexporter.families.chapter import MetricBuilder
-from slurmexporter.text.family import Family, Metric
+from slurmexporter.text.family import Metric, counter, gauge
 from slurmexporter.text.rendering import MetricsText
 
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
-UP: Final = Family(
-    "slurm_up",
-    "gauge",
-    "1 if this part of Slurm answered when it was last asked, else 0.",
-    ("source",),
+UP: Final = gauge(
+    "slurm_up", "1 if this part of Slurm answered when it was last asked, else 0.", "source"
 )
-AGE: Final = Family(
+AGE: Final = gauge(
     "slurm_exporter_data_age_seconds",
-    "gauge",
     "Time since the latest reading of a source began; it grows while readings fail.",
-    ("source",),
+    "source",
 )
-FRESH: Final = Family(
+FRESH: Final = gauge(
     "slurm_exporter_data_fresh",
-    "gauge",
     "1 if the latest reading of a source is shown, 0 if there is none or it is stale.",
-    ("source",),
+    "source",
 )
-COLLECTS: Final = Family(
-    "slurm_exporter_collects_total", "counter", "Readings of a source.", ("source", "outcome")
+COLLECTS: Final = counter(
+    "slurm_exporter_collects_total", "Readings of a source.", "source", "outcome"
 )
-COLLECT_S: Final = Family(
-    "slurm_exporter_collect_seconds_total", "counter", "Time spent on readings.", ("source",)
+COLLECT_S: Final = counter(
+    "slurm_exporter_collect_seconds_total", "Time spent on readings.", "source"
 )
-REQUESTS: Final = Family(
-    "slurm_exporter_requests_total", "counter", "Requests to slurmrestd.", ("operation", "outcome")
+REQUESTS: Final = counter(
+    "slurm_exporter_requests_total", "Requests to slurmrestd.", "operation", "outcome"
 )
-REQUEST_S: Final = Family(
-    "slurm_exporter_request_seconds_total", "counter", "Time spent on requests.", ("operation",)
+REQUEST_S: Final = counter(
+    "slurm_exporter_request_seconds_total", "Time spent on requests.", "operation"
 )
-PACE: Final = Family(
-    "slurm_exporter_pace",
-    "gauge",
-    "Factor by which intervals are stretched because slurmctld is slow.",
+PACE: Final = gauge(
+    "slurm_exporter_pace", "Factor by which intervals are stretched because slurmctld is slow."
 )
-DEGRADED: Final = Family(
-    "slurm_exporter_degraded", "gauge", "What is left out or late, and why; always 1.", ("reason",)
+DEGRADED: Final = gauge(
+    "slurm_exporter_degraded", "What is left out or late, and why; always 1.", "reason"
 )
-ODD: Final = Family(
+ODD: Final = counter(
     "slurm_exporter_odd_objects_total",
-    "counter",
     "Slurm objects that could not be decoded, or only in part.",
-    ("source",),
+    "source",
 )
-SERIES: Final = Family(
-    "slurm_exporter_series", "gauge", "Series in a chapter of a page.", ("names", "chapter")
-)
-DROPPED: Final = Family(
+SERIES: Final = gauge("slurm_exporter_series", "Series in a chapter of a page.", "names", "chapter")
+DROPPED: Final = gauge(
     "slurm_exporter_series_dropped",
-    "gauge",
     "Series of a chapter left out because of --max-series.",
-    ("names", "chapter"),
+    "names",
+    "chapter",
 )
-EXPIRY: Final = Family(
-    "slurm_exporter_token_expiry_timestamp_seconds", "gauge", "When the Slurm token expires."
+EXPIRY: Final = gauge(
+    "slurm_exporter_token_expiry_timestamp_seconds", "When the Slurm token expires."
 )
-SCRAPES: Final = Family("slurm_exporter_scrapes_total", "counter", "Scrapes answered.")
-SCRAPE_S: Final = Family(
-    "slurm_exporter_scrape_seconds_total", "counter", "Time spent on answering scrapes."
-)
-BUILD: Final = Family(
-    "slurm_exporter_build_info", "gauge", "The exporter's version; always 1.", ("version",)
-)
-CPU: Final = Family("process_cpu_seconds_total", "counter", "CPU time used by the exporter.")
-MEMORY: Final = Family("process_resident_memory_bytes", "gauge", "Memory used by the exporter.")
-STARTED: Final = Family(
-    "process_start_time_seconds", "gauge", "When the exporter started; its counters begin then."
+SCRAPES: Final = counter("slurm_exporter_scrapes_total", "Scrapes answered.")
+SCRAPE_S: Final = counter("slurm_exporter_scrape_seconds_total", "Time spent on answering scrapes.")
+BUILD: Final = gauge("slurm_exporter_build_info", "The exporter's version; always 1.", "version")
+CPU: Final = counter("process_cpu_seconds_total", "CPU time used by the exporter.")
+MEMORY: Final = gauge("process_resident_memory_bytes", "Memory used by the exporter.")
+STARTED: Final = gauge(
+    "process_start_time_seconds", "When the exporter started; its counters begin then."
 )
 FAMILIES: Final = (
     UP, AGE, FRESH, COLLECTS, COLLECT_S, REQUESTS, REQUEST_S, PACE, DEGRADED, ODD, SERIES, DROPPED,

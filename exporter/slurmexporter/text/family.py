@@ -19,6 +19,21 @@ class Family(Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
 
+def gauge(name: str, words: str, *labels: str) -> Family:
+    """Return a gauge with this help text and these labels."""
+    return Family(name, "gauge", words, labels)
+
+
+def counter(name: str, words: str, *labels: str) -> Family:
+    """Return a counter with this help text and these labels."""
+    return Family(name, "counter", words, labels)
+
+
+def histogram(name: str, words: str, *labels: str) -> Family:
+    """Return a histogram with this help text and these labels."""
+    return Family(name, "histogram", words, labels)
+
+
 @dataclass(slots=True)
 class Histogram:
     """Counts of observations by upper bound."""
