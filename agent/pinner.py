@@ -185,7 +185,6 @@ class Pinner:
             self._problem = str(error)
 
     def _log_once(self, uid: PodUid, event: str, **particulars: str) -> None:
-        """Log a pod's state unless it was logged before."""
         state = f"{event} {particulars}"
         if self._logged.get(uid) != state:
             self._logged[uid] = state

@@ -25,12 +25,7 @@ from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
-from controllers.nodes.controller import (
-    JobsOnNodes,
-    NodeCaches,
-    NodeController,
-    NodePeers,
-)
+from controllers.nodes.controller import JobsOnNodes, NodeCaches, NodeController, NodePeers
 from controllers.nodes.fillers import Fillers
 from controllers.nodes.holds import Holdings
 from controllers.nodes.naming import placeholders_naming
@@ -127,13 +122,7 @@ async def lead(
             group.create_task(signing.run(stop))
         group.create_task(
             control(
-                program,
-                mirror,
-                stop,
-                accession,
-                hints=hints,
-                slurm_jobs=slurm_jobs,
-                shared=shared,
+                program, mirror, stop, accession, hints=hints, slurm_jobs=slurm_jobs, shared=shared
             )
         )
 

@@ -136,7 +136,7 @@ async def place(
         owners,
         bridged,
         build_claim_asker(term, claims) if claims else None,
-        on_submitted=waker.submitted if waker else do_nothing,
+        on_submitted=waker.submitted if waker else lambda: None,
     )
     side = Placement(
         pods=mirror.pods,
@@ -215,10 +215,6 @@ def build_binder(term: Leadership, bridged: BridgedNodes, claims: KnownClaims | 
         process=program.process,
         last_check=escrow.last_check(program, mirror),
     )
-
-
-def do_nothing() -> None:
-    """Do nothing, because `slurm.kick` is off."""
 
 
 def deadlines(settings: Settings) -> Deadlines:

@@ -116,11 +116,7 @@ class Binder:
             return await self._report(pod, names.UNSCHEDULABLE, too_late)
         try:
             await writes.bind(
-                self._kube,
-                namespace=pod.namespace,
-                name=pod.name,
-                uid=pod.uid,
-                kube_node=kube_node,
+                self._kube, namespace=pod.namespace, name=pod.name, uid=pod.uid, kube_node=kube_node
             )
         except (Forbidden, Rejected) as error:
             return await self._report(pod, names.SCHEDULER_ERROR, error.message)

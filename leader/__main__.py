@@ -72,10 +72,7 @@ async def lead(
 ) -> None:
     """Do the work of both programs' leaders; if one fails, both end."""
     shared = SharedReadings(
-        program,
-        mirror,
-        actors={Actor.EXTENDER, Actor.CONTROLLERS},
-        batch=slurm_jobs is not None,
+        program, mirror, actors={Actor.EXTENDER, Actor.CONTROLLERS}, batch=slurm_jobs is not None
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(shared.run(stop))

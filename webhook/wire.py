@@ -213,7 +213,6 @@ class Review:
     updated: str
     """The kind of an updated object; "" for any other request, and for subresources."""
     document: bytes
-    """The object as JSON."""
     before: bytes
     """The object before an update, as JSON; b"null" or b"" for none."""
 
@@ -310,8 +309,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
         ),
         deadline_s=spec.active_deadline_seconds,
         node_choices=permit.node_choices(
-            has_selector=bool(spec.node_selector),
-            has_terms=required is not None,
+            has_selector=bool(spec.node_selector), has_terms=required is not None
         ),
         resource_claims=tuple(resource_claim.name for resource_claim in spec.resource_claims),
         claim_templates={

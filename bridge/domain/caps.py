@@ -16,7 +16,6 @@ from slurmruntime.values import names
 from slurmruntime.values.faults import Fault
 
 SECTION = "caps"
-"""The section of the settings."""
 
 _OURS: Final = frozenset(
     {

@@ -68,10 +68,7 @@ def create(
         metrics.escrow.answered("told")
         return PlainTextResponse("go\n")
 
-    routes = [
-        Route("/v1/start", start, methods=["POST"]),
-        Route("/v1/end", end, methods=["POST"]),
-    ]
+    routes = [Route("/v1/start", start, methods=["POST"]), Route("/v1/end", end, methods=["POST"])]
     return BodyLimit(
         Starlette(routes=routes),
         BODY_LIMIT_BYTES,

@@ -9,7 +9,6 @@ from slurmruntime.values import names, numbers
 from slurmruntime.values.faults import Fault
 
 _SHOWN = 80
-"""Characters of a faulty value that a message quotes."""
 
 
 def moment(time: datetime | None) -> datetime | None:

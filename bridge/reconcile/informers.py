@@ -43,7 +43,6 @@ class Mirror:
         self.claims: Cache[ResourceClaim] = Cache(CLAIMS, set_aside)
         """All resource claims, for the program that gives devices; else empty."""
         self.classes: Cache[DeviceClass] = Cache(CLASSES, set_aside)
-        """All DeviceClasses, likewise."""
         self._watched: list[Cache[Any]] = [self.pods, self.kube_nodes, self.bound]
 
     def parts(self, program: Program, *, gives_devices: bool = False) -> tuple[Service, ...]:

@@ -8,12 +8,7 @@ from bridge.reconcile import set_aside
 from bridge.reconcile.actuator import Actuator, CpuLookup, DeviceGiver
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.loop import PodLoop
-from bridge.reconcile.placeholder_writes import (
-    PlaceholderWrites,
-    ResizeFor,
-    RestoreFor,
-    SubmitFor,
-)
+from bridge.reconcile.placeholder_writes import PlaceholderWrites, ResizeFor, RestoreFor, SubmitFor
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.program import Program
 from bridge.reconcile.reading.readings import Readings

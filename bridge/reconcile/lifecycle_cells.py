@@ -1,6 +1,5 @@
 """The lifecycle cell of each pod: since when (for deadlines), and how many are in each."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from bridge.domain.lifecycle import table as lifecycle
@@ -25,10 +24,11 @@ class LifecycleCells:
         self._rows: dict[PodUid, Row] = {}
 
     def since(self, pod: Pod, view: View, now: datetime) -> datetime:
-        """Note a pod's situation; return since when it was seen in it, monotonic seconds."""
+        """Note a pod's situation; return when it was first seen in it, even if `now` jumps."""
         cell = lifecycle.cell(pod, view)
         self._count(pod.uid, cell[0])
-        return steadily(now, self._clock, lambda steady: self._dwell.since(pod.uid, cell, steady))
+        steady = _EPOCH + timedelta(seconds=self._clock.monotonic())
+        return now - (steady - self._dwell.since(pod.uid, cell, steady))
 
     def forget(self, uid: PodUid) -> None:
         """Forget a pod that is gone or on the other side."""
@@ -41,12 +41,6 @@ class LifecycleCells:
             self._rows[uid] = row
         if row is not before:
             self._metrics.pods.moved(_label(before), _label(row))
-
-
-def steadily(now: datetime, clock: Clock, since: Callable[[datetime], datetime]) -> datetime:
-    """Return a moment that is remembered by the monotonic clock, by the clock of `now`."""
-    steady = _EPOCH + timedelta(seconds=clock.monotonic())
-    return now - (steady - since(steady))
 
 
 def _label(row: Row | None) -> str | None:

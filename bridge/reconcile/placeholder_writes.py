@@ -138,7 +138,7 @@ class WorkloadWrites:
             return how
         now = await jobs.job(self._slurm, job.id, sluid=job.sluid)
         identity = now.identity if isinstance(now, SlurmJob) else job.identity
-        return outcome.worst([how, *outcome.recorded_failures(identity)])
+        return outcome.worst([how, *map(outcome.decode, identity.failed.values())])
 
     async def _amend(self, pod: Pod, action: Enlist | Record) -> None:
         """Apply the change to the current identity: the other program may have changed it as well."""

@@ -52,7 +52,6 @@ class Placeholders:
         """
         self._discovery = discovery
         self.pace = pace
-        """How often this side needs readings."""
         self._clock = clock
         self._readings = readings or Readings(discovery, clock=clock, metrics=metrics)
         self._readings.serve(self)

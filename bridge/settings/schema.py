@@ -128,8 +128,7 @@ class PlacementSection(Section):
         2, description="How long a pod waits before its status explains why."
     )
     incomplete_after_s: Seconds = Field(
-        60,
-        description="How long a gang may be incomplete before its pods report what is missing.",
+        60, description="How long a gang may be incomplete before its pods report what is missing."
     )
     when_full: Literal["own-job", "wait"] = Field(
         "own-job",

@@ -73,8 +73,7 @@ class Slurm(Section):
     )
     group: str = Field("", description="Group of the jobs; goes with user, both or neither.")
     account: str = Field(
-        "",
-        description="Account of all jobs, without policy.rules; empty: the user's default.",
+        "", description="Account of all jobs, without policy.rules; empty: the user's default."
     )
     milli_cpu_per_cpu: Annotated[int, Field(ge=50, le=quantities.MILLI)] = Field(
         quantities.MILLI,

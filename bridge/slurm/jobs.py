@@ -103,11 +103,7 @@ async def _placeholder(
 
 
 async def verified(
-    client: SlurmClient,
-    id_: JobId,
-    workload: WorkloadKey | None,
-    *,
-    sluid: Sluid | None = None,
+    client: SlurmClient, id_: JobId, workload: WorkloadKey | None, *, sluid: Sluid | None = None
 ) -> SlurmJob | None:
     """Read a placeholder; return None if it is gone, or if its id belongs to another job by now.
 
@@ -231,11 +227,7 @@ async def set_time_limit(
     """
     operation = "job.set_time_limit"
     held = await _held(
-        client,
-        placeholder.id,
-        placeholder.identity,
-        placeholder.sluid,
-        operation=operation,
+        client, placeholder.id, placeholder.identity, placeholder.sluid, operation=operation
     )
     if held.time_limit_min != expected_min:
         return False
@@ -279,11 +271,7 @@ async def set_node_lists(
 
 
 async def update_as_user(
-    client: SlurmClient,
-    placeholder: SlurmJob,
-    changes: Changes,
-    *,
-    component: JobId | None = None,
+    client: SlurmClient, placeholder: SlurmJob, changes: Changes, *, component: JobId | None = None
 ) -> None:
     """Change the request of a pending placeholder, impersonating the job's user.
 

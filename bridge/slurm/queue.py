@@ -63,7 +63,6 @@ class _Occupant(Struct, frozen=True):
 MOST_JOBS_BYTES: Final = 128 * 2**20
 """Longest list of which little is stored: 60 000 jobs."""
 MOST_LIVE: Final = 200_000
-"""Jobs that wait or run."""
 MOST_PLACES: Final = 300_000
 """Nodes of all jobs, each counted once per job."""
 _LONGEST_NAME: Final = 64
@@ -229,12 +228,7 @@ async def jobs_naming(
 
 async def _in_slices(client: SlurmClient, take: Callable[[bytes], None]) -> None:
     answer = await client.each_of(
-        "job.list",
-        "slurm_get_jobs",
-        "jobs",
-        take=take,
-        answer=_Jobs,
-        most_bytes=MOST_JOBS_BYTES,
+        "job.list", "slurm_get_jobs", "jobs", take=take, answer=_Jobs, most_bytes=MOST_JOBS_BYTES
     )
     if answer is None or answer.jobs is None:
         raise Malformed("job.list", "the response has no list of jobs")

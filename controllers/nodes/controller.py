@@ -74,7 +74,6 @@ class NodePeers:
     responder: Responder
     """Answers for the slurmds of external nodes."""
     reporter: Reporter
-    """Sends Events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +81,8 @@ class NodeCaches:
     """What is watched for nodes."""
 
     kube_nodes: Cache[KubeNodeFacts]
-    """All nodes of Kubernetes."""
     slices: Slices
-    """Devices that drivers publish for them."""
     pods: Cache[Pod]
-    """Our pods."""
     bound: Cache[BoundPod]
     """All other pods that have a node; a DaemonSet's pod is never ours."""
 
@@ -96,9 +92,7 @@ class JobsOnNodes:
     """What is known of the jobs that need a node."""
 
     placeholders: Placeholders
-    """The leader's view of Slurm's jobs."""
     holdings: Holdings
-    """Determines whether Slurm holds a node for its pods."""
     naming: NamingLookup
     """Finds placeholders that prevent a deletion."""
 

@@ -70,7 +70,6 @@ class DeviceCaches:
     slices: Cache[ResourceSlice]
     """The devices of all nodes."""
     kube_nodes: Cache[KubeNodeFacts]
-    """All nodes of Kubernetes."""
 
 
 class Devices:
@@ -362,12 +361,7 @@ class Devices:
         claim = gift.claim
         try:
             written = await self._claims.give(
-                gift,
-                classes,
-                node=node,
-                pod=pod.uid,
-                pod_name=pod.name,
-                at=self._clock.now(),
+                gift, classes, node=node, pod=pod.uid, pod_name=pod.name, at=self._clock.now()
             )
         except errors.KubeError as error:
             if not error.may_have_happened:

@@ -22,10 +22,7 @@ class KnownClaims:
     """Claims and classes, from the cache or by a request."""
 
     def __init__(
-        self,
-        claims: ResourceClaims,
-        all_claims: Cache[ResourceClaim],
-        classes: Cache[DeviceClass],
+        self, claims: ResourceClaims, all_claims: Cache[ResourceClaim], classes: Cache[DeviceClass]
     ) -> None:
         """all_claims: of the cluster."""
         self._claims = claims

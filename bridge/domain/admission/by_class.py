@@ -177,7 +177,7 @@ _BEFORE_THE_OTHERS = (
 def _unusable(asker: Asker, wanted: ClassRequest) -> str:
     if asker.field == "initContainers" and not asker.resources.sidecar:
         return _BEFORE_THE_OTHERS
-    if not by_class.is_class_name(wanted.device_class):
+    if by_class.CLASS_NAME.fullmatch(wanted.device_class) is None:
         return "no DeviceClass has such a name: expected a lowercase DNS subdomain"
     if not wanted.limit or quantities.parse(wanted.limit) != quantities.parse(wanted.amount):
         limit = repr(wanted.limit) if wanted.limit else "none"

@@ -39,7 +39,6 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
 
 _SHOWN = 80
-"""The number of characters of a faulty value to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,6 @@ class Draft:
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner_kinds: tuple[str, ...] = ()
     controller_uid: str = ""
-    """The uid of the controlling owner; "" without one."""
     scheduler_name: str = ""
     node_name: str = ""
     demand: Demand = field(default_factory=Demand)
@@ -311,7 +309,6 @@ def _preset(pod: Draft) -> Iterator[Fault]:
 
 
 def _unknown_choices(pod: Draft) -> Iterator[Fault]:
-    """Refuse values of our own annotations that mean nothing."""
     value = pod.annotations.get(names.WHEN_FULL_ANNOTATION, WhenFull.WAIT)
     if value not in set(WhenFull):
         accepted = " or ".join(WhenFull)

@@ -83,11 +83,9 @@ class QueueEntry:
     pods: int
     """The pods that exist now."""
     running: int
-    """How many of these are running."""
     job: JobId | None = None
     """None if Slurm has no placeholder or was not asked."""
     state: str = ""
-    """Slurm's base state."""
     reason: str = ""
     """Why it waits, as Slurm's reason; for a pod without a placeholder, its condition's."""
     user: str = ""

@@ -35,7 +35,6 @@ class Situation:
     namespace_is_excluded: bool = False
     """That label has no effect there."""
     release: str = names.RELEASE_NAMESPACE
-    """slurm-bridge's own namespace."""
     queue: Sequence[QueuedJob] | None = None
     """All of Slurm's jobs; None if Slurm was not asked."""
     scheduler_name: str = names.SCHEDULER_NAME
@@ -63,7 +62,6 @@ class Diagnosis:
     """Continues a sentence that starts with the pod's name: `waits in Slurm`."""
     why: str = ""
     next_step: str = ""
-    """"" if there is nothing to do."""
     details: tuple[tuple[str, str], ...] = field(default=())
     """What else is known, as name and text."""
 

@@ -20,7 +20,6 @@ from bridge.domain.lifecycle.decision import Deadlines, Decision
 from bridge.domain.lifecycle.rules.answers import tell, wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
 from slurmruntime.values.faults import one_line
 from slurmruntime.values.ids import PodUid
@@ -186,13 +185,6 @@ def _missing(gang: Workload) -> str:
     return f"{gang.full_name} has {len(gang.members)} of the {gang.needed} pods it needs to start"
 
 
-def _fewer(gang: Workload, first: Pod) -> str:
-    return (
-        f"{gang.full_name} has fewer than the {gang.needed} pods it needs to start; "
-        f"pod {first.name} reports how many"
-    )
-
-
 def _tell_incomplete(
     waiting: Sequence[Member], context: GangContext, within: timedelta | None = None
 ) -> dict[PodUid, Decision]:
@@ -212,7 +204,12 @@ def _tell_incomplete(
         return {member.pod.uid: silent for member in waiting}
     reason = "PodGroupInvalid" if gang.faults else "PodGroupIncomplete"
     first = waiting[0].pod
-    rest = text if gang.faults else _fewer(gang, first)
+    rest = (
+        text
+        if gang.faults
+        else f"{gang.full_name} has fewer than the {gang.needed} pods it needs to start; "
+        f"pod {first.name} reports how many"
+    )
     return {
         member.pod.uid: tell(
             member.pod, reason, text if member.pod is first else rest, retry=soonest

@@ -141,7 +141,6 @@ class Place:
     local_rank: int = 0
     """The place among its gang's on the node, by which devices and cores are divided there."""
     local_size: int = 1
-    """How many places its gang has on the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +234,6 @@ class SetTimeLimit:
     job_id: JobId
     sluid: Sluid | None
     minutes: int
-    """The limit to set in Slurm."""
     true_min: int
     """The limit without our change; nothing is recorded if both are equal."""
     expected_min: int
@@ -264,7 +262,6 @@ class Shorten:
     """DELETE a pod that is being deleted once more, with a shorter grace period; send an Event."""
 
     event: ClassVar = "GraceShortened"
-    """Its reason."""
 
     grace_s: int
     """At least 1: with 0 the API server would forget the pod while its containers run."""

@@ -48,9 +48,7 @@ class SubmitRefusal:
     attempts: int
     """How many in a row, at least 1."""
     at: datetime
-    """When the last one came."""
     text: str
-    """Slurm's message, or ours."""
     is_of_nodes: bool = False
     """No node suits the pod: other nodes would help."""
 
@@ -63,7 +61,6 @@ class PinRefusal:
     """The placeholder the pod would have been placed by."""
     since: datetime
     tried_at: datetime
-    """The last attempt."""
     text: str
     is_of_devices: bool = False
     """Slurm and the node do not agree on devices, or others still have them."""
@@ -117,7 +114,6 @@ class Deadlines:
     overtime: timedelta = timedelta(0)
     """Slurm's OverTimeLimit: how long a job may exceed its limit."""
     evict_suspended: bool = False
-    """Whether the pods of a suspended placeholder are evicted."""
     tell_after: timedelta = timedelta(seconds=2)
     incomplete_after: timedelta = timedelta(minutes=1)
     """How long a gang's members may take to appear before anything is reported."""

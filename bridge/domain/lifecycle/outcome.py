@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from bridge.domain.lifecycle.actions import Cause, Outcome
-from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 from slurmruntime.values import names, numbers
 
@@ -94,11 +93,6 @@ def decode(text: str) -> Outcome:
     if kind == "signal" and count in range(1, _MAX_SIGNAL + 1):
         return Outcome(signal=count)
     return Outcome(exit_code=count if count in range(1, 256) else NO_EXIT_CODE)
-
-
-def recorded_failures(identity: Identity) -> tuple[Outcome, ...]:
-    """Return the outcomes of members that failed before the others, from the identity."""
-    return tuple(map(decode, identity.failed.values()))
 
 
 def is_failure(outcome: Outcome) -> bool:

@@ -49,11 +49,7 @@ class Pins:
             )
         else:
             self._refused[pod] = PinRefusal(
-                job_id=assign.job_id,
-                since=at,
-                tried_at=at,
-                text=text,
-                is_of_devices=is_of_devices,
+                job_id=assign.job_id, since=at, tried_at=at, text=text, is_of_devices=is_of_devices
             )
 
     def forget(self, pod: PodUid) -> None:

@@ -63,7 +63,6 @@ class Seat:
     local_rank: int = 0
     """Its place among the slots of its node."""
     local_size: int = 1
-    """How many slots its node has."""
 
 
 def slots(shares: Sequence[TaskShare], size: int) -> tuple[SlurmNode, ...]:
@@ -127,10 +126,7 @@ def seat(
             seats[uid] = slot
     return {
         uid: Seat(
-            slot=slot,
-            node=nodes[slot],
-            local_rank=before[slot],
-            local_size=on_node[nodes[slot]],
+            slot=slot, node=nodes[slot], local_rank=before[slot], local_size=on_node[nodes[slot]]
         )
         for uid, slot in seats.items()
     }

@@ -150,10 +150,7 @@ def decode(text: str) -> Identity | None:
 
 
 def marked(
-    text: str,
-    mark: str,
-    version: int,
-    read: Callable[[Mapping[str, object], ClusterId], M],
+    text: str, mark: str, version: int, read: Callable[[Mapping[str, object], ClusterId], M]
 ) -> M | None:
     """Read an `admin_comment` that may have a mark, a JSON key whose value is a version.
 

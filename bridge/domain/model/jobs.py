@@ -62,7 +62,6 @@ class SlurmJob:
     tasks: int = 1
     """The number of pods that it has room for."""
     task: TaskSize = field(default_factory=TaskSize)
-    """The size of each."""
     shares: tuple[TaskShare, ...] = ()
     """For a running job: how many tasks fit on each node, in the same order."""
     task_grant: TaskGrant | None = None

@@ -11,7 +11,6 @@ MOST_NAMESPACES = 50
 REST = "(others)"
 
 _SHOWN = 3
-"""Owners that are named for one node."""
 
 
 def count_by_namespace(pods: Iterable[BoundPod]) -> Mapping[str, int]:

@@ -111,7 +111,6 @@ class Pod:
     claims: tuple[str, ...] = ()
     """The PersistentVolumeClaims it uses, by name."""
     resource_claims: tuple[PodClaim, ...] = ()
-    """The resource claims it uses."""
     kube_node: KubeNode | None = None
     """`spec.nodeName`: set once bound."""
     phase: Phase = Phase.PENDING

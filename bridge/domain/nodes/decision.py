@@ -54,13 +54,11 @@ class Node:
     named_by: tuple[SlurmJob, ...] | None = ()
     """Live placeholders of ours that name it, required or excluded; None if not certain yet."""
     hold: Hold = Hold.HELD
-    """Whether Slurm holds the node for the pods that run there."""
     leader: SlurmNode | None = None
     """The node whose pass releases this one with others; None if this one's own pass does."""
     companions: tuple[Companion, ...] = ()
     """The other nodes that this node's pass releases with it (`bridge.domain.nodes.release`)."""
     refusal: NodeRefusal | None = None
-    """Slurm's latest refusal."""
     reason_age: timedelta | None = None
     """How long ago the reason of its drain was set; None if Slurm does not report it."""
 

@@ -61,7 +61,6 @@ class DeviceWait:
     drain: tuple[Drain, ...]
     """What is left to do; nothing if it is drained for exactly that."""
     left: timedelta
-    """How much longer it waits."""
 
 
 def missing_devices(

@@ -62,7 +62,6 @@ def hold_for(
 
 
 def _comes_back(pod: Pod, evidence: Evidence, refusal: SubmitRefusal | None) -> bool:
-    """Check whether the placeholder is restored without intervention."""
     if refusal is not None or pod.grant is None:
         return False
     is_requested = evidence is Evidence.NONE and pod.when_lost == "restore"

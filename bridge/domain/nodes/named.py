@@ -53,10 +53,7 @@ def without(name: SlurmNode, jobs: Iterable[SlurmJob]) -> Iterator[Rename | With
 
 
 def after(
-    decision: NodeDecision,
-    name: SlurmNode,
-    jobs: tuple[SlurmJob, ...] | None,
-    cluster: ClusterId,
+    decision: NodeDecision, name: SlurmNode, jobs: tuple[SlurmJob, ...] | None, cluster: ClusterId
 ) -> NodeDecision:
     """Remove a node that Slurm does not have from these jobs, too, unless it is about to come back.
 

@@ -28,20 +28,14 @@ def leave(wanted: SlurmNodeSpec, cluster: ClusterId) -> Iterator[NodeAction]:
     """Yield the steps that put a drained node into its partitions."""
     features = (*wanted.features, names.PARKED_FEATURE)
     yield SetFeatures(slurm_node=wanted.name, features=features)
-    yield RenewPartitions(spare=_spare(wanted, cluster))
-    yield SetFeatures(slurm_node=wanted.name, features=wanted.features)
-
-
-def _spare(wanted: SlurmNodeSpec, cluster: ClusterId) -> SlurmNodeSpec:
-    """Describe the spare node.
-
-    It is in no partition. It carries our mark, so that one left behind is removed like any other
-    unwanted node.
-    """
-    return SlurmNodeSpec(
-        name=SlurmNode(f"{names.SPARE_NODE}-{cluster}"),
-        address=wanted.address,
-        cpus=1,
-        memory_mib=1,
-        features=(nodes.cluster_feature(cluster),),
+    yield RenewPartitions(
+        spare=SlurmNodeSpec(
+            # In no partition, and with our mark: one left behind is removed like any unwanted node.
+            name=SlurmNode(f"{names.SPARE_NODE}-{cluster}"),
+            address=wanted.address,
+            cpus=1,
+            memory_mib=1,
+            features=(nodes.cluster_feature(cluster),),
+        )
     )
+    yield SetFeatures(slurm_node=wanted.name, features=wanted.features)

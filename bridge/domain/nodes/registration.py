@@ -125,10 +125,7 @@ def _create(
         actions = (create, drain, *parking.leave(wanted, cluster))
     # The taint comes first: nothing else may use what Slurm is about to hand out.
     return NodeDecision(
-        actions=(
-            *signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
-            *actions,
-        ),
+        actions=(*signs.taint(kube_node, settings.scheduler_name, settings.taint_effect), *actions),
         reason="labelled, not in Slurm yet",
         wanted=wanted,
     )
@@ -347,8 +344,7 @@ def _with_kube_side(
         *change.actions,
         *node_state.to_kube(kube_node, slurm_node, settings.policy),
         *signs.set_condition(
-            kube_node,
-            signs.condition(kube_node, slurm_node, refusal.words if refusal else None),
+            kube_node, signs.condition(kube_node, slurm_node, refusal.words if refusal else None)
         ),
     )
     return replace(change, actions=actions)

@@ -57,11 +57,7 @@ def taint(kube_node: KubeNodeFacts, scheduler_name: str, effect: str) -> Iterato
     if not effect:
         yield from untaint(kube_node)
         return
-    wanted = Taint(
-        key=names.MANAGED_NODE_TAINT,
-        value=scheduler_name,
-        effect=effect,
-    )
+    wanted = Taint(key=names.MANAGED_NODE_TAINT, value=scheduler_name, effect=effect)
     if [one for one in kube_node.taints if one.key == wanted.key] != [wanted]:
         yield SetTaint(kube_node=kube_node.name, taint=wanted)
 

@@ -26,7 +26,6 @@ _LARGEST_WEIGHT = 2**32 - 2
 """`man slurm.conf`, "Weight"."""
 
 _SHOWN = 80
-"""The number of characters of a faulty value to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

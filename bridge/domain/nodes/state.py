@@ -126,7 +126,7 @@ def condition(slurm_node: SlurmNodeFacts) -> NodeCondition:
     """Return what `kubectl describe node` shows about the node's state in Slurm."""
     states = slurm_node.states
     if "NOT_RESPONDING" in states and slurm_node.is_external:
-        return _no(
+        return problem(
             "NotResponding",
             "a job there was signalled or suspended, and Slurm looked for a slurmd; "
             "slurm-bridge answers for it",
@@ -134,9 +134,9 @@ def condition(slurm_node: SlurmNodeFacts) -> NodeCondition:
     if states & OUT_OF_SERVICE:
         return _out_of_service(slurm_node)
     if "MAINTENANCE" in states:
-        return _no("Maintenance", _reservation(slurm_node))
+        return problem("Maintenance", _reservation(slurm_node))
     if "RESERVED" in states:
-        return _no("Reserved", _reservation(slurm_node))
+        return problem("Reserved", _reservation(slurm_node))
     return NodeCondition(
         type=names.SLURM_STATE_CONDITION,
         status="True",
@@ -147,7 +147,9 @@ def condition(slurm_node: SlurmNodeFacts) -> NodeCondition:
 
 def problem(reason: str, message: str) -> NodeCondition:
     """Return the condition that explains why the node is not in Slurm as it should be."""
-    return _no(reason, message)
+    return NodeCondition(
+        type=names.SLURM_STATE_CONDITION, status="False", reason=reason, message=message
+    )
 
 
 def is_by_others(slurm_node: SlurmNodeFacts) -> bool:
@@ -171,16 +173,10 @@ def _out_of_service(slurm_node: SlurmNodeFacts) -> NodeCondition:
         parts.append(f"by {slurm_node.reason_by}")
     if slurm_node.reason_at:
         parts.append(f"since {slurm_node.reason_at:%Y-%m-%dT%H:%M:%SZ}")
-    return _no(word, ", ".join(parts))
+    return problem(word, ", ".join(parts))
 
 
 def _reservation(slurm_node: SlurmNodeFacts) -> str:
     if not slurm_node.reservation:
         return "only jobs of a reservation start there"
     return f"only jobs of reservation {slurm_node.reservation} start there"
-
-
-def _no(reason: str, message: str) -> NodeCondition:
-    return NodeCondition(
-        type=names.SLURM_STATE_CONDITION, status="False", reason=reason, message=message
-    )

@@ -59,15 +59,12 @@ def overlap(
     cpus = (kube_node.allocatable.milli_cpu - taken.milli_cpu) // milli_per_cpu
     memory_mib = (kube_node.allocatable.memory_bytes - taken.memory_bytes) // quantities.MIB
     shares = [own, *going, *others]
-    if sum(share.cpus for share in shares) + _cpus(beside, milli_per_cpu) > cpus:
+    beside_cpus = beside.demand.cpus(milli_per_cpu) if beside.demand.pods else 0
+    if sum(share.cpus for share in shares) + beside_cpus > cpus:
         return "CPUs are still in use"
     if sum(share.memory_mib for share in shares) > memory_mib:
         return "memory is still in use"
     return ""
-
-
-def _cpus(beside: Neighbours, milli_per_cpu: int) -> int:
-    return beside.demand.cpus(milli_per_cpu) if beside.demand.pods else 0
 
 
 def _share(pod: Pod, milli_per_cpu: int) -> _Share:

@@ -1,8 +1,8 @@
 """Check whether containers of ended jobs must be gone before Slurm launches a job on their node.
 
 Slurm gives a job's cores and devices away as soon as it has ended; its containers use their grace
-period. Pods wait for that at their gate (`bridge.domain.nodes.vacating`). A native job would not wait: slurmctld launches
-it at once, unless its PrologSlurmctld holds it (docs/escrow.md).
+period. Pods wait for that at their gate (`bridge.domain.nodes.vacating`). A native job would not
+wait: slurmctld launches it at once, unless its PrologSlurmctld holds it (docs/escrow.md).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +13,6 @@ from bridge.domain.model.pods import Pod
 from slurmruntime.values.ids import PodUid, SlurmNode
 
 _NAMED = 3
-"""Pods that a reason names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,8 +34,5 @@ class Pace:
         return min(max(self.busy_s, _CALM_SHARE * calm_s), self.idle_s)
 
     def rest_s(self, *, listed_s: float, calm_s: float) -> float:
-        """Return the least interval where Slurm needs `listed_s` for a list, as with 100 000 jobs of others.
-
-        Nothing of ours is known to have happened for `calm_s`.
-        """
+        """Return the least interval where Slurm needs `listed_s` for a list; as in `while_waiting_s`."""
         return min(_LISTS_PER_REST * listed_s, _CALM_SHARE * calm_s, _LONGEST_REST_S)

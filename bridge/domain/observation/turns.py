@@ -70,7 +70,6 @@ def _at_most(count: int, jobs: Mapping[JobId, float], until: float) -> list[JobI
 
 
 def _reasons_per_s(waiting: int) -> float:
-    """Return the rate of repeated readings for this many waiting jobs."""
     if waiting <= _FEW:
         return max(waiting / _REASONS_AGAIN_S, _LEAST_REASONS_PER_S)
     least = max(waiting / _REASONS_AT_LATEST_S, _LEAST_REASONS_PER_S)

@@ -65,7 +65,6 @@ class Defaults:
     devices: Ways = field(default_factory=Ways)
     """How pods may ask for devices by resource claims, which become GRES."""
     caps: Caps = DEFAULT
-    """How much of everything a pod may have."""
 
 
 def placeholder(
@@ -304,7 +303,6 @@ def _contradictions(asked: Overrides, tasks: int | None) -> Iterator[Fault]:
 
 
 def _cpus(wanted: Demand, asked: Overrides, defaults: Defaults) -> int:
-    """Return the CPUs of a task, as Slurm counts them."""
     milli_cpu = asked.milli_cpu_per_task or wanted.milli_cpu
     milli_cpu = milli_cpu or defaults.default_milli_cpu
     return quantities.cpus(milli_cpu, defaults.milli_per_cpu)

@@ -48,7 +48,6 @@ class Pool:
     has_taints_as_features: bool = True
     """Whether every node's feature says what its taints do."""
     shapes: frozenset[Shape] = frozenset()
-    """What their nodes have in Slurm."""
     chosen: dict[bytes, "Candidates"] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -89,9 +88,7 @@ MOST_NAMED_BYTES = 256 * 1024
 
 
 def pool(
-    kube_nodes: Iterable[KubeNodeFacts],
-    slurm_nodes: Iterable[SlurmNodeFacts],
-    cluster: ClusterId,
+    kube_nodes: Iterable[KubeNodeFacts], slurm_nodes: Iterable[SlurmNodeFacts], cluster: ClusterId
 ) -> Pool:
     """Pair the nodes of both systems."""
     mark = nodes.cluster_feature(cluster)

@@ -44,7 +44,6 @@ class RequestFacts:
     policy: Policy
     """The policy by which it was decided what to read."""
     pool: Pool
-    """The bridged nodes."""
     avoid: tuple[SlurmNode, ...] = ()
     """Nodes that Kubernetes has just been unable to use."""
     claims: Mapping[PodUid, Claims] = field(default_factory=dict)

@@ -16,7 +16,10 @@ def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | N
     specs = (spec, *spec.also)
     parts = job.components
     sizes = tuple(_size(component) for component in specs)
-    if not _is_for_the_same(spec, job) or sizes != tuple(part.task for part in parts):
+    frozen = job.identity.frozen
+    if frozen is None or (frozen.user, frozen.account) != (spec.user, spec.account):
+        return None
+    if sizes != tuple(part.task for part in parts):
         return None
     return {
         id_: Changes(
@@ -31,12 +34,5 @@ def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | N
 
 def _size(spec: PlaceholderSpec) -> TaskSize:
     return TaskSize(
-        cpus=spec.cpus_per_task,
-        memory_mib_per_cpu=spec.memory_mib_per_cpu,
-        gres=spec.gres_per_task,
+        cpus=spec.cpus_per_task, memory_mib_per_cpu=spec.memory_mib_per_cpu, gres=spec.gres_per_task
     )
-
-
-def _is_for_the_same(spec: PlaceholderSpec, job: SlurmJob) -> bool:
-    frozen = job.identity.frozen
-    return frozen is not None and (frozen.user, frozen.account) == (spec.user, spec.account)

@@ -96,10 +96,6 @@ _CALLED: Final = {POD: "pod", SLURM_JOB: "SlurmJob"}
 _CREATED: Final = {POD: "Slurm jobs", SLURM_JOB: "SlurmJobs"}
 
 
-def _anything() -> Choice:
-    return Choice(allowed=Patterns("*"))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rule:
     """Whom it applies to, which Slurm user their jobs run as, and what they may ask for."""
@@ -133,7 +129,7 @@ class Rule:
 
     account: Choice = field(default_factory=Choice)
     """Its default is a template, like `group`."""
-    partition: Choice = field(default_factory=_anything)
+    partition: Choice = field(default_factory=lambda: Choice(allowed=Patterns("*")))
     qos: Choice = field(default_factory=Choice)
     reservation: Choice = field(default_factory=Choice)
     priority: Range | None = None
@@ -142,11 +138,8 @@ class Rule:
     time_limit_max_min: int | None = None
     """No job gets more minutes; None: no cap of ours."""
     exclusive: bool = True
-    """Whether whole nodes may be asked for."""
     node_choice: bool = True
-    """Whether nodes or features may be chosen."""
     licenses: Patterns = field(default_factory=lambda: Patterns("*"))
-    """The licences that may be asked for."""
     working_directory: str = "/home/{slurm_user}"
     """Where a batch job starts that names no directory: a template, with `{namespace}` too."""
 

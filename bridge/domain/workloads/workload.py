@@ -223,9 +223,7 @@ def _duplicates(members: Sequence[tuple[Membership, Pod]]) -> tuple[Fault, ...]:
     )
 
 
-def _order(
-    member: tuple[Membership, Pod],
-) -> tuple[bool, tuple[int, ...], tuple[object, ...], str]:
+def _order(member: tuple[Membership, Pod]) -> tuple[bool, tuple[int, ...], tuple[object, ...], str]:
     rank = member[0].rank
     return not rank, rank, _natural(member[1].name), member[1].uid
 

@@ -210,7 +210,6 @@ CLASSES = ResourceKind(
     key=lambda c: c.name,
     version=lambda c: c.resource_version,
 )
-"""All DeviceClasses."""
 
 
 class ResourceClaims:

@@ -77,7 +77,6 @@ SLICES = ResourceKind(
     key=lambda s: s.name,
     version=lambda s: s.resource_version,
 )
-"""All ResourceSlices, by name."""
 
 
 def _device(device: _Device, spec: _SliceSpec) -> Device:

@@ -135,8 +135,7 @@ def grant_of(wired: wire.Job, shares: tuple[TaskShare, ...]) -> Grant | None:
         nodes=nodes,
         tasks=tasks,
         cpus_per_task=max(
-            cpus_per_task,
-            (wired.cpus.positive or 0) // tasks if nodes == 1 and per_node_mib else 0,
+            cpus_per_task, (wired.cpus.positive or 0) // tasks if nodes == 1 and per_node_mib else 0
         ),
         memory_mib_per_node=per_node_mib or 0,
         memory_mib_per_cpu=0 if per_node_mib else per_cpu_mib or 0,

@@ -28,7 +28,5 @@ async def launch(client: SlurmClient, job_id: JobId) -> Launch | None:
     except ValueError as error:
         raise Malformed("job.get", f"job {job_id}: {error}") from error
     return Launch(
-        phase=phase,
-        nodes=tuple(dict.fromkeys(nodes)),
-        is_external=decode.EXTERNAL_JOB in own.flags,
+        phase=phase, nodes=tuple(dict.fromkeys(nodes)), is_external=decode.EXTERNAL_JOB in own.flags
     )

@@ -48,14 +48,11 @@ def complete(case: JobCase) -> Decision:
         return do("pod's node is gone and its outcome is unknown", cancel_of(case.job))
     if not outcome.ended_by_itself(pod):
         return settle(case)
-    if (left := _till_node_fail(case)) > timedelta():
+    # Containers report the moment of the crash, not when their kubelet was back to report it.
+    left = NODE_FAILS_WITHIN - case.dwelt
+    if outcome.lost_with_node(pod) and left > timedelta():
         return wait("its node crashed: its job is about to end as NODE_FAIL", retry=left)
     return complete_with(case, outcome.of(pod))
-
-
-def _till_node_fail(case: Case) -> timedelta:
-    """Return how long Slurm may still take; containers report the moment of the crash."""
-    return NODE_FAILS_WITHIN - case.dwelt if outcome.lost_with_node(case.pod) else timedelta()
 
 
 def settle(case: JobCase) -> Decision:

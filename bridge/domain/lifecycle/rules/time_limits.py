@@ -31,7 +31,6 @@ class TimeLimit:
     """One job's time limit."""
 
     shown_min: int
-    """As Slurm shows it, minutes."""
     true_min: int
     """Without our extension."""
     slurm_ends_at: datetime

@@ -18,7 +18,7 @@ CLASS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """What the name of a DeviceClass looks like: a DNS subdomain."""
 
 _REQUEST = "devices"
-_CLASS_NAME = re.compile(CLASS)
+CLASS_NAME = re.compile(CLASS)
 _TEMPLATE = re.compile(rf"slurm-bridge-(?P<count>[1-9][0-9]?)-of-(?P<class>{CLASS})")
 
 
@@ -36,11 +36,6 @@ class Ways:
         if resource.startswith(RESOURCE_PREFIX):
             return resource.removeprefix(RESOURCE_PREFIX)
         return self.resources.get(resource, "")
-
-
-def is_class_name(name: str) -> bool:
-    """Check whether a DeviceClass can have this name."""
-    return _CLASS_NAME.fullmatch(name) is not None
 
 
 def template(device_class: str, count: int) -> str:
