@@ -182,10 +182,7 @@ class Placement:
             self._wake(uid)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Retry when the pod's request was edited.
-
-        Record that a pod ended, after which Slurm may start jobs, and where a pod could not be bound.
-        """
+        """Retry after an edit; note that a pod ended (jobs may start) or could not be bound."""
         if old and new and _request_annotations(old) != _request_annotations(new):
             self._submitter.retry(new.uid)
         if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):

@@ -52,13 +52,9 @@ class PodReviewer:
     ) -> None:
         """Keep the settings; the policy is fetched for each review.
 
-        Args:
-            policy: returns the policy in force.
-            defaults: what pods are checked against.
-            scheduler_name: the scheduler that pods are handed to.
-            tracks_fields: the setting `track_fields` of the webhook.
-            extender_binds: whether `placement.binder` is the extender.
-            self_test_namespace: where the controllers test the webhook; "" for nowhere.
+        tracks_fields: the setting `track_fields` of the webhook. extender_binds: whether
+        `placement.binder` is the extender. self_test_namespace: where the controllers test the
+        webhook; "" for nowhere.
         """
         self._policy = policy
         self._defaults = defaults

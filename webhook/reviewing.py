@@ -22,10 +22,7 @@ ReviewMethod = Callable[[wire.Review], ReviewResult]
 
 
 class Reviewer(Protocol):
-    """Reviews new objects of one kind.
-
-    Both methods raise `wire.MalformedObjectError` if the object is not of that kind.
-    """
+    """Reviews objects of one kind; raises `wire.MalformedObjectError` for any other."""
 
     @property
     def created(self) -> str:

@@ -1,7 +1,4 @@
-"""Decode Kubernetes JSON into domain values, or raise `Malformed` with the object and the path.
-
-No other module reads Kubernetes JSON.
-"""
+"""Decode Kubernetes JSON into domain values, or raise `Malformed`; no other module reads it."""
 
 from collections.abc import Iterable
 from functools import lru_cache

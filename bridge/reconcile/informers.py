@@ -1,6 +1,4 @@
-"""The Kubernetes objects a program keeps in memory.
-
-Our pods, all nodes, and every other pod that has a node.
+"""The Kubernetes objects a program keeps in memory: our pods, all nodes, all other bound pods.
 
 No pod is in both pod caches, so each event is sent and decoded once.
 """

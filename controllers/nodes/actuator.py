@@ -243,10 +243,7 @@ class NodeActuator:
                 assert_never(unreachable)
 
     async def _report_condition(self, kube_node: KubeNodeFacts, condition: NodeCondition) -> None:
-        """Set the condition on the node, and send an Event if its reason changed.
-
-        There is no Event for a new node that is in service at once, but for one that is in Slurm in an undesired state.
-        """
+        """Set the condition, with an Event if its reason changed; none for a node that is fine."""
         old = kube_node.condition(condition.type)
         now = self._clock.now()
         await self._patch_status(kube_node, patches.node_condition(kube_node, condition, now))

@@ -1,9 +1,8 @@
 """Turn requests for devices of a class into claims of the pod, before the pod is stored.
 
 Each container's request becomes a claim of its own, from a template that the extender creates
-(`bridge.domain.model.claims.by_class`). From there on it is a pod with claims like any other.
-
-Kubernetes never sees such a request, so what it would refuse is refused here.
+(`bridge.domain.model.claims.by_class`). Kubernetes never sees such a request, so what it would
+refuse is refused here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -118,12 +118,11 @@ def mutate(
     tracks_fields: bool = True,
     extender_binds: bool = False,
 ) -> Verdict:
-    """Hand the pod to Slurm.
+    """Hand the pod to Slurm: add what it lacks of our fields, and the requester.
 
-    Add label, schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks
-    them. Requests for `devices` of a class become claims.
-    Unless `tracks_fields`, the record of who wrote which field is dropped. If `extender_binds`, pods
-    that need nothing else from kube-scheduler get a scheduler name that it does not serve.
+    Requests for `devices` of a class become claims. Unless `tracks_fields`, the record of who wrote
+    which field is dropped. If `extender_binds`, pods that need nothing else from kube-scheduler get
+    a scheduler name that it does not serve.
     """
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict()

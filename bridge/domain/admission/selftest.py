@@ -24,10 +24,7 @@ FAULT = overrides.path(_FIELD)
 """The path of the fault that the webhook finds."""
 
 POLICY = Policy(rules=(Rule(name="the self-test", source="the self-test", user="nobody"),))
-"""The policy in the test's namespace: the administrator's rules may not apply to us.
-
-No configured rule can have this name, so nothing would be submitted for such a pod.
-"""
+"""The policy in the test's namespace: none of the administrator's rules may apply to us."""
 
 SOUND_POD: Mapping[str, Any] = {
     "apiVersion": "v1",

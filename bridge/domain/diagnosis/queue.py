@@ -56,10 +56,9 @@ class QueuedJob:
 
 
 def ahead_of(job: QueuedJob, queue: Iterable[QueuedJob]) -> Sequence[QueuedJob]:
-    """Return the waiting jobs ahead of this one in any of its partitions.
+    """Return the waiting jobs ahead of this one in any of its partitions: by priority, then id.
 
-    They have a higher priority, or the same priority and a lower id. Back-fill may still start a
-    small job earlier.
+    Back-fill may still start a small job earlier.
     """
     first = (
         other
@@ -102,10 +101,7 @@ class QueueEntry:
 def entries(
     pods: Iterable[Pod], queue: Sequence[QueuedJob] | None, now: datetime
 ) -> Sequence[QueueEntry]:
-    """Join pods and placeholders: the waiting ones first, in Slurm's order, then the running ones.
-
-    Placeholders and pods that have ended are left out.
-    """
+    """Join pods and placeholders that have not ended: first those that wait, in Slurm's order."""
     alive = {pod.uid: pod for pod in pods if not pod.is_terminal}
     job_entries = []
     for job in queue or ():

@@ -74,8 +74,7 @@ class Plan:
     held_as: str = ""
     """The condition's reason for these faults, if they may be corrected while the pod waits."""
     unread: tuple[tuple[PodUid, JobId], ...] = ()
-    """Members placed by a placeholder whose identity, as last read, does not name them: read it
-    again."""
+    """Members whose placeholder's identity, as last read, does not name them: read it again."""
 
     @property
     def open_cases(self) -> tuple[OpenCase, ...]:

@@ -74,8 +74,7 @@ def _counts(part: Component) -> Mapping[SlurmNode, int]:
 def _recorded(job: SlurmJob, placed: Sequence[Pod]) -> Sequence[Mapping[SlurmNode, int]]:
     """Return the number of slots on each node as the first member has it on record; () if none has.
 
-    A record that the nodes have no room for is of another job: that of a lost one whose successor
-    has fewer nodes.
+    A record that the nodes have no room for is of another job, a lost one.
     """
     for member in placed:
         recorded = member.grant
@@ -113,10 +112,7 @@ def _laid_out(job_grant: Grant | None, layouts: Sequence[Mapping[SlurmNode, int]
 
 
 def _side_by_side(counts: Mapping[SlurmNode, int], topology: Topology) -> Mapping[SlurmNode, int]:
-    """Sort nodes so that those of one switch are neighbours, and the switches of one above them, too.
-
-    Otherwise the order stays: switches come in the order of their first nodes.
-    """
+    """Put nodes of one switch side by side, and its switches, too; otherwise the order stays."""
     paths = _paths([topology(node) for node in counts])
     first: dict[tuple[str, ...], int] = {}
     keys: dict[SlurmNode, tuple[int, ...]] = {}
@@ -127,10 +123,7 @@ def _side_by_side(counts: Mapping[SlurmNode, int], topology: Topology) -> Mappin
 
 
 def _paths(places: Sequence[str]) -> Sequence[tuple[str, ...]]:
-    """Return each node's switches, from the top down, and its blocks; () if it has none.
-
-    The topology that is named first counts first: its switches, then those of the next one.
-    """
+    """Return each node's switches, from the top down, and its blocks; the first topology first."""
     named = [_by_topology(place) for place in places]
     order = dict.fromkeys(itertools.chain(*named))
     return [

@@ -58,10 +58,8 @@ def candidates(
 ) -> tuple[SlurmJob, ...]:
     """Return the live jobs of our cluster none of whose pods is in the cache.
 
-    Only these are worth a request to the API server.
-
-    held: jobs that pods in the cache were placed by; one that joined a gang may be missing from the
-    identity as last read.
+    Only these are worth a request to the API server. held: jobs that pods in the cache were placed
+    by; one that joined a gang may be missing from the identity as last read.
     """
     return tuple(
         job

@@ -130,10 +130,7 @@ def ended_by_itself(pod: Pod) -> bool:
 
 
 def evicted_for(pod: Pod) -> Cause | None:
-    """Return the cause of our eviction if we blamed the pod, as our own condition says.
-
-    None: we did not evict it, or did for another cause.
-    """
+    """Return the cause of our eviction if we blamed the pod, as our condition says; else None."""
     condition = pod.condition(names.ALLOCATED_CONDITION)
     if condition is None or condition.status == "True":
         return None

@@ -169,10 +169,7 @@ TABLE: Mapping[Row, Cells] = MappingProxyType(
 
 
 def actor(pod: Pod) -> Actor:
-    """Return who owns this pod: the extender's leader while our gate is on, then the controllers'.
-
-    A gated pod's deletion is the extender's too.
-    """
+    """Return who owns a pod: the extender's leader while our gate is on, then the controllers'."""
     return Actor.EXTENDER if pod.is_gated else Actor.CONTROLLERS
 
 

@@ -69,10 +69,7 @@ def layout(slots: Iterable[SlurmNode]) -> str:
 
 
 def encode(identity: Identity, grant: Grant) -> str:
-    """Write both as a pod annotation: compact ASCII JSON.
-
-    About 500 bytes however many pods the workload has, and 200 more for each further size.
-    """
+    """Write both as an annotation: ASCII JSON, 500 bytes, and 200 for each further size."""
     whose = json.loads(identities.encode(replace(identity, pods=())))
     return json.dumps({"identity": whose, "grant": _document(grant)}, separators=(",", ":"))
 
@@ -108,12 +105,7 @@ def _document(grant: Grant) -> Mapping[str, object]:
 
 
 def _grant(document: object) -> Grant:
-    """Read what `encode` wrote; ignore fields that a later version added.
-
-    Raises:
-        TypeError: something is missing or has the wrong type.
-        ValueError: the layout is not valid.
-    """
+    """Read what `encode` wrote, without later versions' fields; raise TypeError or ValueError."""
     if not isinstance(document, dict):
         raise TypeError(f"no grant: {document!r}")
     known = {field.name for field in fields(Grant)}

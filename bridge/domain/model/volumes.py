@@ -58,10 +58,7 @@ def reaches(claims: Iterable[ClaimFacts]) -> tuple[Reach, ...]:
 
 
 def faults(claims: Iterable[ClaimFacts]) -> Iterator[Fault]:
-    """Yield what keeps Kubernetes from binding the pod anywhere, as it would report itself.
-
-    So Slurm is never asked for nodes that the pod could not use.
-    """
+    """Yield what keeps Kubernetes from binding the pod anywhere, so that Slurm is not asked."""
     for facts in claims:
         path = "spec.volumes[*].persistentVolumeClaim"
         if facts.claim is None:

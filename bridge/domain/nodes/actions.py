@@ -73,11 +73,7 @@ class SetFeatures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewPartitions:
-    """Make Slurm rebuild the node lists of its partitions.
-
-    Slurm does so when any node is created or deleted, so create a spare node and
-    delete it again.
-    """
+    """Make Slurm rebuild its partitions' node lists: create a spare node and delete it again."""
 
     spare: SlurmNodeSpec
 

@@ -220,11 +220,7 @@ def _respond(
 def _keep_for_pods(
     node: Node, kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, settings: NodeSettings
 ) -> NodeDecision:
-    """Reserve the node for its pods, whose placeholders Slurm has lost.
-
-    No other job may start there before their placeholders do, whether the node is cordoned or
-    not.
-    """
+    """Keep other jobs off the node, cordoned or not, before its pods' lost placeholders start."""
     hold = node.hold
     actions: tuple[NodeAction, ...] = ()
     reason = "waiting for Slurm to report the placeholders of its pods"

@@ -251,10 +251,7 @@ class Expectations(Generic[J]):
                 assert_never(past)
 
     def lags(self, pod: str, version: str) -> bool:
-        """Check whether the cache is behind our own write to the pod.
-
-        The pod's next version ends that, or the quiet period: reading Slurm earlier does not.
-        """
+        """Check whether the cache is behind our write: until a new version or the quiet period."""
         patch = self._patches.get(pod)
         return (
             patch is not None

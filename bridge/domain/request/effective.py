@@ -163,9 +163,8 @@ def _member_texts(
     """Merge all that is asked for: what comes later takes precedence.
 
     The priority class, the PodGroup, the owners from the root down, the Workload, the pod. Without
-    the pod, that is the order of SchedMD's bridge.
-
-    by_source: what each of them asks for, by its uid; the pods of a gang share them.
+    the pod, that is the order of SchedMD's bridge. by_source: what each of them asks for, by its
+    uid; the pods of a gang share them.
     """
     group, *workload = provenance.groups.get(pod.uid) or (None,)
     sources = [*([group] if group else []), *reversed(provenance.above(pod)), *workload]

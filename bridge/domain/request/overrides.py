@@ -140,8 +140,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 HANDED_ON_BY_PODS = frozenset(
     {"account", "group-id", "partition", "qos", "reservation", "user-id", "wckey"}
 )
-"""Fields that a pod that owns pods (a Spark driver) sets for them, too: whose they are, and where they
-run. Sizes, times and names are its own."""
+"""What a pod that owns pods (a Spark driver) hands on; sizes, times and names are its own."""
 
 MOST_FIELDS = caps.MOST_REQUEST_FIELDS
 """An object with more is not examined field by field."""

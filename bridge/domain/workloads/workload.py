@@ -190,11 +190,7 @@ def _size(member: Membership, pods: Sequence[Pod], declared: KubeObject | None) 
 
 
 def _shared_label(member: Membership, pods: Sequence[Pod]) -> str:
-    """Return the label that all nodes share.
-
-    The others must run where the leader runs: their controller gives them its domain as a node
-    selector.
-    """
+    """Return the label that all nodes share: the others must run where the leader runs."""
     if not isinstance(member.by, KindWithExclusiveTopology):
         return ""
     key = member.by.exclusive.annotation

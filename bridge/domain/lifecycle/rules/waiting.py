@@ -20,8 +20,7 @@ SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BO
 """Ends that were not meant for the pod: a waiting one is submitted again."""
 
 _UNEXPLAINED = timedelta(seconds=15)
-"""How long to wait for a reason before reporting that there is none: Slurm's next pass gives
-one."""
+"""Slurm's next pass gives a reason; after so long it is reported that there is none."""
 
 _SOON = timedelta(seconds=1)
 
