@@ -25,12 +25,10 @@ _POOL_LASTS_S = 10.0
 """Maximum age of Slurm's node list for a new submit; the fit check catches later changes of nodes."""
 _DOUBTFUL_POOL_LASTS_S = 1.0
 """The same for a list that is empty, or lacks nodes of the previous one. At a reconfigure, slurmctld
-forgets the features by which we know our nodes, until the controllers set them again.
-"""
+forgets the features by which we know our nodes, until the controllers set them again."""
 _PAUSES = 4
 """Where nodes change all the time, a fifth of the time is spent on lists (one of two thousand nodes can
-take two seconds), and as much on pairing the last list with Kubernetes' nodes.
-"""
+take two seconds), and as much on pairing the last list with Kubernetes' nodes."""
 _LONGEST_UNPAIRED_S = 1.0
 """The controllers rely on us noticing within two seconds that a node leaves."""
 

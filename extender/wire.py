@@ -6,7 +6,6 @@ texts go into `Error` of a 200.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -102,7 +101,7 @@ def binding_args(body: bytes) -> BindingArgs:
 
 def filter_result(nodes: Sequence[str], refused: Mapping[str, str], error: str = "") -> bytes:
     """Encode an `ExtenderFilterResult`; no preemption considers an *unresolvable* node."""
-    return _encode(
+    return msgspec.json.encode(
         {
             "Nodes": None,
             "NodeNames": list(nodes),
@@ -115,8 +114,4 @@ def filter_result(nodes: Sequence[str], refused: Mapping[str, str], error: str =
 
 def binding_result(error: str = "") -> bytes:
     """Encode an `ExtenderBindingResult`; the error is "" only after the API server has answered 201."""
-    return _encode({"Error": error})
-
-
-def _encode(reply: dict[str, Any]) -> bytes:
-    return msgspec.json.encode(reply)
+    return msgspec.json.encode({"Error": error})

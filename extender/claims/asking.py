@@ -203,9 +203,7 @@ class ClaimAsker:
             return await self._known.get(pod.namespace, entry.claim)
         except errors.NotFound:
             return None
-        except (
-            errors.Malformed
-        ) as error:  # retrying would not help; the message is shown on the pod
+        except errors.Malformed as error:  # retrying would not help; the pod shows the message
             return _unreadable(pod.namespace, entry.claim, error)
 
 
@@ -229,14 +227,7 @@ class TemplateRepair:
         try:
             await self._devices.give(pod, action, job)
         except NotGiven:
-            await self._recreate(
-                pod,
-                [
-                    resource_claim
-                    for resource_claim in pod.resource_claims
-                    if not resource_claim.claim
-                ],
-            )
+            await self._recreate(pod)
             raise
 
     async def prepare(self, pods: Iterable[Pod]) -> None:
@@ -251,8 +242,9 @@ class TemplateRepair:
         """
         await self._devices.take_back(pod)
 
-    async def _recreate(self, pod: Pod, missing: Sequence[PodClaim]) -> None:
-        for name in sorted({entry.template for entry in missing} - {""}):
+    async def _recreate(self, pod: Pod) -> None:
+        missing = {entry.template for entry in pod.resource_claims if not entry.claim}
+        for name in sorted(missing - {""}):
             spec = await self._templates.now((pod.namespace, name))
             if spec is None:
                 raise NotGiven(f"there is no template {name} to create a claim of the pod from")
@@ -270,8 +262,4 @@ def _claim_keys(pod: Pod) -> Sequence[str]:
     """Return the claims that a pod uses; none once it has ended."""
     if pod.is_terminal:
         return ()
-    return [
-        f"{pod.namespace}/{resource_claim.claim}"
-        for resource_claim in pod.resource_claims
-        if resource_claim.claim
-    ]
+    return [f"{pod.namespace}/{entry.claim}" for entry in pod.resource_claims if entry.claim]

@@ -148,16 +148,11 @@ class Devices:
         in the pod's status, and thereby drops the others. If it ever sees one of two claims later than
         the other, it alternates between the two names for ever, tens of times a second.
         """
-        templated = [
-            resource_claim for resource_claim in pod.resource_claims if resource_claim.template
-        ]
-        if len(templated) < _DROPPED_AMONG:
+        if sum(bool(entry.template) for entry in pod.resource_claims) < _DROPPED_AMONG:
             return pod
         named_pod = self._known.with_claim_names(pod)
         by_entry = {
-            resource_claim.entry: resource_claim.claim
-            for resource_claim in named_pod.resource_claims
-            if resource_claim.template
+            claim.entry: claim.claim for claim in named_pod.resource_claims if claim.template
         }
         if not all(by_entry.values()):
             return pod
@@ -202,9 +197,7 @@ class Devices:
             raise failure
 
     def _claims_to_take_back(self, pod: Pod) -> set[str]:
-        wanted = {
-            resource_claim.claim for resource_claim in pod.resource_claims if resource_claim.claim
-        }
+        wanted = {entry.claim for entry in pod.resource_claims if entry.claim}
         known = chain(
             self._known.of(pod).values(), self._reserved.claims(now=self._clock.monotonic())
         )
@@ -226,11 +219,7 @@ class Devices:
     async def _decide(
         self, pod: Pod, action: Assign, job: SlurmJob | None, *, afresh: bool
     ) -> tuple[Sequence[Gift], Mapping[str, DeviceClass]]:
-        if nameless := [
-            resource_claim.entry
-            for resource_claim in pod.resource_claims
-            if not resource_claim.claim
-        ]:
+        if nameless := [claim.entry for claim in pod.resource_claims if not claim.claim]:
             raise CannotGive(f"Kubernetes has not made the claim for {nameless[0]} yet")
         read = await self._read(pod, afresh=afresh)
         classes = await self._known.classes_of(claim.spec for claim in read)
@@ -329,10 +318,10 @@ class Devices:
             self._wake(uid)
 
     async def _read(self, pod: Pod, *, afresh: bool) -> Sequence[ResourceClaim]:
-        named = [resource_claim.claim for resource_claim in pod.resource_claims]
+        names = (entry.claim for entry in pod.resource_claims)
         try:
             return await asyncio.gather(
-                *(self._known.get(pod.namespace, name, afresh=afresh) for name in named)
+                *(self._known.get(pod.namespace, name, afresh=afresh) for name in names)
             )
         except errors.NotFound as error:
             raise CannotGive(f"a claim of the pod no longer exists: {error.message}") from error

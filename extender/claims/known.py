@@ -45,9 +45,9 @@ class KnownClaims:
         return {claim.name: claim for claim in claims if claim is not None}
 
     def with_claim_names(self, pod: Pod) -> Pod:
-        """Return a pod with the claims that Kubernetes has created for its entries, even if its status does not name them.
+        """Return a pod with the claims of its entries, though its status may not name them yet.
 
-        If there are two claims for one entry, it gets none of them.
+        If Kubernetes has created two claims for one entry, it gets none of them.
         """
         if all(resource_claim.claim for resource_claim in pod.resource_claims):
             return pod
@@ -55,23 +55,18 @@ class KnownClaims:
         for claim in self._by_pod.get(pod.uid):
             if claim.namespace == pod.namespace:
                 by_entry.setdefault(claim.made_for[1], []).append(claim.name)
-        unique = {entry: claims[0] for entry, claims in by_entry.items() if len(claims) == 1}
+        unique = {name: claims[0] for name, claims in by_entry.items() if len(claims) == 1}
         pod_claims = (
-            replace(
-                resource_claim, claim=resource_claim.claim or unique.get(resource_claim.entry, "")
-            )
-            for resource_claim in pod.resource_claims
+            replace(entry, claim=entry.claim or unique.get(entry.entry, ""))
+            for entry in pod.resource_claims
         )
         return replace(pod, resource_claims=tuple(pod_claims))
 
     async def get(self, namespace: str, name: str, *, afresh: bool = False) -> ResourceClaim:
-        """Return a claim with its spec; read it if the watch does not show that.
-
-        afresh: always read it.
+        """Return a claim with its spec; read it `afresh`, or if the watch does not show that.
 
         Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
+            KubeError: it could not be read; NotFound: there is none of that name.
         """
         cached = None if afresh else self.cached(namespace, name)
         if cached is not None and cached.has_spec:
