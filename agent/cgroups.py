@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.machine import read_cpus
 from bridge.domain.model.cores import cpu_list
 from slurmruntime.values.ids import PodUid
 
@@ -60,7 +61,7 @@ class Cgroups:
             OSError: the file could not be read.
         """
         with _tell_apart():
-            return _read(group.parent / (_EFFECTIVE if self.is_v2 else _CPUS))
+            return read_cpus(group.parent / (_EFFECTIVE if self.is_v2 else _CPUS))
 
     def confine(self, group: Path, cpus: Collection[int]) -> bool:
         """Confine a pod to these processors; return whether anything was written.
@@ -76,7 +77,7 @@ class Cgroups:
         # Inner cgroups have no cpuset of their own: the kernel limits all of them to this one.
         wanted = frozenset(cpus)
         wanted = frozenset() if wanted == self.allowed(group) else wanted
-        if _read(group / _CPUS) == wanted:
+        if read_cpus(group / _CPUS) == wanted:
             return False
         # An empty line removes the restriction.
         (group / _CPUS).write_text(cpu_list.render(wanted) + "\n")
@@ -85,14 +86,14 @@ class Cgroups:
     def _confine_v1(self, group: Path, cpus: Collection[int]) -> bool:
         # A cgroup must never have a processor that its parent lacks.
         wanted = frozenset(cpus)
-        present = _read(group / _CPUS)
+        present = read_cpus(group / _CPUS)
         below = list(_below(group))
         if present == wanted and all(_fits(group, inner, wanted) for inner in below):
             return False
         if not wanted <= present:
             _write(group, wanted | present)
             for inner in below:
-                _write(inner, wanted | _read(inner / _CPUS))
+                _write(inner, wanted | read_cpus(inner / _CPUS))
         for inner in reversed(below):
             _write(inner, wanted)
         _write(group, wanted)
@@ -120,7 +121,7 @@ def _fits(pod: Path, group: Path, wanted: frozenset[int]) -> bool:
     The container's own must be equal: an agent that died while it gave back processors had changed
     the pod's first.
     """
-    cpus = _read(group / _CPUS)
+    cpus = read_cpus(group / _CPUS)
     return cpus == wanted if group.parent == pod else cpus <= wanted
 
 
@@ -142,13 +143,6 @@ def _below(group: Path) -> Iterator[Path]:
                     )
                 groups.append(Path(entry.path))
     yield from groups[1:]
-
-
-def _read(file: Path) -> frozenset[int]:
-    cpus = cpu_list.parse(file.read_text())
-    if cpus is None:
-        raise OSError(f"{file}: expected a list of processors")
-    return cpus
 
 
 def _write(group: Path, cpus: Collection[int]) -> None:

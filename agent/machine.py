@@ -16,10 +16,10 @@ def order(root: Path) -> tuple[int, ...]:
     Raises:
         OSError: the files cannot be read.
     """
-    online = _cpus(root / "cpu" / "online")
+    online = read_cpus(root / "cpu" / "online")
     nodes = root / "node"
     numa = [
-        _cpus(path / "cpulist")
+        read_cpus(path / "cpulist")
         for path in (sorted(nodes.iterdir()) if nodes.is_dir() else ())
         if _NUMA.fullmatch(path.name)
     ]
@@ -31,12 +31,13 @@ def _processors(root: Path, online: frozenset[int]) -> Iterator[Processor]:
         shared = root / "cpu" / f"cpu{cpu}" / "topology"
         yield Processor(
             cpu=cpu,
-            core=_cpus(shared / "thread_siblings_list"),
-            socket=_cpus(shared / "core_siblings_list"),
+            core=read_cpus(shared / "thread_siblings_list"),
+            socket=read_cpus(shared / "core_siblings_list"),
         )
 
 
-def _cpus(file: Path) -> frozenset[int]:
+def read_cpus(file: Path) -> frozenset[int]:
+    """Read a list of processors; raise OSError if the file has none."""
     cpus = cpu_list.parse(file.read_text())
     if cpus is None:
         raise OSError(f"{file}: expected a list of processors")

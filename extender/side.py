@@ -10,7 +10,7 @@ from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
-from bridge.domain.observation.unbindable import BindFailures
+from bridge.domain.observation.binding import BindFailures
 from bridge.domain.observation.view import Past, View
 from bridge.domain.request import fit
 from bridge.domain.workloads import claims, membership

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from bridge.domain.caps import DEFAULT, Caps
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
-from bridge.domain.observation.unbindable import BindFailure
+from bridge.domain.observation.binding import BindFailure
 from bridge.domain.observation.view import View
 from slurmruntime.values.ids import JobId, KubeNode, SlurmNode
 

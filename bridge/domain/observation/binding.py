@@ -6,14 +6,20 @@ that refuses). While it is away it reports nothing, and while pods start by the 
 time. Only its own report about this very pod starts a deadline.
 """
 
+from collections import OrderedDict
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from bridge.domain.model.pods import Pod
 from slurmruntime.values import names
-from slurmruntime.values.ids import PodUid
+from slurmruntime.values.ids import PodUid, SlurmNode
 
 _LULL_S = 30.0
 """If no pod was bound for so long, binding may have stopped: kube-scheduler retries after 10 s."""
+
+LASTS = timedelta(hours=1)
+_MOST_OWNERS = 4096
+_MOST_PER_OWNER = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +69,32 @@ class Bindings:
 
     def _is_steady(self, now: float) -> bool:
         return self._last is not None and now - self._last <= _LULL_S
+
+
+@dataclass(frozen=True, slots=True)
+class BindFailure:
+    """One pod that was evicted because it could not be bound."""
+
+    node: SlurmNode
+    at: datetime
+
+
+class BindFailures:
+    """Nodes to which the pods of each controller could not be bound within the last hour.
+
+    Their successors have other names and uids, so nothing on them or in Slurm shows that Slurm
+    would choose the same nodes again. Kept in memory only: a new leader starts without it.
+    """
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[str, tuple[BindFailure, ...]] = OrderedDict()
+
+    def note(self, owner: str, node: SlurmNode, at: datetime) -> None:
+        """Note an eviction; owner: the uid of the pod's controller."""
+        self._of[owner] = (*self._of.pop(owner, ()), BindFailure(node, at))[-_MOST_PER_OWNER:]
+        while len(self._of) > _MOST_OWNERS:
+            self._of.popitem(last=False)
+
+    def lately(self, owner: str, now: datetime) -> tuple[BindFailure, ...]:
+        """Return the evictions of the last hour, oldest first."""
+        return tuple(failure for failure in self._of.get(owner, ()) if now - failure.at < LASTS)

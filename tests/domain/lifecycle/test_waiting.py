@@ -18,7 +18,7 @@ from bridge.domain.lifecycle.actions import (
 from bridge.domain.lifecycle.decision import Decision, Facts, Fit, SubmitRefusal
 from bridge.domain.model.jobs import JobEnd, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.observation.unbindable import BindFailure
+from bridge.domain.observation.binding import BindFailure
 from slurmruntime.values import names
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode
 from tests.make import lives as build

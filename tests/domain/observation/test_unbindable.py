@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain.observation.unbindable import LASTS, BindFailure, BindFailures
+from bridge.domain.observation.binding import LASTS, BindFailure, BindFailures
 from slurmruntime.values.ids import SlurmNode
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

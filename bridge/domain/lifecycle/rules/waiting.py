@@ -12,7 +12,7 @@ from bridge.domain.lifecycle.waiting_reasons import NOT_LOOKED_AT
 from bridge.domain.model import grant
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.pods import Pod
-from bridge.domain.observation import unbindable
+from bridge.domain.observation import binding
 from slurmruntime.values import backoff, names
 from slurmruntime.values.ids import KubeNode, SlurmNode
 
@@ -235,7 +235,7 @@ def _held_for_its_nodes(case: Case) -> Decision | None:
             f"controller (on {where}): none is submitted for an hour; see the events of the "
             "evicted pods for the reason"
         )
-        again_at = facts.bind_failures[-_MOST_UNBOUND].at + unbindable.LASTS
+        again_at = facts.bind_failures[-_MOST_UNBOUND].at + binding.LASTS
         return say(case, "BindHeld", text, retry=max(again_at - facts.now, _HELD_RETRY))
     return None
 
