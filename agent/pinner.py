@@ -22,7 +22,7 @@ from bridge.domain.model.cores import cpu_list, pinning
 from bridge.domain.model.cores.pinning import NoPinReason
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model.objects import KubeObject
-from slurmruntime.process.metrics.agents import AgentMetrics
+from slurmruntime.process.metrics.nodes import AgentMetrics
 from slurmruntime.values import backoff, names
 from slurmruntime.values.ids import PodUid
 

@@ -46,7 +46,7 @@ from slurmruntime.process import apart, lifetime, logging
 from slurmruntime.process.lifetime import Service
 from slurmruntime.process.serve import bind, serve
 from slurmruntime.process.tls import ServerTls
-from slurmruntime.slurm import inspection, operators
+from slurmruntime.slurm import inspection
 from slurmruntime.values import names
 from slurmruntime.values.oddities import About
 
@@ -269,7 +269,7 @@ def build_submitter(
             bridged=bridged,
             claims=ClaimReader(Volumes(program.kube)),
             devices=devices,
-            slurm_user=lambda: operators.slurm_user(program.slurm),
+            slurm_user=lambda: inspection.slurm_user(program.slurm),
             clock=program.clock,
         ),
         defaults=request_defaults.of(program.settings, program.cluster),

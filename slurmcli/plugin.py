@@ -1,14 +1,16 @@
 """`kubectl slurm …`: kubectl treats a program `kubectl-slurm` on PATH as a plugin."""
 
+import contextlib
 import functools
+import gc
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
-from slurmcli.line import importing, plain_words
+from slurmcli.line import plain_words
 from slurmcli.line.declaring import BadOperand, Operand, Option, declaration_of
 from slurmcli.line.options import reaches_both
 
@@ -63,7 +65,7 @@ def main() -> None:
 
 
 def _command(name: str) -> Callable[..., None]:
-    with importing.cheaply():
+    with cheaply():
         module = import_module(_MODULES[name])
     return reaches_both(module.command)
 
@@ -121,3 +123,30 @@ def _for_typer(command: Callable[..., None]) -> Callable[..., None]:
 
 def _no_options() -> None:
     """Show what Slurm does with your pods."""
+
+
+_OF_THE_SYSTEM = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Where OpenSSL finds the CAs of the system; <https://docs.openssl.org/master/man3/SSL_CTX_load_verify_locations/>."""
+
+
+@contextlib.contextmanager
+def cheaply() -> Iterator[None]:
+    """Import without two needless costs: collecting garbage, and reading the CAs of the system.
+
+    aiohttp creates TLS contexts with all these CAs when it is imported. Our clients bring their own
+    contexts, so aiohttp's need no CAs. Imported modules live until the end, so they are frozen: later
+    garbage collections skip them, too.
+    """
+    before = {name: os.environ.get(name) for name in _OF_THE_SYSTEM}
+    os.environ.update(dict.fromkeys(_OF_THE_SYSTEM, os.devnull))
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

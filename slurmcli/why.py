@@ -71,9 +71,9 @@ def command(
         if kind in _JOB_KINDS:
             return "slurmJob", await _ask_of_job(opened, where, name)
         if kind in CLUSTER_KINDS:
-            from slurmcli.clusters import asking  # noqa: PLC0415  # pods do not need it
+            from slurmcli.clusters import reading  # noqa: PLC0415  # pods do not need it
 
-            return CLUSTER_KINDS[kind], await asking.of_object(opened, kind, where, name)
+            return CLUSTER_KINDS[kind], await reading.of_object(opened, kind, where, name)
         try:
             return "pod", await _ask(opened, where, name, release_namespace)
         except (NotFound, Forbidden) as error:
@@ -107,9 +107,9 @@ async def _ask_of_job(opened: Access, namespace: str, name: str) -> Diagnosis:
 async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagnosis:
     pod = await decode.get_pod(opened.kube, namespace, name)
     if pod.owner and (pod.owner.api_version, pod.owner.kind) == _WORKERS_OWNER:
-        from slurmcli.clusters import asking  # noqa: PLC0415  # other pods do not need it
+        from slurmcli.clusters import reading  # noqa: PLC0415  # other pods do not need it
 
-        return await asking.of_worker(opened, namespace, name)
+        return await reading.of_worker(opened, namespace, name)
     claims: Mapping[str, ResourceClaim | None] = {}
     if pod.resource_claims:
         from bridge.kube.claims import claimed  # noqa: PLC0415  # 15 ms that few pods need

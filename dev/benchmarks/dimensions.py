@@ -26,7 +26,7 @@ from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from bridge.domain.workloads import claims, workload
 from bridge.kube import decode
 from slurmruntime.kube.errors import Malformed
-from slurmruntime.leading.lanes import Lanes
+from slurmruntime.leading.workqueue import Lanes
 from slurmruntime.model.affinity import NodeTerm, Requirement, Toleration
 from slurmruntime.values import hostlist, names
 from slurmruntime.values.faults import Refused

@@ -4,18 +4,22 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
+from bridge.domain.diagnosis.why import Diagnosis
 from slurmcli import output
 from slurmcli.access import Access
 from slurmclient.errors import SlurmError
 from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTERS
 from slurmoperator.daemons.part import PARTS
-from slurmoperator.diagnosis import parts
+from slurmoperator.diagnosis import answering, parts
+from slurmoperator.diagnosis.answering import WorkerQuery
 from slurmoperator.diagnosis.parts import DAEMONS, NamespaceObjects, SlurmInPods
+from slurmoperator.nodesets import worker_pods
 from slurmoperator.nodesets.nodeset import NODE_SETS
 from slurmoperator.nodesets.worker_pods import WORKER_PODS
 from slurmoperator.objects.controller import ControllerObject
-from slurmoperator.objects.labels import APP_LABEL
-from slurmruntime.kube import lists
+from slurmoperator.objects.kinds import KINDS, SLURM_CLUSTER
+from slurmoperator.objects.labels import APP_LABEL, CLUSTER_LABEL
+from slurmruntime.kube import lists, paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Forbidden, NotFound
 from slurmruntime.kube.resource import ResourceKind
@@ -90,3 +94,43 @@ async def _is_at_our_url(opened: Access, own: NamespaceObjects) -> bool:
         )
         return False
     return True
+
+
+async def of_worker(opened: Access, namespace: str, name: str) -> Diagnosis:
+    """Explain the state of the worker in a pod.
+
+    Raises:
+        KubeError: the pod does not exist or cannot be read.
+    """
+    pod = worker_pods.WORKER_PODS.read(await opened.kube.request("GET", paths.pod(namespace, name)))
+    controller = pod.metadata.labels.get(CLUSTER_LABEL, "")
+    around = await objects(opened.kube, namespace) if opened.slurm else NamespaceObjects()
+    answer = await slurm(opened, around, namespace, controller)
+    return answering.explain_worker(
+        WorkerQuery(pod=pod, queue=answer.queue, slurm_nodes=answer.slurm_nodes)
+    )
+
+
+async def of_object(opened: Access, kind: str, namespace: str, name: str) -> Diagnosis:
+    """Explain the state of an object.
+
+    kind: as on the command line: singular, plural, or a short name.
+
+    Raises:
+        KubeError: it does not exist or cannot be read.
+    """
+    asked_kind = next(
+        known
+        for known in (*KINDS, SLURM_CLUSTER)
+        if kind in (known.kind.lower(), known.plural, *known.short_names)
+    )
+    where = paths.collection(
+        f"{asked_kind.group}/{asked_kind.version}", asked_kind.plural, namespace
+    )
+    await opened.kube.request("GET", where + paths.of(name))  # raises NotFound if there is none
+    around = await objects(opened.kube, namespace)
+    asked = answering.find_object(around, asked_kind.kind, name)
+    answer = None
+    if asked.controller:
+        answer = await slurm(opened, around, namespace, asked.controller)
+    return answering.explain_object(asked, answer)

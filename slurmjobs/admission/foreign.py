@@ -1,6 +1,6 @@
 """Review an object of Sylabs' kinds as the SlurmJob it translates to, with faults at the paths of its own fields."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
@@ -14,16 +14,16 @@ from slurmruntime.values.faults import MOST_FAULTS, Fault, bounded
 def validate(job: TranslatedJob, requester: Requester, policy: Policy, now: datetime) -> Verdict:
     """Return everything that is wrong with the object; like `review.validate`."""
     verdict = review.validate(job, requester, policy, now)
-    faults = (
-        *job.faults,
-        *_wrong_rule(job, requester, policy),
-        *_at_original_paths(job, verdict.faults),
+    places = job.places
+    translated = (
+        Fault(places.get(fault.path, fault.path), fault.message) for fault in verdict.faults
     )
-    warnings = (warning.text for warning in job.warnings)
-    old = (_at_original_path(job, text) for text in verdict.warnings)
+    own_warnings = (warning.text for warning in job.warnings)
+    parts = (text.partition(": ") for text in verdict.warnings)
+    warnings = (f"{places.get(path, path)}{colon}{message}" for path, colon, message in parts)
     return Verdict(
-        faults=bounded(faults),
-        warnings=tuple(islice((*warnings, *old), MOST_FAULTS)),
+        faults=bounded((*job.faults, *_wrong_rule(job, requester, policy), *translated)),
+        warnings=tuple(islice((*own_warnings, *warnings), MOST_FAULTS)),
     )
 
 
@@ -37,13 +37,3 @@ def _wrong_rule(job: TranslatedJob, requester: Requester, policy: Policy) -> Ite
             "spec.ssh.user",
             f"it requires policy rule {job.only_rule}, which does not apply to {requester.user!r} in this namespace; rules that do: {applicable}",
         )
-
-
-def _at_original_paths(job: TranslatedJob, faults: Iterable[Fault]) -> Iterator[Fault]:
-    for fault in faults:
-        yield Fault(job.places.get(fault.path, fault.path), fault.message)
-
-
-def _at_original_path(job: TranslatedJob, text: str) -> str:
-    path, colon, message = text.partition(": ")
-    return f"{job.places.get(path, path)}{colon}{message}"

@@ -4,15 +4,16 @@ Both functions are pure, and `mutate` is idempotent, because the API server may 
 A script from a ConfigMap is read only when the job is submitted: the webhook asks no other server.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
+from typing import Final
 
 from bridge.domain.admission import authorship
 from bridge.domain.admission.authorship import Authorship
 from bridge.domain.admission.review import Verdict
 from bridge.domain.request.rules import SLURM_JOB, Policy, Requester
-from slurmjobs.admission.paths import in_object
 from slurmjobs.companions import collecting, volume
 from slurmjobs.identity import asking
 from slurmjobs.objects.slurmjob import SlurmJobObject
@@ -125,3 +126,19 @@ def _not_permitted(
     yield from asking.never_allowed(options)
     author = _authorship(job.metadata, requester)
     yield from authorship.not_permitted(author, asking.ask(options), policy)
+
+
+_LINE: Final = re.compile(r"line [0-9]+")
+_FIELDS: Final = "fields."
+_PATHS: Final = {"script": "spec.script", "options": "spec.options"}
+
+
+def in_object(faults: Iterable[Fault]) -> Iterator[Fault]:
+    """Return the faults with paths in the object: `spec.script`, its line, `spec.options.time`."""
+    for fault in faults:
+        if _LINE.fullmatch(fault.path):
+            yield Fault("spec.script", fault.text)
+        elif fault.path.startswith(_FIELDS):
+            yield Fault(f"spec.options.{fault.path.removeprefix(_FIELDS)}", fault.message)
+        else:
+            yield Fault(_PATHS.get(fault.path, fault.path), fault.message)

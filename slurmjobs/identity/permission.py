@@ -1,13 +1,15 @@
 """Decide on a SlurmJob as it is stored: whose job it becomes, and whether its requests are allowed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bridge.domain.request import attribution, permit
 from bridge.domain.request.permit import Permit
 from bridge.domain.request.rules import SLURM_JOB, Policy
 from slurmjobs.identity import asking
 from slurmjobs.objects.slurmjob import SlurmJobObject
+from slurmjobs.request import description
+from slurmjobs.request.build import BatchRequest
 from slurmjobs.script.option_values import OptionValues
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.values.faults import Fault, Refused
@@ -45,7 +47,8 @@ def decide(
         return holding
     requester, rule = holding
     if job.only_rule and rule.name != job.only_rule:
-        return Refused((_wrong_rule(job.only_rule, rule.name),))
+        why = f"refused: it requires policy rule {job.only_rule}, but rule {rule.name} applies"
+        return Refused((Fault("spec.ssh.user", why),))
     granted = permit.decide(
         rule,
         asking.ask(options),
@@ -59,8 +62,21 @@ def decide(
     return Refused(never_allowed) if never_allowed else granted
 
 
-def _wrong_rule(required: str, actual: str) -> Fault:
-    return Fault(
-        "spec.ssh.user",
-        f"refused: it requires policy rule {required}, but rule {actual} applies",
-    )
+def grant(request: BatchRequest, permit: Permit) -> BatchRequest:
+    """Return the request with the permitted user and group, and the rule's defaults and time limit."""
+    chosen = {
+        "account": permit.account,
+        "partition": permit.partition,
+        "qos": permit.qos,
+        "reservation": permit.reservation,
+    }
+    fields = {
+        **request.fields,
+        "user_id": permit.user,
+        "group_id": permit.group,
+        **{name: value for name, value in chosen.items() if value},
+    }
+    most = permit.time_limit_max_min
+    if most is not None and "time_limit" not in fields:
+        fields["time_limit"] = description.number(most)
+    return replace(request, fields=fields)

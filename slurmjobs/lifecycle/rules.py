@@ -20,10 +20,9 @@ from slurmjobs.lifecycle.actions import (
     Report,
     SubmitBatch,
 )
-from slurmjobs.lifecycle.cases import BatchCase, ObjectCase
 from slurmjobs.lifecycle.outcome import JobOutcome
 from slurmjobs.lifecycle.report import NewStatus
-from slurmjobs.lifecycle.situation import CopyState
+from slurmjobs.lifecycle.situation import BatchCase, CopyState, ObjectCase
 from slurmjobs.objects.results import JobEnding, JobResults
 from slurmjobs.objects.status import JobPhase
 from slurmruntime.values import backoff, names
@@ -252,19 +251,15 @@ def _collect(case: BatchCase, result: JobOutcome) -> JobDecision:
 
 
 def _collecting(case: ObjectCase, results: JobResults) -> NewStatus:
-    ended = results.ended.message
+    detail = f": {results.message}" if results.message else ""
     return NewStatus(
         phase="Running",
         reason="Collecting",
-        message=f"{ended}; its results are being copied{_detail(results.message)}",
+        message=f"{results.ended.message}; its results are being copied{detail}",
         attempt=case.attempt,
         conditions=_SUBMITTED,
         results=results,
     )
-
-
-def _detail(text: str) -> str:
-    return f": {text}" if text else ""
 
 
 def _act(reason: str, *actions: JobAction) -> JobDecision:

@@ -18,8 +18,7 @@ from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobPhase
 from slurmjobs.lifecycle import report, rules
 from slurmjobs.lifecycle.actions import JobDecision
-from slurmjobs.lifecycle.cases import BatchCase, ObjectCase
-from slurmjobs.lifecycle.situation import ArchiveFinding, JobFacts, JobPolicy
+from slurmjobs.lifecycle.situation import ArchiveFinding, BatchCase, JobFacts, JobPolicy, ObjectCase
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmruntime.values import names
 from slurmruntime.values.ids import JobId, Sluid

@@ -10,13 +10,9 @@ from slurmruntime.crd.schema import Schema
 
 def options_schema() -> Schema:
     """Return the schema of all options, by their field names."""
-    options = sorted(
-        (option for option in OPTIONS if option.treatment is Treatment.SENT), key=_field
-    )
-    return {
-        "type": "object",
-        "properties": {option.field: _schema(option) for option in options},
-    }
+    sent = (option for option in OPTIONS if option.treatment is Treatment.SENT)
+    options = sorted(sent, key=lambda option: option.field)
+    return {"type": "object", "properties": {option.field: _schema(option) for option in options}}
 
 
 def as_stored(name: str, value: str | bool) -> str | bool:  # noqa: FBT001  # a value of an option
@@ -24,10 +20,6 @@ def as_stored(name: str, value: str | bool) -> str | bool:  # noqa: FBT001  # a 
     option = BY_FIELD.get(name)
     is_optional = option is not None and option.takes is Takes.PERHAPS
     return "" if is_optional and value is True else value
-
-
-def _field(option: SbatchOption[Any]) -> str:
-    return option.field
 
 
 def _schema(option: SbatchOption[Any]) -> Schema:

@@ -37,7 +37,7 @@ from slurmruntime.kube.cache import Cache
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.clock import pause
 from slurmruntime.process.lifetime import Service
-from slurmruntime.slurm import operators
+from slurmruntime.slurm import inspection
 from slurmruntime.values.ids import WorkloadKey
 
 _SYNC_POLL_S = 0.2
@@ -161,7 +161,7 @@ class SlurmJobs:
             return (await objects.get_namespace(program.kube, namespace)).labels
 
         async def operators_of(_: str) -> frozenset[str]:
-            return await operators.slurm_user(program.slurm)
+            return await inspection.slurm_user(program.slurm)
 
         labels = AnswerCache(labels_of, lasts_s=_LABELS_LAST_S, monotonic=monotonic)
         slurm_user = AnswerCache(operators_of, lasts_s=_SLURM_USER_LASTS_S, monotonic=monotonic)

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from bridge.domain.request.rules import Policy
-from slurmjobs.identity import granting, permission
+from slurmjobs.identity import permission
 from slurmjobs.identity.permission import JobProvenance
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.dependencies import SlurmDependencies, UnmetDependency
@@ -134,7 +134,7 @@ class Preparer:
                 text=one_line(result.faults),
                 is_final=job.spec.script is not None,
             )
-        request = granting.grant(result.request, permit)
+        request = permission.grant(result.request, permit)
         request = replace(request, fields=resolved.merge_into(request.fields))
         arguments = {"argv": [job.metadata.name, *job.spec.args]} if job.spec.args else {}
         return {**request.body, **arguments}

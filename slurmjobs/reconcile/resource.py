@@ -1,7 +1,6 @@
 """Read and write SlurmJobs in the API; each write is guarded."""
 
 from functools import partial
-from typing import Final
 
 import msgspec
 
@@ -11,8 +10,6 @@ from slurmruntime.kube import errors, paths
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
 from slurmruntime.kube.resource import Json, ResourceKind, malformed
 from slurmruntime.values import names
-
-_UID: Final = "/metadata/uid"
 
 
 def read(resource: JobResource, body: Json) -> SlurmJobObject:
@@ -91,16 +88,10 @@ async def write_status(
 
 async def delete(client: KubeClient, job: SlurmJobObject) -> None:
     """Delete exactly this object; succeed if it is gone."""
-    options = {
-        "preconditions": {"uid": job.metadata.uid},
-        "propagationPolicy": "Background",
-    }
+    options = {"preconditions": {"uid": job.metadata.uid}, "propagationPolicy": "Background"}
+    path = _path(job.resource, job.metadata.namespace, job.metadata.name)
     try:
-        await client.request(
-            "DELETE",
-            _path(job.resource, job.metadata.namespace, job.metadata.name),
-            body=options,
-        )
+        await client.request("DELETE", path, body=options)
     except (errors.NotFound, errors.Conflict):
         return  # the only precondition is the uid
 
@@ -122,7 +113,7 @@ def _path(resource: JobResource, namespace: str, name: str) -> str:
 
 
 def _this(job: SlurmJobObject) -> dict[str, object]:
-    return {"op": "test", "path": _UID, "value": job.metadata.uid}
+    return {"op": "test", "path": "/metadata/uid", "value": job.metadata.uid}
 
 
 def _version(job: SlurmJobObject) -> dict[str, object]:

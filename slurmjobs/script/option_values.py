@@ -1,6 +1,6 @@
 """The options of one job: which were chosen, in what order, and where."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -55,10 +55,6 @@ class OptionValues:
         """Return the path of the last of these options; "options" if none was chosen."""
         chosen = self.last_of(*options)
         return chosen.path if chosen else "options"
-
-    def followed_by(self, more: Iterable[OptionValue]) -> "OptionValues":
-        """Return these options followed by others, which override them."""
-        return OptionValues((*self.all, *more))
 
     def without(self, *options: SbatchOption[Any]) -> "OptionValues":
         """Return all options except these."""

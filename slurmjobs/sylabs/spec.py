@@ -11,7 +11,6 @@ from slurmruntime.crd.fields import ObjectStruct, text
 
 MOST_LABELS: Final = 64
 MOST_RESOURCES: Final = 64
-LONGEST_LABEL: Final = 317
 MOST_BINDS: Final = 64
 
 _LINE = r"^[^\x00-\x1f\x7f]*$"

@@ -1,6 +1,7 @@
 """Read Slurm's own configuration: for the command line, and for programs that need its partitions."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from slurmclient.errors import SlurmError, TooOld
 from slurmclient.wire.reading import Answer
 from slurmruntime.model.slurm_conf import Conf, Partition, Preemption
 from slurmruntime.slurm import wire
-from slurmruntime.slurm.client import SlurmClient
+from slurmruntime.slurm.client import A, SlurmClient
 
 
 class _PingResult(Struct, frozen=True):
@@ -154,15 +155,13 @@ async def defers(client: SlurmClient) -> bool:
 
 async def conf(client: SlurmClient) -> Conf | None:
     """Return slurmctld's running configuration; None if slurmrestd does not serve it (before 26.05)."""
-    try:
-        answer = await client.call("conf", "slurm_get_conf", answer=_ConfAnswer)
-        read = msgspec.convert(answer.slurm_conf or {}, _Conf)
-    except (TooOld, msgspec.ValidationError):
+    answer = await _read_conf(client, _ConfAnswer)
+    if answer is None:
         return None
-    except SlurmError as error:
-        if error.status == 404:  # noqa: PLR2004  # the path is unknown to older releases
-            return None
-        raise
+    try:
+        read = msgspec.convert(answer.slurm_conf or {}, _Conf)
+    except msgspec.ValidationError:
+        return None
     return Conf(
         scheduler_parameters=tuple(read.scheduler_parameters),
         gres_types=tuple(read.gres_types),
@@ -173,3 +172,27 @@ async def conf(client: SlurmClient) -> Conf | None:
         preempt_modes=tuple(read.preempt_mode),
         prologs=tuple(read.prolog_slurmctld),
     )
+
+
+async def slurm_user(client: SlurmClient) -> frozenset[str]:
+    """Return SlurmUser's name and uid; none if slurmrestd does not serve it (before 26.05).
+
+    Raises:
+        SlurmError: it could not be read.
+    """
+    answer = await _read_conf(client, wire.Configuration)
+    if answer is None or not answer.slurm_conf.slurm_user:
+        return frozenset()
+    return frozenset({answer.slurm_conf.slurm_user, str(answer.slurm_conf.slurm_user_id)})
+
+
+async def _read_conf(client: SlurmClient, answer: type[A]) -> A | None:
+    """Return None if slurmrestd does not serve it: releases before 26.05 do not have the path."""
+    try:
+        return await client.call("conf", "slurm_get_conf", answer=answer)
+    except TooOld:
+        return None
+    except SlurmError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return None
+        raise

@@ -1,18 +1,18 @@
 """The commands of `slurmc`."""
 
 import asyncio
+import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
 from rich.console import Console
 
+from slurmclient import errors
 from slurmclient.calls.speaker import Outcome
-from slurmclient.cli.advice import advice
-from slurmclient.cli.fields import pair, parse
 from slurmclient.cli.kinds import TABLES, Kind, Live
 from slurmclient.cli.rendering import Output, as_json, cell, field, show
 from slurmclient.client import Client
@@ -248,3 +248,56 @@ def _event(event: Event[Any], columns: tuple[str, ...], output: Output) -> str:
     names = columns if shown_object is not None else ()
     row = (f"{name.rpartition('.')[2]}={cell(field(shown_object, name))}" for name in names)
     return f"{word:9} {' '.join(row)}".rstrip()
+
+
+_ADVICE: Final[Mapping[type[SlurmError], str]] = {
+    errors.Unauthorized: "Get a new token ('scontrol token') and put it into SLURM_JWT or the file of"
+    " --token-file.",
+    errors.Forbidden: "Use the token of a user who has permission, or --as-user with root's token.",
+    errors.NotFound: "See what exists with 'slurmc list'. slurmctld purges a job MinJobAge seconds"
+    " after its end: 'slurmc list history' shows older ones.",
+    errors.Conflict: "See its state with 'slurmc get'.",
+    errors.LostReply: "It may have been carried out: check before you repeat it.",
+    errors.Unavailable: "Check the address in SLURMRESTD_URL (--url), and that slurmrestd and"
+    " slurmctld are running.",
+    errors.TooOld: "Use a newer Slurm, or another --api.",
+    errors.Malformed: "Check that the address is slurmrestd's: another program seems to answer.",
+}
+"""By class of error; subclasses come before their bases."""
+
+
+def advice(error: SlurmError) -> str:
+    """Return what to do about an error; "" if its message is enough."""
+    return next((words for kind, words in _ADVICE.items() if isinstance(error, kind)), "")
+
+
+_LISTS: Final = frozenset({"state", "flags", "users", "accounts"})
+"""Fields that Slurm wants as lists; their values are split at commas."""
+
+
+def parse(texts: Iterable[str] | None) -> dict[str, Any]:
+    """Return fields by name; a value that is JSON is decoded, any other is text.
+
+    Raises:
+        ValueError: If one is not FIELD=VALUE.
+    """
+    return {name: _value(name, text) for name, text in map(pair, texts or ())}
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Split FIELD=VALUE.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"\w+", name):
+        raise ValueError(f"expected FIELD=VALUE, got {text!r}")
+    return name, value
+
+
+def _value(name: str, text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text.split(",") if name in _LISTS else text

@@ -1,9 +1,26 @@
 """Requests to a fake Slurm, its refusals, and its numbers."""
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, Final
 
 from msgspec import Struct
+
+
+class Fault(Enum):
+    """What happens to a request."""
+
+    LOST_REPLY = "carried out, then the connection breaks"
+    LOST_REQUEST = "the connection breaks, nothing is carried out"
+    LATE = "the connection breaks, `deliver` carries it out later"
+    DOWN = "slurmctld cannot be reached"
+
+
+LOST_REPLY: Final = Fault.LOST_REPLY
+LOST_REQUEST: Final = Fault.LOST_REQUEST
+LATE: Final = Fault.LATE
+DOWN: Final = Fault.DOWN
+
 
 WORDS: Final = {
     1800: "Unable to contact slurm controller (connect failure)",

@@ -21,8 +21,7 @@ from aiohttp import web
 from slurmclient.api.operation import VERSIONS, parser
 from slurmclient.api.operations import OPERATIONS
 from slurmclient.fake.cluster import FakeCluster
-from slurmclient.fake.faults import Fault
-from slurmclient.fake.requests import WORDS, FakeRequest, Refused
+from slurmclient.fake.requests import WORDS, FakeRequest, Fault, Refused
 
 CLUSTER: Final = "fake"
 RELEASE: Final = "26.05.5"

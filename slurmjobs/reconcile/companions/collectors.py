@@ -19,8 +19,8 @@ from slurmjobs.lifecycle.situation import Collection, CopyState
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
-from slurmjobs.reconcile.companions.pods import CompanionPod, CompanionWatch, remove
-from slurmruntime.kube import errors, paths
+from slurmjobs.reconcile.companions.pods import CompanionWatch, remove
+from slurmruntime.kube import errors
 from slurmruntime.leading.controller import Controller, Watch
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.values.faults import shortened
@@ -55,11 +55,8 @@ class ResultCollectors:
         self._controller = Controller(
             "collectors",
             self.reconcile,
-            [Watch(objects, _of_job), Watch(watch.pods, _of_pod)],
+            [Watch(objects, _of_job), watch.changes_of(pod.COLLECT)],
             process=program.process,
-        )
-        self._companion_client = program.kube.acting_as(
-            program.settings.slurm_jobs.companion_account
         )
         self._refusals: dict[WorkloadKey, str] = {}
 
@@ -91,7 +88,7 @@ class ResultCollectors:
         facts = self._facts(job)
         step = collecting.decide(facts)
         for companion in self._watch.collectors(key):
-            if companion.collector in step.remove and companion.metadata.deletion_timestamp is None:
+            if companion.collector in step.remove:
                 await remove(self._program.kube, companion)
         self._job_queue.add(key)
         if step.make:
@@ -120,10 +117,9 @@ class ResultCollectors:
             number=number,
             seconds=collecting.seconds_left(facts),
         )
-        path = paths.of("api", "v1", "namespaces", job.metadata.namespace, "pods")
         name = collecting.name_of(job, number)
         try:
-            await self._companion_client.request("POST", path, body=manifest)
+            await self._watch.create(job, manifest)
         except errors.Conflict:  # ours, not seen by the watch yet; or another pod of that name
             return self._refuse(key, f"pod {name} already exists")
         except (errors.Forbidden, errors.Rejected) as error:
@@ -145,9 +141,3 @@ def _of_job(old: SlurmJobObject | None, new: SlurmJobObject | None) -> Iterator[
     job = new or old
     if job is not None and (job.spec.results or new is None):
         yield WorkloadKey(job.metadata.uid)
-
-
-def _of_pod(old: CompanionPod | None, new: CompanionPod | None) -> Iterator[WorkloadKey]:
-    companion = new or old
-    if companion is not None and companion.purpose == pod.COLLECT:
-        yield companion.key

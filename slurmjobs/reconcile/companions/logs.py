@@ -1,7 +1,7 @@
 """Create, notify and remove log companions, as `slurmjobs.companions.due` decides: gather, decide, act.
 
-It has its own queue, so that a job and its status never wait for a companion. Companions are created as a separate service
-account (`slurm_jobs.companion_account`), by which webhook and policies recognise them; everything else is done as ourselves.
+It has its own queue, so that a job and its status never wait for a companion. Only creating is done as a separate service
+account (`slurm_jobs.companion_account`); everything else is done as ourselves.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
 from slurmjobs.reconcile.companions.pods import CompanionPod, CompanionWatch, path_of, remove
 from slurmjobs.reconcile.telling import about
-from slurmruntime.kube import errors, events, paths
+from slurmruntime.kube import errors, events
 from slurmruntime.kube.client import JSON_PATCH
 from slurmruntime.kube.events import Event, EventType
 from slurmruntime.leading.controller import Controller, Watch
@@ -54,13 +54,11 @@ class LogCompanions:
         self._controller = Controller(
             "companions",
             self.reconcile,
-            [Watch(objects, self._of_job), Watch(watch.pods, _of_pod)],
+            [Watch(objects, self._of_job), watch.changes_of(pod.LOG)],
             process=program.process,
         )
         self._refused: dict[str, str] = {}
         """The refusal that a SlurmJob's last Event reported."""
-        account = program.settings.slurm_jobs.companion_account
-        self._companion_client = program.kube.acting_as(account)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Manage companions until `stop` is set."""
@@ -86,9 +84,7 @@ class LogCompanions:
                 return await self._create(job)
             case LogStep.TELL if companion is not None:
                 await self._report_end(companion, due.exit_code(job))
-            case LogStep.REMOVE if (
-                companion is not None and companion.metadata.deletion_timestamp is None
-            ):
+            case LogStep.REMOVE if companion is not None:
                 await remove(self._program.kube, companion)
         return None
 
@@ -99,11 +95,8 @@ class LogCompanions:
         if account.uid == 0:
             return None
         image = self._program.settings.slurm_jobs.companion_image
-        path = paths.of("api", "v1", "namespaces", job.metadata.namespace, "pods")
         try:
-            await self._companion_client.request(
-                "POST", path, body=pod.manifest(job, account, image)
-            )
+            await self._watch.create(job, pod.manifest(job, account, image))
         except errors.Conflict:  # ours, not seen by the watch yet; or another pod of that name
             _log.info("companion.name_taken", name=pod.name_of(job))
             return _RETRY
@@ -156,12 +149,6 @@ class LogCompanions:
             self._refused.pop(old.metadata.uid, None)
         if job is not None and job.spec.output is not None:  # few have one
             yield WorkloadKey(job.metadata.uid)
-
-
-def _of_pod(old: CompanionPod | None, new: CompanionPod | None) -> Iterator[WorkloadKey]:
-    companion = new or old
-    if companion is not None and companion.purpose == pod.LOG:
-        yield companion.key
 
 
 def account_of(job: SlurmJobObject, jobs: Iterable[BatchJob]) -> Account | None:

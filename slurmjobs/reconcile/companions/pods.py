@@ -1,5 +1,6 @@
 """Decode and watch the companion pods of SlurmJobs."""
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -8,11 +9,13 @@ from bridge.reconcile.program import Program
 from slurmjobs.companions import pod
 from slurmjobs.companions.collecting import Collector
 from slurmjobs.companions.due import Account, LogCompanion
+from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
+from slurmruntime.leading.controller import Watch
 from slurmruntime.process.lifetime import Service
 from slurmruntime.values import names
 from slurmruntime.values.faults import shortened
@@ -158,6 +161,22 @@ class CompanionWatch:
             companion for companion in self._by_job.get(key) if companion.purpose == pod.COLLECT
         ]
 
+    def changes_of(self, purpose: str) -> Watch[WorkloadKey]:
+        """Return the watch that queues the SlurmJob of each changed pod with this purpose."""
+
+        def keys(old: CompanionPod | None, new: CompanionPod | None) -> Iterator[WorkloadKey]:
+            companion = new or old
+            if companion is not None and companion.purpose == purpose:
+                yield companion.key
+
+        return Watch(self.pods, keys)
+
+    async def create(self, job: SlurmJobObject, manifest: Mapping[str, object]) -> None:
+        """Create a companion as their own service account, by which webhook and policies recognise them."""
+        account = self._program.settings.slurm_jobs.companion_account
+        path = paths.collection("v1", "pods", job.metadata.namespace)
+        await self._program.kube.acting_as(account).request("POST", path, body=manifest)
+
     def part(self) -> Service:
         """Return the service that runs the watch."""
         return watch_service(
@@ -171,11 +190,13 @@ def path_of(companion: CompanionPod) -> str:
 
 
 async def remove(kube: KubeClient, companion: CompanionPod) -> None:
-    """Delete a companion; that another of its name has replaced it is as good.
+    """Delete a companion, unless that was done; that another of its name has replaced it is as good.
 
     Raises:
         KubeError: try again.
     """
+    if companion.metadata.deletion_timestamp is not None:
+        return
     try:
         await kube.request(
             "DELETE", path_of(companion), body={"preconditions": {"uid": companion.metadata.uid}}

@@ -1,5 +1,6 @@
 """The form of an option's value, and the forms that accept any text."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
@@ -33,12 +34,23 @@ def _same(text: str) -> str:
     return text
 
 
+def matching(accepts: str, pattern: str, why: str) -> ValueForm[str]:
+    """Return the form of a text that matches a pattern, in any case; `why` says what is wrong with others."""
+    compiled = re.compile(pattern, re.IGNORECASE)
+
+    def read(text: str) -> str:
+        if compiled.fullmatch(text) is None:
+            raise UnreadableValue(why)
+        return text
+
+    return ValueForm(accepts, read)
+
+
 TEXT = ValueForm("any text", _same, longest=LONGEST_VALUE)
 SHORT_TEXT = ValueForm("any text", _same)
 
-
-def _file(text: str) -> str:
-    return "/dev/null" if text.lower() == "none" else text
-
-
-FILE = ValueForm("a file name, or none for /dev/null", _file, longest=LONGEST_VALUE)
+FILE = ValueForm(
+    "a file name, or none for /dev/null",
+    lambda text: "/dev/null" if text.lower() == "none" else text,
+    longest=LONGEST_VALUE,
+)

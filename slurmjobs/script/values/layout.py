@@ -10,7 +10,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from slurmjobs.script.values.form import LONGEST_VALUE, UnreadableValue, ValueForm
+from slurmjobs.script.values.form import LONGEST_VALUE, UnreadableValue, ValueForm, matching
 from slurmjobs.script.values.numbers import INT_MAX
 
 
@@ -159,21 +159,13 @@ MEMORY_BINDING = ValueForm(
     longest=LONGEST_VALUE,
 )
 
-_BINDING = re.compile(
+_HOW = "[verbose,] closest, none, map:list, mask:list, per_task:count or single:count"
+GPU_BINDING = matching(
+    _HOW,
     r"(?:verbose,)?(?:closest.*|none.*|(?:map|map_gpu):[0-9*]+(?:,[0-9*]+)*"
     r"|(?:mask|mask_gpu):(?:0x)?[0-9a-f*]+(?:,(?:0x)?[0-9a-f*]+)*|(?:per_task|single):.*)",
-    re.IGNORECASE,
+    "the binding is unknown",
 )
-
-
-def _gpu_binding(text: str) -> str:
-    if _BINDING.fullmatch(text) is None:
-        raise UnreadableValue("the binding is unknown")
-    return text
-
-
-_HOW = "[verbose,] closest, none, map:list, mask:list, per_task:count or single:count"
-GPU_BINDING = ValueForm(_HOW, _gpu_binding)
 
 
 def _tres_binding(text: str) -> str:
@@ -181,7 +173,7 @@ def _tres_binding(text: str) -> str:
         name, colon, binding = part.partition(":")
         if not name.startswith("gres/") or not colon:
             raise UnreadableValue("a part is not gres/name:binding")
-        _gpu_binding(binding)
+        GPU_BINDING.read(binding)
     return text
 
 
@@ -189,19 +181,11 @@ TRES_BINDING = ValueForm(
     f"gres/name:binding, several joined by +; a binding is {_HOW}", _tres_binding
 )
 
-_GPU_FREQUENCY = re.compile(
-    r"(?:(?:memory=)?(?:[0-9]{1,9}|low|medium|high|highm1)|verbose)", re.IGNORECASE
-)
-
-
-def _gpu_frequency(text: str) -> str:
-    if not all(_GPU_FREQUENCY.fullmatch(part) for part in text.split(",")):
-        raise UnreadableValue("the frequency is unknown")
-    return text
-
-
-GPU_FREQUENCY = ValueForm(
-    "a list of MHz, low, medium, high, highm1, memory=… and verbose", _gpu_frequency
+_FREQUENCY = "(?:(?:memory=)?(?:[0-9]{1,9}|low|medium|high|highm1)|verbose)"
+GPU_FREQUENCY = matching(
+    "a list of MHz, low, medium, high, highm1, memory=… and verbose",
+    f"{_FREQUENCY}(?:,{_FREQUENCY})*",
+    "the frequency is unknown",
 )
 
 _GOVERNORS: Final = ("co", "perf", "pow", "user", "onde", "sche")

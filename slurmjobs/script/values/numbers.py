@@ -10,7 +10,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from slurmjobs.script.values.form import UnreadableValue, ValueForm
+from slurmjobs.script.values.form import UnreadableValue, ValueForm, matching
 
 INT_MAX: Final = 2**31 - 1
 MOST_NODES: Final = 16384
@@ -33,11 +33,11 @@ def _integer(text: str) -> int:
     return int(match[1])
 
 
-def _at_least(least: int, text: str) -> int:
+def _at_least(least: int, text: str, *, below: int = INT_MAX) -> int:
     number = _integer(text)
     if number < least:
         raise UnreadableValue(f"it is less than {least}")
-    if number >= INT_MAX:
+    if number >= below:
         raise UnreadableValue("it is too large")
     return number
 
@@ -55,31 +55,24 @@ def _bit(text: str) -> bool:
 
 BIT = ValueForm("0 or 1", _bit, lambda value: str(int(value)))
 
-
-def _short(text: str) -> int:
-    number = _at_least(0, text)
-    if number >= 2**16 - 2:
-        raise UnreadableValue("it is too large")
-    return number
-
-
-SHORT = ValueForm("a whole number of at most 65533", _short)
+SHORT = ValueForm(
+    "a whole number of at most 65533", lambda text: _at_least(0, text, below=2**16 - 2)
+)
+UMASK = matching(
+    "an octal number: 022", "[0-7]{1,4}", "it is not an octal number of at most four digits"
+)
 
 
-def _umask(text: str) -> str:
-    if not re.fullmatch(r"[0-7]{1,4}", text):
-        raise UnreadableValue("it is not an octal number of at most four digits")
-    return text
+def _leading_number(text: str) -> int:
+    match = re.match(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,18})", text)
+    return int(match[1]) if match else 0  # sbatch reads only the leading number
 
-
-UMASK = ValueForm("an octal number: 022", _umask)
 
 _NICEST: Final = 2**31 - 3
 
 
 def _nice(text: str) -> int:
-    match = re.match(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,18})", text)
-    number = int(match[1]) if match else 0  # sbatch reads only the leading number
+    number = _leading_number(text)
     if abs(number) > _NICEST:
         raise UnreadableValue(f"it is not within ±{_NICEST}")
     return number
@@ -93,17 +86,13 @@ TOP_PRIORITY: Final = 2**32 - 3
 def _priority(text: str) -> int:
     if text.lower() == "top":
         return TOP_PRIORITY
-    match = re.match(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,18})", text)
-    number = int(match[1]) if match else 0
+    number = _leading_number(text)
     if not 0 <= number < 2**32 - 2:
         raise UnreadableValue("it is not between 0 and 4294967293")
     return number
 
 
-PRIORITY = ValueForm(
-    "a whole number between 0 and 4294967293, or TOP",
-    _priority,
-)
+PRIORITY = ValueForm("a whole number between 0 and 4294967293, or TOP", _priority)
 
 
 def _mebibytes(text: str) -> int:

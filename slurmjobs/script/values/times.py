@@ -46,20 +46,16 @@ def _minutes(text: str) -> int:
     return seconds if seconds == UNLIMITED else -(-seconds // 60)
 
 
-def _limit(text: str) -> int:
-    return _minutes(text) or UNLIMITED
-
-
-def _write_minutes(minutes: int) -> str:
-    return "UNLIMITED" if minutes == UNLIMITED else str(minutes)
-
-
 def _write_seconds(seconds: int) -> str:
     return "UNLIMITED" if seconds == UNLIMITED else f"0:{seconds}"
 
 
 _HOW = "minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]"
-LIMIT_MIN = ValueForm(f"{_HOW}, or UNLIMITED", _limit, _write_minutes)
+LIMIT_MIN = ValueForm(
+    f"{_HOW}, or UNLIMITED",
+    lambda text: _minutes(text) or UNLIMITED,
+    lambda minutes: "UNLIMITED" if minutes == UNLIMITED else str(minutes),
+)
 DURATION_S = ValueForm(_HOW, _seconds, _write_seconds)
 
 
@@ -174,14 +170,7 @@ _NOW = re.compile(
     r"now[ \t]*+(?:([+-])[ \t]*+([0-9]{1,9})[ \t]*+(second|minute|hour|day|week)?s?)?[ \t]*+",
     re.IGNORECASE,
 )
-_UNIT_S: Final = {
-    "": 1,
-    "second": 1,
-    "minute": 60,
-    "hour": 3600,
-    "day": 86400,
-    "week": 7 * 86400,
-}
+_UNIT_S: Final = {"": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _NAMED: Final = {
     "midnight": "00:00:00",
     "noon": "12:00:00",

@@ -6,11 +6,9 @@ process's own CPU and memory have the usual `process_`); units are seconds and b
 recommends.
 """
 
-from slurmruntime.process.metrics.agents import AgentMetrics
-from slurmruntime.process.metrics.nodes import NodeMetrics
+from slurmruntime.process.metrics.nodes import AgentMetrics, NodeMetrics
 from slurmruntime.process.metrics.peers import KubeMetrics, SlurmMetrics
-from slurmruntime.process.metrics.placeholders import PlaceholderMetrics
-from slurmruntime.process.metrics.pods import PodMetrics
+from slurmruntime.process.metrics.pods import PlaceholderMetrics, PodMetrics
 from slurmruntime.process.metrics.registry import Registry
 from slurmruntime.process.metrics.servers import (
     CertificateMetrics,

@@ -16,7 +16,7 @@ from slurmclient import (
     Restarted,
     Unavailable,
 )
-from slurmclient.fake.faults import DOWN, LOST_REPLY, LOST_REQUEST
+from slurmclient.fake.requests import DOWN, LOST_REPLY, LOST_REQUEST
 from slurmclient.fake.server import FakeSlurm
 from tests.servers import until
 

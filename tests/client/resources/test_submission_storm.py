@@ -6,7 +6,7 @@ import random
 import pytest
 
 from slurmclient import Client, LostReply, has_ended
-from slurmclient.fake.faults import LATE, LOST_REPLY, LOST_REQUEST
+from slurmclient.fake.requests import LATE, LOST_REPLY, LOST_REQUEST
 from slurmclient.fake.server import FakeSlurm
 from slurmclient.resources.jobs import Jobs
 

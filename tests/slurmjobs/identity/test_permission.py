@@ -8,7 +8,7 @@ import pytest
 
 from bridge.domain.request.permit import Permit
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
-from slurmjobs.identity import granting
+from slurmjobs.identity import permission
 from slurmjobs.identity.permission import JobProvenance, decide
 from slurmjobs.objects import slurmjob
 from slurmjobs.request.build import build
@@ -124,7 +124,7 @@ def test_the_request_carries_what_was_granted() -> None:
     origin = ScriptOrigin(directory=permit.working_directory, now=NOW)
     request = build(SCRIPT, name="train", origin=origin).request
     assert request is not None
-    body = granting.grant(request, permit).body
+    body = permission.grant(request, permit).body
 
     assert ("alice", "alice") == (body["user_id"], body["group_id"])
     assert ("physics", "normal") == (body["account"], body["qos"])
@@ -140,7 +140,7 @@ def test_a_shorter_limit_of_the_script_stays() -> None:
     request = build(script, name="train", origin=ScriptOrigin(directory="/", now=NOW)).request
     assert request is not None
 
-    limit = granting.grant(request, permit).fields["time_limit"]
+    limit = permission.grant(request, permit).fields["time_limit"]
     assert {"set": True, "infinite": False, "number": 7} == limit
 
 
