@@ -97,10 +97,7 @@ _HOME = {
         ),
         "slurmclient.resources.job_states": ("has_ended",),
         "slurmclient.resources.submission": ("SubmitResult",),
-        "slurmclient.transport.tls": (
-            "Tls",
-            "UnusableTls",
-        ),
+        "slurmclient.transport.tls": ("Tls", "UnusableTls"),
         "slurmclient.transport.tokens": (
             "JwtKey",
             "Token",
@@ -109,22 +106,9 @@ _HOME = {
             "TokenSource",
         ),
         "slurmclient.watching.cache": ("Cache",),
-        "slurmclient.watching.events": (
-            "Added",
-            "Deleted",
-            "Event",
-            "Modified",
-            "Restarted",
-        ),
-        "slurmclient.wire.reading": (
-            "Listing",
-            "Model",
-            "Odd",
-        ),
-        "slurmclient.wire.values": (
-            "Number",
-            "Time",
-        ),
+        "slurmclient.watching.events": ("Added", "Deleted", "Event", "Modified", "Restarted"),
+        "slurmclient.wire.reading": ("Listing", "Model", "Odd"),
+        "slurmclient.wire.values": ("Number", "Time"),
     }.items()
     for name in names
 }

@@ -40,10 +40,7 @@ class Client(client.Client):
         return self
 
     def __exit__(
-        self,
-        _: type[BaseException] | None,
-        __: BaseException | None,
-        ___: TracebackType | None,
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
         try:
             self.run(self.__aexit__(None, None, None))

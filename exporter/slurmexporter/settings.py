@@ -5,12 +5,7 @@ from typing import Final
 
 from slurmexporter.families.chapter import Limits
 
-SLOW_SOURCES: Final = {
-    "licenses": 2.0,
-    "reservations": 2.0,
-    "shares": 4.0,
-    "accounting": 20.0,
-}
+SLOW_SOURCES: Final = {"licenses": 2.0, "reservations": 2.0, "shares": 4.0, "accounting": 20.0}
 """Sources that are read less often, as multiples of the interval."""
 _STALE_INTERVALS: Final = 5
 

@@ -69,8 +69,7 @@ def command(
     if name and everywhere:
         raise BadOperand("give either a name or --all-namespaces")
     answer = access.run(
-        way,
-        lambda opened: _ask(opened, "" if everywhere else where, which, release_namespace),
+        way, lambda opened: _ask(opened, "" if everywhere else where, which, release_namespace)
     )
     if isinstance(answer, SlurmPage):
         _show(answer, form)

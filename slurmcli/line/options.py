@@ -43,8 +43,7 @@ class Way:
         ),
     ] = ""
     slurm_token_file: Annotated[
-        str,
-        Option(help="File with a Slurm token; otherwise SLURM_JWT is used.", metavar="FILE"),
+        str, Option(help="File with a Slurm token; otherwise SLURM_JWT is used.", metavar="FILE")
     ] = ""
 
     @property

@@ -126,12 +126,7 @@ def _cells(
 
 def _all(rule: ObjectRule) -> JobCells:
     return _cells(
-        none=rule,
-        live=(rule, rule, rule),
-        settling=rule,
-        ended=rule,
-        lost=rule,
-        unrecorded=rule,
+        none=rule, live=(rule, rule, rule), settling=rule, ended=rule, lost=rule, unrecorded=rule
     )
 
 

@@ -121,10 +121,7 @@ SCRIPT_RULES: Final = (
         r"!self.contains('\r\n')",
         r"it has a DOS line break (\r\n): convert the script, for instance with dos2unix",
     ),
-    rule(
-        r"!self.contains('\u0000')",
-        "it has a NUL character: a script is text, not a program",
-    ),
+    rule(r"!self.contains('\u0000')", "it has a NUL character: a script is text, not a program"),
 )
 """Faults of a script that the API server finds itself; the webhook finds these and more."""
 
@@ -136,9 +133,7 @@ class SlurmJobSpec(ObjectStruct, frozen=True):
         Annotated[
             str,
             Meta(
-                min_length=1,
-                max_length=LONGEST_SCRIPT,
-                extra_json_schema={RULES: [*SCRIPT_RULES]},
+                min_length=1, max_length=LONGEST_SCRIPT, extra_json_schema={RULES: [*SCRIPT_RULES]}
             ),
         ]
         | None,
@@ -153,8 +148,7 @@ class SlurmJobSpec(ObjectStruct, frozen=True):
         Meta(max_length=MOST_ARGUMENTS, description="Arguments of the script."),
     ] = ()
     options: Annotated[
-        JobOptions,
-        Meta(description="Options of sbatch; they override those in the script."),
+        JobOptions, Meta(description="Options of sbatch; they override those in the script.")
     ] = msgspec.field(default_factory=dict)
     env: Annotated[
         tuple[JobVariable, ...],

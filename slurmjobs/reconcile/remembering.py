@@ -13,11 +13,7 @@ class AnswerCache(Generic[T]):
     """Reads by key and caches each answer for a while; failures are never cached."""
 
     def __init__(
-        self,
-        read: Callable[[str], Awaitable[T]],
-        *,
-        lasts_s: float,
-        monotonic: Callable[[], float],
+        self, read: Callable[[str], Awaitable[T]], *, lasts_s: float, monotonic: Callable[[], float]
     ) -> None:
         self._read = read
         self._lasts_s = lasts_s

@@ -42,11 +42,7 @@ class BuildResult:
 
 
 def build(
-    script: str,
-    *,
-    name: str,
-    origin: ScriptOrigin,
-    fields: Mapping[str, object] | None = None,
+    script: str, *, name: str, origin: ScriptOrigin, fields: Mapping[str, object] | None = None
 ) -> BuildResult:
     """Build the job of a batch script.
 

@@ -68,10 +68,7 @@ def _schema(kind: SylabsKind) -> Schema:
     if "podSecurityContext" in properties:
         properties["podSecurityContext"] = {**_ANY, "description": "It has no effect."}
     spec[RULES] = [
-        rule(
-            "self == oldSelf",
-            f"cannot be changed after creation: create another {kind.kind}",
-        )
+        rule("self == oldSelf", f"cannot be changed after creation: create another {kind.kind}")
     ]
     return {
         "type": "object",

@@ -17,10 +17,7 @@ class Door:
     """Accepts connections and shakes hands; beyond `MOST_HANDSHAKES`, the oldest handshake ends for each new one."""
 
     def __init__(
-        self,
-        sock: socket.socket,
-        opens: Callable[[], asyncio.Protocol],
-        tls: ssl.SSLContext | None,
+        self, sock: socket.socket, opens: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None
     ) -> None:
         self._sock = sock
         self._opens = opens

@@ -122,11 +122,7 @@ class Database:
     def tres(self) -> Records[Tres]:
         """The trackable resources, such as CPUs, memory, GPUs, licenses; Slurm can only list them."""
         return Records(
-            self._speaker,
-            Tres,
-            "TRES",
-            lists="slurmdb_get_tres",
-            saves="slurmdb_post_tres",
+            self._speaker, Tres, "TRES", lists="slurmdb_get_tres", saves="slurmdb_post_tres"
         )
 
     @cached_property

@@ -185,12 +185,7 @@ class Caller:
             TypeError: If the operation has no such query parameter.
         """
         invocation = _Invocation(
-            operation=OPERATIONS[name],
-            path={},
-            query=query,
-            body=None,
-            user=user,
-            may_repeat=True,
+            operation=OPERATIONS[name], path={}, query=query, body=None, user=user, may_repeat=True
         )
         async with self._slots:
             with self._observe(label or name):

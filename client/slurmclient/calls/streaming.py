@@ -64,10 +64,7 @@ class Stream(AsyncIterator[reading.T]):
         await self._objects.aclose()
 
     async def _read(
-        self,
-        opened: AbstractAsyncContextManager[ClientResponse],
-        key: str,
-        kind: type[reading.T],
+        self, opened: AbstractAsyncContextManager[ClientResponse], key: str, kind: type[reading.T]
     ) -> AsyncGenerator[reading.T, None]:
         splitter = Splitter(self._operation, key)
         try:

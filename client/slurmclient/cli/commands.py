@@ -31,8 +31,7 @@ app = typer.Typer(
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="The format.")]
 Filters = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="FILTER=VALUE", help="Slurm's query parameters."),
+    list[str] | None, typer.Argument(metavar="FILTER=VALUE", help="Slurm's query parameters.")
 ]
 Fields = Annotated[
     list[str] | None,

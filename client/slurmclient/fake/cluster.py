@@ -250,10 +250,7 @@ class FakeCluster:
         elif signal in {None, "KILL", "SIGKILL", "9"}:
             self.end(int(job_id), "CANCELLED")
         words = WORDS.get(code, "No error")
-        return {
-            "error": {"string": words, "code": code, "message": words},
-            "step_id": str(job_id),
-        }
+        return {"error": {"string": words, "code": code, "message": words}, "step_id": str(job_id)}
 
     def _busy(self) -> set[str]:
         return {

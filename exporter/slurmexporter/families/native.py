@@ -305,9 +305,6 @@ PARTITIONS_PAGE: Final = Chapter(
     write=partitions,
 )  # fmt: skip
 SCHEDULER_PAGE: Final = Chapter(
-    name="scheduler",
-    sources=("scheduler",),
-    families=tuple(SCHEDULER.values()),
-    write=scheduler,
+    name="scheduler", sources=("scheduler",), families=tuple(SCHEDULER.values()), write=scheduler
 )
 CHAPTERS: Final = (JOBS_PAGE, NODES_PAGE, PARTITIONS_PAGE, SCHEDULER_PAGE, USERS_PAGE)

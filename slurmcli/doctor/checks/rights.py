@@ -27,13 +27,7 @@ class Right:
 
 
 def _rights(
-    program: str,
-    group: str,
-    resource: str,
-    verbs: str,
-    *,
-    name: str = "",
-    is_own: bool = False,
+    program: str, group: str, resource: str, verbs: str, *, name: str = "", is_own: bool = False
 ) -> Sequence[Right]:
     return [
         Right(program=program, verb=verb, group=group, resource=resource, name=name, is_own=is_own)

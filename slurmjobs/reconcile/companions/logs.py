@@ -40,12 +40,7 @@ class LogCompanions:
     """Manages log companions during one term of leadership."""
 
     def __init__(
-        self,
-        program: Program,
-        watch: CompanionWatch,
-        *,
-        objects: JobCaches,
-        batch_jobs: BatchJobs,
+        self, program: Program, watch: CompanionWatch, *, objects: JobCaches, batch_jobs: BatchJobs
     ) -> None:
         self._program = program
         self._watch = watch

@@ -98,10 +98,7 @@ _MAIL: Final = {
 }
 MAIL = several_of(_MAIL, strict=False)
 GRES_FLAGS = several_of(
-    {
-        "disable-binding": ("GRES_BINDING_DISABLED",),
-        "enforce-binding": ("GRES_BINDING_ENFORCED",),
-    },
+    {"disable-binding": ("GRES_BINDING_DISABLED",), "enforce-binding": ("GRES_BINDING_ENFORCED",)},
     strict=True,
 )
 

@@ -11,18 +11,7 @@ from slurmjobs.script.values.form import LONGEST_VALUE, UnreadableValue, ValueFo
 from slurmruntime.values import hostlist
 from slurmruntime.values.hostlist import HostlistSize
 
-LIMITS: Final = (
-    "CPU",
-    "FSIZE",
-    "DATA",
-    "STACK",
-    "CORE",
-    "RSS",
-    "NPROC",
-    "NOFILE",
-    "MEMLOCK",
-    "AS",
-)
+LIMITS: Final = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
 """The process limits that Slurm propagates, in its order."""
 
 _INDEXES = re.compile(r"[0-9]{1,9}(?:-[0-9]{1,9}(?::[0-9]{1,9})?)?")

@@ -10,9 +10,7 @@ class NodeMetrics:
 
     def __init__(self, registry: Registry) -> None:
         self._nodes = registry.gauge(
-            "nodes",
-            "Nodes wanted in Slurm, by the reason of their condition SlurmState.",
-            "state",
+            "nodes", "Nodes wanted in Slurm, by the reason of their condition SlurmState.", "state"
         )
         self._other_pods = registry.gauge(
             "other_pods",
