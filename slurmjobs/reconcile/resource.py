@@ -9,6 +9,8 @@ from slurmjobs.objects.status import SlurmJobStatus
 from slurmruntime.kube import errors, paths
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
 from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.model import json_patch
+from slurmruntime.model.json_patch import Operation
 from slurmruntime.values import names
 
 
@@ -53,11 +55,9 @@ async def add_finalizer(client: KubeClient, job: SlurmJobObject) -> SlurmJobObje
         Conflict: it has changed.
         NotFound: it is gone.
     """
-    path, value = "/metadata/finalizers/-", names.SLURM_JOB_FINALIZER
-    add: dict[str, object] = {"op": "add", "path": path, "value": value}
-    if not job.metadata.finalizers:
-        add = {"op": "add", "path": "/metadata/finalizers", "value": [value]}
-    return await _patch(client, job, [_this(job), _version(job), add])
+    present = job.metadata.finalizers
+    add = json_patch.append("/metadata/finalizers", names.SLURM_JOB_FINALIZER, to=present)
+    return await _patch(client, job, [*_unchanged(job), add])
 
 
 async def remove_finalizer(client: KubeClient, job: SlurmJobObject) -> None:
@@ -66,11 +66,11 @@ async def remove_finalizer(client: KubeClient, job: SlurmJobObject) -> None:
     Raises:
         Conflict: its finalizers have changed.
     """
-    path = (
-        f"/metadata/finalizers/{(job.metadata.finalizers or ()).index(names.SLURM_JOB_FINALIZER)}"
-    )
-    test: dict[str, object] = {"op": "test", "path": path, "value": names.SLURM_JOB_FINALIZER}
-    await _patch(client, job, [_this(job), test, {"op": "remove", "path": path}])
+    index = (job.metadata.finalizers or ()).index(names.SLURM_JOB_FINALIZER)
+    path = f"/metadata/finalizers/{index}"
+    same = json_patch.test("/metadata/uid", job.metadata.uid)
+    ours = json_patch.test(path, names.SLURM_JOB_FINALIZER)
+    await _patch(client, job, [same, ours, json_patch.remove(path)])
 
 
 async def write_status(
@@ -82,8 +82,8 @@ async def write_status(
         Conflict: it has changed.
         NotFound: it is gone.
     """
-    add: dict[str, object] = {"op": "add", "path": "/status", "value": job.status_body(status)}
-    return await _patch(client, job, [_this(job), _version(job), add], subresource="/status")
+    add = json_patch.add("/status", job.status_body(status))
+    return await _patch(client, job, [*_unchanged(job), add], subresource="/status")
 
 
 async def delete(client: KubeClient, job: SlurmJobObject) -> None:
@@ -99,7 +99,7 @@ async def delete(client: KubeClient, job: SlurmJobObject) -> None:
 async def _patch(
     client: KubeClient,
     job: SlurmJobObject,
-    operations: list[dict[str, object]],
+    operations: list[Operation],
     *,
     subresource: str = "",
 ) -> SlurmJobObject:
@@ -112,10 +112,5 @@ def _path(resource: JobResource, namespace: str, name: str) -> str:
     return paths.collection(resource.api_version, resource.plural, namespace) + paths.of(name)
 
 
-def _this(job: SlurmJobObject) -> dict[str, object]:
-    return {"op": "test", "path": "/metadata/uid", "value": job.metadata.uid}
-
-
-def _version(job: SlurmJobObject) -> dict[str, object]:
-    version = job.metadata.resource_version
-    return {"op": "test", "path": "/metadata/resourceVersion", "value": version}
+def _unchanged(job: SlurmJobObject) -> list[Operation]:
+    return json_patch.unchanged(job.metadata.uid, job.metadata.resource_version)

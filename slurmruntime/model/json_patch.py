@@ -1,6 +1,6 @@
 """Operations of a JSON patch (RFC 6902), as pure values."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 Operation = Mapping[str, object]
 """One operation."""
@@ -24,6 +24,16 @@ def replace(path: str, value: object) -> Operation:
 def remove(path: str) -> Operation:
     """Remove the value at the path."""
     return {"op": "remove", "path": path}
+
+
+def append(path: str, value: object, *, to: Collection[object] | None) -> Operation:
+    """Append to the list at the path; create a list that is missing or empty so far."""
+    return add(f"{path}/-", value) if to else add(path, [value])
+
+
+def unchanged(uid: str, version: str) -> list[Operation]:
+    """Let the patch fail unless it is this very version of this object."""
+    return [test("/metadata/uid", uid), test("/metadata/resourceVersion", version)]
 
 
 def create(path: str, value: object) -> list[Operation]:

@@ -19,7 +19,6 @@ class Latest:
     """Keeps the latest reading of each source; a stale one does not count."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
-        """Start without readings."""
         self._settings = settings
         self._clock = clock
         self._readings: dict[str, _Entry] = {}

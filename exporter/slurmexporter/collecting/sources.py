@@ -33,7 +33,6 @@ class Sources:
     """Reads nodes, partitions, statistics and the rest."""
 
     def __init__(self, slurm: Client, settings: Settings, journal: Journal) -> None:
-        """Read nothing yet."""
         self._slurm = slurm
         self._settings = settings
         self._journal = journal

@@ -24,7 +24,6 @@ class Pages:
     def __init__(
         self, latest: Latest, settings: Settings, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Render nothing yet."""
         self._latest = latest
         self._settings = settings
         self._clock = clock

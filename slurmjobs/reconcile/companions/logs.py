@@ -25,6 +25,7 @@ from slurmruntime.kube import errors, events
 from slurmruntime.kube.client import JSON_PATCH
 from slurmruntime.kube.events import Event, EventType
 from slurmruntime.leading.controller import Controller, Watch
+from slurmruntime.model import json_patch
 from slurmruntime.values import names
 from slurmruntime.values.ids import WorkloadKey
 
@@ -124,11 +125,9 @@ class LogCompanions:
             _log.warning("event.lost", error=str(error))
 
     async def _report_end(self, companion: CompanionPod, code: int) -> None:
-        path = f"/metadata/annotations/{names.ENDED_ANNOTATION.replace('/', '~1')}"
-        operations = [
-            {"op": "test", "path": "/metadata/uid", "value": companion.metadata.uid},
-            {"op": "add", "path": path, "value": str(code)},
-        ]
+        path = f"/metadata/annotations/{json_patch.escape(names.ENDED_ANNOTATION)}"
+        same = json_patch.test("/metadata/uid", companion.metadata.uid)
+        operations = [same, json_patch.add(path, str(code))]
         try:
             await self._program.kube.request(
                 "PATCH", path_of(companion), body=operations, content_type=JSON_PATCH

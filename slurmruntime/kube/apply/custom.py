@@ -14,6 +14,8 @@ from slurmruntime.kube import paths
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
 from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.model import json_patch
+from slurmruntime.model.json_patch import Operation
 
 _ORPHANING = "orphan"
 """Finalizer of the garbage collector."""
@@ -114,7 +116,7 @@ class CustomKind(Generic[O, S]):
         """
         if status == watched.status:
             return
-        add: dict[str, object] = {"op": "add", "path": "/status", "value": status}
+        add = json_patch.add("/status", status)
         after = await self._patch(client, watched, add, subresource="/status")
         cache.observe(after, base=watched.metadata.resource_version)
 
@@ -127,10 +129,8 @@ class CustomKind(Generic[O, S]):
         """
         if not self.finalizer or self.has_finalizer(watched):
             return watched
-        path, value = "/metadata/finalizers/-", self.finalizer
-        add: dict[str, object] = {"op": "add", "path": path, "value": value}
-        if not watched.metadata.finalizers:
-            add = {"op": "add", "path": "/metadata/finalizers", "value": [value]}
+        present = watched.metadata.finalizers
+        add = json_patch.append("/metadata/finalizers", self.finalizer, to=present)
         after = await self._patch(client, watched, add)
         cache.observe(after, base=watched.metadata.resource_version)
         return after
@@ -138,8 +138,7 @@ class CustomKind(Generic[O, S]):
     async def remove_finalizer(self, client: KubeClient, watched: CustomObject[O, S]) -> None:
         """Remove our finalizer, which it must have, from this very version of the object; raises like `write_status`."""
         index = (watched.metadata.finalizers or ()).index(self.finalizer)
-        remove: dict[str, object] = {"op": "remove", "path": f"/metadata/finalizers/{index}"}
-        await self._patch(client, watched, remove)
+        await self._patch(client, watched, json_patch.remove(f"/metadata/finalizers/{index}"))
 
     def _without_spec(self, body: Json, fault: str) -> CustomObject[O, S]:
         try:
@@ -158,16 +157,12 @@ class CustomKind(Generic[O, S]):
         self,
         client: KubeClient,
         watched: CustomObject[O, S],
-        operation: dict[str, object],
+        operation: Operation,
         *,
         subresource: str = "",
     ) -> CustomObject[O, S]:
         meta = watched.metadata
         collection = paths.collection(self.api_version, self.plural, meta.namespace)
         path = collection + paths.of(meta.name) + subresource
-        body: list[dict[str, object]] = [
-            {"op": "test", "path": "/metadata/uid", "value": meta.uid},
-            {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},
-            operation,
-        ]
+        body = [*json_patch.unchanged(meta.uid, meta.resource_version), operation]
         return self.read(await client.request("PATCH", path, body=body, content_type=JSON_PATCH))

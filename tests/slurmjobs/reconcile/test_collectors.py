@@ -23,6 +23,7 @@ from slurmruntime.process.clock import SystemClock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import names
 from slurmruntime.values.ids import WorkloadKey
+from slurmruntime.values.oddities import UNHEARD
 from tests.make.processes import process
 from tests.slurmjobs.companions.outputs import ALICE, collecting_job
 from tests.slurmjobs.lifecycle.situations import NOW, UID
@@ -48,6 +49,18 @@ class _Kube:
         return b"{}"
 
 
+class _Watch(CompanionWatch):
+    """Has the bench's pods, and has listed them."""
+
+    def __init__(self, bench: "_Bench", program: Program) -> None:
+        super().__init__(program)
+        self._bench = bench
+        self.pods.synced.set()
+
+    def collectors(self, _key: WorkloadKey) -> list[CompanionPod]:
+        return self._bench.pods
+
+
 class _Bench:
     def __init__(self) -> None:
         self.kube = _Kube()
@@ -57,17 +70,13 @@ class _Bench:
         slurm_jobs = SimpleNamespace(companion_account="companions", companion_image="image")
         program = SimpleNamespace(
             kube=self.kube,
+            set_aside=UNHEARD,
             process=process(SystemClock(), Metrics("test")),
             settings=SimpleNamespace(slurm_jobs=slurm_jobs),
         )
-        synced = asyncio.Event()
-        synced.set()
-        watch = SimpleNamespace(
-            pods=SimpleNamespace(synced=synced), collectors=lambda _key: self.pods
-        )
         self.collectors = ResultCollectors(
             cast(Program, program),
-            cast(CompanionWatch, watch),
+            _Watch(self, cast(Program, program)),
             objects=cast(JobCaches, SimpleNamespace(get=lambda _key: self.job)),
             batch_jobs=cast(
                 BatchJobs,
