@@ -4,8 +4,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from slurmjobs.request.description import SINCE
-from slurmjobs.request.unlike import ELSEWHERE, UNLIKE
+from docs.generate.slurmjob_unlike import ELSEWHERE, SINCE, UNLIKE
 from slurmjobs.script.getopt import Takes
 from slurmjobs.script.options import OPTIONS, SbatchOption, Treatment
 

@@ -13,14 +13,6 @@ from slurmjobs.script.options import SbatchOption
 from slurmjobs.script.values.times import UNLIMITED
 from slurmruntime.values import hostlist
 
-SINCE: Final = {
-    "container_type": "v0.0.45",
-    "cores_per_socket": "v0.0.45",
-    "memory_update_delay": "v0.0.45",
-    "memory_update_margin": "v0.0.45",
-}
-"""The versions of slurmrestd's API in which newer fields first appear."""
-
 _UNSET_16: Final = 65534
 """NO_VAL16 of slurm.h: slurmrestd reads a missing field as 0, and here 0 has a meaning."""
 

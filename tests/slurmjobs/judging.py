@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
+from docs.generate.slurmjob_unlike import UNLIKE
 from sandbox.client import Sandbox
 from slurmclient import Client
 from slurmclient.errors import SlurmError
 from slurmclient.models import Job
 from slurmjobs.request.build import build
 from slurmjobs.request.origin import ScriptOrigin
-from slurmjobs.request.unlike import UNLIKE
 from slurmjobs.script import body
 from slurmjobs.script.values.lists import LIMITS
 

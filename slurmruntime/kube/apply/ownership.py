@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from slurmruntime.crd.metadata import ObjectMetadata
+
 DIGEST_ANNOTATION: Final = "slurm-bridge.dev/applied"
 """Set on what we apply: a digest of the whole body. So it also changes if the new body has less."""
 
@@ -28,27 +30,10 @@ class FieldOwner(msgspec.Struct, rename="camel", frozen=True):
     fields_v1: dict[str, Any] = {}
 
 
-class OwnerOfObject(msgspec.Struct, rename="camel", frozen=True):
-    """`meta/v1 OwnerReference`."""
+class OwnershipMetadata(ObjectMetadata, frozen=True):
+    """Metadata that also shows who owns the object's fields."""
 
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool = False
-
-
-class OwnershipMetadata(msgspec.Struct, rename="camel", frozen=True):
-    """The part of `meta/v1 ObjectMeta` that shows who owns an object and its fields."""
-
-    name: str
-    uid: str
-    namespace: str = ""
-    annotations: dict[str, str] = {}
-    labels: dict[str, str] = {}
-    owner_references: tuple[OwnerOfObject, ...] = ()
     managed_fields: tuple[FieldOwner, ...] = ()
-    deletion_timestamp: str | None = None
-    resource_version: str = ""
 
 
 class Ownership(enum.Enum):
@@ -102,22 +87,15 @@ def judge(
     """
     if current is None:
         return OwnershipVerdict(ownership=Ownership.ABSENT)
-    controller = _controller(current)
+    controller = next((owner for owner in current.owner_references if owner.controller), None)
     what = f"{body['kind']} {current.namespace}/{current.name}"
     if controller is not None and controller.uid != owner_uid:
         text = f"{what} belongs to {controller.kind} {controller.name}: delete it, or choose another name"
         return OwnershipVerdict(ownership=Ownership.NOT_OURS, reason=text)
     held = held_by(current, manager)
     if held is None and not takes_over:
-        others = ", ".join(
-            sorted(
-                {
-                    field_owner.manager
-                    for field_owner in current.managed_fields
-                    if field_owner.manager
-                }
-            )
-        )
+        managers = {field_owner.manager for field_owner in current.managed_fields}
+        others = ", ".join(sorted(filter(None, managers)))
         text = (
             f"{what} exists already and was not created by us (field managers: {others or 'none'})"
         )
@@ -140,13 +118,7 @@ def is_ours(current: OwnershipMetadata, *, owner_uid: str, manager: str) -> bool
     Both must hold before it is deleted: an object that was handed over to another owner, or whose owner
     reference was removed, is kept.
     """
-    controller = _controller(current)
-    is_theirs = controller is None or controller.uid != owner_uid
-    return not is_theirs and held_by(current, manager) is not None
-
-
-def _controller(current: OwnershipMetadata) -> OwnerOfObject | None:
-    return next((owner for owner in current.owner_references if owner.controller), None)
+    return current.controller_uid == owner_uid and held_by(current, manager) is not None
 
 
 def held_by(current: OwnershipMetadata, manager: str) -> Mapping[str, Any] | None:

@@ -36,17 +36,13 @@ class AgentMetrics:
             "Pods of the node by what the agent did with their cores: pinned, or why they may use all processors.",
             "cores",
         )
-        self._failures = registry.counter(
+        self.failed = registry.counter(
             "agent_failures",
             "Failed attempts to read or write the processors of a pod; each is retried.",
-        )
+        ).inc
 
     def looked(self, pods: dict[str, int]) -> None:
         """Record how many pods have which cores."""
         self._pods.clear()
         for cores, count in pods.items():
             self._pods.labels(cores).set(count)
-
-    def failed(self) -> None:
-        """Record that a pod's processors could not be read or written."""
-        self._failures.inc()

@@ -17,13 +17,13 @@ class SlurmMetrics:
         self._slurm_request_s = registry.histogram(
             "slurm_request_duration_seconds", "Time until Slurm answered.", CALL_S, "operation"
         )
-        self._snapshot_age_s = registry.gauge(
+        self.watch_snapshot_age = registry.gauge(
             "snapshot_age_seconds", "Age of the newest complete snapshot of Slurm's jobs."
-        )
-        self._clock_skew_s = registry.gauge(
+        ).set_function
+        self.watch_clock = registry.gauge(
             "clock_skew_seconds",
             "slurmctld's clock minus this machine's, beyond what the response time explains.",
-        )
+        ).set_function
         self._token_expires_s = registry.gauge(
             "slurm_token_expiry_timestamp_seconds",
             "When the Slurm token expires, Unix time; +Inf if it does not say.",
@@ -33,14 +33,6 @@ class SlurmMetrics:
         """Record a finished request to Slurm; the `on_call` hook of `bridge.slurm`."""
         self._slurm_requests.labels(operation, outcome).inc()
         self._slurm_request_s.labels(operation).observe(seconds)
-
-    def watch_snapshot_age(self, age_s: Callable[[], float]) -> None:
-        """Call `age_s` for the age of the newest snapshot of Slurm at every scrape."""
-        self._snapshot_age_s.set_function(age_s)
-
-    def watch_clock(self, skew_s: Callable[[], float]) -> None:
-        """Call `skew_s` for the difference of the clocks at every scrape."""
-        self._clock_skew_s.set_function(skew_s)
 
     def watch_token(self, expires_at: Callable[[], datetime | None]) -> None:
         """Call `expires_at` for the expiry of the Slurm token at every scrape."""

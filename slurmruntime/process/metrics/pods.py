@@ -13,12 +13,12 @@ class PodMetrics:
         self._pods = registry.gauge(
             "pods", "Pods handled by this leader, by their row of docs/lifecycle.md.", "row"
         )
-        self._submitted_s = registry.histogram(
+        self.submitted = registry.histogram(
             "pod_submitted_seconds", "From a pod's CREATE to its placeholder's submit.", WAIT_S
-        )
-        self._bound_s = registry.histogram(
+        ).observe
+        self.bound = registry.histogram(
             "pod_bound_seconds", "From a pod's CREATE to its Binding.", WAIT_S
-        )
+        ).observe
         self._step_s = registry.histogram(
             "step_duration_seconds",
             "Steps of a pod's life: queue (submit to start in Slurm), pin (start to un-gated), "
@@ -30,14 +30,14 @@ class PodMetrics:
         self._evictions = registry.counter(
             "evictions", "Pods evicted before they had ended, by cause.", "cause"
         )
-        self._evictions_held_back = registry.gauge(
+        self.evictions_held_back = registry.gauge(
             "evictions_held_back",
             "Evictions that the circuit breaker holds back; 0 while it is closed.",
-        )
-        self._without_job = registry.gauge(
+        ).set
+        self.without_job = registry.gauge(
             "pods_without_job",
             "Running pods whose placeholder Slurm has lost, or ended with their node.",
-        )
+        ).set
 
     def decided(self, action: str) -> None:
         """Record an action the lifecycle has decided on."""
@@ -58,22 +58,6 @@ class PodMetrics:
         """Record that a pod was evicted, or ended at its gate."""
         self._evictions.labels(cause).inc()
 
-    def evictions_held_back(self, pods: int) -> None:
-        """Record how many evictions the circuit breaker holds back."""
-        self._evictions_held_back.set(pods)
-
-    def without_job(self, pods: int) -> None:
-        """Record how many running pods have lost their placeholder."""
-        self._without_job.set(pods)
-
-    def submitted(self, since_create_s: float) -> None:
-        """Record that a pod's placeholder was submitted."""
-        self._submitted_s.observe(since_create_s)
-
-    def bound(self, since_create_s: float) -> None:
-        """Record that a pod was bound."""
-        self._bound_s.observe(since_create_s)
-
 
 class PlaceholderMetrics:
     """Placeholders, and those without pods."""
@@ -87,13 +71,13 @@ class PlaceholderMetrics:
             "Workloads waiting in Slurm, by Slurm's reason as last read.",
             "reason",
         )
-        self._orphans = registry.counter(
+        self.orphan_cancelled = registry.counter(
             "orphans_cancelled", "Placeholders cancelled because their pods no longer existed."
-        )
-        self._orphans_held_back = registry.gauge(
+        ).inc
+        self.orphans_held_back = registry.gauge(
             "orphans_held_back",
             "Placeholders without pods that are not cancelled without an operator's consent.",
-        )
+        ).set
 
     def count(self, by_state: Mapping[str, int]) -> None:
         """Replace the counts of our placeholders."""
@@ -102,11 +86,3 @@ class PlaceholderMetrics:
     def waiting(self, by_reason: Mapping[str, int]) -> None:
         """Replace the counts of workloads that wait in Slurm."""
         set_all(self._waiting, by_reason)
-
-    def orphan_cancelled(self) -> None:
-        """Record that a placeholder without pods was cancelled."""
-        self._orphans.inc()
-
-    def orphans_held_back(self, placeholders: int) -> None:
-        """Record how many placeholders without pods are kept."""
-        self._orphans_held_back.set(placeholders)

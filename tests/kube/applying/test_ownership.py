@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slurmruntime.crd.metadata import OwnerReference
 from slurmruntime.kube.apply import ownership
 from slurmruntime.kube.apply.ownership import (
     DIGEST_ANNOTATION,
     FieldOwner,
-    OwnerOfObject,
     Ownership,
     OwnershipMetadata,
 )
 
 OURS = "slurm-bridge-operator"
-OWNER = OwnerOfObject(kind="Controller", name="slurm", uid="uid-1", controller=True)
+OWNER = OwnerReference(kind="Controller", name="slurm", uid="uid-1", controller=True)
 
 BODY: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -145,7 +145,7 @@ def test_a_field_that_somebody_else_has_changed_is_found(path: tuple[str, ...], 
 
 @pytest.mark.parametrize("takes_over", [False, True])
 def test_what_somebody_else_controls_stays_theirs(*, takes_over: bool) -> None:
-    other = OwnerOfObject(kind="Controller", name="old", uid="uid-0", controller=True)
+    other = OwnerReference(kind="Controller", name="old", uid="uid-0", controller=True)
 
     verdict = ownership.judge(
         found(owner_references=(other,)),
@@ -161,7 +161,7 @@ def test_what_somebody_else_controls_stays_theirs(*, takes_over: bool) -> None:
 
 @pytest.mark.parametrize("owners", [(), (OWNER,)], ids=["nobody's", "made by another operator"])
 def test_what_we_did_not_make_is_taken_only_if_it_is_handed_over(
-    owners: tuple[OwnerOfObject, ...],
+    owners: tuple[OwnerReference, ...],
 ) -> None:
     theirs = found(
         owner_references=owners,
@@ -216,13 +216,13 @@ def test_one_lost_field_is_noticed_whatever_the_body(spec: dict[str, Any], data:
         pytest.param(OWNER, OURS, True, id="made by us, for this owner"),
         pytest.param(None, OURS, False, id="its reference was removed"),
         pytest.param(
-            OwnerOfObject(kind="Controller", name="slurm", uid="uid-2", controller=True),
+            OwnerReference(kind="Controller", name="slurm", uid="uid-2", controller=True),
             OURS,
             False,
             id="for another owner of that name",
         ),
         pytest.param(
-            OwnerOfObject(kind="Controller", name="slurm", uid="uid-1"),
+            OwnerReference(kind="Controller", name="slurm", uid="uid-1"),
             OURS,
             False,
             id="the owner does not control it",
@@ -231,7 +231,7 @@ def test_one_lost_field_is_noticed_whatever_the_body(spec: dict[str, Any], data:
     ],
 )
 def test_only_what_we_made_and_what_still_belongs_to_its_owner_is_ours(
-    owner: OwnerOfObject | None, manager: str, *, expected: bool
+    owner: OwnerReference | None, manager: str, *, expected: bool
 ) -> None:
     found = OwnershipMetadata(
         name="slurm-controller",

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from typing_extensions import override
 
 from bridge.reconcile.program import Program
 from slurmjobs.lifecycle.situation import CopyState
@@ -57,6 +58,7 @@ class _Watch(CompanionWatch):
         self._bench = bench
         self.pods.synced.set()
 
+    @override
     def collectors(self, _key: WorkloadKey) -> list[CompanionPod]:
         return self._bench.pods
 

@@ -25,3 +25,11 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "faults": "sbatch stops at the first; here all of them are reported, with their lines",
 }
 """Differences that are not fields of the job."""
+
+SINCE: Final[Mapping[str, str]] = {
+    "container_type": "v0.0.45",
+    "cores_per_socket": "v0.0.45",
+    "memory_update_delay": "v0.0.45",
+    "memory_update_margin": "v0.0.45",
+}
+"""The versions of slurmrestd's API in which newer fields first appear."""
