@@ -54,10 +54,7 @@ class TableColumn:
 
 
 def console() -> "Console":
-    """Return a console.
-
-    Colours on a terminal only (and never with NO_COLOR), unfolded lines into a pipe.
-    """
+    """Return a console: colours on a terminal only (and never with NO_COLOR), unfolded lines into a pipe."""
     from rich.console import Console  # noqa: PLC0415  # scripts read JSON and need none
 
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
@@ -66,10 +63,7 @@ def console() -> "Console":
 def table(
     rows: Sequence[Any], columns: Sequence[TableColumn], form: Format, *, nothing: str
 ) -> None:
-    """Print rows (dataclasses) in the format asked for.
-
-    If there are none, print `nothing` to standard error.
-    """
+    """Print rows (dataclasses) in the format asked for; if there are none, print `nothing` to standard error."""
     match form:
         case Format.JSON | Format.YAML:
             document([plain(row) for row in rows], form)

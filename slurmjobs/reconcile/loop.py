@@ -103,9 +103,7 @@ class SlurmJobLoop:
             await self._controller.run(stop, workers=workers)
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
-        """Reconcile one SlurmJob.
-
-        Return the delay until the next time if no event comes first.
+        """Reconcile one SlurmJob; return the delay until the next time if no event comes first.
 
         Raises:
             KubeError, SlurmError: try again after a back-off.

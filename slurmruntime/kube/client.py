@@ -73,10 +73,7 @@ class KubeClient:
         self._acts_as = acts_as
 
     def acting_as(self, user: str) -> "KubeClient":
-        """Return a client whose requests impersonate another user, if RBAC allows that.
-
-        It shares the connections of this client, and is closed with it.
-        """
+        """Return a client that impersonates another user, if RBAC allows that; it shares our connections, and is closed with us."""
         return KubeClient(
             self._session,
             self._credentials,
@@ -278,10 +275,7 @@ def operation(method: str, path: str, params: Mapping[str, str] = NO_PARAMS) -> 
 
 
 async def _lines(path: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Split a stream into lines of any length.
-
-    aiohttp's own reader rejects lines longer than its buffer; a pod may take 1.5 MB.
-    """
+    """Split a stream into lines; aiohttp's own reader rejects lines longer than its buffer, and a pod may take 1.5 MB."""
     pending: list[bytes] = []
     try:
         async for chunk in chunks:

@@ -119,10 +119,7 @@ class Reflector(Generic[T]):
             following.cancel()
 
     def check(self) -> str | None:
-        """Return why the cache is not ready: never listed, or silent for twice the normal time.
-
-        None means ready.
-        """
+        """Return why the cache is not ready: never listed, or silent for twice the normal time; None if it is ready."""
         silent_s = self._monotonic() - self._heard_at
         if not self._cache.synced.is_set():
             return f"{self._kind.path}: not listed yet: {self._trouble or 'the list is under way'}"

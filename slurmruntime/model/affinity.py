@@ -107,10 +107,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def hard_taints(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
-    """Return every taint that keeps new pods off.
-
-    A cordon counts as the taint that Kubernetes turns it into.
-    """
+    """Return every taint that keeps new pods off; a cordon counts as the taint that Kubernetes turns it into."""
     taints = tuple(taint for taint in kube_node.taints if taint.effect in HARD_EFFECTS)
     is_tainted = any(taint.key == UNSCHEDULABLE.key for taint in taints)
     return (*taints, UNSCHEDULABLE) if kube_node.is_unschedulable and not is_tainted else taints

@@ -121,10 +121,7 @@ class SlurmNodeFacts:
 
     @property
     def is_busy(self) -> bool:
-        """True if jobs use it, by counters that may be a second old.
-
-        Slurm itself refuses to delete a busy node.
-        """
+        """True if jobs use it, by counters that may be a second old; Slurm itself refuses to delete a busy node."""
         return bool(self.alloc_cpus or self.alloc_memory_mib or self.states & _BUSY_STATES)
 
 
@@ -163,18 +160,12 @@ def slurm_name(kube_node: KubeNodeFacts) -> SlurmNode:
 
 
 def is_external(kube_node: KubeNodeFacts) -> bool:
-    """Check whether an administrator wants an external Slurm node for it.
-
-    The label may have any value except "false".
-    """
+    """Check whether an administrator wants an external Slurm node for it: the label has any value but "false"."""
     return not kube_node.is_deleting and _says_yes(kube_node, names.EXTERNAL_NODE_LABEL)
 
 
 def is_hybrid(kube_node: KubeNodeFacts) -> bool:
-    """Check whether the machine also runs a slurmd, whose record in Slurm we only mark.
-
-    This label wins over the external one.
-    """
+    """Check whether the machine also runs a slurmd, whose record in Slurm we only mark; this label wins over the external one."""
     return not kube_node.is_deleting and _says_yes(kube_node, names.HYBRID_NODE_LABEL)
 
 
@@ -206,10 +197,7 @@ def _says_yes(kube_node: KubeNodeFacts, label: str) -> bool:
 
 
 def cluster_feature(cluster: ClusterId) -> str:
-    """Return the feature that marks a Slurm node as this cluster's.
-
-    A node without it is never touched.
-    """
+    """Return the feature that marks a Slurm node as this cluster's; a node without it is never touched."""
     return f"{names.CLUSTER_FEATURE}={cluster}"
 
 

@@ -162,10 +162,7 @@ async def _supervise(main: Main, deadline_s: float) -> int:
 
 
 def _is_foreseen(error: Exception) -> bool:
-    """Check whether the message suffices without an alarming stack trace.
-
-    It does if a peer was unavailable, or if a new process is meant to take over.
-    """
+    """Check whether the message suffices without a stack trace: a peer was unavailable, or a new process is meant to take over."""
     return all(isinstance(leaf, PeerError | StartAfresh) for leaf in _leaves(error))
 
 

@@ -35,10 +35,7 @@ _LEVELS = logging.getLevelNamesMapping()
 
 
 def configure(settings: Log, program: str, stream: TextIO | None = None) -> None:
-    """Configure both kinds of logger; may be called again.
-
-    `stream` is standard error unless a test wants to read the output.
-    """
+    """Configure both kinds of logger, on standard error unless a test wants to read the output; may be called again."""
     out = stream or sys.stderr
     as_text = settings.format == "text" or (settings.format == "auto" and out.isatty())
 

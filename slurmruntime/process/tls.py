@@ -164,10 +164,7 @@ def _new_context(*, has_client_ca: bool) -> ssl.SSLContext:
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Yield the name of an in-memory file.
-
-    The ssl module requires files, and those on disk may change while it reads.
-    """
+    """Yield the name of an in-memory file: the ssl module requires files, and those on disk may change while it reads."""
     descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as file:

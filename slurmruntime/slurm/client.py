@@ -163,10 +163,7 @@ class SlurmClient:
     async def call_if_changed(
         self, label: str, operation: str, *, since: int, answer: type[A]
     ) -> A | None:
-        """Read what has changed since a time of slurmctld's clock, in seconds; None if nothing has.
-
-        Otherwise like `call`.
-        """
+        """Read what has changed since a time of slurmctld's clock, in seconds, otherwise like `call`; None if nothing has."""
         return await self._caller.perform(
             operation,
             query={"update_time": since},

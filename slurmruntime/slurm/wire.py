@@ -160,10 +160,7 @@ class ArrayRecord(Struct, frozen=True):
 
 
 class BatchRecord(Struct, frozen=True):
-    """The fields read of a SlurmJob's job in GET /job/{id}.
-
-    A task of an array has a record of its own once it has started.
-    """
+    """The fields read of a SlurmJob's job in GET /job/{id}; a task of an array has a record of its own once it has started."""
 
     job_id: int
     job_state: list[str] = field(default_factory=list)

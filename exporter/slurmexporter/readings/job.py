@@ -182,11 +182,7 @@ def elapsed_s(job: Job, now_s: float) -> float:
 
 
 def task_count(text: str) -> int:
-    """Return the number of tasks in a list such as `1-5,7,10-20:5%3`.
-
-    Returns:
-        0 if the list is truncated (`…,...`) or invalid.
-    """
+    """Return the number of tasks in a list such as `1-5,7,10-20:5%3`; 0 if it is truncated (`…,...`) or invalid."""
     count = 0
     for part in text.partition("%")[0].split(","):
         match = _TASKS.fullmatch(part)

@@ -71,9 +71,7 @@ class ResultCollectors:
         return collecting.decide(self._facts(job)).collection
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
-        """Reconcile one SlurmJob's collectors.
-
-        Return the delay until the next time if no event comes first.
+        """Reconcile one SlurmJob's collectors; return the delay until the next time if no event comes first.
 
         Raises:
             KubeError: try again after a back-off.

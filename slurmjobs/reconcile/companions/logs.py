@@ -61,9 +61,7 @@ class LogCompanions:
         await self._controller.run(stop, workers=_WORKERS)
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
-        """Reconcile one SlurmJob's companion.
-
-        Return the delay until the next time if no event comes first.
+        """Reconcile one SlurmJob's companion; return the delay until the next time if no event comes first.
 
         Raises:
             KubeError: try again after a back-off.

@@ -39,10 +39,7 @@ class WorkMetrics:
         self._leader = registry.gauge("leader", "1 while this process leads, else 0.", "lease")
 
     def watch_queue(self, queue: str, depth: Callable[[], int]) -> None:
-        """Call `depth` for a queue's depth at every scrape.
-
-        Queues of the same name, of a process that leads for two programs, are added up.
-        """
+        """Call `depth` for a queue's depth at every scrape; queues of one name, of a process that leads for two programs, are added up."""
         depths = self._depths.setdefault(queue, [])
         depths.append(depth)
         self._queue_depth.labels(queue).set_function(
