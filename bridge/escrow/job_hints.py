@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Collection
 
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm.listed import listing
 from slurmclient.errors import SlurmError
+from slurmclient.watching import listing
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
 from slurmruntime.slurm.client import SlurmClient

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Collection
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
 from bridge.slurm import decode
-from bridge.slurm.listed import listing
 from slurmclient.errors import SlurmError
+from slurmclient.watching import listing
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts

@@ -14,7 +14,7 @@ from bridge.reconcile.program import Program
 from bridge.reconcile.reading.readings import Readings
 from bridge.reconcile.side import Side
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.listed.unread import USUAL_PACE, Pace
+from slurmclient.watching.unread import USUAL_PACE, Pace
 from slurmruntime.kube import events
 from slurmruntime.kube.events import Event, EventType
 from slurmruntime.leading.workqueue import WorkQueue

@@ -1,6 +1,6 @@
 """Translate slurmrestd's structs: only this module knows how Slurm represents a job or a node."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -11,6 +11,7 @@ from bridge.domain.model.allocation import Component, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm.allocated import devices, granted
+from slurmclient.watching.states import component_states
 from slurmclient.wire.reading import DecodeResult
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.slurm import wire
@@ -141,11 +142,6 @@ def _granted_together(components: Sequence[SlurmJob]) -> Grant | None:
     return replace(granted[0], also=tuple(granted[1:]))
 
 
-def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
-    """Prefix the states of a further component, so that a job's states include all components'."""
-    return frozenset(states) if not offset else frozenset(f"{offset}:{state}" for state in states)
-
-
 @lru_cache(maxsize=64)
 def _expanded(text: str) -> tuple[SlurmNode, ...]:
     """Expand a hostlist once for all jobs that have it: ten thousand jobs may exclude the same thousands."""
@@ -271,6 +267,9 @@ def node(wired: wire.Node) -> SlurmNodeFacts:
 def moment(number: wire.Number) -> datetime | None:
     """Convert a Unix time; None for 0, "not set" and times after the year 9999."""
     seconds = number.positive
-    if seconds is None or seconds > granted.LAST_S:
-        return None
-    return datetime.fromtimestamp(seconds, UTC)
+    return None if seconds is None else unix_moment(seconds)
+
+
+def unix_moment(seconds: int) -> datetime | None:
+    """Convert a Unix time; None for times after the year 9999."""
+    return None if seconds > granted.LAST_S else datetime.fromtimestamp(seconds, UTC)

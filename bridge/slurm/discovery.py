@@ -1,18 +1,9 @@
 """Discover which of our jobs exist in Slurm and their state, by cheap readings.
 
 There are two kinds, distinguished by their marks: placeholders of pods, and the batch jobs of SlurmJobs. One
-reading serves both, and code for one kind never gets jobs of the other.
-
-Slurm cannot list "the jobs with this mark", and a full list of 10 000 jobs is 48 MB. A reading
-therefore lists ids and states (`bridge.slurm.listed.listing`) and fetches only the jobs it has not
-classified yet and those of ours whose state has changed. A job is classified by its `admin_comment`,
-which is set on submission and which only root and SlurmUser can write.
-
-An id means the same job as before only until slurmctld restarts: after a crash it may assign the
-ids of the last seconds to other jobs. A reading that brings changes, or that decisions are based on,
-therefore also checks whether it is still the same slurmctld; if not, all ids count as new.
-(Before Slurm 26.05, and with a backup, every job is fetched again once a day: `incarnation`.)
-A reading that repeats the last one, and that no decision is based on, checks it now and then.
+reading serves both, and code for one kind never gets jobs of the other. A job is classified by its
+`admin_comment`, which is set on submission and which only root and SlurmUser can write. What a reading
+lists and fetches, and when ids count as new, is slurm-client's: `slurmclient.watching.follower`.
 """
 
 import asyncio
@@ -27,29 +18,30 @@ from bridge.slurm import decode, jobs, snapshot
 from bridge.slurm.batch_jobs.arrays import ArrayMemory
 from bridge.slurm.decode import ForeignJob
 from bridge.slurm.kick import EndedJob, ended_job
-from bridge.slurm.listed import unread
-from bridge.slurm.listed.incarnation import Incarnation
-from bridge.slurm.listed.listing import JobListing, Lists
-from bridge.slurm.listed.unread import (
-    USUAL_PACE,
-    LikelyOurs,
-    OnSettled,
-    OnUnreadable,
-    Pace,
-    Portion,
-    UnreadJob,
-)
 from bridge.slurm.snapshot import Snapshot
-from slurmclient.errors import Malformed, SlurmError, TargetNotFound
+from slurmclient.errors import Malformed, TargetNotFound
+from slurmclient.watching import unread
+from slurmclient.watching.follower import JobFollower, JobReading
 from slurmclient.watching.in_turn import in_turn
-from slurmruntime.slurm import wire
+from slurmclient.watching.unread import USUAL_PACE, Pace, UnreadJob
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.values.ids import ClusterId, JobId
-
-_TRUSTED_S = 10.0
-"""How long ids are trusted without that check, while every reading repeats the last one."""
+from slurmruntime.values.ids import ClusterId, JobId, WorkloadKey
 
 _PENDING = frozenset({"PENDING"})
+
+OnUnreadable = Callable[[JobId, str], None]
+"""Called each time a fetched job cannot be decoded, with the reason."""
+
+OnSettled = Callable[[JobId], None]
+"""Called when such a job has become readable or is gone."""
+
+
+def _ignore_unreadable(_id: JobId, _why: str) -> None:
+    pass
+
+
+def _ignore_settled(_id: JobId) -> None:
+    pass
 
 
 class Discovery:
@@ -66,9 +58,9 @@ class Discovery:
         clock: Callable[[], float],
         pace: Pace = USUAL_PACE,
         batch: bool = False,
-        named: Callable[[], Iterable[JobId]] = unread.nothing_named,
-        on_unreadable: OnUnreadable = unread.ignore_unreadable,
-        on_settled: OnSettled = unread.ignore_settled,
+        named: Callable[[], Iterable[JobId]] = tuple,
+        on_unreadable: OnUnreadable = _ignore_unreadable,
+        on_settled: OnSettled = _ignore_settled,
     ) -> None:
         """Start with nothing known; the first reading fetches every job once.
 
@@ -85,51 +77,51 @@ class Discovery:
         self._client = client
         self._cluster = cluster
         self._batch = batch
-        self._clock = clock
-        self._pace, self._reading = pace, asyncio.Lock()
+        self._concurrency, self._reading = pace.concurrency, asyncio.Lock()
+        self._follower = JobFollower[SlurmJob | BatchJob](
+            client, self, clock=clock, pace=pace, arrays=batch, named=named
+        )
         self._last: Snapshot | None = None
-        """The last snapshot; None once any part of it has changed."""
+        self._last_changes = 0
+        """The follower's changes that the last snapshot has."""
         self._sequence = 0
-        self._lists = Lists(client, clock=clock, arrays=batch, named=named)
-        self._listing: JobListing | None = None
-        """The listing of the last complete reading."""
-        self.slurms_time: ClockReading | None = None
-        """slurmctld's clock as last read; None before the first time."""
-        self.cycle_s = 0.0
-        """How long the last run of Slurm's scheduler took."""
         self._last_ended: EndedJob | None = None
-        self._incarnation, self._trusted_until = Incarnation(), 0.0
-        self._ours: dict[JobId, SlurmJob | BatchJob] = {}
-        self._foreign: set[JobId] = set()
-        self._unreadable: dict[JobId, UnreadJob] = {}
         self._reported: set[JobId] = set()
         self._on_unreadable, self._on_settled = on_unreadable, on_settled
-        self._noted: dict[JobId, float] = {}
-        self._likely_ours = LikelyOurs(named)
-        self._changed: set[JobId] = set()
         self._in_detail: set[JobId] = set()
         """Jobs of ours whose devices are fetched with them."""
-        self._portion = Portion()
-        """The unknown jobs that the last reading fetched."""
         self._arrays = ArrayMemory()
-        self._left: dict[JobId, float] = {}
-        """New jobs that are still pending and not fetched yet → since when."""
 
     @property
     def listed_s(self) -> float:
         """How long Slurm took for the last list; 0 if none was needed."""
-        return self._lists.took_s
+        return self._follower.listed_s
+
+    @property
+    def slurms_time(self) -> ClockReading | None:
+        """Slurmctld's clock as last read; None before the first time."""
+        time = self._follower.time
+        reported = decode.unix_moment(time.reported_s) if time else None
+        if time is None or reported is None:
+            return None
+        return ClockReading(reported=reported, asked_s=time.asked_s, answered_s=time.answered_s)
+
+    @property
+    def cycle_s(self) -> float:
+        """How long the last run of Slurm's scheduler took."""
+        return self._follower.cycle_s
 
     @property
     def last_ended(self) -> EndedJob | None:
         """The last job of ours seen to end, if slurmctld still remembers it."""
-        return self._last_ended if self._last_ended and self._last_ended.id in self._ours else None
+        ended = self._last_ended
+        return ended if ended and ended.id in self._follower.jobs else None
 
     def note_submitted(self, job_id: JobId, identity: Identity, *, in_detail: bool = False) -> None:
         """Record a job we have just submitted: it is fetched when it starts; in_detail: with its devices."""
         if in_detail:
             self._in_detail.add(job_id)
-        known = self._ours.get(job_id)
+        known = self._follower.jobs.get(job_id)
         if isinstance(known, SlurmJob) and known.identity.key == identity.key:
             return
         self._note(
@@ -140,7 +132,7 @@ class Discovery:
 
     def note_batch(self, job_id: JobId, mark: BatchMark) -> None:
         """Record a batch job we have just submitted; it need not be fetched before it starts."""
-        known = self._ours.get(job_id)
+        known = self._follower.jobs.get(job_id)
         if isinstance(known, BatchJob) and known.mark == mark:
             return
         self._note(
@@ -148,15 +140,11 @@ class Discovery:
         )
 
     def _note(self, job: SlurmJob | BatchJob) -> None:
-        self._foreign.discard(job.id)
-        self._unreadable.pop(job.id, None)
-        self._noted[job.id] = self._clock()
-        self._last = None
-        self._ours[job.id] = job
+        self._follower.note(job.id, job, job.states)
 
     def note_changed(self, job_id: JobId) -> None:
         """Record a change of ours that a job's state does not show; the next reading fetches it."""
-        self._changed.add(job_id)
+        self._follower.want(job_id)
 
     async def refresh(
         self, *, reasons_for: Collection[JobId] = (), surely: bool = True, complete: bool = False
@@ -173,124 +161,48 @@ class Discovery:
             SlurmError: the reading is incomplete; what has been classified so far is kept.
         """
         async with self._reading:
-            is_exact = surely or complete or bool(self._left)
-            listed = await self._lists.read(settled=self._foreign, surely=is_exact)
-            began = self._lists.began
-            is_repeated = listed is self._listing and not self._noted
-            patience_s = 0.0 if complete else self._pace.patience_s
-            if surely or not is_repeated or began >= self._trusted_until:
-                if await self._forgot_after_restart(listed.states):
-                    is_repeated, patience_s = False, 0.0
-                    listed = await self._lists.read_of_another(listed)
-                self._trusted_until = began + _TRUSTED_S
-            nothing_new = is_repeated and not self._left
-            ours, unknown = (
-                ((), ()) if nothing_new else self._news(listed.states, began, patience_s=patience_s)
+            reading = await self._follower.read(
+                wanted=reasons_for, surely=surely, complete=complete
             )
-            changed, self._changed = self._changed, set()
-            wanted = {*reasons_for, *changed} & self._ours.keys() & listed.states.keys()
-            self._portion = unread.portion(
-                unknown,
-                listed.states,
-                most=self._pace.burst,
-                known_to_be_odd=self._unreadable,
-                likely_ours=self._likely_ours.among(unknown),
-            )
-            to_fetch = dict.fromkeys([*ours, *wanted, *self._portion.ids])
-            self._listing = None
-            try:
-                is_read = await self._fetch_all(to_fetch, listed.states)
-                if is_read and not self._portion.is_behind_on_arrays:
-                    self._listing = listed
-            except SlurmError:
-                self._changed |= changed
-                raise
-            return self._snapshot(began, is_repeated=is_repeated)
+            return self._snapshot(reading)
 
-    async def _forgot_after_restart(self, seen: Mapping[JobId, frozenset[str]]) -> bool:
-        """Forget all ids if slurmctld has restarted since these states were read; return whether it has."""
-        asked_s = self._clock()
-        answer = await self._client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
-        now, answered_s = decode.moment(answer.statistics.req_time), self._clock()
-        if now is not None:
-            self.slurms_time = ClockReading(reported=now, asked_s=asked_s, answered_s=answered_s)
-        self.cycle_s = answer.statistics.schedule_cycle_last / 1_000_000
-        counts_since = answer.statistics.req_time_start.positive or 0
-        if not await self._incarnation.may_be_another(self._client, counts_since):
+    def update(self, job: SlurmJob | BatchJob, states: frozenset[str]) -> SlurmJob | None:
+        """Return a placeholder that has just completed, which needs no fetch."""
+        if not (isinstance(job, SlurmJob) and decode.has_just_completed(job, states)):
+            return None
+        over = replace(job, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED)
+        self._last_ended = ended_job(job, over) or self._last_ended
+        return over
+
+    def forget(self, _: int, job: SlurmJob | BatchJob) -> bool:
+        """Note that Slurm has forgotten a job; return False if it was alive, for a last fetch."""
+        if job.phase is not JobPhase.ENDED:
             return False
-        forgotten = self._ours.keys() - (self._noted.keys() - seen.keys())
-        self._likely_ours.remember(forgotten)
-        for id_ in forgotten:
-            del self._ours[id_]
-        self._foreign.clear()
-        self._unreadable.clear()
-        self._arrays = ArrayMemory()
-        self._last = None
-        self._last_ended = None
+        if isinstance(job, BatchJob):
+            self._arrays.forgotten(job)
         return True
 
-    def _news(
-        self, seen: Mapping[JobId, frozenset[str]], began: float, *, patience_s: float
-    ) -> tuple[Sequence[JobId], Sequence[JobId]]:
-        """Return the jobs to fetch: ours, and those not classified yet.
+    def restart(self) -> None:
+        """Forget what was concluded from the ids of another slurmctld."""
+        self._arrays = ArrayMemory()
+        self._last_ended = None
 
-        A state that says everything is applied without a fetch, and new pending jobs may wait.
-        """
-        vanished = self._vanished(seen, began)
-        for id_, states in seen.items():
-            known = self._ours.get(id_)
-            if isinstance(known, SlurmJob) and decode.has_just_completed(known, states):
-                over = replace(known, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED)
-                self._ours[id_] = over
-                self._last_ended = ended_job(known, over) or self._last_ended
-        self._last = None
-        changed = [id_ for id_, states in seen.items() if self._must_fetch(id_, states)]
-        new = (id_ for id_ in changed if seen[id_] == _PENDING and id_ not in self._ours)
-        since = {id_: self._left.get(id_, began) for id_ in new}
-        self._left = {id_: at for id_, at in since.items() if began - at < patience_s}
-        ours = [id_ for id_ in changed if id_ in self._ours]
-        others = (id_ for id_ in changed if id_ not in self._ours and id_ not in self._left)
-        # Jobs that could not be decoded last time come last, or they would crowd out the rest.
-        return [*ours, *vanished], sorted(others, key=self._unreadable.__contains__)
-
-    def _vanished(self, seen: Mapping[JobId, frozenset[str]], began: float) -> list[JobId]:
-        """Drop jobs Slurm no longer lists; return ours that were alive, for a last fetch."""
-        self._foreign &= seen.keys()
-        for id_ in self._unreadable.keys() - seen.keys():
-            del self._unreadable[id_]
-        for id_ in self._reported - seen.keys():
-            self._settle(id_)
-        for id_ in [id_ for id_, at in self._noted.items() if id_ in seen or at < began]:
-            del self._noted[id_]
-        self._in_detail &= self._ours.keys()
-        missing = [id_ for id_ in self._ours if id_ not in seen and id_ not in self._noted]
-        for id_ in missing:
-            if (ended := self._ours[id_]).phase is JobPhase.ENDED:
-                del self._ours[id_]
-                if isinstance(ended, BatchJob):
-                    self._arrays.forgotten(ended)
-        self._arrays.keep_only(
-            job.array_id for job in self._ours.values() if isinstance(job, BatchJob)
-        )
-        return [id_ for id_ in missing if id_ in self._ours]
-
-    def _must_fetch(self, id_: JobId, states: frozenset[str]) -> bool:
-        if id_ in self._foreign:
-            return False
-        if (unreadable := self._unreadable.get(id_)) is not None:
-            return unreadable.states != states
-        known = self._ours.get(id_)
-        return known is None or known.states != states
-
-    async def _fetch_all(self, ids: Iterable[JobId], seen: Mapping[JobId, frozenset[str]]) -> bool:
+    async def fetch(self, ids: Sequence[int], states: Mapping[int, frozenset[str]]) -> bool:
         """Fetch jobs concurrently; return False if one was gone or has to be fetched again."""
+        for id_ in self._reported - states.keys():
+            self._settle(id_)
+        ours = self._follower.jobs
+        self._in_detail &= ours.keys()
+        self._arrays.keep_only(job.array_id for job in ours.values() if isinstance(job, BatchJob))
         results = await in_turn(
-            ids, lambda id_: self._fetch_one(id_, seen.get(id_)), at_a_time=self._pace.concurrency
+            ids,
+            lambda id_: self._fetch_one(JobId(id_), states.get(id_)),
+            at_a_time=self._concurrency,
         )
         return all(results.values())
 
     async def _fetch_one(self, id_: JobId, states: frozenset[str] | None) -> bool:
-        if id_ in self._foreign:
+        if id_ in self._follower.foreign:
             return True  # the array of a task that has just turned out to be foreign
         try:
             job = await self._get(id_)
@@ -300,8 +212,7 @@ class Discovery:
             is_of_array = states is not None and unread.is_of_array(states)
             self._set_aside_undecoded(id_, str(error), is_of_array=is_of_array)
             return False
-        before = self._ours.pop(id_, None), self._unreadable.pop(id_, None)
-        was = before[0]
+        was = self._follower.jobs.get(id_)
         if isinstance(job, SlurmJob) and job.identity.cluster == self._cluster:
             known = was if isinstance(was, SlurmJob) else None
             self._last_ended = ended_job(known, job) or self._last_ended
@@ -310,15 +221,13 @@ class Discovery:
             self._report(id_, why)
         else:
             self._settle(id_)
-        if before != (self._ours.get(id_), self._unreadable.get(id_)):
-            self._last = None
         return job is not None
 
     async def _get(self, id_: JobId) -> SlurmJob | BatchJob | ForeignJob:
         in_detail = id_ in self._in_detail
         if not self._batch:
             return await jobs.job(self._client, id_, in_detail=in_detail)
-        known = self._ours.get(id_)
+        known = self._follower.jobs.get(id_)
         alone = known.sluid if isinstance(known, BatchJob) and known.array_id is not None else None
         return await jobs.marked_job(self._client, id_, in_detail=in_detail, alone=alone)
 
@@ -329,26 +238,27 @@ class Discovery:
         states: frozenset[str] | None,
     ) -> str:
         """Remember whether a job is ours; return what is odd about it, "" if nothing is."""
+        follower = self._follower
         match job:
             case SlurmJob() if job.identity.cluster == self._cluster:
-                self._ours[id_] = job
+                follower.keep(id_, job, job.states)
             case BatchJob() if job.mark.cluster == self._cluster:
                 # A list's states of an array's tasks are never cut off.
                 part = job if states is None else replace(job, states=states)
-                self._ours[id_] = part
+                follower.keep(id_, part, part.states)
                 self._arrays.see(part)
             case ForeignJob() if job.unreadable and job.cluster in (None, self._cluster):
-                self._unreadable[id_] = UnreadJob(job.unreadable, job.workload, states)
+                follower.set_aside(id_, UnreadJob(job.unreadable, job.workload, states))
                 return job.unreadable
             case ForeignJob():
-                self._foreign.add(id_)
-                if job.array_id is not None and job.array_id not in self._ours:
-                    self._foreign.add(job.array_id)
+                follower.pass_over(id_)
+                if job.array_id is not None and job.array_id not in follower.jobs:
+                    follower.foreign.add(job.array_id)
                 return job.odd
             case SlurmJob() | BatchJob():
-                self._foreign.add(id_)
+                follower.pass_over(id_)
             case None:
-                pass
+                follower.drop(id_)
         return ""
 
     def _set_aside_undecoded(self, id_: JobId, why: str, *, is_of_array: bool) -> None:
@@ -356,10 +266,9 @@ class Discovery:
 
         Until it is readable, nothing is concluded about its workload or, if that is unknown, about any.
         """
-        known, unreadable = self._ours.pop(id_, None), self._unreadable.get(id_)
-        workload = unreadable.workload if unreadable else snapshot.key_of(known) if known else None
-        self._unreadable[id_] = UnreadJob(why, workload, None, is_of_array)
-        self._last = None
+        known, unreadable = self._follower.jobs.get(id_), self._follower.unreadable.get(id_)
+        owner = unreadable.owner if unreadable else snapshot.key_of(known) if known else None
+        self._follower.set_aside(id_, UnreadJob(why, owner, None, is_of_array))
         self._report(id_, why)
 
     def _report(self, id_: JobId, why: str) -> None:
@@ -371,29 +280,30 @@ class Discovery:
             self._reported.discard(id_)
             self._on_settled(id_)
 
-    def _snapshot(self, began: float, *, is_repeated: bool) -> Snapshot:
+    def _snapshot(self, reading: JobReading) -> Snapshot:
         self._sequence += 1
-        last = self._last or snapshot.taken(
-            self._ours.values(),
-            unreadable={id_: unread_job.why for id_, unread_job in self._unreadable.items()},
-            unsure=(unread_job.workload for unread_job in self._unreadable.values()),
-            arrays=self._arrays,
-            has_all_tasks=not (
-                self._portion.is_behind_on_arrays
-                or unread.may_hide_a_task(self._unreadable.values())
-            ),
-        )
-        is_whole = not (self._left or self._portion.is_behind)
-        odd = self._unreadable.values()
+        follower, portion = self._follower, reading.portion
+        odd = follower.unreadable.values()
+        last = self._last
+        if last is None or self._last_changes != follower.changes:
+            last = snapshot.taken(
+                follower.jobs.values(),
+                unreadable={JobId(id_): job.why for id_, job in follower.unreadable.items()},
+                unsure=(WorkloadKey(job.owner) for job in odd if job.owner is not None),
+                arrays=self._arrays,
+                has_all_tasks=not (portion.is_behind_on_arrays or unread.may_hide_a_task(odd)),
+            )
+        is_whole = not (reading.has_waiting or portion.is_behind)
+        self._last_changes = follower.changes
         self._last = replace(
             last,
             sequence=self._sequence,
-            began_monotonic=began,
-            is_repeated=is_repeated,
+            began_monotonic=reading.began,
+            is_repeated=reading.is_repeated,
             is_whole=is_whole and not unread.may_hide_one_of_ours(odd, arrays=False),
             is_whole_of_batch=is_whole
-            and not self._portion.is_behind_on_arrays
+            and not portion.is_behind_on_arrays
             and not unread.may_hide_one_of_ours(odd, arrays=True),
-            is_behind=self._portion.is_behind_on_arrays,
+            is_behind=portion.is_behind_on_arrays,
         )
         return self._last

@@ -47,7 +47,7 @@ def taken(
     ours: Iterable[SlurmJob | BatchJob],
     *,
     unreadable: Mapping[JobId, str],
-    unsure: Iterable[WorkloadKey | None],
+    unsure: Iterable[WorkloadKey],
     arrays: ArrayMemory,
     has_all_tasks: bool = True,
 ) -> Snapshot:
@@ -81,7 +81,7 @@ def taken(
         by_key=MappingProxyType(by_key),
         batch_by_key=MappingProxyType(batch_by_key),
         unreadable=MappingProxyType(dict(unreadable)),
-        unsure=frozenset(key for key in unsure if key is not None),
+        unsure=frozenset(unsure),
     )
 
 

@@ -31,10 +31,10 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.settings.schema import Controllers, PlacementSection
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.listed import listing
 from sandbox import nss
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from slurmclient.watching import listing
 from slurmruntime.process.clock import SystemClock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.slurm.client import SlurmClient

@@ -8,27 +8,12 @@ Reference: <https://slurm.schedmd.com/rest_api.html>.
 import msgspec
 from msgspec import Struct, field
 
+from slurmclient.watching.slurmctld import Configuration, Diagnosis, Statistics
 from slurmclient.wire.reading import Answer
+from slurmclient.wire.values import NOT_SET as NONE
+from slurmclient.wire.values import OptionalNumber as Number
 
-
-class Number(Struct, frozen=True):
-    """A number that may be absent or unlimited; `set` with 0 often means "none".
-
-    Not `slurmclient.Number`, which Python code decodes: a job has so many of them that it would take
-    25 µs instead of 12 µs.
-    """
-
-    set: bool = False
-    infinite: bool = False
-    number: float = 0
-
-    @property
-    def positive(self) -> int | None:
-        """The number if it is set and above 0; else None."""
-        return int(self.number) if self.set and not self.infinite and self.number > 0 else None
-
-
-NONE = Number()
+__all__ = ["NONE", "Configuration", "Diagnosis", "Number", "Statistics"]
 
 
 class StepId(Struct, frozen=True):
@@ -263,57 +248,6 @@ class Reservations(Answer, frozen=True):
     """GET /reservations/."""
 
     reservations: list[Reservation] | None = None
-
-
-class Statistics(Struct, frozen=True):
-    """`req_time_start`: when slurmctld started or last reset its counters (daily, midnight UTC)."""
-
-    req_time: Number = NONE
-    """Time of the response, by slurmctld's clock."""
-    req_time_start: Number = NONE
-    schedule_cycle_last: int = 0
-    """How long the last run of the main scheduler took, in microseconds."""
-    jobs_submitted: int = 0
-    """This and the four below are counted since then."""
-    jobs_started: int = 0
-    jobs_completed: int = 0
-    jobs_canceled: int = 0
-    jobs_failed: int = 0
-    jobs_pending: int = 0
-    jobs_running: int = 0
-    dbd_agent_queue_size: int = 0
-    """Number of updates slurmctld has not sent to slurmdbd yet."""
-
-
-class Diagnosis(Answer, frozen=True):
-    """GET /diag/."""
-
-    statistics: Statistics = Statistics()
-
-
-class Numbers(Struct, frozen=True):
-    """The fields of slurm.conf that services read."""
-
-    last_job_id: int = field(name="MaxJobId", default=0)
-    slurm_user: str = field(name="SlurmUser", default="")
-    slurm_user_id: int = field(name="SlurmUserId", default=0)
-    controllers: tuple[msgspec.Raw, ...] = ()
-    """The hosts of slurmctld: the first, and its backups."""
-
-
-class NumbersMeta(Struct, frozen=True):
-    """Additional values of `scontrol show config`."""
-
-    next_job_id: Number = field(name="NEXT_JOB_ID", default=NONE)
-    booted_at: int = field(name="BOOT_TIME", default=0)
-    """Unix time; 0 if it is not given."""
-
-
-class Configuration(Answer, frozen=True):
-    """GET /conf, since v0.0.45."""
-
-    slurm_conf: Numbers = Numbers()
-    slurm_conf_meta: NumbersMeta = NumbersMeta()
 
 
 class AccountingTime(Struct, frozen=True):

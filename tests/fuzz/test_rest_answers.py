@@ -12,11 +12,11 @@ from typing_extensions import override
 
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.slurm import jobs, nodes
-from bridge.slurm.listed import listing
 from slurmclient import TokenFile
 from slurmclient.errors import SlurmError
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
+from slurmclient.watching import listing
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.ids import JobId, SlurmNode
 from tests.fuzz.inputs import COMMENT, IDENTITY, batches, document, fuzzed

@@ -7,7 +7,7 @@ import pytest
 from bridge.domain.model.batch import ArrayTally, BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm.batch_jobs.arrays import ArrayMemory
-from bridge.slurm.listed import unread
+from slurmclient.watching import unread
 from slurmruntime.values.ids import ClusterId, JobId, Sluid, WorkloadKey
 
 MARK = BatchMark(
@@ -131,7 +131,7 @@ def test_a_job_without_any_state_is_of_no_array() -> None:
 
 def test_of_what_is_unknown_placeholders_come_first_and_of_arrays_the_latest_records() -> None:
     single, task_of = frozenset({"PENDING"}), frozenset({"3:RUNNING"})
-    seen = {JobId(n): task_of if n < 5 else single for n in range(1, 8)}
+    seen: dict[int, frozenset[str]] = {JobId(n): task_of if n < 5 else single for n in range(1, 8)}
 
     found = unread.portion(list(seen), seen, most=5, known_to_be_odd=())
 
@@ -141,7 +141,7 @@ def test_of_what_is_unknown_placeholders_come_first_and_of_arrays_the_latest_rec
 
 
 def test_what_pods_name_is_fetched_by_a_reading_of_its_own() -> None:
-    seen = {JobId(n): frozenset({"PENDING"}) for n in range(1, 8)}
+    seen: dict[int, frozenset[str]] = {JobId(n): frozenset({"PENDING"}) for n in range(1, 8)}
     seen[JobId(8)] = frozenset({"3:RUNNING"})
     named = {JobId(4), JobId(6)}
 

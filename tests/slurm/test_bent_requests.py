@@ -6,9 +6,9 @@ import pytest
 
 from bridge.domain.model.jobs import SlurmJob
 from bridge.slurm import encode, jobs
-from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient.errors import Declined, LostReply, Malformed
+from slurmclient.watching import listing
 from slurmclient.wire.reading import Answer
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.ids import JobId
@@ -99,7 +99,7 @@ async def test_a_submit_whose_reply_got_lost_says_so_and_is_found_by_identity(
             await jobs.submit(behind_proxy, spec(whose, hold=True))
     assert 1 == proxy.count("POST", "/job/submit")
 
-    newest = max((await listing.all_jobs(client)).states)
+    newest = JobId(max((await listing.all_jobs(client)).states))
     job = await jobs.job(client, newest)
     assert isinstance(job, SlurmJob)
     assert whose == job.identity

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from bridge.slurm import jobs, nodes
-from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient.api.operation import parser as named
 from slurmclient.errors import (
@@ -20,6 +19,7 @@ from slurmclient.errors import (
     Unauthorized,
     Unavailable,
 )
+from slurmclient.watching import listing
 from slurmruntime.model.nodes import SlurmNodeSpec
 from slurmruntime.slurm.client import VERSIONS, SlurmClient
 from slurmruntime.values.ids import SlurmNode

@@ -13,9 +13,9 @@ from bridge.slurm import complete, jobs, nodes
 from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.jobs import Ending
-from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient.errors import LostReply, Unavailable
+from slurmclient.watching import listing
 from slurmruntime.model.nodes import SlurmNodeSpec
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.ids import JobId, SlurmNode

@@ -13,8 +13,8 @@ from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
 from bridge.slurm.complete import ControllerHosts
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.listed.unread import Pace
 from sandbox.client import Sandbox
+from slurmclient.watching.unread import Pace
 from slurmclient.wire.reading import Answer
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.ids import ClusterId, JobId

@@ -14,13 +14,13 @@ from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
 from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.jobs import Ending
-from bridge.slurm.listed import listing
 from sandbox import assembly, assets
 from sandbox.assets import Asset
 from sandbox.assets.kits import AssetName
 from sandbox.client import Sandbox
 from sandbox.slurm import daemon_environment
 from slurmclient.errors import InStandby, LostReply, Unavailable
+from slurmclient.watching import listing
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.slurm.errors import IN_STANDBY
 from slurmruntime.values.ids import JobId

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.slurm.listed.incarnation import Incarnation
 from slurmclient.errors import Declined, SlurmError, TooOld, Unavailable
+from slurmclient.watching.slurmctld import Incarnation
 
 ONE = ({"hostname": "a"},)
 TWO = ({"hostname": "a"}, {"hostname": "b"})

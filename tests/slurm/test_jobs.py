@@ -12,9 +12,9 @@ from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm import jobs, queue
 from bridge.slurm.decode import ForeignJob
 from bridge.slurm.jobs import Ending
-from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient.errors import Declined, TargetNotFound
+from slurmclient.watching import listing
 from slurmclient.wire import reading
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient

@@ -14,9 +14,9 @@ from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
 from bridge.slurm import accounting, nodes, queue
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.listed import listing
 from bridge.slurm.snapshot import Snapshot
 from slurmclient.errors import Malformed
+from slurmclient.watching import listing
 from slurmruntime.slurm import wire
 from slurmruntime.values.ids import ClusterId, JobId, Sluid
 from tests.slurm.made_up import Server

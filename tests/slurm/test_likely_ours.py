@@ -7,8 +7,8 @@ import pytest
 
 from bridge.domain.model import identities
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.listed import listing
-from bridge.slurm.listed.unread import Pace
+from slurmclient.watching import listing
+from slurmclient.watching.unread import Pace
 from slurmruntime.values.ids import JobId
 from tests.slurm.made_up import Server
 from tests.slurm.placeholders import CLUSTER, identity

@@ -8,9 +8,9 @@ from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobPhase
 from bridge.slurm import complete, jobs
 from bridge.slurm.complete import ControllerHosts
-from bridge.slurm.listed import listing
-from bridge.slurm.listed.listing import Lists
 from sandbox.client import Sandbox
+from slurmclient.watching import listing
+from slurmclient.watching.listing import Lists
 from slurmruntime.slurm.client import SlurmClient
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import in_phase, spec

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.slurm.listed import listing
-from bridge.slurm.listed.listing import Lists
 from slurmclient.errors import LostReply, TooOld
+from slurmclient.watching import listing
+from slurmclient.watching.listing import Lists
 from slurmclient.watching.states import State, States
 from slurmclient.wire.reading import Answer
 from slurmruntime.values.ids import JobId
@@ -68,9 +68,9 @@ class Slurm:
         ]
 
     def lists(self, *named: int) -> Lists:
-        return Lists(self, clock=lambda: self.now, arrays=True, named=lambda: map(JobId, named))  # type: ignore[arg-type]  # all it calls
+        return Lists(self, clock=lambda: self.now, arrays=True, named=lambda: map(JobId, named))
 
-    def states(self) -> dict[JobId, frozenset[str]]:
+    def states(self) -> dict[int, frozenset[str]]:
         wired = json.dumps(self._states(None)).encode()
         self.asked.pop()
         told = msgspec.json.decode(wired, type=tuple[State, ...])
@@ -340,7 +340,7 @@ _MOVES = st.lists(
 )
 
 
-def _move(slurm: Slurm, settled: set[JobId], what: str, which: Any) -> None:
+def _move(slurm: Slurm, settled: set[int], what: str, which: Any) -> None:
     there = list(slurm.jobs)
     if what == "submit":
         slurm.jobs[which.format(slurm.next_id)] = "PENDING"
@@ -366,7 +366,7 @@ def _move(slurm: Slurm, settled: set[JobId], what: str, which: Any) -> None:
 @given(_MOVES)
 def test_whatever_happens_what_matters_is_listed_as_it_is(moves: list[tuple[str, Any]]) -> None:
     async def main() -> None:
-        slurm, settled = Slurm(*range(1, 6)), set[JobId]()
+        slurm, settled = Slurm(*range(1, 6)), set[int]()
         lists = slurm.lists()
         for what, which in moves:
             _move(slurm, settled, what, which)

@@ -13,11 +13,11 @@ from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm.complete import ControllerHost, ControllerHosts, complete
 from bridge.slurm.jobs import Ending
-from bridge.slurm.listed import listing
 from sandbox.client import Sandbox
 from slurmclient import Tls, UnusableTls
 from slurmclient.errors import LostReply, SlurmError, Unavailable
 from slurmclient.transport.tls import RELOAD_AFTER_S
+from slurmclient.watching import listing
 from slurmruntime.slurm.client import SlurmClient
 from tests.make.certificates import Authority
 from tests.slurm.conftest import Submit

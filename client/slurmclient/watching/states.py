@@ -38,7 +38,7 @@ class States(Struct, frozen=True):
     listed: tuple[State, ...]
 
 
-def decode(answer: StatesAnswer, before: States | None) -> States:
+def decode(answer: StatesAnswer, before: States | None, label: str = OPERATION) -> States:
     """Decode the list of an answer; return `before` itself if it is the same.
 
     Raises:
@@ -50,7 +50,7 @@ def decode(answer: StatesAnswer, before: States | None) -> States:
     try:
         return States(body, reading.decode(body, tuple[State, ...]))
     except reading.UNREADABLE as error:
-        raise Malformed(OPERATION, f"expected a list of states: {error}") from error
+        raise Malformed(label, f"expected a list of states: {error}") from error
 
 
 async def read(speaker: Speaker, before: States | None) -> States:
@@ -76,6 +76,11 @@ def component(job_id: str) -> tuple[int, int] | None:
     if not all(part.isascii() and part.isdecimal() for part in (number, offset or "0")):
         return None
     return int(number) - int(offset or 0), int(offset or 0)
+
+
+def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
+    """Prefix the states of a further component, so that a job's states include all components'."""
+    return frozenset(states) if not offset else frozenset(f"{offset}:{state}" for state in states)
 
 
 def by_base(listed: Iterable[State]) -> dict[str, tuple[State, ...]]:

@@ -6,7 +6,9 @@ slurmrestd writes an optional number as `{"set", "infinite", "number"}` and a ti
 
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct
 
 
 class _Anything(type):
@@ -26,6 +28,25 @@ else:
 
     class Time(metaclass=_Anything):
         """A `datetime` in UTC; None if it is not set, 0 or infinite."""
+
+
+class OptionalNumber(Struct, frozen=True):
+    """A number that may be absent or unlimited, as slurmrestd writes it; `set` with 0 often means "none".
+
+    `Number` is decoded by Python code: a job has so many of them that it takes 25 µs instead of 12 µs.
+    """
+
+    set: bool = False
+    infinite: bool = False
+    number: float = 0
+
+    @property
+    def positive(self) -> int | None:
+        """The number if it is set and above 0; else None."""
+        return int(self.number) if self.set and not self.infinite and self.number > 0 else None
+
+
+NOT_SET: Final = OptionalNumber()
 
 
 def number(value: object) -> Number:

@@ -17,7 +17,7 @@ from bridge.domain.lifecycle.actions import Outcome
 from bridge.slurm import complete, kick
 from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.kick import EndedJob
-from bridge.slurm.listed import listing
+from slurmclient.watching import listing
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
 from slurmruntime.slurm import submission, wire
 from slurmruntime.slurm.client import SlurmClient

@@ -14,14 +14,10 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
-from bridge.slurm import accounting, decode
 from slurmclient.errors import InStandby, LostReply, Malformed, TooOld
 from slurmclient.watching import states as slurm_states
+from slurmclient.watching.slurmctld import Calls, Configuration, Diagnosis, Statistics
 from slurmclient.watching.states import State, States, StatesAnswer
-from slurmruntime.slurm import wire
-from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import worded
-from slurmruntime.values.ids import JobId
 
 BATCH: Final = 1000
 """Ids per /jobs/state/ request: the cost grows faster than linearly, and a URL of 119 kB is
@@ -44,7 +40,7 @@ _COUNTED_S = 10.0
 
 _DOUBTFUL_IDS = 100_000
 """Ids below the next one that are requested when ids may have been assigned again: after a crash, those
-assigned since slurmctld last saved its state; after `MaxJobId`, those since numbering started again."""
+assigned since slurmctld last saved its state; after `Maxint`, those since numbering started again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +48,18 @@ class JobListing:
     """Base states and flags of all jobs, as Slurm listed them."""
 
     raw: States
-    states: Mapping[JobId, frozenset[str]]
+    states: Mapping[int, frozenset[str]]
 
 
 async def all_jobs(
-    client: SlurmClient, *, before: JobListing | None = None, arrays: bool = False
+    calls: Calls, *, before: JobListing | None = None, arrays: bool = False
 ) -> JobListing:
     """Return base states and flags of all jobs, in one list; `before` itself if nothing has changed.
 
     10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to decode.
 
     Args:
-        client: Slurm.
+        calls: Ask slurmrestd.
         before: The last listing.
         arrays: Include the records of arrays, each with the states of the tasks that it stands for:
             `3:RUNNING`.
@@ -71,20 +67,20 @@ async def all_jobs(
     Raises:
         SlurmError: they could not be read.
     """
-    raw = await _listed(client, None, before.raw if before else None)
+    raw = await _listed(calls, None, before.raw if before else None)
     if before and before.raw is raw:
         return before
     return JobListing(raw, by_id(raw, arrays=arrays))
 
 
-async def states(client: SlurmClient, ids: Collection[JobId]) -> Mapping[JobId, frozenset[str]]:
+async def states(calls: Calls, ids: Collection[int]) -> Mapping[int, frozenset[str]]:
     """Return base states and flags of some jobs; unknown jobs are missing from the result.
 
     It does not accept a sluid, for which slurmrestd would return all jobs.
     """
-    by_job: dict[JobId, frozenset[str]] = {}
+    by_job: dict[int, frozenset[str]] = {}
     for batch in _batches(sorted(ids)):
-        by_job |= by_id(await _listed(client, batch, None))
+        by_job |= by_id(await _listed(calls, batch, None))
     return by_job
 
 
@@ -93,21 +89,21 @@ class Lists:
 
     def __init__(
         self,
-        client: SlurmClient,
+        calls: Calls,
         *,
         clock: Callable[[], float],
         arrays: bool = False,
-        named: Callable[[], Iterable[JobId]] = tuple,
+        named: Callable[[], Iterable[int]] = tuple,
     ) -> None:
         """Start with nothing listed.
 
         Args:
-            client: Slurm.
+            calls: Ask slurmrestd.
             clock: Returns monotonic seconds.
             arrays: Include the records of arrays, as `all_jobs` does.
-            named: Returns ids that may be above the next one, as ids start again after `MaxJobId`.
+            named: Returns ids that may be above the next one, as ids start again after `Maxint`.
         """
-        self._client = client
+        self._calls = calls
         self._clock = clock
         self._arrays = arrays
         self._named = named
@@ -126,7 +122,7 @@ class Lists:
         """How long it took; 0 if none was needed, or if it only confirmed a list that had been trusted long enough."""
 
     async def read(
-        self, *, settled: Collection[JobId] = frozenset(), surely: bool = True
+        self, *, settled: Collection[int] = frozenset(), surely: bool = True
     ) -> JobListing:
         """Return base states and flags of all jobs; the last listing itself if nothing has changed.
 
@@ -168,25 +164,27 @@ class Lists:
         self._next_id = max(1, self._next_id - _DOUBTFUL_IDS)
         return await self.read()
 
-    async def _diagnosis_if_long(self) -> wire.Statistics | None:
+    async def _diagnosis_if_long(self) -> Statistics | None:
         """Return slurmctld's counters if there may be many jobs; a list of few jobs costs less than that."""
         if self._last and len(self._last.raw.listed) <= AT_ONCE and self._failures <= 1:
             return None
-        answer = await self._client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
+        answer = await self._calls.call("diag", "slurm_get_diag", answer=Diagnosis)
         return answer.statistics
 
-    def _is_long(self, statistics: wire.Statistics) -> bool:
+    def _is_long(self, statistics: Statistics) -> bool:
         live = statistics.jobs_pending + statistics.jobs_running
         return self._failures > 1 or self._last is not None or live > _NEVER_AT_ONCE
 
     async def _next_assigned(self) -> int | None:
         """Return the next id that slurmctld will assign; None if all jobs have to be listed at once."""
         try:
-            return (await accounting.numbering(self._client)).next_id
+            answer = await self._calls.call("conf", "slurm_get_conf", answer=Configuration)
         except (TooOld, Malformed):
             return None
+        is_numbered = bool(answer.slurm_conf.last_job_id)
+        return answer.slurm_conf_meta.next_job_id.positive if is_numbered else None
 
-    def _to_ask(self, next_id: int, settled: Collection[JobId]) -> tuple[set[int], range]:
+    def _to_ask(self, next_id: int, settled: Collection[int]) -> tuple[set[int], range]:
         """Return the known ids to ask for, and the range of new ones, which may be millions."""
         known = {number for state in self._known() for number in numbers(state.job_id)}
         first = self._next_id or max(known, default=0) + 1
@@ -201,7 +199,7 @@ class Lists:
 
     async def _at_once(self) -> JobListing:
         try:
-            return await all_jobs(self._client, before=self._last, arrays=self._arrays)
+            return await all_jobs(self._calls, before=self._last, arrays=self._arrays)
         except InStandby:
             raise
         except LostReply:
@@ -216,7 +214,7 @@ class Lists:
             if (number := numbers(text)[0]) not in asked and number not in new
         }
         for batch in _batches(chain(sorted(asked), new)):
-            answer = await _listed(self._client, batch, None)
+            answer = await _listed(self._calls, batch, None)
             by_text.update((state.job_id, state) for state in answer.listed)
         if self._last is not None and by_text == before:
             return self._last
@@ -227,7 +225,7 @@ class Lists:
         return self._last.raw.listed if self._last else ()
 
 
-def _counted(statistics: wire.Statistics) -> tuple[int, ...]:
+def _counted(statistics: Statistics) -> tuple[int, ...]:
     return (
         statistics.req_time_start.positive or 0,
         statistics.jobs_submitted,
@@ -247,19 +245,19 @@ def numbers(job_id: str) -> tuple[int, ...]:
     return (whose[0], int(own)) if whose is not None and whose[1] else (int(own),)
 
 
-def by_id(raw: States, *, arrays: bool = False) -> dict[JobId, frozenset[str]]:
+def by_id(raw: States, *, arrays: bool = False) -> dict[int, frozenset[str]]:
     """Return base states and flags by job; with `arrays`, those of arrays, too, with their tasks: `3:RUNNING`."""
-    states: dict[JobId, frozenset[str]] = {}
-    tasks: dict[JobId, set[str]] = {}
+    states: dict[int, frozenset[str]] = {}
+    tasks: dict[int, set[str]] = {}
     for entry in raw.listed:
         if (component := slurm_states.component(entry.job_id)) is not None:
-            id_, offset = JobId(component[0]), component[1]
-            state = decode.component_states(offset, entry.state)
+            id_, offset = component[0], component[1]
+            state = slurm_states.component_states(offset, entry.state)
             states[id_] = states[id_] | state if id_ in states else state
         elif arrays:
             record, _, task = entry.job_id.partition("_")
             if record.isascii() and record.isdecimal():
-                tasks.setdefault(JobId(int(record)), set()).update(
+                tasks.setdefault(int(record), set()).update(
                     f"{task}:{state}" for state in entry.state
                 )
     for id_, of_tasks in tasks.items():
@@ -267,13 +265,12 @@ def by_id(raw: States, *, arrays: bool = False) -> dict[JobId, frozenset[str]]:
     return states
 
 
-async def _listed(client: SlurmClient, ids: Sequence[int] | None, before: States | None) -> States:
+async def _listed(calls: Calls, ids: Sequence[int] | None, before: States | None) -> States:
     label = "job.states"
-    answer = await client.call(
+    answer = await calls.call(
         label, slurm_states.OPERATION, query={"job_id": ids}, answer=StatesAnswer
     )
-    with worded(label):
-        return slurm_states.decode(answer, before)
+    return slurm_states.decode(answer, before, label)
 
 
 def _batches(ids: Iterable[int]) -> Iterator[Sequence[int]]:

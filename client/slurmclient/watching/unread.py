@@ -3,29 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from slurmruntime.values.ids import JobId, WorkloadKey
-
 _FEW = 50
 """Unknown jobs that can be fetched in a fraction of a second: their order does not matter."""
-
-OnUnreadable = Callable[[JobId, str], None]
-"""Called each time a fetched job cannot be decoded, with the reason."""
-
-OnSettled = Callable[[JobId], None]
-"""Called when such a job has become readable or is gone."""
-
-
-def ignore_unreadable(_id: JobId, _why: str) -> None:
-    """Do nothing."""
-
-
-def nothing_named() -> Iterable[JobId]:
-    """Return nothing; for a reader without pods."""
-    return ()
-
-
-def ignore_settled(_id: JobId) -> None:
-    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +29,7 @@ class UnreadJob:
     """A job that is set aside."""
 
     why: str
-    workload: WorkloadKey | None
+    owner: str | None
     states: frozenset[str] | None
     """The states it was fetched with; it is fetched again when they change. None: at the next
     reading."""
@@ -62,7 +41,7 @@ class UnreadJob:
 class Portion:
     """The unknown jobs that one reading fetches."""
 
-    ids: Sequence[JobId] = ()
+    ids: Sequence[int] = ()
     is_behind: bool = False
     """There are more that may be placeholders."""
     is_behind_on_arrays: bool = False
@@ -75,16 +54,16 @@ class LikelyOurs:
     The guess decides only what is fetched first, never whether a job is ours.
     """
 
-    def __init__(self, named: Callable[[], Iterable[JobId]]) -> None:
+    def __init__(self, named: Callable[[], Iterable[int]]) -> None:
         """named: returns the ids that pods name; called only when there are many unknown jobs."""
         self._named = named
-        self._were_ours: frozenset[JobId] = frozenset()
+        self._were_ours: frozenset[int] = frozenset()
 
-    def remember(self, ids: Iterable[JobId]) -> None:
+    def remember(self, ids: Iterable[int]) -> None:
         """Note jobs that were ours before slurmctld restarted."""
         self._were_ours = frozenset(ids)
 
-    def among(self, unknown: Collection[JobId]) -> Collection[JobId]:
+    def among(self, unknown: Collection[int]) -> Collection[int]:
         """Return the unknown jobs that are likely ours; none if there are so few that their order does not matter."""
         if len(unknown) <= _FEW:
             return ()
@@ -97,7 +76,7 @@ def may_hide_one_of_ours(unread: Iterable[UnreadJob], *, arrays: bool) -> bool:
     arrays: include records of arrays.
     """
     return any(
-        job.states is None and job.workload is None and (arrays or not job.is_of_array)
+        job.states is None and job.owner is None and (arrays or not job.is_of_array)
         for job in unread
     )
 
@@ -113,12 +92,12 @@ def is_of_array(states: frozenset[str]) -> bool:
 
 
 def portion(
-    unknown: Sequence[JobId],
-    seen: Mapping[JobId, frozenset[str]],
+    unknown: Sequence[int],
+    seen: Mapping[int, frozenset[str]],
     *,
     most: int,
-    known_to_be_odd: Collection[JobId],
-    likely_ours: Collection[JobId] = (),
+    known_to_be_odd: Collection[int],
+    likely_ours: Collection[int] = (),
 ) -> Portion:
     """Return the unknown jobs that this reading fetches: those that may be placeholders first.
 
@@ -140,5 +119,5 @@ def portion(
     )
 
 
-def _new(ids: Iterable[JobId], known_to_be_odd: Collection[JobId]) -> int:
+def _new(ids: Iterable[int], known_to_be_odd: Collection[int]) -> int:
     return sum(id_ not in known_to_be_odd for id_ in ids)
