@@ -62,10 +62,15 @@ class Speaker:
             read=lambda body: answers.listing(operation, body, key, kind),
         )
 
-    async def read_answer(self, operation: str, kind: type[A]) -> A:
+    async def read_answer(
+        self, operation: str, kind: type[A], query: Mapping[str, Value] | None = None
+    ) -> A:
         """Read a whole answer into a struct that is derived from `Answer`."""
         answer = await self.caller.perform(
-            operation, user=self.user, read=lambda body: answers.decode(operation, body, kind)
+            operation,
+            query=query,
+            user=self.user,
+            read=lambda body: answers.decode(operation, body, kind),
         )
         if answer is None:
             raise Malformed(operation, "the answer to an unconditional read has no body")

@@ -5,7 +5,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from slurmclient.watching.states import State
 from slurmclient.wire.reading import Model
 from slurmclient.wire.values import Number, Time
 
@@ -23,15 +22,14 @@ class Identity(Model, frozen=True):
     """
 
     job_id: int
-    array_job_id: Number = None
     het_job_id: Number = None
     step_id: _StepId = _StepId()
     submit_time: Time = None
 
     @property
-    def base(self) -> str:
-        """The id of the array or heterogeneous job that it belongs to, or else its own."""
-        return str(int(self.array_job_id or self.het_job_id or self.job_id))
+    def record(self) -> int:
+        """The id by which its state is listed: of the heterogeneous job that it belongs to, or else its own."""
+        return int(self.het_job_id or self.job_id)
 
     @property
     def name(self) -> object:
@@ -39,6 +37,6 @@ class Identity(Model, frozen=True):
         return self.step_id.sluid or self.submit_time
 
 
-def is_alive(states: Iterable[State]) -> bool:
-    """Check whether one of these jobs had not ended."""
-    return any(not _ALIVE.isdisjoint(state.state) for state in states)
+def is_alive(states: Iterable[str]) -> bool:
+    """Check whether a job with these states had not ended: `RUNNING`, or `3:RUNNING` of a task or component."""
+    return any(state.rpartition(":")[2] in _ALIVE for state in states)

@@ -5,6 +5,7 @@ limit, is seen at the job's next change of state, at the next full listing (ever
 once if this client made it.
 """
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Generic, NamedTuple
 
@@ -12,15 +13,15 @@ from msgspec import Raw
 
 from slurmclient.calls.speaker import Speaker
 from slurmclient.errors import NotFound
-from slurmclient.watching import states
 from slurmclient.watching.events import Event, Restarted, V
+from slurmclient.watching.follower import JobFollower
 from slurmclient.watching.identity import Identity, is_alive
 from slurmclient.watching.in_turn import in_turn
 from slurmclient.watching.picture import Clock, Picture
-from slurmclient.watching.states import State, States
+from slurmclient.watching.slurmctld import SpeakerCalls
+from slurmclient.watching.unread import Pace
 from slurmclient.wire import reading
-from slurmclient.wire.reading import Answer, DecodeResult, Model, Unreadable
-from slurmclient.wire.values import Time
+from slurmclient.wire.reading import DecodeResult, Unreadable
 
 _AT_A_TIME: Final = 4
 """Jobs to read concurrently; the client's other connections stay free."""
@@ -29,23 +30,22 @@ _SHARE: Final = 20
 """More changed jobs than `_MANY` and a `_SHARE`th of all are cheaper to list than to read singly."""
 
 
-class _Statistics(Model, frozen=True):
-    req_time_start: Time = None
-
-
-class _Diagnosis(Answer, frozen=True):
-    statistics: _Statistics = _Statistics()
-
-
 class _Job(NamedTuple, Generic[V]):
     identity: Identity
     read: DecodeResult[V] | Unreadable
 
 
 class _Jobs(NamedTuple, Generic[V]):
-    jobs: list[_Job[V]]
+    by_record: dict[int, list[_Job[V]]]
     is_partial: bool
     """Whether there were others, whose ids could not be decoded."""
+
+
+class _Record(NamedTuple):
+    names: Mapping[str, object]
+    """The ids of its jobs, with `Identity.name` of each: several of a heterogeneous job."""
+    states: frozenset[str] | None
+    """As listed before they were read; None if they may have changed since."""
 
 
 class JobPicture(Picture[V]):
@@ -54,109 +54,86 @@ class JobPicture(Picture[V]):
     def __init__(self, speaker: Speaker, kind: type[V], clock: Clock, *, resync_s: float) -> None:
         """Start empty; list all jobs at least every `resync_s`."""
         super().__init__(speaker, kind, clock)
+        self._follower = JobFollower[_Record](
+            SpeakerCalls(speaker), self, clock=clock, pace=Pace(burst=sys.maxsize), arrays=True
+        )
         self._resync_s = resync_s
         self._resync_at = 0.0
-        self._states: Mapping[str, Sequence[State]] = {}
-        """By base: the states at the last poll that read the jobs."""
-        self._listed: States | None = None
-        """The list that these states come from; None if some of them are missing."""
-        self._members: dict[str, dict[str, object]] = {}
-        """By base: the ids of its jobs, with `Identity.name` of each."""
-        self._has_polled = False
-        self._started: Time = None
-        """The start of slurmctld's statistics, which changes at its restart and at midnight.
-
-        None if it is unknown, as in the first seconds of a slurmctld.
-        """
+        self._began = 0.0
+        self._records: dict[int, _Record] = {}
+        """All jobs, those of an earlier slurmctld included until they are listed again."""
+        self._may_be_others = False
+        """Whether jobs may be others with the same ids."""
+        self._events: list[Event[V]] = []
 
     async def poll(self) -> list[Event[V]]:
         """Read all states, and the jobs whose state has changed."""
-        began = self._clock()
-        listed = await states.read(self._speaker, self._listed)
-        is_repeated = listed is self._listed
-        now = self._states if is_repeated else states.by_base(listed.listed)
-        # Read this after the states: if slurmctld has not restarted by now, the states are its own.
-        started = await self._read_start()
-        is_same = started is not None and started == self._started
-        if not is_same or began >= self._resync_at:
-            may_be_others = not is_same and self._has_polled
-            events = await self._list_all(began, may_be_others=may_be_others)
-            self._has_polled = True
-            self._started = started
-            self._resync_at = began + self._resync_s
-        else:
-            events = [] if is_repeated else await self._poll_changed(now, began)
-        # A job that was read singly in the meantime may be older than its state here: read it again next time.
+        began = self._began = self._clock()
+        wanted = self._records.keys() if self._lists_all else ()
+        await self._follower.read(wanted=wanted, complete=True)
         self._forget_notes(began)
-        self._states, self._listed = now, listed
-        if self._noted:
-            self._states = {base: entry for base, entry in now.items() if base not in self._noted}
-            self._listed = None
-        return events
+        return self._new_events()
 
     async def poll_one(self, name: str) -> list[Event[V]]:
         """Read one job, with all that belongs to the same array or heterogeneous job."""
+        read = await self._read(name)
         base = name.partition("_")[0].partition("+")[0]
-        read = await self._read(base)
-        for job in read.jobs:  # the name may be a sluid, or the id of a component
-            base = job.identity.base
-        self._noted[base] = self._clock()
-        return self._take(base, read.jobs, is_partial=read.is_partial)
+        for id_ in read.by_record or ([int(base)] if base.isdecimal() else []):  # or a sluid
+            known = self._records.get(id_)
+            self._noted[str(id_)] = self._clock()
+            self._take(id_, read, known.states if known else None)
+            self._follower.note(id_, self._records[id_], self._records[id_].states)
+        return self._new_events()
 
-    async def _read_start(self) -> Time:
-        diagnosis = await self._speaker.read_answer("slurm_get_diag", _Diagnosis)
-        return diagnosis.statistics.req_time_start
+    @property
+    def _lists_all(self) -> bool:
+        return self._may_be_others or self._began >= self._resync_at
 
-    async def _list_all(self, began: float, *, may_be_others: bool) -> list[Event[V]]:
-        """List all jobs; if they may be others with the same ids, check for a restart."""
-        listed = await self._speaker.read_all("slurm_get_jobs", "jobs", Raw)  # type: ignore[type-var]  # Raw is no struct
-        read = self._identified(listed)
-        jobs_by_base: dict[str, list[_Job[V]]] = {}
-        for job in read.jobs:
-            jobs_by_base.setdefault(job.identity.base, []).append(job)
-        events: list[Event[V]] = []
-        if may_be_others and self._has_lost_state(jobs_by_base):
-            events.append(Restarted())
-        for base in [*jobs_by_base, *(base for base in self._members if base not in jobs_by_base)]:
-            if not self._is_noted_since(base, began):
-                events += self._take(base, jobs_by_base.get(base, []), is_partial=read.is_partial)
-        if not read.is_partial:
-            self.odd.pop("", None)
+    def _new_events(self) -> list[Event[V]]:
+        events, self._events = self._events, []
         return events
 
-    async def _poll_changed(
-        self, now: Mapping[str, Sequence[State]], began: float
-    ) -> list[Event[V]]:
-        changed = [base for base, state in now.items() if self._states.get(base) != state]
-        if len(changed) > max(_MANY, len(now) // _SHARE):
-            return await self._list_all(began, may_be_others=False)
-        events = await self._read_singly(changed, began)
-        for base in sorted(self._members.keys() - now.keys()):
-            if not self._is_noted_since(base, began):
-                events += self._take(base, [])
-        return events
+    def update(self, _job: _Record, _states: frozenset[str]) -> None:
+        """Have every job fetched whose state has changed."""
 
-    async def _read_singly(self, bases: Sequence[str], began: float) -> list[Event[V]]:
-        """Read jobs, a few concurrently; return the events in the order of the bases."""
-        read_jobs = await in_turn(bases, self._read, at_a_time=_AT_A_TIME)
-        return [
-            event
-            for base in bases
-            if not self._is_noted_since(base, began)
-            for event in self._take(
-                base, read_jobs[base].jobs, is_partial=read_jobs[base].is_partial
-            )
-        ]
+    def forget(self, id_: int, _: _Record) -> bool:
+        """Delete the jobs of a record that Slurm no longer lists."""
+        for key in self._records.pop(id_).names:
+            self._events += self._put(key, None)
+        return True
 
-    async def _read(self, base: str) -> "_Jobs[V]":
+    def restart(self) -> None:
+        """List all jobs, as they may be others."""
+        self._may_be_others = True
+
+    async def fetch(self, ids: Sequence[int], states: Mapping[int, frozenset[str]]) -> bool:
+        """Read jobs, a few concurrently, or list all if that is cheaper or due."""
+        if self._lists_all or len(ids) > max(_MANY, len(states) // _SHARE):
+            listed = await self._speaker.read_all("slurm_get_jobs", "jobs", Raw)  # type: ignore[type-var]  # Raw is no struct
+            read = self._identified(listed)
+            if self._may_be_others and self._has_lost_state(read.by_record):
+                self._events.append(Restarted())
+            taken = [
+                self._take_listed(id_, read, states)
+                for id_ in dict.fromkeys([*read.by_record, *self._records, *states])
+            ]
+            if not read.is_partial:
+                self.odd.pop("", None)
+            self._may_be_others, self._resync_at = False, self._began + self._resync_s
+        else:
+            answers = await in_turn(ids, lambda id_: self._read(str(id_)), at_a_time=_AT_A_TIME)
+            taken = [self._take_listed(id_, answers[id_], states) for id_ in ids]
+        return all(taken)
+
+    async def _read(self, job_id: str) -> "_Jobs[V]":
         try:
-            listed = await self._speaker.read_all("slurm_get_job", "jobs", Raw, {"job_id": base})  # type: ignore[type-var]  # Raw is no struct
+            listed = await self._speaker.read_all("slurm_get_job", "jobs", Raw, {"job_id": job_id})  # type: ignore[type-var]  # Raw is no struct
         except NotFound:
-            return _Jobs([], is_partial=False)
+            return _Jobs({}, is_partial=False)
         return self._identified(listed)
 
     def _identified(self, listed: Iterable[Raw]) -> "_Jobs[V]":
-        jobs: list[_Job[V]] = []
+        by_record: dict[int, list[_Job[V]]] = {}
         is_partial = False
         for index, raw in enumerate(listed):
             body = bytes(raw)
@@ -165,44 +142,51 @@ class JobPicture(Picture[V]):
                 is_partial = True
                 self._set_aside("", identity.why)
             else:
-                read = reading.lenient(body, self._kind, index)
-                jobs.append(_Job(identity.value, read))
-        return _Jobs(jobs, is_partial=is_partial)
+                job = _Job(identity.value, reading.lenient(body, self._kind, index))
+                by_record.setdefault(job.identity.record, []).append(job)
+        return _Jobs(by_record, is_partial)
 
-    def _take(
-        self, base: str, jobs: "Iterable[_Job[V]]", *, is_partial: bool = False
-    ) -> list[Event[V]]:
-        """Store all jobs of a base; one that is another job now is deleted and added.
+    def _take_listed(
+        self, id_: int, read: "_Jobs[V]", states: Mapping[int, frozenset[str]]
+    ) -> bool:
+        """Store the jobs of a record; return False if it has to be read again.
 
-        Args:
-            base: The base.
-            jobs: Its jobs.
-            is_partial: Whether the ids of some jobs could not be decoded; they may be the missing ones.
+        A job that was read singly in the meantime may be newer than this answer, or older than the list.
         """
-        before = self._members.pop(base, {})
+        if self._is_noted_since(str(id_), self._began):
+            self._records[id_] = self._records[id_]._replace(states=None)
+        else:
+            self._take(id_, read, states.get(id_))
+        record = self._records[id_]
+        if not record.names and id_ not in states:
+            del self._records[id_]
+            self._follower.drop(id_)
+        else:
+            self._follower.keep(id_, record, record.states)
+        return record.states is not None
+
+    def _take(self, id_: int, read: "_Jobs[V]", states: frozenset[str] | None) -> None:
+        """Store the jobs of a record; one that is another job now is deleted and added."""
+        before = self._records.get(id_, _Record({}, None)).names
+        jobs = read.by_record.get(id_, [])
         now = {str(job.identity.job_id): job.identity.name for job in jobs}
-        events: list[Event[V]] = []
         for key, name in before.items():
-            if is_partial and key not in now:
+            if read.is_partial and key not in now:  # its id may be one that could not be decoded
                 now[key] = name
             elif now.get(key) != name:
-                events += self._put(key, None)
+                self._events += self._put(key, None)
         for job in jobs:
-            events += self._store(str(job.identity.job_id), job.read)
-        if now:
-            self._members[base] = now
-        return events
+            self._events += self._store(str(job.identity.job_id), job.read)
+        self._records[id_] = _Record(now, states)
 
-    def _has_lost_state(self, jobs_by_base: "Mapping[str, list[_Job[V]]]") -> bool:
+    def _has_lost_state(self, by_record: "Mapping[int, list[_Job[V]]]") -> bool:
         """Check whether slurmctld reused an id, or lacks a job that had not ended."""
-        return any(self._is_another(base, jobs) for base, jobs in jobs_by_base.items()) or any(
-            base not in jobs_by_base and is_alive(self._states.get(base, ()))
-            for base in self._members
-        )
-
-    def _is_another(self, base: str, jobs: "list[_Job[V]]") -> bool:
-        known = self._members.get(base, {})
         return any(
-            known.get(str(job.identity.job_id), job.identity.name) != job.identity.name
-            for job in jobs
+            is_alive(record.states or ())
+            if id_ not in by_record
+            else any(
+                record.names.get(str(job.identity.job_id), job.identity.name) != job.identity.name
+                for job in by_record[id_]
+            )
+            for id_, record in self._records.items()
         )

@@ -81,23 +81,3 @@ def component(job_id: str) -> tuple[int, int] | None:
 def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
     """Prefix the states of a further component, so that a job's states include all components'."""
     return frozenset(states) if not offset else frozenset(f"{offset}:{state}" for state in states)
-
-
-def by_base(listed: Iterable[State]) -> dict[str, tuple[State, ...]]:
-    """Group the states of jobs by the array or heterogeneous job that they belong to."""
-    entries: dict[str, tuple[State, ...]] = {}
-    parts: dict[str, list[State]] = {}
-    for state in listed:
-        if state.job_id.isdecimal():  # most jobs: thousands per poll
-            entries[state.job_id] = (state,)
-        else:
-            parts.setdefault(_base(state.job_id), []).append(state)
-    for base, several in parts.items():
-        entries[base] = (*entries.get(base, ()), *several)
-    return entries
-
-
-def _base(job_id: str) -> str:
-    if whose := component(job_id):
-        return str(whose[0])
-    return job_id.partition("+")[0].partition("_")[0]

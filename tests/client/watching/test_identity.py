@@ -1,15 +1,13 @@
 """What tells a job from another one with its id."""
 
 from slurmclient.watching.identity import Identity, is_alive
-from slurmclient.watching.states import State
 from slurmclient.wire import reading
 
 
 def test_a_job_is_alive_until_it_has_ended() -> None:
-    assert is_alive(
-        [State(job_id="7", state=("COMPLETED",)), State(job_id="8", state=("RUNNING",))]
-    )
-    assert not is_alive([State(job_id="7", state=("COMPLETED", "COMPLETING"))])
+    assert is_alive(["COMPLETED", "RUNNING"])
+    assert is_alive(["3:COMPLETED", "4:RUNNING"])
+    assert not is_alive(["COMPLETED", "COMPLETING", "3:COMPLETED"])
 
 
 def test_a_job_is_identified_by_its_sluid_or_else_by_its_submission() -> None:
@@ -18,6 +16,11 @@ def test_a_job_is_identified_by_its_sluid_or_else_by_its_submission() -> None:
         b'"step_id": {"sluid": "s1"}, "submit_time": 100}',
         Identity,
     )
-    assert ("8", "s1") == (new.base, new.name)
+    assert (9, "s1") == (new.record, new.name)
     old = reading.decode(b'{"job_id": 9, "submit_time": 100}', Identity)
-    assert ("9", old.submit_time) == (old.base, old.name)
+    assert (9, old.submit_time) == (old.record, old.name)
+
+
+def test_a_component_is_listed_with_its_leader() -> None:
+    component = reading.decode(b'{"job_id": 21, "het_job_id": 20}', Identity)
+    assert 20 == component.record

@@ -7,7 +7,8 @@ import pytest
 from slurmclient import Malformed
 from slurmclient.watching import states as slurm_states
 from slurmclient.watching.in_turn import in_turn
-from slurmclient.watching.states import State, StatesAnswer, by_base
+from slurmclient.watching.listing import by_id
+from slurmclient.watching.states import State, States, StatesAnswer
 from slurmclient.wire import reading
 
 
@@ -16,20 +17,18 @@ def states(*ids: str) -> list[State]:
 
 
 def test_tasks_of_arrays_and_components_of_heterogeneous_jobs_are_grouped() -> None:
-    found = by_base(states("7", "8_1", "9", "8_2", "12+0", "13+1", "8_[3-5]"))
+    listed = States(b"", tuple(states("7", "8_1", "9", "8_2", "12+0", "13+1", "8_[3-5]")))
     assert {
-        "7": ["7"],
-        "8": ["8_1", "8_2", "8_[3-5]"],
-        "9": ["9"],
-        "12": ["12+0", "13+1"],
-    } == {base: [one.job_id for one in group] for base, group in found.items()}
+        7: {"PENDING"},
+        8: {"1:PENDING", "2:PENDING", "[3-5]:PENDING"},
+        9: {"PENDING"},
+        12: {"PENDING", "1:PENDING"},
+    } == by_id(listed, arrays=True)
 
 
-def test_an_array_that_is_listed_beside_its_tasks_is_one_group() -> None:
-    assert {"8": ("8", "8_1")} == {
-        base: tuple(one.job_id for one in group)
-        for base, group in by_base(states("8_1", "8")).items()
-    }
+def test_an_array_that_is_listed_beside_its_tasks_is_one_record() -> None:
+    listed = States(b"", tuple(states("8_1", "8")))
+    assert {8: {"PENDING", "1:PENDING"}} == by_id(listed, arrays=True)
 
 
 @pytest.mark.parametrize(
