@@ -22,7 +22,7 @@ from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 PATIENCE_S = 60.0
 IMAGE = images.full_name("local/jobs:1")
-JOBS = Path(__file__).parents[2] / "jobs"
+JOBS = Path(__file__).parents[2] / "slurmjobs"
 SIZE = "1Mi"
 
 pytestmark = pytest.mark.real_all
@@ -55,7 +55,7 @@ def _files() -> Iterator[Entry]:
     yield from base.entries(python.root, "python3.13", {})
     programs = ("companions/follower.py", "companions/collector.py")
     for path in ("__init__.py", "companions/__init__.py", *programs):
-        to = f"usr/lib/python3/dist-packages/jobs/{path}"
+        to = f"usr/lib/python3/dist-packages/slurmjobs/{path}"
         yield Entry(path=to, data=(JOBS / path).read_bytes(), mode=0o644)
 
 

@@ -37,6 +37,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "controllers": (BRIDGE, {"args": ["controllers", "--help"]}),
     "operator": (BRIDGE, {"args": ["slurmoperator", "--help"]}),
     "renamed": (BRIDGE, {"args": ["cluster", "--help"]}),
+    "companion": (BRIDGE, {"args": ["jobs.companions.collector", "part", "[]"]}),
     "plugin": (BRIDGE, {"command": ["kubectl-slurm", "--help"]}),
     "version": (BRIDGE, {"command": ["slurm-bridge", "version"]}),
     "exporter": (EXPORTER, {"args": ["--help"]}),
@@ -95,6 +96,7 @@ def test_every_program_answers_as_nobody_on_a_read_only_root(bare: Sandbox) -> N
     ):
         assert "usage" in said[program].lower(), said[program]
     assert "use `python -m slurmoperator`" in said["renamed"]
+    assert said["companion"] == "0 files, 0 bytes\n"  # by its name of the release before
     assert said["version"].strip() == __version__
     for name in ("inside", "inside-exporter"):
         who, tools, *refusals = said[name].splitlines()
