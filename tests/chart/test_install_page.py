@@ -135,7 +135,8 @@ def test_a_release_in_namespace_slurm_bridge_is_moved_as_the_page_says(
     sandbox: Sandbox, reader: Reader, walked: dict[str, str]
 ) -> None:
     """A second one is refused in words before."""
-    move = pages.blocks("migration.md")[-1].commands()
+    (steps,) = (block for block in pages.blocks("migration.md") if "helm get values" in block.text)
+    move = steps.commands()
     (pause,) = (block for block in pages.blocks("migration.md") if block.language == "yaml")
     (reader.folder / "pause.yaml").write_text(pause.text)
     there = "/api/v1/namespaces/slurm-bridge-system"

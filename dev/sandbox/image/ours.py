@@ -11,15 +11,23 @@ from sandbox import assets
 from sandbox.assets import AssetName, cache, settings
 from sandbox.errors import SandboxError
 from sandbox.image import base, pip
-from sandbox.image.building import Builder, Target, say_step
+from sandbox.image.building import TREE, Builder, Target, say_step
 from sandbox.realnodes import images
 
 STAGES = {"slurm-bridge": "bridge", "slurm-exporter": "exporter"}
 """Our images and their stages of the Dockerfile."""
 
 
-def build(out: Path, *, public_base: str = "", tag: str = __version__) -> tuple[Target, ...]:
+def build(
+    out: Path, *, public_base: str = "", tag: str = __version__, tree: Path = TREE
+) -> tuple[Target, ...]:
     """Build our images into `out`, on a base of Debian's packages unless another is named.
+
+    Args:
+        out: the folder for the archives.
+        public_base: the base's name in a registry; "" for a base of our own.
+        tag: the images' tag.
+        tree: the checkout to build; another commit's for a test of an upgrade.
 
     Raises:
         SandboxError: not root, or a step failed.
@@ -44,7 +52,7 @@ def build(out: Path, *, public_base: str = "", tag: str = __version__) -> tuple[
     folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=place))
     try:
         secrets = pip.secrets(pip.configured(), folder)
-        builder = Builder(asset=programs[AssetName.BUILDAH], folder=folder, say=say_step)
+        builder = Builder(asset=programs[AssetName.BUILDAH], folder=folder, say=say_step, tree=tree)
         on = public_base or f"docker-archive:{_create_base(programs[AssetName.PYTHON], folder)}"
         for target in targets:
             builder.build(target, on, secrets)

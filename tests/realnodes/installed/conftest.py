@@ -20,6 +20,7 @@ OPTIONS = Options(
     bridge=False,
     nodes=0,
     plain_nodes=0,
+    compute=1,
     real_nodes=3,
     real_memory_mib=3072,
     dns=True,

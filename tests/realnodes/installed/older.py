@@ -35,12 +35,12 @@ for wheel in /usr/share/python-wheels/pip-*.whl; do exec python3 "$wheel/pip" "$
 _METADATA = "app/slurm_bridge-0.1.0.dist-info"
 
 
-def checkout(folder: Path) -> Path:
-    """Unpack the commit's tree; skip in a clone without history."""
-    command = ("git", "-C", str(ROOT), "archive", COMMIT)
+def checkout(folder: Path, commit: str = COMMIT) -> Path:
+    """Unpack a commit's tree; skip in a clone without history."""
+    command = ("git", "-C", str(ROOT), "archive", commit)
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
-        pytest.skip(f"no commit {COMMIT} here: 'git fetch --unshallow'")
+        pytest.skip(f"no commit {commit} here: 'git fetch --unshallow'")
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as tar:
         tar.extractall(folder, filter="data")
     return folder

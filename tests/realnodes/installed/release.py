@@ -51,13 +51,17 @@ class Installed:
 
     def install(self, chart: Path, values: Path) -> None:
         """Install as the page says: a namespace, the Secret, helm; wait until all pods are Ready."""
+        self.create_namespace()
+        self.helms("install", RELEASE, str(chart), "--values", str(values))
+        self.await_ready()
+
+    def create_namespace(self) -> None:
+        """Create the namespace, and in it the Secret with Slurm's token."""
         sandbox = self.sandbox
         token = sandbox.run("scontrol", "token", "username=root").strip()
         literal = f"--from-literal=token={token.removeprefix('SLURM_JWT=')}"
         sandbox.kubectl("create", "namespace", self.namespace)
         sandbox.kubectl("-n", self.namespace, "create", "secret", "generic", "slurm-token", literal)
-        self.helms("install", RELEASE, str(chart), "--values", str(values))
-        self.await_ready()
 
     def pods(self, component: str = "") -> list[dict[str, Any]]:
         """Our pods, or those of one component, that are not on their way out."""
@@ -68,6 +72,20 @@ class Installed:
             if "deletionTimestamp" not in pod["metadata"]
             and pod["metadata"]["name"].startswith(f"{RELEASE}-{component}")
         ]
+
+    def await_version(self, version: str) -> None:
+        """Wait until all of our own programs are of a version, and all replicas are Ready."""
+
+        def tags() -> set[str]:
+            return {
+                container["image"].rpartition(":")[2]
+                for pod in self.pods()
+                for container in pod["spec"]["containers"]
+                if not pod["metadata"]["name"].startswith(f"{RELEASE}-scheduler")
+            }
+
+        wait_until(lambda: tags() == {version}, READY_S, sandbox=self.sandbox)
+        self.await_ready()
 
     def leader(self) -> dict[str, Any]:
         """The pod that leads the controllers."""
