@@ -202,7 +202,7 @@ class KubeExaminer:
         return _Hooks(
             frozenset(kind for kind, is_configured in has_kind.items() if is_configured),
             has_last_word=not any(map(_is_asked_again, _hooks(ours["mutating"])))
-            and not any(map(_may_be_away, _hooks(ours["validating"]))),
+            and all(hook.get("failurePolicy") != "Ignore" for hook in _hooks(ours["validating"])),
         )
 
     async def _policies(self) -> "_PolicyBindings":
@@ -253,7 +253,11 @@ class KubeExaminer:
 
     async def _admission(self, selected: Sequence[str], scheduler_name: str) -> str | None:
         """Create a pod as a dry run: it passes the webhook and the policies, and is never stored."""
-        if not selected or not await self._may_create_pods(selected[0]):
+        if not selected:
+            return None
+        attributes = {"verb": "create", "resource": "pods", "namespace": selected[0]}
+        kind = "SelfSubjectAccessReview"
+        if not await self._review("selfsubjectaccessreviews", kind, attributes):
             return None
         pod = {
             "apiVersion": "v1",
@@ -266,10 +270,6 @@ class KubeExaminer:
         except KubeError as error:
             return str(error)
         return selftest.not_handed_over(created, scheduler_name)
-
-    async def _may_create_pods(self, namespace: str) -> bool:
-        attributes = {"verb": "create", "resource": "pods", "namespace": namespace}
-        return await self._review("selfsubjectaccessreviews", "SelfSubjectAccessReview", attributes)
 
     async def _skew_s(self) -> float:
         """Compare clocks: an object created as a dry run carries the server's time."""
@@ -394,7 +394,3 @@ def _hooks(configurations: Sequence[Json]) -> Iterator[Json]:
 
 def _is_asked_again(hook: Json) -> bool:
     return bool(hook.get("reinvocationPolicy") == "IfNeeded")
-
-
-def _may_be_away(hook: Json) -> bool:
-    return bool(hook.get("failurePolicy") == "Ignore")

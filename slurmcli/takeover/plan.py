@@ -157,18 +157,15 @@ def _for_job(
     mine = tuple(pod for pod in members if pod.full_name in marked)
     if not mine:
         return left
-    if not any(pod.is_bound for pod in mine) or all(map(_has_gone, mine)):
+    # One that only waits for its finalizer: a pod being deleted cannot get one of ours.
+    have_gone = all(pod.is_terminal and pod.is_deleting for pod in mine)
+    if have_gone or not any(pod.is_bound for pod in mine):
         return [*left, CancelJob(job_id=job.id, comment=job.admin_comment, pods=mine)]
     if why := _hindrance(job, mine, in_slurm):
         return [*left, *(Leave(pod=pod, why=why) for pod in mine)]
     ordered = _by_node(job, mine, in_slurm)
     identity = _new_identity(job, ordered, cluster, is_gang=len(marked) > 1)
     return [*left, _taken(job, identity, ordered, in_slurm)]
-
-
-def _has_gone(pod: Pod) -> bool:
-    """Check whether it only waits for its finalizer: a pod being deleted cannot get one of ours."""
-    return pod.is_terminal and pod.is_deleting
 
 
 def _after_the_job(pod: Pod) -> Step:

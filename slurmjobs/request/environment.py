@@ -34,7 +34,9 @@ def environment(options: EffectiveOptions, origin: ScriptOrigin) -> Mapping[str,
     chosen = options.chosen
     process = {**origin.environment, **dict(_process_variables(chosen, origin))}
     variables = _export(chosen.get(o.EXPORT), process)
-    if chosen.has(o.GET_USER_ENV) or _loads_login(chosen.get(o.EXPORT)):
+    export = chosen.get(o.EXPORT)
+    loads_login = export is not None and export.lower() not in {"all", "nil"}
+    if chosen.has(o.GET_USER_ENV) or loads_login:
         variables["SLURM_GET_USER_ENV"] = "1"
     variables.update(_option_variables(options))
     for name, value in _LAUNCHERS.items():
@@ -79,11 +81,6 @@ def _limits(chosen: OptionValues, origin: ScriptOrigin) -> Iterator[tuple[str, s
                 "" if selected is None else "U"
             )  # asked for by the user: report a limit that cannot be set
             yield f"SLURM_RLIMIT_{name}", f"{marker}{origin.limits[name]}"
-
-
-def _loads_login(export: str | None) -> bool:
-    """Check whether slurmd must load the user's login environment on the node."""
-    return export is not None and export.lower() not in {"all", "nil"}
 
 
 def _export(export: str | None, process: Mapping[str, str]) -> dict[str, str]:

@@ -63,7 +63,7 @@ def header(script: str) -> HeaderWords:
     for number, line in lines(script):
         rest = _after_magic_word(line)
         if rest is None:
-            ended = ended or _is_command(line)
+            ended = ended or _COMMAND.match(line) is not None
             _remark(result, number, line)
             continue
         if ended:
@@ -158,10 +158,6 @@ def _is_too_much(result: HeaderWords, number: int, text: str) -> bool:
 
 def _has_more_lines(script: str) -> bool:
     return script.count("\n") >= MOST_LINES
-
-
-def _is_command(line: str) -> bool:
-    return _COMMAND.match(line) is not None
 
 
 def _after_magic_word(line: str) -> str | None:

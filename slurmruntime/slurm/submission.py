@@ -42,7 +42,8 @@ async def send(client: SlurmClient, body: Mapping[str, object]) -> JobId:
         raise LostReply(_OPERATION, error.words, status=error.status) from error
     if not answer.job_id:
         # A rejection may be HTTP 200 with warnings only, for example for a field of the wrong type.
-        raise Declined(_OPERATION, _remarks(answer) or "the response has no job id and no reason")
+        words = "; ".join(remark.description for remark in answer.warnings or ())
+        raise Declined(_OPERATION, words or "the response has no job id and no reason")
     return JobId(answer.job_id)
 
 
@@ -68,7 +69,3 @@ def _jobs(body: Mapping[str, object]) -> Sequence[Mapping[str, object]]:
     several, one = body.get("jobs"), body.get("job")
     jobs = several if isinstance(several, list) else [one]
     return [job for job in jobs if isinstance(job, Mapping)]
-
-
-def _remarks(answer: Answer) -> str:
-    return "; ".join(remark.description for remark in answer.warnings or ())

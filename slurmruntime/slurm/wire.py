@@ -84,17 +84,29 @@ class JobResources(Struct, frozen=True):
     nodes: Allocations | None = None
 
 
-class Job(Struct, frozen=True):
-    """A job of GET /job/{id}; the response for a het leader has all components."""
-
+class _JobRecord(Struct, frozen=True):
     job_id: int
     job_state: list[str] = field(default_factory=list)
     step_id: StepId = StepId()
-    flags: list[str] = field(default_factory=list)
     admin_comment: str = ""
     state_reason: str = ""
     state_description: str = ""
+    priority: Number = NONE
+    user_name: str = ""
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
     nodes: str = ""
+    submit_time: Number = NONE
+    start_time: Number = NONE
+    end_time: Number = NONE
+    exit_code: ExitCode = ExitCode()
+
+
+class Job(_JobRecord, frozen=True):
+    """A job of GET /job/{id}; the response for a het leader has all components."""
+
+    flags: list[str] = field(default_factory=list)
     required_nodes: str = ""
     excluded_nodes: str = ""
     het_job_id: Number = NONE
@@ -107,18 +119,9 @@ class Job(Struct, frozen=True):
     job_resources: JobResources | None = None
     gres_detail: list[str] = field(default_factory=list)
     """`gpu:a100:2(IDX:0-1)` for each node that has GRES, in order; several kinds with commas."""
-    priority: Number = NONE
-    submit_time: Number = NONE
-    start_time: Number = NONE
-    end_time: Number = NONE
     time_limit: Number = NONE
-    exit_code: ExitCode = ExitCode()
     name: str = ""
-    user_name: str = ""
     group_name: str = ""
-    account: str = ""
-    partition: str = ""
-    qos: str = ""
     resv_name: str = ""
     wckey: str = ""
     licenses: str = ""
@@ -144,36 +147,20 @@ class ArrayRecord(Struct, frozen=True):
     array_job_id: Number = NONE
 
 
-class BatchRecord(Struct, frozen=True):
+class BatchRecord(_JobRecord, frozen=True):
     """The fields read of a SlurmJob's job in GET /job/{id}; a task of an array has a record of its own once it has started."""
 
-    job_id: int
-    job_state: list[str] = field(default_factory=list)
-    step_id: StepId = StepId()
-    admin_comment: str = ""
     array_job_id: Number = NONE
     array_task_id: Number = NONE
     array_task_string: str = ""
     """The tasks of an array that have no record of their own yet: `4-99%10`."""
-    state_reason: str = ""
-    state_description: str = ""
-    priority: Number = NONE
     restart_cnt: int = 0
-    user_name: str = ""
     user_id: int | None = None
     group_id: int | None = None
-    account: str = ""
-    partition: str = ""
-    qos: str = ""
-    nodes: str = ""
     batch_host: str = ""
     current_working_directory: str = ""
     stdout_expanded: str = ""
     stderr_expanded: str = ""
-    submit_time: Number = NONE
-    start_time: Number = NONE
-    end_time: Number = NONE
-    exit_code: ExitCode = ExitCode()
     derived_exit_code: ExitCode = ExitCode()
 
 

@@ -262,11 +262,7 @@ class Caller:
         raise _unsteady(invocation.operation.name)
 
     async def _dialect_for(self, operation: Operation) -> Dialect:
-        """Return the version in use; negotiate it again if the operation needs a newer one.
-
-        Raises:
-            TooOld: If the server's newest version lacks the operation.
-        """
+        """Return the version in use; negotiate it again if the operation needs a newer one."""
         dialect = await self.dialect()
         if dialect.version < operation.since <= max(self._versions):
             self._forget(dialect)
@@ -276,11 +272,7 @@ class Caller:
         return dialect
 
     async def _renegotiated(self, operation: Operation, spoken: Dialect) -> Dialect:
-        """Negotiate again after an unknown path: slurmrestd may have been upgraded.
-
-        Raises:
-            TooOld: If it still speaks the same version, which then has no such path.
-        """
+        """Negotiate again after an unknown path: slurmrestd may have been upgraded."""
         self._forget(spoken)
         dialect = await self.dialect()
         if dialect.version == spoken.version:

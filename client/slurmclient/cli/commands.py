@@ -208,7 +208,8 @@ def _with_slurm(context: typer.Context, do: Callable[[Client], Awaitable[None]])
     chosen: _Access = context.obj
 
     async def open_and_do() -> None:
-        async with _client(chosen) as slurm:
+        token = TokenFile(chosen.token_file) if chosen.token_file else None
+        async with Client.from_env(url=chosen.url, token=token, api=chosen.api) as slurm:
             await do(slurm.as_user(chosen.user) if chosen.user else slurm)
 
     try:
@@ -225,11 +226,6 @@ def _with_slurm(context: typer.Context, do: Callable[[Client], Awaitable[None]])
 
 def _complain(error: SlurmError) -> None:
     print(f"slurmc: {error}", *filter(None, [advice(error)]), sep="\n", file=sys.stderr)
-
-
-def _client(chosen: _Access) -> Client:
-    token = TokenFile(chosen.token_file) if chosen.token_file else None
-    return Client.from_env(url=chosen.url, token=token, api=chosen.api)
 
 
 def _event(event: Event[Any], columns: tuple[str, ...], output: Output) -> str:

@@ -105,12 +105,13 @@ class JobTable:
             return
         jobs = _with_tasks(jobs, expected)
         before = {row.key: row for row in self.rows.get(base, ())}
-        if any(_is_another(before.get(job.key), job) for job in jobs):
+        if any(job.key in before and before[job.key].identity != job.identity for job in jobs):
             self.drop(base)
             before = {}
         for job in jobs:
             if not is_first:
-                self._count(before.get(job.key), job, is_new_base=not before)
+                for event in events_between(before.get(job.key), job, is_new_base=not before):
+                    self.tally.add(event)
             self._credit(job, began_s, is_first=is_first)
         for key in before.keys() - {job.key for job in jobs}:
             self._runs.pop((base, key), None)
@@ -149,10 +150,6 @@ class JobTable:
         reads = map(self._read_at.__getitem__, self.waiting())
         return max(0.0, now_s - min(reads, default=now_s))
 
-    def _count(self, old: Job | None, job: Job, *, is_new_base: bool) -> None:
-        for event in events_between(old, job, is_new_base=is_new_base):
-            self.tally.add(event)
-
     def _credit(self, job: Job, now_s: float, *, is_first: bool) -> None:
         if not job.has_started:
             return
@@ -188,10 +185,6 @@ def _base(job_id: str) -> str:
     if plus and offset.isdecimal() and leader.isdecimal():
         return str(int(leader) - int(offset))  # 6+1 is job 6, a component of 5
     return leader.partition("_")[0]
-
-
-def _is_another(old: Job | None, new: Job) -> bool:
-    return old is not None and old.identity != new.identity
 
 
 def _with_tasks(jobs: Sequence[Job], entry: Entry | None) -> Sequence[Job]:

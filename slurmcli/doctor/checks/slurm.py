@@ -98,7 +98,11 @@ def _names(facts: SlurmFacts) -> Result:
     if facts.hosts is None:
         return not_checked("the settings cannot be read")
     unknown = [host for host in facts.hosts if not host.addresses]
-    others = [host for host in facts.hosts if host.as_it_is and _is_another(host)]
+    others = [
+        host
+        for host in facts.hosts
+        if host.as_it_is and set(host.addresses).isdisjoint(host.as_it_is)
+    ]
     if others:
         conflicts = "; ".join(
             f"{host.name} ({host.setting}) is {', '.join(host.addresses)} through a search path, and"
@@ -117,10 +121,6 @@ def _names(facts: SlurmFacts) -> Result:
         )
     named = dict.fromkeys(host.name for host in facts.hosts)
     return ok(f"the hosts in the settings resolve: {', '.join(named)}")
-
-
-def _is_another(host: Host) -> bool:
-    return set(host.addresses).isdisjoint(host.as_it_is)
 
 
 def _token(facts: SlurmFacts) -> Result:
