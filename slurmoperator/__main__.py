@@ -3,8 +3,10 @@
 import asyncio
 import secrets
 import sys
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from bridge.reconcile.program import opened
 from bridge.settings import configuration
@@ -18,13 +20,14 @@ from slurmoperator.daemons.rivals import Rivals
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.assembly import NodeSets
-from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.rendering.node_sets.nodeset import worker_templates
+from slurmoperator.objects.workers import WorkerKey
+from slurmoperator.rendering.node_sets.worker import worker_pod
 from slurmoperator.rendering.site import ControlSite, NamespaceScope, NetworkSite, SlurmImages
 from slurmruntime.leading.lease import Accession
 from slurmruntime.process import lifetime, logging
 from slurmruntime.process.lifetime import Service
+from slurmruntime.values.faults import Refused
 
 
 def main() -> int:
@@ -39,8 +42,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     site = build_site(settings.operator, settings.kubernetes.namespace)
     async with opened("operator", settings) as program:
 
-        def controller(namespace: str, name: str) -> ControllerObject | None:
-            return control_plane.controller(namespace, name)
+        def pod(node_set: NodeSetObject, key: WorkerKey, step: int) -> Mapping[str, Any] | Refused:
+            name = node_set.spec.controller_ref.name
+            controller = control_plane.controller(node_set.metadata.namespace, name)
+            return worker_pod(node_set, key, controller, site, key_step=step)
 
         def key_step(node_set: NodeSetObject) -> int:
             return control_plane.key_step(
@@ -49,7 +54,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
 
         rivals = Rivals(program.kube, program.clock)
         program.health.register("other operators", rivals.check)
-        node_sets = NodeSets(program, worker_templates(controller, site), key_step)
+        node_sets = NodeSets(program, pod, key_step)
         operator = settings.operator
         control_plane = ControlPlane(
             program,

@@ -291,9 +291,7 @@ class NodeSetGathering:
 
 def _constraints(node_set: NodeSetObject) -> NodeConstraints | Refused:
     """Return where its workers may run, or why that cannot be read."""
-    template = node_set.spec.template
-    spec = (template.spec or {}) if template else {}
-    constraints = read_placing(spec)
+    constraints = read_placing(node_set.spec.pod_spec)
     ours = read_placing({"tolerations": worker_tolerations(node_set)})
     if isinstance(constraints, Refused) or isinstance(ours, Refused):
         return constraints

@@ -190,6 +190,16 @@ class NodeSetSpec(ObjectStruct, frozen=True):
         bool, note("Whether several workers may share a Kubernetes node.")
     ] = False
 
+    @property
+    def pod_spec(self) -> dict[str, Any]:
+        """The user's part of the pods' specification."""
+        return (self.template.spec if self.template else None) or {}
+
+    @property
+    def has_ssh(self) -> bool:
+        """Whether users with a job may log in."""
+        return self.ssh is not None and self.ssh.enabled
+
 
 NODE_SET_RULES: Final = (
     parts.CONTROLLER_STAYS,
@@ -272,5 +282,4 @@ class NodeSetObject(ObjectStruct, frozen=True):
 
     @property
     def _hostname(self) -> str:
-        spec = self.spec.template.spec if self.spec.template else None
-        return str((spec or {}).get("hostname") or "")
+        return str(self.spec.pod_spec.get("hostname") or "")

@@ -9,7 +9,6 @@ from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.configuration.slurm_conf import ETC, SLURMDBD_PORT
 from slurmoperator.objects import names
 from slurmoperator.objects.accounting import AccountingObject
-from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.rendering import pods, trying
 from slurmoperator.rendering.access import network, services
 from slurmoperator.rendering.body import (
@@ -121,31 +120,15 @@ def _faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
     yield from names.faults("Accounting", accounting.metadata.name)
     yield from services.faults(accounting.spec.service)
     yield from slurmdbd_conf.faults(accounting, password)
-    if accounting.spec.slurm_key_ref is None:
-        yield Fault(
-            "spec.slurmKeyRef", "expected the Secret with the key that Slurm's daemons share"
-        )
-    if _jwt_key(accounting) is None:
-        yield Fault("spec.jwtKeyRef", "expected the Secret with the key that signs tokens")
+    yield from pods.key_faults(accounting.spec)
     if accounting.spec.storage_config is None:
         yield Fault("spec.storageConfig", "expected the database, unless external is true")
-
-
-def _jwt_key(accounting: AccountingObject) -> KeyOfObject | None:
-    return accounting.spec.jwt_key_ref or accounting.spec.jwt_hs256_key_ref
 
 
 def _specification(
     accounting: AccountingObject, site: ControlSite, wanted_digest: str, *, key_step: int
 ) -> dict[str, Any]:
     spec, name = accounting.spec, accounting.metadata.name
-    keys: list[dict[str, Any]] = []
-    if spec.slurm_key_ref is not None:
-        keys.append(pods.slurm_key(spec.slurm_key_ref, key_step))
-    if (jwt_key := _jwt_key(accounting)) is not None:
-        keys.append(pods.secret_file(jwt_key, "jwt.key"))
-    if spec.jwks_key_ref is not None:
-        keys.append(pods.config_file(spec.jwks_key_ref, "jwks.json"))
     ours = {
         "image": site.images.slurmdbd,
         "ports": [{"name": SLURMDBD, "containerPort": SLURMDBD_PORT, "protocol": "TCP"}],
@@ -163,7 +146,7 @@ def _specification(
             {"name": pods.ETC_VOLUME, **pods.MEMORY},
             _file(_WANTED_VOLUME, wanted_slurmdbd_conf_name(name)),
             _file(_PROVEN_VOLUME, slurmdbd_conf_name(name)),
-            pods.projected(_KEYS_VOLUME, _MODE, keys),
+            pods.projected(_KEYS_VOLUME, _MODE, pods.daemon_keys(spec, key_step)),
             {"name": "run", **pods.MEMORY},
         ],
     }

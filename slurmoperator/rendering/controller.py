@@ -9,7 +9,6 @@ from slurmoperator.configuration.slurm_conf import ETC, SLURMCTLD_PORT, SLURMD_P
 from slurmoperator.objects import names
 from slurmoperator.objects.controller import ControllerObject, StatePersistence
 from slurmoperator.objects.labels import APP_LABEL, CLUSTER_LABEL
-from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.rendering import pods, trying
 from slurmoperator.rendering.access import monitoring, network, services
 from slurmoperator.rendering.body import (
@@ -86,13 +85,7 @@ def controller_bodies(
     workers = {APP_LABEL: "slurmd", CLUSTER_LABEL: name}
     shared = (
         _configuration(owner, configuration_name(name), files, is_proven=is_proven),
-        services.headless(
-            owner,
-            workers_service(name),
-            workers,
-            app="slurmd",
-            port=SLURMD_PORT,
-        ),
+        services.headless(owner, workers_service(name), workers, app="slurmd", port=SLURMD_PORT),
         *network.network_policy(
             owner, workers_service(name), site.network, app="slurmd", selecting=workers
         ),
@@ -146,16 +139,7 @@ def _faults(controller: ControllerObject) -> Iterator[Fault]:
     if controller.spec.external:
         return
     yield from services.faults(controller.spec.service)
-    if controller.spec.slurm_key_ref is None:
-        yield Fault(
-            "spec.slurmKeyRef", "expected the Secret with the key that Slurm's daemons share"
-        )
-    if _jwt_key(controller) is None:
-        yield Fault("spec.jwtKeyRef", "expected the Secret with the key that signs tokens")
-
-
-def _jwt_key(controller: ControllerObject) -> KeyOfObject | None:
-    return controller.spec.jwt_key_ref or controller.spec.jwt_hs256_key_ref
+    yield from pods.key_faults(controller.spec)
 
 
 def _stateful_set(
@@ -203,7 +187,7 @@ def _specification(
         {"name": pods.ETC_VOLUME, **pods.MEMORY},
         _files(_WANTED_VOLUME, wanted_configuration_name(name)),
         _files(_PROVEN_VOLUME, configuration_name(name)),
-        _keys(controller, key_step),
+        pods.projected(_KEYS_VOLUME, _MODE, pods.daemon_keys(spec, key_step)),
         dict(pods.LOG),
         {"name": _RUN_MOUNT["name"], **pods.MEMORY},
         {"name": _SOCKET_MOUNT["name"], "emptyDir": {}},
@@ -223,24 +207,12 @@ def _specification(
         ],
         "containers": [_slurmctld(controller, image)],
         "volumes": volumes,
-        **({"affinity": _apart(owner)} if controller.replicas > 1 else {}),
+        **({"affinity": pods.one_per_node(owner.selecting)} if controller.replicas > 1 else {}),
     }
 
 
 def _files(volume: str, config_map: str) -> dict[str, Any]:
     return pods.projected(volume, _MODE, [{"configMap": {"name": config_map}}])
-
-
-def _keys(controller: ControllerObject, key_step: int) -> dict[str, Any]:
-    spec = controller.spec
-    sources: list[dict[str, Any]] = []
-    if spec.slurm_key_ref is not None:
-        sources.append(pods.slurm_key(spec.slurm_key_ref, key_step))
-    if (jwt_key := _jwt_key(controller)) is not None:
-        sources.append(pods.secret_file(jwt_key, "jwt.key"))
-    if spec.jwks_key_ref is not None:
-        sources.append(pods.config_file(spec.jwks_key_ref, "jwks.json"))
-    return pods.projected(_KEYS_VOLUME, _MODE, sources)
 
 
 def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
@@ -249,9 +221,7 @@ def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
     ours = {
         "image": image,
         "ports": [{"name": _APP, "containerPort": SLURMCTLD_PORT, "protocol": "TCP"}],
-        "startupProbe": pods.startup_probe(pods.http_probe("/livez", _APP)),
-        "livenessProbe": pods.http_probe("/livez", _APP, failures=6),
-        "readinessProbe": pods.http_probe(ready, _APP),
+        **pods.probes(pods.http_probe("/livez", _APP), pods.http_probe(ready, _APP)),
         "securityContext": dict(pods.AS_SLURM),
         "volumeMounts": [
             dict(pods.ETC_MOUNT),
@@ -318,11 +288,3 @@ def _claim(state: StatePersistence) -> dict[str, Any]:
         "metadata": {"name": _STATE_VOLUME},
         "spec": {key: value for key, value in spec.items() if value is not None},
     }
-
-
-def _apart(owner: BodyOwner) -> dict[str, Any]:
-    term = {
-        "labelSelector": {"matchLabels": owner.selecting},
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

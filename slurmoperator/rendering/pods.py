@@ -1,15 +1,18 @@
 """Renders what the pods of several kinds have in common."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from slurmoperator.configuration.slurm_conf import ETC, LOGS
 from slurmoperator.keys import rings
+from slurmoperator.objects.accounting import AccountingSpec
+from slurmoperator.objects.controller import ControllerSpec
 from slurmoperator.objects.nodeset import WorkerTemplate
 from slurmoperator.objects.parts import KeyOfObject, PodTemplatePart
 from slurmoperator.rendering.body import RESTART_ANNOTATION, BodyOwner, merge_metadata
 from slurmoperator.rendering.overlay import merge
 from slurmoperator.rendering.site import SLURM_USER_ID
+from slurmruntime.values.faults import Fault
 
 ETC_VOLUME: Final = "slurm-etc"
 LOG_VOLUME: Final = "slurm-logfile"
@@ -82,9 +85,7 @@ def protect_from_eviction(
     protected = dict(spec)
     if priority_class and not protected.get("priorityClassName"):
         protected["priorityClassName"] = priority_class
-    if protected.get(
-        "resources"
-    ):  # pod-level resources: requests of its containers might exceed them
+    if protected.get("resources"):  # of the pod: requests of its containers might exceed them
         return protected
     for field in ("initContainers", "containers"):
         names = {container["name"] for container in ours.get(field) or ()}
@@ -104,11 +105,9 @@ def _with_requests(container: Mapping[str, Any]) -> Mapping[str, Any]:
     missing = {
         key: quantity for key, quantity in defaults.items() if key not in {*limits, *requests}
     }
-    return (
-        {**container, "resources": {**resources, "requests": {**missing, **requests}}}
-        if missing
-        else container
-    )
+    if not missing:
+        return container
+    return {**container, "resources": {**resources, "requests": {**missing, **requests}}}
 
 
 def container(
@@ -130,32 +129,33 @@ def log_reader(image: str, file: str, theirs: Mapping[str, Any] | None) -> dict[
     return container("logfile", ours, theirs)
 
 
-def http_probe(
-    path: str, port: str | int, *, failures: int = 3, period_s: int = 10
-) -> dict[str, Any]:
+def http_probe(path: str, port: str | int, *, failures: int = 3) -> dict[str, Any]:
     """Return an HTTP probe on a port of the pod, by number or by its name in the container."""
-    return {
-        "httpGet": {"path": path, "port": port},
-        "failureThreshold": failures,
-        "periodSeconds": period_s,
-    }
+    get = {"path": path, "port": port}
+    return {"httpGet": get, "failureThreshold": failures, "periodSeconds": 10}
 
 
-def tcp_probe(port: str, *, failures: int = 3, period_s: int = 10) -> dict[str, Any]:
+def tcp_probe(port: str) -> dict[str, Any]:
     """Return a probe that only opens a TCP connection."""
-    return {
-        "tcpSocket": {"port": port},
-        "failureThreshold": failures,
-        "periodSeconds": period_s,
-    }
+    return {"tcpSocket": {"port": port}, "failureThreshold": 3, "periodSeconds": 10}
 
 
-def startup_probe(probe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a startup probe: a minute in total, as with SchedMD's operator, but every second.
+def probes(live: Mapping[str, Any], ready: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a daemon's probes. That at its start tries for a minute in total, as with SchedMD's operator, but every second.
 
     A daemon that misses the first probe would otherwise be unready for ten more seconds, and so would everything that needs it.
     """
-    return {**probe, "failureThreshold": 60, "periodSeconds": 1}
+    return {
+        "startupProbe": {**live, "failureThreshold": 60, "periodSeconds": 1},
+        "livenessProbe": {**live, "failureThreshold": 6},
+        "readinessProbe": ready,
+    }
+
+
+def one_per_node(labels: Mapping[str, str]) -> dict[str, Any]:
+    """Return the anti-affinity that keeps pods with these labels on different nodes."""
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def projected(name: str, mode: int, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -177,6 +177,27 @@ def slurm_key(key: KeyOfObject, step: int) -> dict[str, Any]:
         return secret_file(key, "slurm.key")
     item = rings.ring_item(key.key, step)
     return secret_file(KeyOfObject(name=rings.ring_secret(key.name), key=item), "slurm.jwks")
+
+
+def daemon_keys(spec: ControllerSpec | AccountingSpec, key_step: int) -> list[dict[str, Any]]:
+    """Return the keys that an object names for its daemon, as files of a projected volume."""
+    keys: list[dict[str, Any]] = []
+    if spec.slurm_key_ref is not None:
+        keys.append(slurm_key(spec.slurm_key_ref, key_step))
+    if (jwt_key := spec.jwt_key_ref or spec.jwt_hs256_key_ref) is not None:
+        keys.append(secret_file(jwt_key, "jwt.key"))
+    if spec.jwks_key_ref is not None:
+        keys.append(config_file(spec.jwks_key_ref, "jwks.json"))
+    return keys
+
+
+def key_faults(spec: ControllerSpec | AccountingSpec) -> Iterator[Fault]:
+    """Yield the keys that a daemon needs and its object does not name."""
+    if spec.slurm_key_ref is None:
+        text = "expected the Secret with the key that Slurm's daemons share"
+        yield Fault("spec.slurmKeyRef", text)
+    if (spec.jwt_key_ref or spec.jwt_hs256_key_ref) is None:
+        yield Fault("spec.jwtKeyRef", "expected the Secret with the key that signs tokens")
 
 
 def config_file(key: KeyOfObject, path: str) -> dict[str, Any]:

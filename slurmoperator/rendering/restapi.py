@@ -120,6 +120,7 @@ def _slurmrestd(
 ) -> dict[str, Any]:
     without_slurmdbd = ["-s", "openapi/slurmctld"] if controller.spec.accounting_ref is None else []
     theirs = rest_api.spec.slurmrestd or {}
+    plain = pods.tcp_probe(_APP)
     ours = {
         "image": site.images.slurmrestd,
         "args": without_slurmdbd,
@@ -128,7 +129,7 @@ def _slurmrestd(
             {"name": "SLURMRESTD_SECURITY", "value": "disable_unshare_files,disable_unshare_sysv"},
         ],
         "ports": [{"name": _APP, "containerPort": SLURMRESTD_PORT, "protocol": "TCP"}],
-        **(tls.probes() if presented else _probes()),
+        **(tls.probes() if presented else pods.probes(plain, plain)),
         "securityContext": dict(_NOBODY),
         "volumeMounts": [dict(pods.ETC_MOUNT)],
     }
@@ -137,11 +138,3 @@ def _slurmrestd(
         address = tls.LISTENS if presented else f"0.0.0.0:{SLURMRESTD_PORT}"
         container["args"] = [*args, address]  # addresses come after all options
     return container
-
-
-def _probes() -> dict[str, Any]:
-    return {
-        "startupProbe": pods.startup_probe(pods.tcp_probe(_APP)),
-        "livenessProbe": pods.tcp_probe(_APP, failures=6),
-        "readinessProbe": pods.tcp_probe(_APP),
-    }

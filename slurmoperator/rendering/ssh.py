@@ -71,9 +71,8 @@ def config_volume(config_map: str, files: Sequence[str]) -> dict[str, Any]:
 def host_keys_volume(secret: str) -> dict[str, Any]:
     """Return the volume with the host keys."""
     items = [
-        {"key": f"{file}{end}", "path": f"{file}{end}", "mode": mode}
-        for file in HOST_KEYS
-        for end, mode in (("", 0o600), (".pub", 0o644))
+        {"key": file, "path": file, "mode": 0o644 if file.endswith(".pub") else 0o600}
+        for file in HOST_KEY_FILES
     ]
     return pods.projected(_HOST_KEYS_VOLUME, 0o600, [{"secret": {"name": secret, "items": items}}])
 
@@ -94,11 +93,7 @@ def mounts(*, of_login: bool) -> list[Mapping[str, Any]]:
     ]
     if of_login:
         mounted_files.append((_CONFIG_VOLUME, KEYS_FILE, "/root/.ssh"))
-        mounted_files += [
-            (_HOST_KEYS_VOLUME, f"{file}{end}", "/etc/ssh")
-            for file in HOST_KEYS
-            for end in ("", ".pub")
-        ]
+        mounted_files += [(_HOST_KEYS_VOLUME, file, "/etc/ssh") for file in HOST_KEY_FILES]
     return [
         {"name": volume, "mountPath": f"{folder}/{file}", "subPath": file, "readOnly": True}
         for volume, file, folder in mounted_files

@@ -71,7 +71,7 @@ def keep_drained(case: WorkerCase) -> WorkerDecision:
     protection = () if stays else _protection(case)
     if node is None or not node.reason.startswith(REASON_PREFIX):
         return WorkerDecision(
-            actions=protection, reason=f"{case.facts.name} was drained by somebody else"
+            actions=protection, reason=f"{case.facts.name} was not drained by slurm-operator"
         )
     if not drain_reason:
         return _do("the reason for our drain is gone", *protection, UndrainWorker())

@@ -32,7 +32,7 @@ LEFT: dict[str, int] = {
     "controllers": 0,
     "leader": 0,
     "slurmjobs": 0,
-    "slurmoperator": 10,
+    "slurmoperator": 9,  # in scripts of pod templates: another comment would restart the daemons
     "slurmcli": 0,
     "slurmruntime": 1,
     "client/slurmclient": 0,

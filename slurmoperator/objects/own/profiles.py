@@ -35,6 +35,6 @@ def profile_faults(node_set: NodeSetObject) -> Iterator[Fault]:
         yield Fault(
             at, f"expected {' or '.join(known.value for known in WorkerProfile)}, found {value}"
         )
-    elif profile is WorkerProfile.PLAIN and node_set.spec.ssh and node_set.spec.ssh.enabled:
+    elif profile is WorkerProfile.PLAIN and node_set.spec.has_ssh:
         text = "leave it out: not supported with the profile plain, because pam_slurm_adopt finds a user's job by its cgroup"
         yield Fault("spec.ssh.enabled", text)

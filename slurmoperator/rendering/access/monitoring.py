@@ -46,11 +46,7 @@ def _endpoint(
         "interval": page.interval or monitor.interval,
         "scrapeTimeout": page.scrape_timeout or monitor.scrape_timeout,
     }
-    once = {
-        "action": "keep",
-        "sourceLabels": ["__meta_kubernetes_service_name"],
-        "regex": service,
-    }
+    once = {"action": "keep", "sourceLabels": ["__meta_kubernetes_service_name"], "regex": service}
     return {
         "path": page.path,
         "port": owner.app,

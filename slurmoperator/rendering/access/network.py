@@ -75,11 +75,7 @@ def network_policy(
     }
     return (
         owned_body(
-            owner,
-            "NetworkPolicy",
-            name,
-            api_version="networking.k8s.io/v1",
-            parts={"spec": spec},
+            owner, "NetworkPolicy", name, api_version="networking.k8s.io/v1", parts={"spec": spec}
         ),
     )
 

@@ -140,18 +140,12 @@ def volume(rest_api: str, secret: str) -> dict[str, Any]:
     """Return the volume of the side-car."""
     items = [{"key": file, "path": file} for file in (CERTIFICATE, KEY)]
     conf = {
-        "configMap": {
-            "name": restapis.tls_name(rest_api),
-            "items": [{"key": _CONF, "path": _CONF}],
-        }
+        "configMap": {"name": restapis.tls_name(rest_api), "items": [{"key": _CONF, "path": _CONF}]}
     }
     return pods.projected(_VOLUME, 0o440, [conf, {"secret": {"name": secret, "items": items}}])
 
 
 def probes() -> dict[str, Any]:
     """Return slurmrestd's probes; they go through the side-car, because only that can reach it."""
-    return {
-        "startupProbe": pods.startup_probe(pods.http_probe("/readyz", HEALTH_PORT)),
-        "livenessProbe": pods.http_probe("/readyz", HEALTH_PORT, failures=6),
-        "readinessProbe": pods.http_probe("/readyz", HEALTH_PORT),
-    }
+    probe = pods.http_probe("/readyz", HEALTH_PORT)
+    return pods.probes(probe, probe)

@@ -1,34 +1,15 @@
-"""Renders a NodeSet's objects other than its pods, and returns the renderer of its pods."""
+"""Renders a NodeSet's objects other than its pods."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import PROTECTED_LABEL, WORKER_APP
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.objects.workers import WorkerKey
 from slurmoperator.rendering import ssh
 from slurmoperator.rendering.body import Body, BodyOwner, owned_body
-from slurmoperator.rendering.node_sets.worker import ssh_config_map, worker_pod
-from slurmoperator.rendering.site import ControlSite
-from slurmruntime.values.faults import Refused
+from slurmoperator.rendering.node_sets.worker import ssh_config_map
 
 ALL_OF_THEM: Final = 2**31 - 1
 """As `minAvailable`: no protected worker may be evicted, regardless of their number."""
-
-
-def worker_templates(
-    controllers: Callable[[str, str], ControllerObject | None], site: ControlSite
-) -> Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | Refused]:
-    """Return the function with which the controller of NodeSets renders the pods of workers."""
-
-    def template(
-        node_set: NodeSetObject, key: WorkerKey, key_step: int
-    ) -> Mapping[str, Any] | Refused:
-        controller = controllers(node_set.metadata.namespace, node_set.spec.controller_ref.name)
-        return worker_pod(node_set, key, controller, site, key_step=key_step)
-
-    return template
 
 
 def budget_name(node_set: str) -> str:
@@ -61,7 +42,7 @@ def node_set_bodies(
                 parts={"spec": budget},
             )
         )
-    if spec.ssh and spec.ssh.enabled:
+    if spec.ssh and spec.has_ssh:
         data = {ssh.SSHD_FILE: ssh.sshd_config(spec.ssh.extra_sshd_config)}
         bodies.append(
             owned_body(

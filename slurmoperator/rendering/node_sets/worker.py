@@ -53,8 +53,6 @@ _TOLERATION: Final = {
     "operator": "Exists",
     "effect": "NoExecute",
 }
-
-
 _DAEMON_SET_TOLERATIONS: Final = (
     {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
     {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
@@ -85,14 +83,16 @@ def worker_pod(
     faults = bounded(_faults(node_set, key, controller))
     if faults or controller is None or (slurm_key := controller.spec.slurm_key_ref) is None:
         return Refused(faults)
-    template = node_set.spec.template
-    user_spec = (template.spec or {}) if template else {}
     ours = _specification(node_set, key, controller, pods.slurm_key(slurm_key, key_step), site)
-    theirs = {field: value for field, value in user_spec.items() if field not in _RESERVED_FIELDS}
+    theirs = {
+        field: value
+        for field, value in node_set.spec.pod_spec.items()
+        if field not in _RESERVED_FIELDS
+    }
     owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
     return {
         "metadata": pods.template(
-            owner, {}, template, labels={CLUSTER_LABEL: controller.metadata.name}
+            owner, {}, node_set.spec.template, labels={CLUSTER_LABEL: controller.metadata.name}
         )["metadata"],
         "spec": with_claims(
             node_set,
@@ -112,12 +112,10 @@ def ssh_config_map(node_set: str) -> str:
 def _faults(
     node_set: NodeSetObject, key: WorkerKey, controller: ControllerObject | None
 ) -> Iterator[Fault]:
-    """Yield what would keep the pod from being a worker."""
     yield from controller_faults(node_set.spec.controller_ref.name, controller)
     yield from claim_faults(node_set)
     yield from profile_faults(node_set)
-    template = node_set.spec.template
-    user_spec = (template.spec or {}) if template else {}
+    user_spec = node_set.spec.pod_spec
     host = host_name(node_set, key)
     if len(host) > LONGEST_HOST or "." in host:
         yield Fault(
@@ -141,29 +139,24 @@ def _faults(
 
 def is_on_host_network(node_set: NodeSetObject) -> bool:
     """Check whether the workers use the network of their machines."""
-    template = node_set.spec.template
-    return bool(((template.spec or {}) if template else {}).get("hostNetwork"))
+    return bool(node_set.spec.pod_spec.get("hostNetwork"))
 
 
 def _host_network_faults(
     node_set: NodeSetObject, controller: ControllerObject | None
 ) -> Iterator[Fault]:
-    """Yield what is incompatible with hostNetwork."""
     spec = node_set.spec
-    user_spec = (spec.template.spec or {}) if spec.template else {}
     if profile_of(node_set) is WorkerProfile.PLAIN:
         text = "leave it out: not supported with the profile plain, because Pod Security's level baseline forbids it"
         yield Fault("spec.template.spec.hostNetwork", text)
     if spec.oversubscribe_node:
         text = f"leave it out: not supported with hostNetwork, because two workers on a machine cannot share port {SLURMD_PORT}"
         yield Fault("spec.oversubscribeNode", text)
-    if spec.ssh and spec.ssh.enabled:
+    if spec.has_ssh:
         text = f"leave it out: not supported with hostNetwork, because the machine's own sshd uses port {ssh.SSH_PORT}"
         yield Fault("spec.ssh.enabled", text)
-    policy, is_inside = (
-        user_spec.get("dnsPolicy"),
-        controller is None or not controller.spec.external,
-    )
+    policy = spec.pod_spec.get("dnsPolicy")
+    is_inside = controller is None or not controller.spec.external
     if is_inside and policy not in (None, _HOST_DNS, "None"):
         text = (
             f"expected {_HOST_DNS}, or None with a dnsConfig, because of hostNetwork; found {policy}:"
@@ -214,12 +207,8 @@ def _specification(
 ) -> dict[str, Any]:
     spec = node_set.spec
     image = str((spec.slurmd or {}).get("image") or site.images.slurmd)
-    volumes = [
-        pods.projected(pods.ETC_VOLUME, 0o600, [slurm_key]),
-        dict(pods.LOG),
-        dict(pods.MARK),
-    ]
-    if spec.ssh and spec.ssh.enabled and (sssd := spec.ssh.sssd_conf_ref) is not None:
+    volumes = [pods.projected(pods.ETC_VOLUME, 0o600, [slurm_key]), dict(pods.LOG), dict(pods.MARK)]
+    if spec.ssh and spec.has_ssh and (sssd := spec.ssh.sssd_conf_ref) is not None:
         volumes.append(ssh.config_volume(ssh_config_map(node_set.metadata.name), (ssh.SSHD_FILE,)))
         volumes.append(ssh.sssd_volume(sssd))
     return {
@@ -234,7 +223,12 @@ def _specification(
         **({"dnsPolicy": _HOST_DNS} if is_on_host_network(node_set) else {}),
         "volumes": volumes,
         "tolerations": [dict(toleration) for toleration in worker_tolerations(node_set)],
-        **({} if spec.oversubscribe_node else {"affinity": _one_per_node()}),
+        # Two workers on a node would both offer the same CPUs to Slurm.
+        **(
+            {}
+            if spec.oversubscribe_node
+            else {"affinity": pods.one_per_node({APP_LABEL: WORKER_APP})}
+        ),
     }
 
 
@@ -249,7 +243,7 @@ def _slurmd(
     if name:  # so kube-scheduler places at most one on a machine, across NodeSets and namespaces
         ports[0]["hostPort"] = SLURMD_PORT
     mounts = [dict(pods.ETC_MOUNT), dict(pods.LOG_MOUNT), dict(pods.MARK_MOUNT)]
-    if node_set.spec.ssh and node_set.spec.ssh.enabled:
+    if node_set.spec.has_ssh:
         ports.append({"name": "ssh", "containerPort": ssh.SSH_PORT, "protocol": "TCP"})
         mounts += [dict(mount) for mount in ssh.mounts(of_login=False)]
     lost = f"metadata.annotations['{LOST_JOBS_ANNOTATION}']"
@@ -269,9 +263,9 @@ def _slurmd(
             {"name": "MAY_HAVE_LOST_JOBS", "valueFrom": {"fieldRef": {"fieldPath": lost}}},
         ],
         "ports": ports,
-        "startupProbe": pods.startup_probe(pods.http_probe("/livez", WORKER_APP)),
-        "livenessProbe": pods.http_probe("/livez", WORKER_APP, failures=6),
-        "readinessProbe": pods.http_probe("/readyz", WORKER_APP),
+        **pods.probes(
+            pods.http_probe("/livez", WORKER_APP), pods.http_probe("/readyz", WORKER_APP)
+        ),
         "lifecycle": {
             "preStop": {
                 "exec": {"command": ["sh", "-c", leaving.script(_grace_s(node_set), node=name)]}
@@ -284,8 +278,7 @@ def _slurmd(
 
 
 def _grace_s(node_set: NodeSetObject) -> int:
-    template = node_set.spec.template
-    grace_s = (template.spec or {}).get("terminationGracePeriodSeconds") if template else None
+    grace_s = node_set.spec.pod_spec.get("terminationGracePeriodSeconds")
     return grace_s if isinstance(grace_s, int) and grace_s >= 0 else leaving.GRACE_S
 
 
@@ -299,10 +292,3 @@ def _limit(resource: str, divisor: str) -> dict[str, Any]:
     return {
         "resourceFieldRef": {"containerName": WORKER_APP, "resource": resource, "divisor": divisor}
     }
-
-
-def _one_per_node() -> dict[str, Any]:
-    """Return an anti-affinity between workers: two on a node would both offer the same CPUs to Slurm."""
-    selector = {"matchLabels": {APP_LABEL: WORKER_APP}}
-    term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

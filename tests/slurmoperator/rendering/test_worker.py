@@ -8,7 +8,6 @@ import msgspec
 from slurmoperator.nodesets.owned import revisions
 from slurmoperator.objects.own.profiles import PROFILE_ANNOTATION
 from slurmoperator.objects.workers import OnNode
-from slurmoperator.rendering.node_sets.nodeset import worker_templates
 from slurmoperator.rendering.node_sets.worker import return_to_node, worker_pod
 from slurmruntime.values.faults import Refused
 from tests.slurmoperator.rendering.given import SITE, given, named
@@ -248,9 +247,7 @@ def test_workers_of_a_slurmctld_elsewhere_ask_it_by_its_address() -> None:
     external = given(
         "Controller", external=True, externalConfig={"host": "head.example", "port": 7000}
     )
-    found = worker_templates(lambda *asked: external if asked == ("slurm", "site") else None, SITE)(
-        node_set(), 0, 0
-    )
+    found = worker_pod(node_set(), 0, external, SITE)
 
     assert not isinstance(found, Refused)
     assert "head.example:7000" in found["spec"]["containers"][0]["args"]
