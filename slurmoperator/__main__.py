@@ -12,7 +12,7 @@ from bridge.reconcile.program import opened
 from bridge.settings import configuration
 from bridge.settings.operator import OperatorSection
 from bridge.settings.schema import Settings
-from slurmoperator.clusters.assembly import SlurmClusters
+from slurmoperator.clusters.assembly import SlurmClusters, wait_for
 from slurmoperator.daemons.assembly import ControlPlane
 from slurmoperator.daemons.deciding import BodyMakers
 from slurmoperator.daemons.loop import KeySource, NamespaceRules
@@ -71,7 +71,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         clusters = SlurmClusters(program, control_plane.watched, node_sets.watched)
 
         async def lead(until: asyncio.Event, _accession: Accession) -> None:
-            if not await _wait_for(rivals.alone, until):
+            if not await wait_for(rivals.alone, until):
                 return
             async with asyncio.TaskGroup() as group:
                 group.create_task(control_plane.control(until))
@@ -105,16 +105,6 @@ def build_site(operator: OperatorSection, namespace: str) -> ControlSite:
         certificate_lifetime=timedelta(seconds=operator.certificate_lifetime_s),
         authority_lifetime=timedelta(seconds=operator.authority_lifetime_s),
     )
-
-
-async def _wait_for(event: asyncio.Event, stop: asyncio.Event) -> bool:
-    """Wait for an event; return False if `stop` is set first."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(event.wait()), group.create_task(stop.wait())]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-    return event.is_set() and not stop.is_set()
 
 
 if __name__ == "__main__":

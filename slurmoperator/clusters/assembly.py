@@ -55,13 +55,17 @@ class SlurmClusters:
     async def _is_synced(self, stop: asyncio.Event) -> bool:
         """Wait until all caches are synced; return False if `stop` came first."""
         caches: tuple[Cache[Any], ...] = (self._clusters, *self._parts.values(), self._node_sets)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(cache.synced.wait()) for cache in caches]
-            ended = group.create_task(stop.wait())
-            pending = {*tasks}
-            while pending and not ended.done():
-                await asyncio.wait({*pending, ended}, return_when=asyncio.FIRST_COMPLETED)
-                pending = {task for task in pending if not task.done()}
-            for task in (*pending, ended):
-                task.cancel()
-        return not stop.is_set()
+        for cache in caches:
+            if not await wait_for(cache.synced, stop):
+                return False
+        return True
+
+
+async def wait_for(event: asyncio.Event, stop: asyncio.Event) -> bool:
+    """Wait for an event; return False if `stop` is set first."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(event.wait()), group.create_task(stop.wait())]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+    return event.is_set() and not stop.is_set()

@@ -7,6 +7,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from slurmoperator.configuration import lines
 from slurmoperator.objects.own import slurm_cluster
 from slurmoperator.objects.own.profiles import PROFILE_ANNOTATION, WorkerProfile
 from slurmoperator.objects.own.slurm_cluster import (
@@ -47,10 +48,7 @@ def extra_objects(metadata: ObjectMetadata) -> tuple[Body, ...]:
     """Return apiVersion, kind and metadata of the objects that are not of the six kinds."""
     return tuple(
         _identity("v1", kind, metadata.namespace, name)
-        for kind, name in (
-            ("ConfigMap", _files(metadata.name)),
-            ("Secret", _sssd(metadata.name)),
-        )
+        for kind, name in (("ConfigMap", _files(metadata.name)), ("Secret", _sssd(metadata.name)))
     )
 
 
@@ -128,11 +126,11 @@ def _accounting(cluster: SlurmClusterObject) -> Body:
 
 def _controller(cluster: SlurmClusterObject) -> Body:
     spec, name = cluster.spec, cluster.metadata.name
-    lines = [f"{key}={_quoted(value)}" for key, value in sorted(spec.config.items())]
+    settings = [f"{key}={lines.quoted(str(value))}" for key, value in sorted(spec.config.items())]
     controller_spec: Body = {
         **_keys(name),
         **_container(spec, "slurmctld"),
-        "extraConf": "".join(f"{line}\n" for line in (*lines, *_partitions(spec))),
+        "extraConf": "".join(f"{line}\n" for line in (*settings, *_partitions(spec))),
         "persistence": {"enabled": False},
     }
     if spec.state is None or spec.state.persistent:
@@ -170,7 +168,9 @@ def _partitions(spec: SlurmClusterSpec) -> Iterator[str]:
             f"Default={'YES' if partition.name == default else 'NO'}",
             f"MaxTime={partition.max_time}",
         ]
-        settings += [f"{key}={_quoted(value)}" for key, value in sorted(partition.config.items())]
+        settings += [
+            f"{key}={lines.quoted(str(value))}" for key, value in sorted(partition.config.items())
+        ]
         yield " ".join(settings)
 
 
@@ -204,11 +204,6 @@ def _container(spec: SlurmClusterSpec, daemon: str) -> Body:
         return {}
     image = spec.image.replace("{daemon}", daemon).replace("{version}", spec.version)
     return {daemon: {"image": image}}
-
-
-def _quoted(value: int | str) -> str:
-    text = str(value)
-    return f'"{text}"' if any(map(str.isspace, text)) else text
 
 
 def _keys(cluster: str) -> Body:

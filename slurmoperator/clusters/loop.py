@@ -50,16 +50,7 @@ class ClusterLoop:
         served: NamespaceScope,
         process: Process,
     ) -> None:
-        """Prepare the loop.
-
-        Args:
-            kube: the API server.
-            clusters: all SlurmClusters, by uid.
-            parts: objects of the control plane, by kind and uid.
-            node_sets: all NodeSets, by uid.
-            served: the namespaces whose SlurmClusters are reconciled. Others only get a condition that says that they are not.
-            process: that leads.
-        """
+        """Prepare the loop. SlurmClusters outside the served namespaces only get a condition that says so."""
         self._kube = kube
         self._clusters = clusters
         self._served = served
@@ -150,10 +141,7 @@ class ClusterLoop:
     async def _ensure(
         self, body: Mapping[str, Any], owner: ObjectOwner, foreign_fields: list[str]
     ) -> OwnershipVerdict:
-        """Apply one object, unless it is not ours or is being deleted; return its standing before.
-
-        foreign_fields: gets a message about the fields that are left to others.
-        """
+        """Apply one object, unless it is not ours or is being deleted; return its standing before. Adds what is said of fields left to others."""
         existing = await writes.find(self._kube, body)
         remaining = yielding.RemainingBody(body, ())
         if not owner.takes_over:
@@ -314,7 +302,6 @@ def _lasting(failure: PeerError | None) -> Iterator[str]:
 
 
 def _waits(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what a deleted cluster waits for, and what the user has to do."""
     if ours:
         yield f"waiting for the jobs on the workers of NodeSet {_names(ours)}"
     if theirs:

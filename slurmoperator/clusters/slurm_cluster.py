@@ -24,4 +24,3 @@ SLURM_CLUSTER: Final = CustomKind(
     finalizer=FINALIZER,
 )
 SLURM_CLUSTERS: Final = SLURM_CLUSTER.watched
-"""All SlurmClusters, by uid."""

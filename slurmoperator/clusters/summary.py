@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
+
+import msgspec
 
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.objects.own.slurm_cluster import SlurmClusterStatus
+from slurmoperator.objects.parts import UntimedCondition, with_time
 from slurmruntime.crd.conditions import ObjectCondition
-from slurmruntime.values import faults
 
-_LONGEST_MESSAGE: Final = 2048
 _MOST_TROUBLES: Final = 3
 _REQUIRED: Final = ("Accepted", "Configured", "Ready", "SlurmKnown")
 """Conditions that must be True."""
@@ -27,7 +28,6 @@ class PartState:
     generation: int = 0
     conditions: tuple[ObjectCondition, ...] = ()
     workers: NodeSetStatus | None = None
-    """Of a NodeSet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,6 @@ class ClusterFacts:
     foreign_fields: tuple[str, ...] = ()
     """Messages about fields that other managers own."""
     failures: tuple[str, ...] = ()
-    """What failed in this reconcile."""
     waits: tuple[str, ...] = ()
     """What a deleted cluster waits for."""
     parts: Sequence[PartState] | None = None
@@ -51,25 +50,25 @@ def status(
     before: SlurmClusterStatus, facts: ClusterFacts, *, generation: int, now: datetime
 ) -> SlurmClusterStatus:
     """Return the whole status; equal to the one before if nothing has changed."""
-    current = (_accepted(facts), _ready(facts))
     node_sets = [part.workers for part in facts.parts or () if part.workers]
     others = (
         condition for condition in before.conditions if condition.type not in ("Accepted", "Ready")
     )
     ours = [
-        _with_time(before, condition, generation, now.replace(microsecond=0))
-        for condition in current
+        with_time(before.conditions, condition, generation=generation, now=now)
+        for condition in (_accepted(facts), _ready(facts))
     ]
-    old = before if facts.parts is None else None
-    return SlurmClusterStatus(
-        conditions=(*ours, *others),
-        observed_generation=generation,
-        workers=old.workers if old else sum(node_set.desired for node_set in node_sets),
-        ready_workers=old.ready_workers
-        if old
-        else sum(node_set.ready_replicas for node_set in node_sets),
-        idle=old.idle if old else sum(node_set.slurm_idle for node_set in node_sets),
-        allocated=old.allocated if old else sum(node_set.slurm_allocated for node_set in node_sets),
+    after = msgspec.structs.replace(
+        before, conditions=(*ours, *others), observed_generation=generation
+    )
+    if facts.parts is None:
+        return after
+    return msgspec.structs.replace(
+        after,
+        workers=sum(node_set.desired for node_set in node_sets),
+        ready_workers=sum(node_set.ready_replicas for node_set in node_sets),
+        idle=sum(node_set.slurm_idle for node_set in node_sets),
+        allocated=sum(node_set.slurm_allocated for node_set in node_sets),
     )
 
 
@@ -78,11 +77,7 @@ def is_ready(facts: ClusterFacts) -> bool:
     return _ready(facts)[1] == "True"
 
 
-_Condition = tuple[str, Literal["True", "False", "Unknown"], str, str]
-"""Type, status, reason and message."""
-
-
-def _accepted(facts: ClusterFacts) -> _Condition:
+def _accepted(facts: ClusterFacts) -> UntimedCondition:
     if facts.accepted:
         return "Accepted", "False", facts.accepted_reason, facts.accepted
     if facts.foreign_fields:
@@ -90,7 +85,7 @@ def _accepted(facts: ClusterFacts) -> _Condition:
     return "Accepted", "True", "Accepted", ""
 
 
-def _ready(facts: ClusterFacts) -> _Condition:
+def _ready(facts: ClusterFacts) -> UntimedCondition:
     if facts.waits:
         text = "; ".join((*facts.waits, *facts.failures))
         return "Ready", "False", "Deleting", f"being deleted: {text}"
@@ -121,19 +116,3 @@ def _troubles(part: PartState) -> Iterator[str]:
             yield f"{part.name}: its last change has not been processed yet"
         elif condition.status != "True":
             yield f"{part.name}: {condition.reason}: {condition.message}"
-
-
-def _with_time(
-    before: SlurmClusterStatus, current: _Condition, generation: int, now: datetime
-) -> ObjectCondition:
-    """Return a condition with the time since which it has held."""
-    kind, truth, reason, message = current
-    old = next((condition for condition in before.conditions if condition.type == kind), None)
-    return ObjectCondition(
-        type=kind,
-        status=truth,
-        reason=reason,
-        message=faults.shortened(message, _LONGEST_MESSAGE),
-        observed_generation=generation,
-        last_transition_time=old.last_transition_time if old and old.status == truth else now,
-    )

@@ -52,12 +52,8 @@ def takes(changes: tuple[ConfigurationChange, ...]) -> ChangeTakes:
 
 def runs_here(files: ConfigurationSet) -> bool:
     """Check whether these files are for a slurmctld of ours; an external one has its own."""
-    slurm_conf = lines.read(files.files.get("slurm.conf", ""))
-    return any(
-        setting.key.lower() == "statesavelocation"
-        for line in slurm_conf
-        for setting in line.settings
-    )
+    slurm_conf = lines.settings(files.files.get("slurm.conf", ""))
+    return any(setting.key.lower() == "statesavelocation" for setting in slurm_conf)
 
 
 def restart_digest(files: Mapping[str, str]) -> str:

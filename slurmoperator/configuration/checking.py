@@ -36,7 +36,6 @@ def check(file: str, text: str, path: str) -> Iterator[Fault]:
 
 
 def _unique_settings(line: ConfLine, known: Mapping[str, Parameter]) -> tuple[Setting, ...]:
-    """Return the settings of a line that may appear only once in the file."""
     first = known.get(line.settings[0].key.lower()) if line.settings else None
     if first is None or first.kind is ParameterKind.REPEATED:
         return ()
@@ -47,10 +46,10 @@ def _check_line(
     line: ConfLine, known: Mapping[str, Parameter], file: str, at: str
 ) -> Iterator[Fault]:
     if line.includes:
-        yield Fault(
-            at,
-            f"Include {line.includes}: put its lines here, or add its ConfigMap to configFileRefs",
+        text = (
+            f"Include {line.includes}: put its lines here, or add its ConfigMap to configFileRefs"
         )
+        yield Fault(at, text)
         return
     if len(line.text) > LONGEST_LINE:
         yield Fault(at, f"expected at most {LONGEST_LINE} characters, found {len(line.text)}")

@@ -35,10 +35,8 @@ def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
     for node_set in inputs.sorted_node_sets:
         for kind in _kinds(node_set):
             if not _KIND.fullmatch(kind):
-                yield Fault(
-                    f"NodeSet {node_set.metadata.name} spec.extraConf",
-                    f"Gres: expected a kind such as gpu, made of letters, digits, - and _, found {kind[:80]!r}",
-                )
+                text = f"Gres: expected a kind such as gpu, made of letters, digits, - and _, found {kind[:80]!r}"
+                yield Fault(f"NodeSet {node_set.metadata.name} spec.extraConf", text)
     if "gres.conf" in inputs.files("config_file_refs"):
         return
     with_gpus = [node_set for node_set in inputs.sorted_node_sets if "gpu" in _kinds(node_set)]
@@ -52,11 +50,8 @@ def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
                 " of the Controller's configFileRefs",
             )
     if len(set(filter(None, finders.values()))) > 1:
-        yield Fault(
-            "spec.configFileRefs",
-            "NodeSets have GPUs of several vendors: expected a ConfigMap with a gres.conf that tells"
-            " their nodes apart",
-        )
+        text = "NodeSets have GPUs of several vendors: expected a ConfigMap with a gres.conf that tells their nodes apart"
+        yield Fault("spec.configFileRefs", text)
 
 
 def _kinds(node_set: NodeSetObject) -> tuple[str, ...]:

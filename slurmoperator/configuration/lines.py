@@ -59,6 +59,17 @@ def read(text: str) -> Iterator[ConfLine]:
         yield _line(logical, first)
 
 
+def settings(text: str) -> Iterator[Setting]:
+    """Yield all settings of a file, whatever their lines."""
+    for line in read(text):
+        yield from line.settings
+
+
+def quoted(value: str) -> str:
+    """Return a value with quotation marks if it has blanks."""
+    return f'"{value}"' if any(map(str.isspace, value)) else value
+
+
 def is_continued(line: str) -> bool:
     """Check whether the next line continues this one: it ends in an odd number of backslashes."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1

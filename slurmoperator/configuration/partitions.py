@@ -20,7 +20,6 @@ _FOR_NEW_JOBS: Final = frozenset({"partitionname", "nodes", "state", "default", 
 """Settings that a partition about to go must not keep: its nodes or its alternate may be gone already. Running jobs need none."""
 _CLOSED: Final = "INACTIVE"
 _MOST_PARTITIONS: Final = 3
-"""Partitions that a message explains."""
 MOST_JOBS: Final = 5
 """Jobs of one partition that a message names."""
 
@@ -48,7 +47,6 @@ class SlurmPartitions:
     states: Mapping[str, str] | None = None
     jobs: Mapping[str, JobsOfPartition] | None = None
     live: int = 0
-    """Running and pending jobs of all partitions."""
     open_nodes: int = 0
     """Nodes on which a job could start; counted only while there are no live jobs."""
 
@@ -72,13 +70,10 @@ class ObsoletePartition:
 def retain(
     desired: Mapping[str, str], in_force: Sequence[Mapping[str, str]], current: SlurmPartitions
 ) -> tuple[ObsoletePartition, ...]:
-    """Return the partitions whose lines must stay for now.
+    """Return the partitions whose lines must stay for now, beside the desired files.
 
-    Args:
-        desired: The files without them.
-        in_force: The files that the daemons may have, obsolete partitions included: several sets, as a daemon may have taken
-            one without our knowing yet.
-        current: What slurmctld had after `in_force` was written.
+    `in_force` are the files that the daemons may have, obsolete partitions included: several sets, as a daemon may have taken one
+    without our knowing yet. `current` is what slurmctld had after they were written.
     """
     configured = {setting.value for setting in _names(desired.get("slurm.conf", ""))}
     return tuple(
@@ -114,18 +109,17 @@ def _retain_one(
         return None
     # A closed partition stays closed, or its state would change back and forth with each new job.
     state = _CLOSED if is_free or state == _CLOSED else "DOWN"
-    own = (setting for setting in settings if setting.key.lower() not in _FOR_NEW_JOBS)
-    words = (f"PartitionName={name}", f"State={state}", *map(_text, own))
+    own = (
+        f"{setting.key}={lines.quoted(setting.value)}"
+        for setting in settings
+        if setting.key.lower() not in _FOR_NEW_JOBS
+    )
+    words = (f"PartitionName={name}", f"State={state}", *own)
     return ObsoletePartition(
         name=name,
         line=" ".join(words),
         why=_why(name, state, jobs, current.trouble, is_free=is_free),
     )
-
-
-def _text(setting: Setting) -> str:
-    value = setting.value
-    return f'{setting.key}="{value}"' if any(map(str.isspace, value)) else f"{setting.key}={value}"
 
 
 def _why(name: str, state: str, jobs: JobsOfPartition, trouble: str, *, is_free: bool) -> str:

@@ -53,10 +53,10 @@ def faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
         for setting in line.settings:
             at, key = f"spec.extraConf line {line.number}", setting.key.lower()
             if key in keys and "cgroup" in setting.value.lower():
-                yield Fault(
-                    at,
-                    f"{setting.key}={setting.value}: workers with the profile plain have no cgroups",
+                text = (
+                    f"{setting.key}={setting.value}: workers with the profile plain have no cgroups"
                 )
+                yield Fault(at, text)
             elif key in _MOUNT and not setting.value.lower().endswith("/none"):
                 yield Fault(at, f"{setting.key}: workers with the profile plain cannot mount")
     brought = inputs.files("config_file_refs").get("cgroup.conf")
@@ -72,6 +72,5 @@ def _is_plain(inputs: ConfigurationInputs) -> bool:
 def _is_disabled(cgroup: str) -> bool:
     return any(
         (setting.key.lower(), setting.value.lower()) == ("cgroupplugin", "disabled")
-        for line in lines.read(cgroup)
-        for setting in line.settings
+        for setting in lines.settings(cgroup)
     )

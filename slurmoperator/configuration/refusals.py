@@ -32,10 +32,7 @@ class UserLine:
 def explain(
     message: str, daemon: str, written: Iterable[UserLine], *, wanted: str, in_force: str
 ) -> str:
-    """Return what a daemon refuses: the line, the field that it is in, and the daemon's own message.
-
-    `written` are the lines of users, `wanted` is the file generated from them, and `in_force` the one accepted last, or "".
-    """
+    """Return what a daemon refuses: the user's line, the field that it is in, and the daemon's own message."""
     suspects = list(_suspects(message, list(written), wanted, in_force))
     shown = "; ".join(
         f"{line.at}, {faults.shortened(line.text, _LONGEST_LINE)}"

@@ -29,10 +29,7 @@ class ConfigurationSet:
 
     @property
     def digest(self) -> str:
-        """Return a SHA-256 over names and contents, 64 hexadecimal digits, in the format of sha256sum.
-
-        A pod computes the same from the files that its kubelet mounted.
-        """
+        """The SHA-256 over names and contents, 64 hexadecimal digits, in the format of sha256sum: a pod computes the same."""
         lines = (
             f"{hashlib.sha256(content.encode()).hexdigest()}  {name}\n"
             for name, content in sorted(self.files.items())
@@ -79,6 +76,5 @@ def _faults(sources: ConfigurationInputs) -> Iterator[Fault]:
             )
     total += sum(len(text) for name in REFERENCES for text in sources.files(name).values())
     if total > MOST_BYTES:
-        yield Fault(
-            "spec", f"expected at most {MOST_BYTES} bytes in all files together, found {total}"
-        )
+        text = f"expected at most {MOST_BYTES} bytes in all files together, found {total}"
+        yield Fault("spec", text)

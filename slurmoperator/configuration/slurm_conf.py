@@ -39,7 +39,6 @@ _OURS_ALONE: Final = {
 """What `extraConf` must not set because the pods depend on it, and why."""
 
 _LISTS: Final = frozenset({"slurmctldparameters", "authinfo", "authaltparameters", "grestypes"})
-"""Lists to which `extraConf` adds."""
 
 _NAMED: Final = frozenset({"partitionname", "nodeset", "nodename"})
 """Kinds of lines that may appear once for each name."""
@@ -237,7 +236,6 @@ def _merge(ours: Setting, theirs: Setting | None) -> str:
 
 
 def _without(line: ConfLine, ours: set[str]) -> str:
-    """Return a line of `extraConf` without the settings that our part has."""
     if _is_repeated(line):
         return line.text
     remaining = [setting for setting in line.settings if setting.key.lower() not in ours]
@@ -252,11 +250,7 @@ def _is_repeated(line: ConfLine) -> bool:
 
 
 def _render(settings: Iterator[Setting] | list[Setting]) -> str:
-    return "".join(f"{setting.key}={_quoted(setting.value)}\n" for setting in settings)
-
-
-def _quoted(value: str) -> str:
-    return f'"{value}"' if any(map(str.isspace, value)) else value
+    return "".join(f"{setting.key}={lines.quoted(setting.value)}\n" for setting in settings)
 
 
 def _contradictions(ours: Setting, theirs: Setting, at: str) -> Iterator[Fault]:
@@ -283,9 +277,8 @@ def _partition_faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
                 Fault(at, fault.message) for fault in checking.check("slurm.conf", line_text, at)
             )
             if any(word.lower().startswith("nodes=") for word in config.split()):
-                yield Fault(
-                    at, "Nodes is always the NodeSet itself: add another partition to extraConf"
-                )
+                text = "Nodes is always the NodeSet itself: add another partition to extraConf"
+                yield Fault(at, text)
     extra = tuple(lines.read(inputs.controller.spec.extra_conf))
     known = names | {line.settings[0].value for line in extra if _begins(line, "nodeset")}
     has_nodes = any(_begins(line, "nodename") for line in extra)

@@ -48,19 +48,16 @@ def text(accounting: AccountingObject, password: str) -> str:
         "StoragePass": _escaped(password),
         "LogFile": "/dev/null",
     }
-    extra = tuple(lines.read(accounting.spec.extra_conf))
     by_key = {key.lower(): key for key in base}
     rest = ""
-    for line in extra:
-        for setting in line.settings:
-            if (key := by_key.get(setting.key.lower())) is None:
-                rest += f"{setting.key}={_escaped(setting.value)}\n"
-            elif key == "AuthInfo":
-                base[key] = ",".join(
-                    dict.fromkeys((*lines.words(base[key]), *lines.words(setting.value)))
-                )
-            else:
-                base[key] = setting.value
+    for setting in lines.settings(accounting.spec.extra_conf):
+        if (key := by_key.get(setting.key.lower())) is None:
+            rest += f"{setting.key}={_escaped(setting.value)}\n"
+        elif key == "AuthInfo":
+            both = (*lines.words(base[key]), *lines.words(setting.value))
+            base[key] = ",".join(dict.fromkeys(both))
+        else:
+            base[key] = setting.value
     return "".join(f"{key}={value}\n" for key, value in base.items() if value) + rest
 
 
@@ -87,13 +84,10 @@ def faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
                 yield Fault(at, f"{setting.key} cannot be set here: {why}")
     yield from slurm_conf.misread_lines(FILE, text(accounting, ""))
     if any(character in password for character in '"\n\r\0'):
-        yield Fault(
-            "spec.storageConfig.passwordKeyRef",
-            "slurmdbd.conf cannot hold a password with quotation marks, line breaks or NUL characters",
-        )
+        why = "slurmdbd.conf cannot hold a password with quotation marks, line breaks or NUL characters"
+        yield Fault("spec.storageConfig.passwordKeyRef", why)
 
 
 def _escaped(value: str) -> str:
     """Escape a value: Slurm drops backslashes, and cuts at # and at blanks."""
-    escaped = value.replace("\\", "\\\\").replace("#", "\\#")
-    return f'"{escaped}"' if any(map(str.isspace, escaped)) else escaped
+    return lines.quoted(value.replace("\\", "\\\\").replace("#", "\\#"))

@@ -32,16 +32,7 @@ class ControlPlane:
         rules: NamespaceRules,
         tried: ConfTrials,
     ) -> None:
-        """Prepare the caches.
-
-        Args:
-            program: the process.
-            node_sets: all NodeSets; the caller keeps the cache up to date.
-            make: renders bodies.
-            keys: where keys come from.
-            rules: what each namespace may have.
-            tried: takes slurmctld's verdicts on the nodes that workers will register.
-        """
+        """Prepare the caches; the caller keeps that of NodeSets up to date."""
         self._program = program
         self._node_sets = node_sets
         self._make = make

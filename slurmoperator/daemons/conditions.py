@@ -3,21 +3,18 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
 from slurmoperator.daemons.workload import WorkloadState
 from slurmoperator.keys.rotation import RotationDecision
 from slurmoperator.objects.controller import ControllerStatus
 from slurmoperator.objects.loginset import LoginSetStatus
-from slurmoperator.objects.parts import ConditionsOnly
+from slurmoperator.objects.parts import ConditionsOnly, UntimedCondition, with_time
 from slurmoperator.objects.token import TokenStatus
 from slurmruntime.crd.conditions import ObjectCondition
-from slurmruntime.values import faults
 
 KEY_CONDITION: Final = "SlurmKeyRotated"
 """On a Controller whose daemons' key was, or will be, replaced."""
-
-_LONGEST_MESSAGE: Final = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +38,12 @@ class PartFacts:
     kept_partitions: str = ""
     """Which partitions stay in it although the spec no longer has them, and why."""
     failures: tuple[str, ...] = ()
-    """What failed in this reconcile."""
     workloads: tuple[WorkloadState, ...] | None = None
     """None if their state is unknown."""
     selector: str = ""
     """Selects the pods that a scale counts; "" if nothing is scaled."""
     issued_at: datetime | None = None
-    """Of a token."""
     ready_message: str = ""
-    """The message of Ready when all is ready."""
     expired: str = ""
     """Why what was made is of no more use; "" if it still is."""
     key_step: int | None = None
@@ -84,19 +78,12 @@ def evaluate(
 ) -> tuple[ObjectCondition, ...]:
     """Return the conditions, each with the time since which it has held; those that others set stay."""
     current = [_accepted(facts), *_configured(facts), _ready(facts), *_key(facts)]
-    ours = [
-        _with_time(before, condition, generation=generation, now=now.replace(microsecond=0))
-        for condition in current
-    ]
+    ours = [with_time(before, condition, generation=generation, now=now) for condition in current]
     types = {"Accepted", "Configured", "Ready", *([] if facts.key is None else [KEY_CONDITION])}
     return (*ours, *(condition for condition in before if condition.type not in types))
 
 
-_Condition = tuple[str, Literal["True", "False", "Unknown"], str, str]
-"""Type, status, reason and message."""
-
-
-def _accepted(facts: PartFacts) -> _Condition:
+def _accepted(facts: PartFacts) -> UntimedCondition:
     if facts.accepted:
         return "Accepted", "False", facts.accepted_reason, facts.accepted
     if facts.notes:
@@ -105,16 +92,13 @@ def _accepted(facts: PartFacts) -> _Condition:
     return "Accepted", "True", "Accepted", ""
 
 
-def _configured(facts: PartFacts) -> Iterable[_Condition]:
+def _configured(facts: PartFacts) -> Iterable[UntimedCondition]:
     if facts.configured is None:
         return
     if facts.configured:
-        in_force = (
-            f"; the configuration in force stays (digest {facts.digest[:12]})"
-            if facts.digest
-            else ""
-        )
-        yield "Configured", "False", "Refused", f"{facts.configured}{in_force}"
+        in_force = f"; the configuration in force stays (digest {facts.digest[:12]})"
+        text = f"{facts.configured}{in_force if facts.digest else ''}"
+        yield "Configured", "False", "Refused", text
     elif facts.not_tried:
         yield "Configured", "Unknown", "NotTried", facts.not_tried
     elif facts.kept_partitions:
@@ -124,12 +108,12 @@ def _configured(facts: PartFacts) -> Iterable[_Condition]:
         yield "Configured", "True", "InForce", f"digest {facts.digest[:12]}"
 
 
-def _key(facts: PartFacts) -> Iterable[_Condition]:
+def _key(facts: PartFacts) -> Iterable[UntimedCondition]:
     if facts.key is not None and facts.key.reason:
         yield KEY_CONDITION, facts.key.truth, facts.key.reason, facts.key.message
 
 
-def _ready(facts: PartFacts) -> _Condition:
+def _ready(facts: PartFacts) -> UntimedCondition:
     if facts.waits:
         return "Ready", "False", "Deleting", facts.waits
     if facts.failures:
@@ -148,29 +132,8 @@ def _ready(facts: PartFacts) -> _Condition:
         return "Ready", "False", "VolumeDeleted", "; ".join(deleted)
     if not late:
         return "Ready", "True", "AllReady", facts.ready_message
-    messages = (
-        "; ".join(
-            (
-                f"{workload.name}: {workload.ready} of {workload.desired} pods are ready",
-                *workload.waits,
-            )
-        )
-        for workload in late
-    )
+    messages: list[str] = []
+    for workload in late:
+        messages.append(f"{workload.name}: {workload.ready} of {workload.desired} pods are ready")
+        messages += workload.waits
     return "Ready", "False", "NotReady", "; ".join((*messages, *deleted))
-
-
-def _with_time(
-    before: Sequence[ObjectCondition], current: _Condition, *, generation: int, now: datetime
-) -> ObjectCondition:
-    """Return a condition with the time since which it has held."""
-    kind, truth, reason, message = current
-    old = next((condition for condition in before if condition.type == kind), None)
-    return ObjectCondition(
-        type=kind,
-        status=truth,
-        reason=reason,
-        message=faults.shortened(message, _LONGEST_MESSAGE),
-        observed_generation=generation,
-        last_transition_time=old.last_transition_time if old and old.status == truth else now,
-    )

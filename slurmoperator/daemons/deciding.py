@@ -12,17 +12,8 @@ from slurmoperator.configuration.partitions import NOT_READ, ObsoletePartition, 
 from slurmoperator.configuration.refusals import UserLine
 from slurmoperator.configuration.rendering import UNNAMED_WRITE, ConfigurationSet
 from slurmoperator.daemons.trials import TrialOutcome, TrialVerdict
-from slurmoperator.objects.accounting import AccountingObject
-from slurmoperator.objects.controller import ControllerObject
-from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.objects.restapi import RestApiObject
-from slurmoperator.rendering.access.tls import RestTls
-from slurmoperator.rendering.accounting import accounting_bodies
-from slurmoperator.rendering.body import PROVEN_ANNOTATION, Body
-from slurmoperator.rendering.controller import controller_bodies
-from slurmoperator.rendering.loginset import login_set_bodies
-from slurmoperator.rendering.restapi import restapi_bodies
+from slurmoperator.rendering.body import PROVEN_ANNOTATION
 from slurmoperator.rendering.site import ControlSite
 from slurmruntime.values import faults
 from slurmruntime.values.faults import Fault, Refused, bounded
@@ -31,7 +22,6 @@ Bodies = Sequence[Mapping[str, Any]]
 """Desired Kubernetes objects, each as server-side apply takes it."""
 
 _MOST_NAMED: Final = 3
-"""NodeSets in one message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,77 +49,9 @@ class FilesInForce:
 
 @dataclass(frozen=True, slots=True)
 class BodyMakers:
-    """Renders the Kubernetes objects of each kind."""
+    """What the Kubernetes objects of all kinds are rendered with."""
 
     site: ControlSite
-
-    def controller(
-        self,
-        part: ControllerObject,
-        served: FilesInForce,
-        *,
-        wanted: ConfigurationSet,
-        key_step: int,
-    ) -> Bodies | Refused:
-        """Return the objects of a Controller that serves with some files, tries others, and has this step of its key."""
-        return _raw(
-            controller_bodies(
-                part,
-                served.files,
-                self.site,
-                wanted=wanted,
-                is_proven=served.is_proven,
-                key_step=key_step,
-            )
-        )
-
-    def accounting(
-        self,
-        part: AccountingObject,
-        password: str,
-        *,
-        served: FilesInForce | None = None,
-        key_step: int,
-    ) -> Bodies | Refused:
-        """Return the objects of an Accounting, with the password of its database and the file that slurmdbd serves with."""
-        return _raw(
-            accounting_bodies(
-                part,
-                password,
-                self.site,
-                in_force=served.files if served else None,
-                is_proven=served is not None and served.is_proven,
-                key_step=key_step,
-            )
-        )
-
-    def rest_api(
-        self,
-        part: RestApiObject,
-        controller: ControllerObject,
-        files: ConfigurationSet,
-        presented: RestTls | None,
-        *,
-        key_step: int,
-    ) -> Bodies | Refused:
-        """Return the objects of a RestApi of a Controller with these files; `presented` is None for plain HTTP."""
-        return _raw(
-            restapi_bodies(
-                part, controller, files, self.site, presented=presented, key_step=key_step
-            )
-        )
-
-    def login_set(
-        self, part: LoginSetObject, controller: ControllerObject, *, secrets: str, key_step: int
-    ) -> Bodies | Refused:
-        """Return the objects of a LoginSet without its host keys; `secrets` is a digest of sssd.conf."""
-        return _raw(
-            login_set_bodies(part, controller, self.site, secrets=secrets, key_step=key_step)
-        )
-
-
-def _raw(rendered: tuple[Body, ...] | Refused) -> Bodies | Refused:
-    return rendered if isinstance(rendered, Refused) else tuple(body.body for body in rendered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,13 +128,10 @@ def plan_configuration(
     ask: Callable[[frozenset[str]], SlurmPartitions],
     last_desired: Mapping[str, str] | None = None,
 ) -> ConfigurationPlan | Refused:
-    """Return the configuration that may come into force, or why the one in force stays.
+    """Return the configuration that may come into force, or why the one in force stays; `in_force` is None if there is none yet.
 
-    Args:
-        inputs: Everything that it is rendered from.
-        in_force: The files that the daemons have; None if there are none yet.
-        ask: Returns what slurmctld has of some partitions; called only if some are to be removed, or if it matters whether there are jobs.
-        last_desired: The files that were desired last: the daemons may have taken them already.
+    `ask` returns what slurmctld has of some partitions; it is called only if some are to be removed, or if it matters whether there
+    are jobs. The files that were desired last matter, because the daemons may have taken them already.
     """
     desired = rendering.render(inputs)
     if isinstance(desired, Refused):

@@ -4,15 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-import msgspec
-
 from slurmoperator.configuration import refusals, slurmdbd_conf
 from slurmoperator.configuration.inputs import ConfigurationInputs, config_maps
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons import deciding, trials
 from slurmoperator.daemons.deciding import Bodies, BodyMakers, ConfigurationPlan, FilesInForce
 from slurmoperator.daemons.key_rings import KeyRing, KeyRings
-from slurmoperator.daemons.part import PartObject, WatchedPart
+from slurmoperator.daemons.part import PartCaches, PartObject
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rest_tls import RestCertificates, TlsPlan
 from slurmoperator.daemons.trials import TrialOutcome, Trials, TrialVerdict
@@ -20,7 +18,6 @@ from slurmoperator.keys import naming, secrets, token_policy, tokens
 from slurmoperator.keys.naming import LEAST_BYTES, KeyReference, KeyUse
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.keys.tokens import SlurmToken, TokenRequest
-from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
@@ -30,17 +27,17 @@ from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject
 from slurmoperator.objects.workers import namesakes
-from slurmoperator.rendering.body import digest
+from slurmoperator.rendering.accounting import accounting_bodies
+from slurmoperator.rendering.body import Body, digest
+from slurmoperator.rendering.controller import controller_bodies
+from slurmoperator.rendering.loginset import login_set_bodies
+from slurmoperator.rendering.restapi import restapi_bodies
 from slurmoperator.rendering.site import (
     configuration_name,
     slurmdbd_conf_name,
     wanted_configuration_name,
 )
 from slurmoperator.rendering.token import token_body, token_faults, token_secret
-from slurmruntime.crd.fields import ObjectStruct
-from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import errors, paths, resource
-from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.clock import Clock
 from slurmruntime.values.faults import Fault, Refused, bounded
@@ -55,11 +52,8 @@ class PartPlan:
     configured: str | None = None
     """What is wrong with its configuration; "" if nothing is, None if it has none."""
     not_tried: str = ""
-    """Why it is unknown whether its daemon accepts the configuration; "" if it is known."""
     digest: str = ""
-    """Of the configuration in force; "" if no daemon has been seen serving with one."""
     kept_partitions: str = ""
-    """Which partitions stay in it although the spec no longer has them, and why."""
     pending_tag: str = ""
     """The tag of a configuration that a running slurmctld has not judged yet."""
     is_verdict_pending: bool = False
@@ -67,9 +61,7 @@ class PartPlan:
     host_keys: LoginSetObject | None = None
     """The object itself, if its pods need host keys."""
     token: SlurmToken | None = None
-    """The token for its Secret."""
     tls: TlsPlan | None = None
-    """The certificate of a slurmrestd."""
     ring: KeyRing | None = None
     """Of a Controller that has a key: with the step that its daemons get."""
 
@@ -82,22 +74,13 @@ class PartPlan:
         return expiring.due if expiring else None
 
 
-class _Data(ObjectStruct, frozen=True):
-    metadata: ObjectMetadata
-    data: dict[str, str] | None = None
-
-
-_data = msgspec.json.Decoder(_Data)
-
-
 class PartGathering:
     """Reads the caches and, for what they do not have, the API server."""
 
     def __init__(
         self,
         kube: KubeClient,
-        parts: Mapping[str, Cache[WatchedPart]],
-        node_sets: Cache[WatchedNodeSet],
+        caches: PartCaches,
         make: BodyMakers,
         *,
         key_rings: KeyRings,
@@ -111,15 +94,14 @@ class PartGathering:
         self._tokens = tokens
         self._clock = clock
         self._partitions = partitions
-        self._parts = parts
-        self._make = make
+        self._site = make.site
         self.trials = Trials(kube, clock, tried)
         self.certificates = RestCertificates(kube, make.site, clock)
         self._by_name = {
             kind: cache.index(lambda watched: [watched.metadata.full_name])
-            for kind, cache in parts.items()
+            for kind, cache in caches.parts.items()
         }
-        self._sets_in = node_sets.index(lambda node_set: [node_set.metadata.namespace])
+        self._sets_in = caches.node_sets.index(lambda node_set: [node_set.metadata.namespace])
 
     async def of(self, part: PartObject) -> PartPlan:
         """Return the plan for an object.
@@ -145,9 +127,11 @@ class PartGathering:
         keys = naming.still_needed(naming.key_references(part.spec), _step(ring))
         reference = part.spec.accounting_ref
         accounting = self._find_part("Accounting", namespace, reference.name) if reference else None
-        maps = {name: await self._config_map(namespace, name) for name in config_maps(part)}
+        maps = {name: await self._data("configmaps", namespace, name) for name in config_maps(part)}
         in_force = await self._in_force(part)
-        last = await self._config_map(namespace, wanted_configuration_name(part.metadata.name))
+        last = await self._data(
+            "configmaps", namespace, wanted_configuration_name(part.metadata.name)
+        )
         inputs: ConfigurationInputs | None = None
         files: ConfigurationSet
         plan: ConfigurationPlan | Refused
@@ -182,7 +166,17 @@ class PartGathering:
         if isinstance(ring, Fault):
             bodies: Bodies | Refused = Refused((ring,))
         else:
-            bodies = self._make.controller(part, verdict.served, wanted=files, key_step=_step(ring))
+            served = verdict.served
+            bodies = _raw(
+                controller_bodies(
+                    part,
+                    served.files,
+                    self._site,
+                    wanted=files,
+                    is_proven=served.is_proven,
+                    key_step=_step(ring),
+                )
+            )
         return PartPlan(
             bodies=bodies,
             keys=keys,
@@ -206,31 +200,36 @@ class PartGathering:
     async def _of_accounting(self, part: AccountingObject) -> PartPlan:
         ring = await self._ring(part.metadata.namespace, part.spec.slurm_key_ref)
         if isinstance(ring, Fault):
-            return PartPlan(bodies=Refused((ring,)))
+            return _refused(ring)
         step = _step(ring)
         keys = naming.still_needed(naming.key_references(part.spec), step)
         storage = part.spec.storage_config
         if part.spec.external or storage is None:
-            bodies = self._make.accounting(part, "", key_step=step)
+            bodies = _raw(accounting_bodies(part, "", self._site, key_step=step))
             return PartPlan(bodies=bodies, keys=keys)
-        reference = storage.password_key_ref
         at = "spec.storageConfig.passwordKeyRef"
-        secret = await self._secret(part.metadata.namespace, reference.name)
-        if secret is None:
-            text = f"there is no Secret {reference.name}: create it with the database password"
-            return PartPlan(bodies=Refused((Fault(f"{at}.name", text),)))
-        password = secrets.text(secret, reference, at)
+        namespace, reference = part.metadata.namespace, storage.password_key_ref
+        password = await self._text(namespace, reference, at, "database password")
         if isinstance(password, Fault):
-            return PartPlan(bodies=Refused((password,)))
-        bodies = self._make.accounting(part, password, key_step=step)
+            return _refused(password)
+        bodies = _raw(accounting_bodies(part, password, self._site, key_step=step))
         if isinstance(bodies, Refused):
             return PartPlan(bodies=bodies)
         desired, user_lines = slurmdbd_conf.file(part, password), slurmdbd_conf.user_lines(part)
         in_force = await self._slurmdbd_conf(part)
         trial = await self.trials.slurmdbd_verdict(part, desired.tag)
         verdict = deciding.judge(desired, trial, in_force, deciding.SLURMDBD, user_lines)
+        served = verdict.served
+        in_force_bodies = accounting_bodies(
+            part,
+            password,
+            self._site,
+            in_force=served.files,
+            is_proven=served.is_proven,
+            key_step=step,
+        )
         return PartPlan(
-            bodies=self._make.accounting(part, password, served=verdict.served, key_step=step),
+            bodies=_raw(in_force_bodies),
             keys=keys,
             configured=verdict.refused,
             not_tried=verdict.not_tried,
@@ -241,51 +240,40 @@ class PartGathering:
     async def _of_rest_api(self, part: RestApiObject) -> PartPlan:
         """Return the plan of a RestApi: it gets the configuration in force, not one that is still tried."""
         namespace, name = part.metadata.namespace, part.spec.controller_ref.name
-        controller = self._find_part("Controller", namespace, name)
-        if not isinstance(controller, ControllerObject):
-            text = f"there is no Controller {name} in this namespace"
-            return PartPlan(bodies=Refused((Fault("spec.controllerRef.name", text),)))
+        controller = self._controller(namespace, name)
+        if isinstance(controller, Fault):
+            return _refused(controller)
         in_force = await self._in_force(controller)
         if in_force is None:
             text = f"Controller {name} has no configuration yet: see its conditions"
-            return PartPlan(bodies=Refused((Fault("spec.controllerRef.name", text),)))
-        files = in_force.files
+            return _refused(Fault("spec.controllerRef.name", text))
         tls = await self.certificates.of(part)
         if isinstance(tls, Refused):
             return PartPlan(bodies=tls)
         ring = await self._ring(namespace, controller.spec.slurm_key_ref)
         if isinstance(ring, Fault):
-            return PartPlan(bodies=Refused((ring,)))
-        presented = tls.presented if tls else None
-        bodies = self._make.rest_api(part, controller, files, presented, key_step=_step(ring))
-        return PartPlan(bodies=bodies, tls=tls)
+            return _refused(ring)
+        presented, step = tls.presented if tls else None, _step(ring)
+        bodies = restapi_bodies(
+            part, controller, in_force.files, self._site, presented=presented, key_step=step
+        )
+        return PartPlan(bodies=_raw(bodies), tls=tls)
 
     async def _of_login_set(self, part: LoginSetObject) -> PartPlan:
         namespace, name = part.metadata.namespace, part.spec.controller_ref.name
-        controller = self._find_part("Controller", namespace, name)
-        wrong: list[Fault] = []
-        if not isinstance(controller, ControllerObject):
-            text = f"there is no Controller {name} in this namespace"
-            wrong.append(Fault("spec.controllerRef.name", text))
-        reference = part.spec.sssd_conf_ref
-        at = "spec.sssdConfRef"
-        secret = await self._secret(namespace, reference.name)
-        if secret is None:
-            text = f"there is no Secret {reference.name}: create it with the configuration of sssd"
-            conf: str | Fault = Fault(f"{at}.name", text)
-        else:
-            conf = secrets.text(secret, reference, at)
-        if isinstance(conf, Fault):
-            wrong.append(conf)
-        if wrong or not isinstance(controller, ControllerObject):
-            return PartPlan(bodies=Refused(tuple(wrong)))
+        controller = self._controller(namespace, name)
+        conf = await self._text(
+            namespace, part.spec.sssd_conf_ref, "spec.sssdConfRef", "configuration of sssd"
+        )
+        if isinstance(controller, Fault) or isinstance(conf, Fault):
+            return _refused(*(wrong for wrong in (controller, conf) if isinstance(wrong, Fault)))
         ring = await self._ring(namespace, controller.spec.slurm_key_ref)
         if isinstance(ring, Fault):
-            return PartPlan(bodies=Refused((ring,)))
-        bodies = self._make.login_set(
-            part, controller, secrets=digest([conf]), key_step=_step(ring)
+            return _refused(ring)
+        bodies = login_set_bodies(
+            part, controller, self._site, secrets=digest([conf]), key_step=_step(ring)
         )
-        return PartPlan(bodies=bodies, host_keys=part)
+        return PartPlan(bodies=_raw(bodies), host_keys=part)
 
     async def _of_token(self, part: TokenObject) -> PartPlan:
         """Return the plan of a Token: one that is still good stays, so that nothing is written until a new one is due."""
@@ -301,7 +289,7 @@ class PartGathering:
         if wrong or not isinstance(key, bytes):
             return PartPlan(bodies=Refused(wrong))
         place = token_secret(part)
-        encoded = (await self._secret(namespace, place.name) or {}).get(place.key)
+        encoded = (await self._data("secrets", namespace, place.name) or {}).get(place.key)
         request = TokenRequest(user=spec.username, lifetime_s=lifetime_s, is_renewed=spec.refresh)
         current = (secrets.decode(encoded or "") or b"").decode(errors="replace")
         signed = tokens.keep_or_sign(request, current, key, now=self._clock.now())
@@ -314,7 +302,7 @@ class PartGathering:
             at, reference = "spec.jwtHs256KeyRef", spec.jwt_hs256_key_ref
         if reference is None:
             return None
-        secret = await self._secret(part.metadata.namespace, reference.name)
+        secret = await self._data("secrets", part.metadata.namespace, reference.name)
         if secret is None:
             text = f"there is no Secret {reference.name}: the Controller that names it creates it"
             return Fault(f"{at}.name", text)
@@ -336,6 +324,13 @@ class PartGathering:
         parts = self._by_name[kind].get(f"{namespace}/{name}")
         return parts[0].parsed if parts else None
 
+    def _controller(self, namespace: str, name: str) -> ControllerObject | Fault:
+        controller = self._find_part("Controller", namespace, name)
+        if isinstance(controller, ControllerObject):
+            return controller
+        text = f"there is no Controller {name} in this namespace"
+        return Fault("spec.controllerRef.name", text)
+
     def _node_sets(self, part: ControllerObject) -> Iterator[NodeSetObject]:
         """Yield its NodeSets, except those whose node names an older one has: their status says so, and the others go on."""
         readable = (watched.parsed for watched in self._sets_in.get(part.metadata.namespace))
@@ -355,37 +350,41 @@ class PartGathering:
 
     async def _in_force(self, part: ControllerObject) -> FilesInForce | None:
         name = configuration_name(part.metadata.name)
-        config_map = await self._get(part.metadata.namespace, "configmaps", name)
+        config_map = await secrets.get(self._kube, "configmaps", part.metadata.namespace, name)
         if config_map is None or config_map.data is None or "slurm.conf" not in config_map.data:
             return None
         return FilesInForce.from_object(config_map.data, config_map.metadata.annotations)
 
     async def _slurmdbd_conf(self, part: AccountingObject) -> FilesInForce | None:
         name, file = slurmdbd_conf_name(part.metadata.name), slurmdbd_conf.FILE
-        secret = await self._get(part.metadata.namespace, "secrets", name)
+        secret = await secrets.get(self._kube, "secrets", part.metadata.namespace, name)
         conf = secrets.decode((secret.data or {}).get(file, "")) if secret else None
         if secret is None or not conf:
             return None
         files = {file: conf.decode(errors="replace")}
         return FilesInForce.from_object(files, secret.metadata.annotations)
 
-    async def _config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
-        return await self._read(namespace, "configmaps", name)
-
-    async def _secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
-        return await self._read(namespace, "secrets", name)
-
-    async def _read(self, namespace: str, plural: str, name: str) -> Mapping[str, str] | None:
-        stored = await self._get(namespace, plural, name)
+    async def _data(self, plural: str, namespace: str, name: str) -> Mapping[str, str] | None:
+        stored = await secrets.get(self._kube, plural, namespace, name)
         return None if stored is None else stored.data or {}
 
-    async def _get(self, namespace: str, plural: str, name: str) -> _Data | None:
-        where = paths.collection("v1", plural, namespace)
-        try:
-            answer = await self._kube.request("GET", where + paths.of(name))
-        except errors.NotFound:
-            return None
-        return resource.decoded(_data, f"{plural} {namespace}/{name}", answer)
+    async def _text(
+        self, namespace: str, reference: KeyOfObject, at: str, content: str
+    ) -> str | Fault:
+        """Return the text in a Secret, or what is wrong with it: it does not exist, or has other content."""
+        secret = await self._data("secrets", namespace, reference.name)
+        if secret is None:
+            text = f"there is no Secret {reference.name}: create it with the {content}"
+            return Fault(f"{at}.name", text)
+        return secrets.text(secret, reference, at)
+
+
+def _raw(rendered: tuple[Body, ...] | Refused) -> Bodies | Refused:
+    return rendered if isinstance(rendered, Refused) else tuple(body.body for body in rendered)
+
+
+def _refused(*faults: Fault) -> PartPlan:
+    return PartPlan(bodies=Refused(faults))
 
 
 def _step(ring: KeyRing | Fault | None) -> int:

@@ -36,22 +36,14 @@ class KeyRing:
     """With the steps, as it was read; None if it does not exist."""
 
 
+@dataclass(frozen=True, slots=True)
 class KeyRings:
     """Reads and writes key rings."""
 
-    def __init__(
-        self, kube: KubeClient, controllers: Cache[WatchedPart], random_bytes: RandomBytes
-    ) -> None:
-        """Prepare.
-
-        Args:
-            kube: the API server.
-            controllers: all Controllers; their status has the steps.
-            random_bytes: the source of keys.
-        """
-        self._kube = kube
-        self._controllers = controllers
-        self._random_bytes = random_bytes
+    kube: KubeClient
+    controllers: Cache[WatchedPart]
+    """Their status has the steps."""
+    random_bytes: RandomBytes
 
     async def of(self, namespace: str, key: KeyOfObject) -> KeyRing | Fault:
         """Return the ring of a key, or why no daemon may get a key now.
@@ -86,12 +78,12 @@ class KeyRings:
         if isinstance(keys, Fault):
             return keys
         for number in rings.accepted_keys(step) - keys.keys():
-            keys[number] = self._random_bytes(MADE_BYTES[KeyUse.DAEMONS])
+            keys[number] = self.random_bytes(MADE_BYTES[KeyUse.DAEMONS])
         item = {rings.ring_item(ring.key.key, step): rings.step_text(step, keys)}
         if ring.secret is None:
             name = rings.ring_secret(ring.key.name)
             await secrets.create(
-                self._kube, secrets.secret_body(namespace, name, item, is_immutable=False)
+                self.kube, secrets.secret_body(namespace, name, item, is_immutable=False)
             )
             return None
         if foreign := [name for name in ring.secret.data if not _ANY_STEP.fullmatch(name)]:
@@ -104,11 +96,10 @@ class KeyRings:
             for name, data in ring.secret.data.items()
             if (rings.step_of(ring.key.key, name) or step) >= ring.step
         }
-        await kube_secrets.change(self._kube, namespace, ring.secret, {**retained, **item})
+        await kube_secrets.change(self.kube, namespace, ring.secret, {**retained, **item})
         return None
 
     async def _keys_until(self, namespace: str, ring: KeyRing) -> dict[int, bytes] | Fault:
-        """Return the keys of the step in force, by number."""
         if ring.step and ring.secret is not None:
             return _keys(ring.key, ring.step, ring.secret)
         first = await self._read(namespace, ring.key.name)
@@ -119,15 +110,14 @@ class KeyRings:
 
     async def _read(self, namespace: str, name: str) -> Secret | None:
         try:
-            return await kube_secrets.get(self._kube, namespace, name)
+            return await kube_secrets.get(self.kube, namespace, name)
         except errors.NotFound:
             return None
 
     def _reported_step(self, namespace: str, key: KeyOfObject) -> int:
-        """Return the last step of a key in the status of any Controller."""
         controllers = (
             controller.parsed
-            for controller in self._controllers.values()
+            for controller in self.controllers.values()
             if controller.metadata.namespace == namespace
             and isinstance(controller.parsed, ControllerObject)
         )

@@ -64,16 +64,11 @@ class Neighbour:
     controller: str = ""
     """The Controller that it refers to; "" for none."""
     accounting: str = ""
-    """The Accounting that it refers to; "" for none."""
     replicas: int = 1
 
 
-def dependents(kind: str, name: str, neighbours: Sequence[Neighbour]) -> tuple[Neighbour, ...]:
-    """Return the objects that need an object, of all of its namespace that may: pure."""
-    return tuple(_dependents(kind, name, neighbours))
-
-
-def _dependents(kind: str, name: str, neighbours: Sequence[Neighbour]) -> Iterator[Neighbour]:
+def dependents(kind: str, name: str, neighbours: Sequence[Neighbour]) -> Iterator[Neighbour]:
+    """Yield the objects that need an object, of all of its namespace that may: pure."""
     match kind:
         case "Controller":
             for other in neighbours:
@@ -137,7 +132,7 @@ async def release(client: KubeClient, watched: WatchedPart) -> str:
         return ""
     if not watched.is_orphaning:  # otherwise the objects made for it stay
         neighbours = await _neighbours(client, watched.metadata.namespace)
-        blockers = dependents(watched.kind, watched.metadata.name, neighbours)
+        blockers = list(dependents(watched.kind, watched.metadata.name, neighbours))
         if blockers and not await _was_orphaning(client, watched):
             return explain(blockers)
     await own.remove_finalizer(client, watched)

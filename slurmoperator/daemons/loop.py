@@ -29,7 +29,6 @@ from slurmoperator.nodesets.views import OpensSlurm
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
-from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering.leftovers import leftovers
 from slurmoperator.rendering.loginset import LOGIN_APP, host_keys_body, host_keys_secret
@@ -59,7 +58,6 @@ _SHORTEST: Final = timedelta(seconds=1)
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     watched: WatchedPart
-    """The object as it is now."""
     facts: PartFacts
     failure: PeerError | None = None
     due: timedelta | None = None
@@ -72,7 +70,6 @@ class KeySource:
 
     random_bytes: RandomBytes
     host_keys: HostKeys
-    """Generates the host keys of login pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +79,6 @@ class NamespaceRules:
     served: NamespaceScope
     """Those whose objects are reconciled. Others only get a condition that says that they are not."""
     tokens: TokenPolicy
-    """Which may have tokens of which Slurm users."""
 
 
 class ControlLoop:
@@ -100,18 +96,7 @@ class ControlLoop:
         tried: ConfTrials,
         process: Process,
     ) -> None:
-        """Prepare the loop.
-
-        Args:
-            kube: the API server.
-            caches: what it watches.
-            make: renders bodies.
-            keys: where keys come from.
-            rules: what each namespace may have.
-            slurms: opens a client of a Controller's Slurm, to find out which partitions have jobs.
-            tried: takes slurmctld's verdicts on the nodes that workers will register.
-            process: that leads.
-        """
+        """Prepare the loop; it asks a Controller's Slurm which partitions have jobs."""
         self._kube = kube
         self._parts = caches.parts
         self._workload_caches = caches.workloads
@@ -132,8 +117,7 @@ class ControlLoop:
         self._partitions = PartitionReadings(slurms, clock=self._clock, wake=self._queue.add)
         self._gathering = PartGathering(
             kube,
-            caches.parts,
-            caches.node_sets,
+            caches,
             make,
             key_rings=key_rings,
             tokens=rules.tokens,
@@ -255,7 +239,15 @@ class ControlLoop:
             for verdict in judged
         )
         if (login_set := plan.host_keys) is not None:
-            return await self._ensure_host_keys(login_set, has_run=has_run)
+            meta = login_set.metadata
+            return await host_keys.ensure(
+                self._kube,
+                (meta.namespace, host_keys_secret(meta.name)),
+                HOST_KEY_FILES,
+                has_run=has_run,
+                make=self._keys.host_keys,
+                body=lambda keys: host_keys_body(login_set, keys).body,
+            )
         names = {key.secret for key in plan.keys}
         return await secrets.ensure(
             self._kube,
@@ -263,19 +255,6 @@ class ControlLoop:
             plan.keys,
             has_run=has_run or self._are_used(watched, names),
             random_bytes=self._keys.random_bytes,
-        )
-
-    async def _ensure_host_keys(
-        self, login_set: LoginSetObject, *, has_run: bool
-    ) -> tuple[Fault, ...]:
-        meta = login_set.metadata
-        return await host_keys.ensure(
-            self._kube,
-            (meta.namespace, host_keys_secret(meta.name)),
-            HOST_KEY_FILES,
-            has_run=has_run,
-            make=self._keys.host_keys,
-            body=lambda keys: host_keys_body(login_set, keys).body,
         )
 
     def _are_used(self, watched: WatchedPart, names: AbstractSet[str]) -> bool:
@@ -313,10 +292,7 @@ class ControlLoop:
 
     async def _report(self, watched: WatchedPart, facts: PartFacts) -> None:
         after = conditions.status(
-            watched.status,
-            facts,
-            generation=watched.metadata.generation,
-            now=self._clock.now(),
+            watched.status, facts, generation=watched.metadata.generation, now=self._clock.now()
         )
         cache = self._parts[watched.kind]
         await PART_KINDS[watched.kind].write_status(self._kube, cache, watched, after)
@@ -366,7 +342,6 @@ def _object_owner(watched: WatchedPart) -> ObjectOwner:
 
 
 def _planned_facts(plan: PartPlan, now: datetime) -> PartFacts:
-    """Return the facts that are known before acting."""
     facts = PartFacts(
         configured=plan.configured,
         not_tried=plan.not_tried,

@@ -49,7 +49,6 @@ _ALL: Final = (
     _kind("Token", "tokens", TokenObject, TokenStatus),
 )
 PART_KINDS: Final = {custom_kind.kind: custom_kind for custom_kind in _ALL}
-"""How each kind is read and written."""
 PARTS: Final = {kind: custom_kind.watched for kind, custom_kind in PART_KINDS.items()}
 """How each kind is watched; the key is the uid."""
 
@@ -61,9 +60,7 @@ class PartCaches:
     parts: Mapping[str, Cache[WatchedPart]]
     """All its objects, by kind and uid."""
     workloads: Collection[Cache[WorkloadObject]]
-    """StatefulSets and Deployments of ours."""
     node_sets: Cache[WatchedNodeSet]
-    """All NodeSets, by uid."""
 
     async def synced(self) -> None:
         """Wait until all are complete."""

@@ -50,13 +50,7 @@ class PartitionReadings:
     """Readings of all Slurms during one term of leadership."""
 
     def __init__(self, opens: OpensSlurm, *, clock: Clock, wake: Callable[[str], None]) -> None:
-        """Prepare; nothing is read yet.
-
-        Args:
-            opens: opens a client.
-            clock: of the process.
-            wake: called with the uid of a Controller whose Slurm was read.
-        """
+        """Prepare; nothing is read yet. Each reading wakes its Controller, by the uid."""
         self._opens = opens
         self._clock = clock
         self._wake = wake

@@ -1,13 +1,9 @@
 """The certificate and the CAs of a RestApi's slurmrestd: read from Secrets, and renewed when due."""
 
-import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
-
-import msgspec
 
 from slurmoperator.keys import certificates, secrets
 from slurmoperator.keys.certificates import CertificateRequest
@@ -16,9 +12,6 @@ from slurmoperator.rendering.access import tls
 from slurmoperator.rendering.access.tls import RestTls
 from slurmoperator.rendering.site import ControlSite
 from slurmruntime.crd import restapis
-from slurmruntime.crd.fields import ObjectStruct
-from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube import secrets as kube_secrets
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.secrets import Secret
@@ -49,21 +42,13 @@ class TlsPlan:
     """When to check again, so that nothing expires."""
 
 
-class _DataObject(ObjectStruct, frozen=True):
-    metadata: ObjectMetadata = ObjectMetadata()
-    data: dict[str, str] | None = None
-
-
-_data_object = msgspec.json.Decoder(_DataObject)
-
-
+@dataclass(frozen=True, slots=True)
 class RestCertificates:
     """Plans the certificate of each RestApi, and writes its CAs."""
 
-    def __init__(self, kube: KubeClient, site: ControlSite, clock: Clock) -> None:
-        self._kube = kube
-        self._site = site
-        self._clock = clock
+    kube: KubeClient
+    site: ControlSite
+    clock: Clock
 
     async def of(self, part: RestApiObject) -> TlsPlan | Refused | None:
         """Return the plan for a RestApi, None if it speaks plain HTTP, or all faults of the Secret that it refers to.
@@ -77,13 +62,14 @@ class RestCertificates:
         if secret := meta.annotations.get(restapis.TLS_SECRET_ANNOTATION):
             return await self._of_users(part, secret)
         ca = f"{restapis.service_name(meta.name)}-ca"
-        stored = await self._read(meta.namespace, "secrets", ca)
+        stored = await secrets.get(self.kube, "secrets", meta.namespace, ca)
         if stored is not None and stored.metadata.controller_uid != meta.uid:
             text = "it does not belong to this RestApi: delete it, so that the RestApi's CAs can be stored there"
             return Refused((Fault(f"Secret {ca}", text),))
-        served = await self._read(meta.namespace, "secrets", restapis.tls_name(meta.name))
-        public = await self._read(meta.namespace, "configmaps", restapis.tls_name(meta.name))
-        site = self._site
+        name = restapis.tls_name(meta.name)
+        served = await secrets.get(self.kube, "secrets", meta.namespace, name)
+        public = await secrets.get(self.kube, "configmaps", meta.namespace, name)
+        site = self.site
         request = CertificateRequest(
             authority=f"slurmrestd of {meta.full_name}",
             name=restapis.service_name(meta.name),
@@ -91,29 +77,22 @@ class RestCertificates:
             lifetime=site.certificate_lifetime,
             authority_lifetime=site.authority_lifetime,
         )
-        old_authorities = _bytes(stored)
+        old_authorities = stored.values if stored else {}
         signed = certificates.keep_or_sign(
             request,
             old_authorities,
-            _bytes(served),
+            served.values if served else {},
             ((public and public.data) or {}).get(restapis.TRUSTED, "").encode(),
-            now=self._clock.now(),
+            now=self.clock.now(),
         )
-        existing = None
-        if stored is not None:
-            existing = Secret(
-                name=ca, version=stored.metadata.resource_version, data=old_authorities
-            )
-        changes = old_authorities != signed.authorities
+        authorities = None
+        if old_authorities != signed.authorities:
+            version = stored.metadata.resource_version if stored else ""
+            existing = Secret(name=ca, version=version, data=old_authorities) if stored else None
+            authorities = AuthoritySecret(name=ca, existing=existing, data=signed.authorities)
         return TlsPlan(
-            presented=RestTls(
-                mounted=restapis.tls_name(meta.name),
-                trusted=signed.trusted,
-                secret_data=signed.files,
-            ),
-            authorities=AuthoritySecret(name=ca, existing=existing, data=signed.authorities)
-            if changes
-            else None,
+            presented=RestTls(mounted=name, trusted=signed.trusted, secret_data=signed.files),
+            authorities=authorities,
             due=site.certificate_lifetime / _CHECKS_PER_LIFETIME,
         )
 
@@ -125,43 +104,23 @@ class RestCertificates:
         """
         namespace = part.metadata.namespace
         if authorities.existing is not None:
-            await kube_secrets.change(self._kube, namespace, authorities.existing, authorities.data)
+            await kube_secrets.change(self.kube, namespace, authorities.existing, authorities.data)
             return
         body = tls.authorities_body(part, authorities.name, authorities.data)
-        await secrets.create(self._kube, body.body)
+        await secrets.create(self.kube, body.body)
 
     async def _of_users(self, part: RestApiObject, secret: str) -> TlsPlan | Refused:
         meta = part.metadata
-        existing = await self._read(meta.namespace, "secrets", secret)
+        existing = await secrets.get(self.kube, "secrets", meta.namespace, secret)
         if existing is None:
             text = f"there is no Secret {secret}: create it with tls.crt, tls.key and {restapis.TRUSTED}"
             at = f"metadata.annotations[{restapis.TLS_SECRET_ANNOTATION}]"
             return Refused((Fault(at, text),))
-        data = _bytes(existing)
+        data = existing.values
         host = f"{restapis.service_name(meta.name)}.{meta.namespace}.svc"
         wrong = bounded(
-            certificates.user_certificate_faults(secret, data, host, now=self._clock.now())
+            certificates.user_certificate_faults(secret, data, host, now=self.clock.now())
         )
         if wrong:
             return Refused(wrong)
         return TlsPlan(presented=RestTls(mounted=secret, trusted=data[restapis.TRUSTED]))
-
-    async def _read(self, namespace: str, plural: str, name: str) -> _DataObject | None:
-        try:
-            answer = await self._kube.request(
-                "GET", paths.collection("v1", plural, namespace) + paths.of(name)
-            )
-        except errors.NotFound:
-            return None
-        return resource.decoded(_data_object, f"{plural} {namespace}/{name}", answer)
-
-
-def _bytes(secret: _DataObject | None) -> dict[str, bytes]:
-    """Return a Secret's contents, without what is not base64."""
-    data: dict[str, bytes] = {}
-    for key, value in ((secret and secret.data) or {}).items():
-        try:
-            data[key] = base64.b64decode(value, validate=True)
-        except binascii.Error:
-            continue
-    return data

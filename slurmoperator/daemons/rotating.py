@@ -12,7 +12,7 @@ from typing import Final
 from slurmoperator.daemons.conditions import KEY_CONDITION
 from slurmoperator.daemons.key_rings import KeyRing, KeyRings, is_named
 from slurmoperator.daemons.part import WatchedPart
-from slurmoperator.daemons.workload import WORKLOADS
+from slurmoperator.daemons.workload import WORKLOADS, DaemonWorkload
 from slurmoperator.keys import rotation
 from slurmoperator.keys.mounts import MountingSpec, mounted_steps
 from slurmoperator.keys.rotation import KeyHolder, RotationDecision, RotationFacts
@@ -29,38 +29,9 @@ from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 
 _REFERRING: Final = ("Controller", "Accounting")
-"""Kinds whose objects refer to a key."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _NEXT: Final = timedelta(seconds=1)
 _WAITING: Final = timedelta(seconds=15)
-
-
-class _Template(ObjectStruct, frozen=True):
-    spec: MountingSpec = MountingSpec()
-
-
-class _WorkloadSpec(ObjectStruct, frozen=True):
-    template: _Template = _Template()
-    replicas: int = 1
-
-
-class _WorkloadStatus(ObjectStruct, frozen=True):
-    replicas: int = 0
-    updated_replicas: int = 0
-    observed_generation: int = 0
-
-
-class _Workload(ObjectStruct, frozen=True):
-    metadata: ObjectMetadata
-    spec: _WorkloadSpec = _WorkloadSpec()
-    status: _WorkloadStatus = _WorkloadStatus()
-
-    @property
-    def is_rolled(self) -> bool:
-        """Whether it has all its pods, and all are of its template."""
-        status, desired = self.status, self.spec.replicas
-        is_observed = status.observed_generation >= self.metadata.generation
-        return is_observed and status.replicas == status.updated_replicas == desired
 
 
 class _PodStatus(ObjectStruct, frozen=True):
@@ -75,7 +46,7 @@ class _Pod(ObjectStruct, frozen=True):
 
 _WORKLOADS: Final = {
     kind: resource.own_kind(
-        paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]), kind, _Workload
+        paths.collection("apps/v1", writes.PLURALS["apps/v1", kind]), kind, DaemonWorkload
     )
     for kind in sorted(WORKLOADS)
 }
@@ -92,28 +63,15 @@ class RotationOutcome:
     """When to check again if no event comes first."""
 
 
+@dataclass(frozen=True, slots=True)
 class KeyRotation:
     """Rotates the key of one Controller after the other."""
 
-    def __init__(
-        self,
-        kube: KubeClient,
-        key_rings: KeyRings,
-        parts: Mapping[str, Cache[WatchedPart]],
-        node_sets: Cache[WatchedNodeSet],
-    ) -> None:
-        """Prepare.
-
-        Args:
-            kube: the API server.
-            key_rings: reads and writes steps.
-            parts: all objects of the control plane, by kind and uid.
-            node_sets: all NodeSets, by uid.
-        """
-        self._kube = kube
-        self._rings = key_rings
-        self._parts = parts
-        self._node_sets = node_sets
+    kube: KubeClient
+    rings: KeyRings
+    parts: Mapping[str, Cache[WatchedPart]]
+    """By kind and uid."""
+    node_sets: Cache[WatchedNodeSet]
 
     async def advance(self, watched: WatchedPart, ring: KeyRing) -> RotationOutcome:
         """Write the next step of a Controller's key if it is due. Its bodies with the step in force have been applied.
@@ -133,7 +91,7 @@ class KeyRotation:
         decision = rotation.decide(facts)
         if decision.writes is None:
             return RotationOutcome(decision=decision, due=_due(watched, ring, decision))
-        if (fault := await self._rings.write(meta.namespace, ring, decision.writes)) is not None:
+        if (fault := await self.rings.write(meta.namespace, ring, decision.writes)) is not None:
             failing = RotationDecision(truth="False", reason="Failing", message=fault.text)
             return RotationOutcome(decision=failing, due=None)
         return RotationOutcome(decision=decision, due=_NEXT)
@@ -143,7 +101,7 @@ class KeyRotation:
         return [
             part
             for kind in _REFERRING
-            for part in self._parts[kind].values()
+            for part in self.parts[kind].values()
             if part.metadata.namespace == namespace
             and (
                 part.parsed is None
@@ -165,7 +123,7 @@ class KeyRotation:
         ]
         if any(creator.step != ring.step for creator in creators):
             return creators
-        pods = await lists.listing(self._kube, _PODS, namespace=namespace)
+        pods = await lists.listing(self.kube, _PODS, namespace=namespace)
         return [*creators, *_of_pods(pods, ring.key)]
 
     async def _of_node_sets(
@@ -175,7 +133,7 @@ class KeyRotation:
         controllers = {part.metadata.name for part in referring if part.kind == "Controller"}
         creating = [
             node_set
-            for node_set in self._node_sets.values()
+            for node_set in self.node_sets.values()
             if node_set.parsed is not None
             and node_set.metadata.namespace == namespace
             and node_set.metadata.deletion_timestamp is None
@@ -183,7 +141,7 @@ class KeyRotation:
         ]
         if not creating:
             return []
-        steps = await revisions.newest_key_steps(self._kube, namespace)
+        steps = await revisions.newest_key_steps(self.kube, namespace)
         return [
             KeyHolder(name=_label(node_set), step=steps.get(node_set.metadata.uid))
             for node_set in creating
@@ -192,7 +150,7 @@ class KeyRotation:
 
     async def _of_workloads(self, namespace: str, key: KeyOfObject) -> AsyncIterator[KeyHolder]:
         for kind, resource_kind in _WORKLOADS.items():
-            for workload in await lists.listing(self._kube, resource_kind, namespace=namespace):
+            for workload in await lists.listing(self.kube, resource_kind, namespace=namespace):
                 steps = mounted_steps(workload.spec.template.spec, key)
                 if steps:
                     step = min(steps) if workload.is_rolled and len(steps) == 1 else None

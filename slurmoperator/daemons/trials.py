@@ -43,7 +43,6 @@ _LONGEST: Final = timedelta(seconds=5)
 _NUDGES: Final = (timedelta(0), timedelta(seconds=5), timedelta(seconds=15))
 """When a pod is touched after its files have changed, so that its kubelet syncs them. It may not know of them yet the first time."""
 _PENDING_FOR: Final = timedelta(minutes=3)
-"""How long a verdict is polled for at the short interval."""
 POLL_INTERVAL: Final = timedelta(seconds=1)
 """How often the containers are asked for a pending verdict."""
 
@@ -73,9 +72,7 @@ class _NodeVerdicts:
     refused: Mapping[str, str] | None = None
     """slurmctld's messages by the digest of the node's line; None if they are unknown."""
     message: str = ""
-    """Why they are unknown."""
     is_pending: bool = False
-    """Whether they are expected soon."""
 
     def of(self, node_set: NodeSetObject) -> ConfTrial:
         """Return the verdict on one NodeSet's nodes."""
@@ -117,10 +114,7 @@ def without_write(data: Mapping[str, str]) -> Mapping[str, str]:
 def name_write(
     desired: ConfigurationSet, data: Mapping[str, str], now: datetime
 ) -> ConfigurationSet:
-    """Return files with the name of their write: the last one if it wrote the same files, else a new one.
-
-    `data` is that of their ConfigMap, empty if there is none. The time names a new write, because no two writes have the same.
-    """
+    """Return files with the name of their write: the last one if it wrote the same files, else the time, which no two writes share."""
     before = without_write(data)
     last = ConfigurationSet(files=before, generated=frozenset(before))
     is_same = trying.WRITE_FILE in data and last.digest == desired.digest
@@ -264,7 +258,6 @@ class Trials:
         return _NodeVerdicts(refused=refused)
 
     def _is_new(self, key: str, tag: str) -> bool:
-        """Check whether the trial of a set began only recently."""
         trial = self._pending.get(key)
         if trial is None or trial.tag != tag:
             self._pending[key] = _PendingTrial(tag, self._clock.now())

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from slurmoperator.keys.mounts import MountingSpec
 from slurmoperator.nodesets.owned import deleted_claims
 from slurmoperator.objects.pod_status import PodStatus, why_not_ready
 from slurmruntime.crd.fields import ObjectStruct
@@ -20,8 +21,13 @@ _MOST_WAITS: Final = 3
 _LONGEST_WAIT: Final = 300
 
 
+class _Template(ObjectStruct, frozen=True):
+    spec: MountingSpec = MountingSpec()
+
+
 class _Spec(ObjectStruct, frozen=True):
     replicas: int = 1
+    template: _Template = _Template()
 
 
 class _Status(ObjectStruct, frozen=True):
@@ -31,10 +37,25 @@ class _Status(ObjectStruct, frozen=True):
     observed_generation: int = 0
 
 
-class _Workload(ObjectStruct, frozen=True):
+class DaemonWorkload(ObjectStruct, frozen=True):
+    """The fields of a StatefulSet or Deployment that are read."""
+
     metadata: ObjectMetadata
     spec: _Spec = _Spec()
     status: _Status = _Status()
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether its status is about its specification."""
+        return self.status.observed_generation >= self.metadata.generation
+
+    @property
+    def is_rolled(self) -> bool:
+        """Whether it has all its pods, and all are of its template."""
+        status = self.status
+        return self.is_observed and (
+            status.replicas == status.updated_replicas == self.spec.replicas
+        )
 
 
 class DaemonPod(ObjectStruct, frozen=True):
@@ -74,7 +95,7 @@ class WorkloadState(msgspec.Struct, frozen=True):
         return self.is_updated and self.ready == self.desired
 
 
-_workload = msgspec.json.Decoder(_Workload)
+_workload = msgspec.json.Decoder(DaemonWorkload)
 _pods = msgspec.json.Decoder(_Pods)
 
 WATCHED_WORKLOADS: Final = {
@@ -99,8 +120,7 @@ async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | Non
         desired=workload.spec.replicas,
         ready=status.ready_replicas,
         pods=status.replicas,
-        is_updated=status.observed_generation >= workload.metadata.generation
-        and status.updated_replicas >= workload.spec.replicas,
+        is_updated=workload.is_observed and status.updated_replicas >= workload.spec.replicas,
     )
     deleted = await deleted_claims.find_deleted(kube, workload.metadata.namespace, claims(body))
     state = msgspec.structs.replace(state, deleted_claims=deleted)

@@ -12,6 +12,7 @@ from slurmoperator.diagnosis.workers import MISSING, UNKNOWN, SlurmNodeView
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.labels import CLUSTER_LABEL, PROTECTED_LABEL, TAKE_OVER_ANNOTATION
+from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.pod_status import why_not_ready
 from slurmoperator.workers.choosing import REPLACED, SCALED_IN
 from slurmoperator.workers.situation import REASON_PREFIX, PodStage
@@ -20,7 +21,6 @@ from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.model.nodes import SlurmNodeFacts
 
 _MOST_JOBS: Final = 5
-"""Jobs of a worker that are named."""
 _WAIT: Final = "nothing: it continues when these jobs have ended; list them with squeue -w {node}"
 _NEXT: Final[Mapping[str, str]] = {
     "BadInput": "correct that field: kubectl -n {namespace} edit {kind} {name}",
@@ -65,7 +65,6 @@ class WorkerQuery:
     queue: Sequence[QueuedJob] | None
     """All of Slurm's jobs; None if Slurm was not asked."""
     slurm_nodes: Sequence[SlurmNodeFacts] | None
-    """All of Slurm's nodes; None if Slurm was not asked."""
 
 
 def find_object(objects: NamespaceObjects, kind: str, name: str) -> ObjectQuery:
@@ -77,38 +76,21 @@ def find_object(objects: NamespaceObjects, kind: str, name: str) -> ObjectQuery:
 
 
 def _queries(objects: NamespaceObjects) -> Iterator[ObjectQuery]:
-    for cluster in objects.clusters:
+    for watched in objects.watched:
+        controller = watched.metadata.name if watched.kind in ("SlurmCluster", "Controller") else ""
+        if isinstance(watched.parsed, NodeSetObject):
+            controller = watched.parsed.spec.controller_ref.name
         yield ObjectQuery(
-            kind="SlurmCluster",
-            metadata=cluster.metadata,
-            conditions=cluster.status.conditions,
-            fault=cluster.fault,
-            controller=cluster.metadata.name,
-        )
-    for node_set in objects.node_sets:
-        spec = node_set.parsed.spec if node_set.parsed else None
-        yield ObjectQuery(
-            kind="NodeSet",
-            metadata=node_set.metadata,
-            conditions=node_set.status.conditions,
-            fault=node_set.fault,
-            controller=spec.controller_ref.name if spec else "",
-        )
-    for part in objects.parts:
-        yield ObjectQuery(
-            kind=part.kind,
-            metadata=part.metadata,
-            conditions=part.status.conditions,
-            fault=part.fault,
-            controller=part.metadata.name if part.kind == "Controller" else "",
+            kind=watched.kind,
+            metadata=watched.metadata,
+            conditions=watched.status.conditions,
+            fault=watched.fault,
+            controller=controller,
         )
 
 
 def explain_object(query: ObjectQuery, slurm: SlurmInPods | None) -> Diagnosis:
-    """Explain the state of an object.
-
-    slurm: the Slurm it belongs to; None if that is not known.
-    """
+    """Explain the state of an object; its Slurm is None if that is not known."""
     meta = query.metadata
     state, why = parts.summarize(meta, query.conditions, query.fault)
     kind = query.kind.lower()
@@ -128,7 +110,6 @@ def explain_object(query: ObjectQuery, slurm: SlurmInPods | None) -> Diagnosis:
 
 
 def _slurm_details(query: ObjectQuery, slurm: SlurmInPods) -> list[tuple[str, str]]:
-    """Return what else in its Slurm explains an object."""
     details = [("Slurm", f"{slurm.namespace}/{slurm.name}")]
     lines = parts.lines(slurm)
     if query.kind == "SlurmCluster":
@@ -161,7 +142,6 @@ def explain_worker(query: WorkerQuery) -> Diagnosis:
 
 
 def _diagnose_pod(pod: WorkerPodObject) -> Diagnosis | None:
-    """Explain a worker by its pod; None if the pod is ready."""
     describe = f"kubectl -n {pod.metadata.namespace} describe pod {pod.metadata.name}"
     match pod.facts.stage:
         case PodStage.READY:
@@ -186,7 +166,6 @@ def _diagnose_pod(pod: WorkerPodObject) -> Diagnosis | None:
 
 
 def _diagnose_slurm_node(pod: WorkerPodObject, slurm_node: SlurmNodeView) -> Diagnosis:
-    """Explain a ready worker by its node in Slurm."""
     state, name = slurm_node.state, pod.slurm_node
     resume = f"when that is fixed: scontrol update nodename={name} state=resume"
     if state == UNKNOWN:
@@ -214,7 +193,6 @@ def _diagnose_slurm_node(pod: WorkerPodObject, slurm_node: SlurmNodeView) -> Dia
 
 
 def _end_of_drain(pod: WorkerPodObject, slurm_node: SlurmNodeView) -> str:
-    """Return what ends a drain of ours."""
     why = slurm_node.reason.removeprefix(REASON_PREFIX)
     if pod.metadata.annotations.get(names.POD_CORDON_ANNOTATION) == "true":
         removal = f"{names.POD_CORDON_ANNOTATION}-"

@@ -1,6 +1,6 @@
 """The doctor's questions about slurm-operator and the Slurms in pods."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,7 +31,6 @@ class OperatorFacts:
     label: str | None = ""
     """The label by which administrators allow a Slurm in a namespace; "" if no policy requires one."""
     labelled: Sequence[str] | None = None
-    """The namespaces with the label."""
 
 
 def differences(installed: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:
@@ -70,8 +69,6 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _leader(facts: OperatorFacts) -> Result:
-    if (skipped := _skip(facts)) is not None:
-        return skipped
     logs = f"kubectl -n {facts.release} get pods; kubectl -n {facts.release} logs deploy/slurm-bridge-operator"
     if not facts.is_lease_read:
         return not_checked(f"the lease in namespace {facts.release} may not be read")
@@ -86,8 +83,6 @@ def _leader(facts: OperatorFacts) -> Result:
 
 
 def _rival(facts: OperatorFacts) -> Result:
-    if (skipped := _skip(facts)) is not None:
-        return skipped
     if facts.rival is None:
         return not_checked("webhook configurations or leases may not be read")
     if facts.rival:
@@ -99,8 +94,6 @@ def _rival(facts: OperatorFacts) -> Result:
 
 
 def _definitions(facts: OperatorFacts) -> Result:
-    if (skipped := _skip(facts)) is not None:
-        return skipped
     differing = {name: texts for name, texts in (facts.definitions or {}).items() if texts}
     if not differing:
         return ok("the definitions match this version")
@@ -112,8 +105,6 @@ def _definitions(facts: OperatorFacts) -> Result:
 
 
 def _namespaces(facts: OperatorFacts) -> Result:
-    if (skipped := _skip(facts)) is not None:
-        return skipped
     if facts.label == "":
         return ok("no policy restricts the namespaces of Slurms in pods")
     if facts.objects is None or facts.labelled is None:
@@ -130,8 +121,6 @@ def _namespaces(facts: OperatorFacts) -> Result:
 
 
 def _readable(facts: OperatorFacts) -> Result:
-    if (skipped := _skip(facts)) is not None:
-        return skipped
     if facts.objects is None:
         return not_checked("the objects of Slurms in pods may not be listed")
     controllers = parts.controllers(facts.objects)
@@ -166,17 +155,21 @@ def _problem(objects: NamespaceObjects, namespace: str, name: str) -> str:
     return unknown[0].message or unknown[0].reason if unknown else ""
 
 
-def _skip(facts: OperatorFacts) -> Result | None:
-    """Return the result of every check if the kinds are not installed, or may not be read."""
-    if facts.definitions is None:
-        return not_checked("the definitions of the kinds may not be read")
-    return None if facts.definitions else ok("slurm-operator is not installed")
+def _if_installed(ask: Callable[[OperatorFacts], Result]) -> Callable[[OperatorFacts], Result]:
+    """Skip a question if the kinds are not installed, or may not be read."""
+
+    def check(facts: OperatorFacts) -> Result:
+        if facts.definitions is None:
+            return not_checked("the definitions of the kinds may not be read")
+        return ask(facts) if facts.definitions else ok("slurm-operator is not installed")
+
+    return check
 
 
 CHECKS: Sequence[Check[OperatorFacts]] = (
-    Check("slurm-operator", _leader),
-    Check("other operators", _rival),
-    Check("definitions of Slurm in pods", _definitions),
-    Check("namespaces of Slurm in pods", _namespaces),
-    Check("Slurms in pods", _readable),
+    Check("slurm-operator", _if_installed(_leader)),
+    Check("other operators", _if_installed(_rival)),
+    Check("definitions of Slurm in pods", _if_installed(_definitions)),
+    Check("namespaces of Slurm in pods", _if_installed(_namespaces)),
+    Check("Slurms in pods", _if_installed(_readable)),
 )

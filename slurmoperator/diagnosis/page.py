@@ -7,7 +7,6 @@ from bridge.domain.model.jobs import JobPhase
 from slurmoperator.diagnosis import parts, workers
 from slurmoperator.diagnosis.parts import NamespaceObjects, PartLine, SlurmInPods
 from slurmoperator.diagnosis.workers import WorkerLine
-from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.crd.metadata import ObjectMetadata
 
 
@@ -39,7 +38,6 @@ class SlurmSummary:
     workers: int
     """The desired number."""
     ready: int
-    """Workers whose pods are ready."""
     idle: int
     """In Slurm, as last reported by the NodeSets; so are the following."""
     allocated: int
@@ -49,10 +47,7 @@ class SlurmSummary:
 
 
 def page(slurm: SlurmInPods, operator: str) -> SlurmPage:
-    """Put everything on one page.
-
-    operator: as in `SlurmPage`.
-    """
+    """Put everything on one page."""
     lines = parts.lines(slurm)
     alive = [job for job in slurm.queue or () if job.phase is not JobPhase.ENDED]
     pending = [job for job in alive if job.phase is JobPhase.WAITING]
@@ -94,19 +89,9 @@ def _summary(objects: NamespaceObjects, controller: ObjectMetadata) -> SlurmSumm
 
 def _waits(objects: NamespaceObjects) -> Iterator[str]:
     """Yield what the objects wait for. A SlurmCluster repeats its parts, so only its own faults count."""
-    for cluster in objects.clusters:
-        own = [condition for condition in cluster.status.conditions if condition.type == "Accepted"]
-        yield from _object_waits("SlurmCluster", cluster.metadata, own, cluster.fault)
-    for part in objects.parts:
-        yield from _object_waits(part.kind, part.metadata, part.status.conditions, part.fault)
-    for node_set in objects.node_sets:
-        yield from _object_waits(
-            "NodeSet", node_set.metadata, node_set.status.conditions, node_set.fault
-        )
-
-
-def _object_waits(
-    kind: str, metadata: ObjectMetadata, conditions: Sequence[ObjectCondition], fault: str
-) -> Iterator[str]:
-    for problem in parts.problems(metadata, conditions, fault):
-        yield f"{kind}/{metadata.name}: {problem}"
+    for watched in objects.watched:
+        conditions = watched.status.conditions
+        if watched.kind == "SlurmCluster":
+            conditions = tuple(own for own in conditions if own.type == "Accepted")
+        for problem in parts.problems(watched.metadata, conditions, watched.fault):
+            yield f"{watched.kind}/{watched.metadata.name}: {problem}"

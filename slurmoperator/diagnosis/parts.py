@@ -1,7 +1,7 @@
 """Select what belongs to one Slurm in pods, and describe the state of each part."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -15,6 +15,7 @@ from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import APP_LABEL, INSTANCE_LABEL
 from slurmoperator.objects.loginset import LoginSetObject
+from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.objects.pod_status import why_not_ready
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject
@@ -37,6 +38,9 @@ _CONDITIONS: Final = ("Accepted", "Configured", "Ready", "Updated", "SlurmKnown"
 """Conditions that say what an object waits for, causes before effects."""
 
 
+WatchedObject = WatchedCluster | WatchedPart | WatchedNodeSet
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceObjects:
     """The objects of Slurms in pods, in one namespace or in all."""
@@ -46,6 +50,11 @@ class NamespaceObjects:
     node_sets: Sequence[WatchedNodeSet] = ()
     pods: Sequence[WorkerPodObject] = ()
     """Pods of all daemons, not only of workers."""
+
+    @property
+    def watched(self) -> list[WatchedObject]:
+        """All objects but the pods; those that others need come first."""
+        return [*self.clusters, *self.parts, *self.node_sets]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +68,6 @@ class SlurmInPods:
     queue: Sequence[QueuedJob] | None = None
     """All of Slurm's jobs; None if Slurm was not asked."""
     slurm_nodes: Sequence[SlurmNodeFacts] | None = None
-    """All of Slurm's nodes; None if Slurm was not asked."""
     now: datetime
 
 
@@ -129,21 +137,8 @@ def lines(slurm: SlurmInPods) -> list[PartLine]:
     """Return the state of each object; objects that others need come first."""
     objects = slurm.objects
     return [
-        *(
-            _line("SlurmCluster", cluster.metadata, cluster.status.conditions, cluster.fault, ())
-            for cluster in objects.clusters
-        ),
-        *(
-            _line(
-                part.kind,
-                part.metadata,
-                part.status.conditions,
-                part.fault,
-                pods_of(objects, part.kind, part.metadata.name),
-            )
-            for part in objects.parts
-        ),
-        *(_node_set_line(node_set, objects) for node_set in objects.node_sets),
+        _line(watched, pods_of(objects, watched.kind, watched.metadata.name))
+        for watched in objects.watched
     ]
 
 
@@ -155,10 +150,7 @@ def pods_of(objects: NamespaceObjects, kind: str, name: str) -> list[WorkerPodOb
 def summarize(
     metadata: ObjectMetadata, conditions: Iterable[ObjectCondition], fault: str = ""
 ) -> tuple[str, str]:
-    """Return the state of an object in one word, and what it waits for.
-
-    fault: why it cannot be read; "" if it can.
-    """
+    """Return the state of an object in one word, and what it waits for; `fault` is why it cannot be read."""
     first = next(_unmet(metadata, conditions, fault), None)
     return first or ("Ready", "")
 
@@ -190,37 +182,27 @@ def _unmet(
             yield by_type[name].reason, by_type[name].message
 
 
-def _node_set_line(node_set: WatchedNodeSet, objects: NamespaceObjects) -> PartLine:
-    pods = pods_of(objects, "NodeSet", node_set.metadata.name)
-    line = _line("NodeSet", node_set.metadata, node_set.status.conditions, node_set.fault, pods)
-    ready = line.pods.partition("/")[0] or "0"  # out of the desired number, not the current one
-    return replace(line, pods=f"{ready}/{node_set.status.desired}")
-
-
-def _line(
-    kind: str,
-    metadata: ObjectMetadata,
-    conditions: Sequence[ObjectCondition],
-    fault: str,
-    pods: Sequence[WorkerPodObject],
-) -> PartLine:
-    state, why = summarize(metadata, conditions, fault)
+def _line(watched: WatchedObject, pods: Sequence[WorkerPodObject]) -> PartLine:
+    kind, metadata = watched.kind, watched.metadata
+    state, why = summarize(metadata, watched.status.conditions, watched.fault)
     ready = [
         pod
         for pod in pods
         if (condition := pod.status.condition("Ready")) and condition.status == "True"
     ]
+    counts = f"{len(ready)}/{len(pods)}" if pods else ""
+    if isinstance(watched.status, NodeSetStatus):  # out of the desired number, not the current one
+        counts = f"{len(ready)}/{watched.status.desired}"
     return PartLine(
         part=f"{kind}/{metadata.name}",
         state=state,
-        pods=f"{len(ready)}/{len(pods)}" if pods else "",
+        pods=counts,
         version=", ".join(_versions(DAEMONS.get(kind, ""), pods)),
         why=why or "; ".join(_waiting(state, pods)),
     )
 
 
 def _waiting(state: str, pods: Sequence[WorkerPodObject]) -> Iterator[str]:
-    """Yield what pods wait for, if the object is not ready."""
     if state != "Ready":
         for pod in pods:
             for why in why_not_ready(pod.status):
@@ -254,11 +236,9 @@ def _is_of(part: PartObject | None, name: str, controller: ControllerObject | No
             ref = controller.spec.accounting_ref if controller else None
             return ref is not None and ref.name == part.metadata.name
         case TokenObject():
-            key = (
-                controller.spec.jwt_key_ref or controller.spec.jwt_hs256_key_ref
-                if controller
-                else None
-            )
+            if controller is None:
+                return False
+            key = controller.spec.jwt_key_ref or controller.spec.jwt_hs256_key_ref
             theirs = part.spec.jwt_key_ref or part.spec.jwt_hs256_key_ref
             return key is not None and theirs is not None and key.name == theirs.name
         case ControllerObject():

@@ -43,7 +43,6 @@ class CertificateBundle:
     trusted: bytes
     """The CAs without their keys, PEM."""
     files: Mapping[str, bytes] = field(repr=False)
-    """Contents of the Secret that is mounted."""
     why: str
     """Why the certificate was replaced; "" if it was not."""
 
@@ -58,14 +57,8 @@ def keep_or_sign(
 ) -> CertificateBundle:
     """Return the current certificate while it is good enough, otherwise a new one.
 
-    A CA that will replace another is published long before it signs.
-
-    Args:
-        request: what the certificate is for.
-        stored_authorities: contents of the Secret with the CAs; damaged ones count as missing.
-        mounted: contents of the Secret that is mounted.
-        published: the CAs that clients trust, PEM.
-        now: the wall clock.
+    A CA that will replace another is published, as PEM that clients trust, long before it signs. Damaged ones among the stored CAs
+    count as missing.
     """
     pairs, _damaged = pki.from_secret(stored_authorities)
     pair = Pair(certificate=mounted.get(_CERTIFICATE, b""), key=mounted.get(_KEY, b""))
@@ -123,16 +116,13 @@ def user_certificate_faults(
     if key.public_key() != own.public_key():
         yield Fault(f"Secret {secret}", f"{_KEY} is not the key of {_CERTIFICATE}")
     if own.not_valid_after_utc <= now:
-        yield Fault(
-            f"Secret {secret}",
-            f"its certificate expired at {own.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}",
-        )
+        text = f"its certificate expired at {own.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}"
+        yield Fault(f"Secret {secret}", text)
     names = _names(own)
     if not names & {host, f"*.{host.partition('.')[2]}"}:
         listed = ", ".join(sorted(names)[:_MOST_NAMES]) or "no host"
-        yield Fault(
-            f"Secret {secret}", f"its certificate is for {listed}: expected {host} among them"
-        )
+        text = f"its certificate is for {listed}: expected {host} among them"
+        yield Fault(f"Secret {secret}", text)
 
 
 def _names(certificate: x509.Certificate) -> frozenset[str]:

@@ -14,7 +14,6 @@ from slurmruntime.values.faults import Fault
 HostKeys = Callable[[], Awaitable[Mapping[str, bytes]]]
 """Makes new private keys and their public halves, by file name."""
 HostKeysBody = Callable[[Mapping[str, bytes]], Mapping[str, Any]]
-"""Makes the Secret that holds the keys."""
 
 _RSA_BITS: Final = 3072
 """The default of ssh-keygen(1)."""
@@ -46,7 +45,7 @@ async def ensure(
         return (Fault(f"Secret {name}", text),)
     if secret is None:
         secret = await secrets.create(kube, body(await make()))
-    missing = [file for file in files if not secret.lengths.get(file)]
+    missing = [file for file in files if not secret.get(file)]
     if not missing:
         return ()
     text = (

@@ -17,7 +17,6 @@ class _FromSecret(ObjectStruct, frozen=True):
     secret_name: str = ""
     """In a volume of its own."""
     items: tuple[_Item, ...] | None = None
-    """None for all items."""
 
 
 class _Source(ObjectStruct, frozen=True):
@@ -46,20 +45,17 @@ def mounted_steps(spec: MountingSpec, key: KeyOfObject) -> frozenset[int]:
 
     A pod that mounts the whole Secret of the steps is not ours, and does not show which one it uses.
     """
-    return frozenset(_mounted(spec, key))
-
-
-def _mounted(spec: MountingSpec, key: KeyOfObject) -> Iterator[int]:
+    steps: set[int | None] = set()
     ring = rings.ring_secret(key.name)
     for secret in _secrets(spec):
         name = secret.name or secret.secret_name
         if name == key.name and (
             secret.items is None or any(item.key == key.key for item in secret.items)
         ):
-            yield 0
+            steps.add(0)
         if name == ring:
-            steps = (rings.step_of(key.key, item.key) for item in secret.items or ())
-            yield from (step for step in steps if step is not None)
+            steps |= {rings.step_of(key.key, item.key) for item in secret.items or ()}
+    return frozenset(step for step in steps if step is not None)
 
 
 def _secrets(spec: MountingSpec) -> Iterator[_FromSecret]:

@@ -25,6 +25,9 @@ MADE_BYTES: Final[Mapping[KeyUse, int]] = {KeyUse.DAEMONS: 1024, KeyUse.TOKENS: 
 LEAST_BYTES: Final[Mapping[KeyUse, int]] = {KeyUse.DAEMONS: 16, KeyUse.TOKENS: 32}
 """What Slurm's auth/slurm accepts (src/plugins/auth/slurm), and what RFC 7518 requires."""
 
+ValueLengths = Mapping[str, int]
+"""The lengths of a Secret's values in bytes, by key."""
+
 _FIRST_STEP_WITHOUT_SECRET: Final = 2
 """From this step on, no pod gets the first key from its own Secret."""
 
@@ -42,33 +45,13 @@ class KeyReference:
     """The daemons are external and already have the key: it cannot be made here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretFacts:
-    """What is read of a Secret: the lengths of its values."""
-
-    lengths: Mapping[str, int]
-    """In bytes, by key."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingSecret:
-    """A Secret to create."""
-
-    name: str
-    lengths: Mapping[str, int]
-    """In bytes, by key."""
-
-
 def key_references(spec: ControllerSpec | AccountingSpec) -> tuple[KeyReference, ...]:
     """Return the keys that an object names."""
+    old = None if spec.jwt_key_ref else spec.jwt_hs256_key_ref
     fields: tuple[tuple[KeyUse, str, KeyOfObject | None], ...] = (
         (KeyUse.DAEMONS, "spec.slurmKeyRef", spec.slurm_key_ref),
         (KeyUse.TOKENS, "spec.jwtKeyRef", spec.jwt_key_ref),
-        (
-            KeyUse.TOKENS,
-            "spec.jwtHs256KeyRef",
-            None if spec.jwt_key_ref else spec.jwt_hs256_key_ref,
-        ),
+        (KeyUse.TOKENS, "spec.jwtHs256KeyRef", old),
     )
     return tuple(
         KeyReference(use=use, secret=ref.name, key=ref.key, path=path, is_external=spec.external)
@@ -78,19 +61,16 @@ def key_references(spec: ControllerSpec | AccountingSpec) -> tuple[KeyReference,
 
 
 def still_needed(keys: Iterable[KeyReference], step: int) -> tuple[KeyReference, ...]:
-    """Return the keys of an object that daemons still read from the Secrets that it names.
-
-    From the second step of the daemons' key on, that comes from the ring; see `rings`.
-    """
+    """Return the keys that daemons still read from the Secrets that the object names; from the second step on, theirs is in the ring."""
     return tuple(
         key for key in keys if step < _FIRST_STEP_WITHOUT_SECRET or key.use is not KeyUse.DAEMONS
     )
 
 
 def decide(
-    keys: Iterable[KeyReference], seen: Mapping[str, SecretFacts], *, has_run: bool
-) -> tuple[tuple[MissingSecret, ...], tuple[Fault, ...]]:
-    """Return the Secrets to create, and what is wrong with those that exist or should exist.
+    keys: Iterable[KeyReference], seen: Mapping[str, ValueLengths], *, has_run: bool
+) -> tuple[Mapping[str, ValueLengths], tuple[Fault, ...]]:
+    """Return the Secrets to create, by name, and what is wrong with those that exist or should exist.
 
     If the object has run, daemons may have a key already. With a new one, daemons that start could not talk to those that run, so
     a lost Secret is reported and not replaced.
@@ -115,9 +95,7 @@ def decide(
         else:
             lengths = missing.setdefault(key.secret, {})
             lengths[key.key] = max(lengths.get(key.key, 0), MADE_BYTES[key.use])
-    broken = {fault.path for fault in faults}
-    to_create = () if broken else tuple(_missing_secrets(missing))
-    return to_create, tuple(faults)
+    return {} if faults else dict(sorted(missing.items())), tuple(faults)
 
 
 def mismatches(controller: ControllerSpec, accounting: AccountingSpec) -> Iterator[Fault]:
@@ -133,20 +111,12 @@ def mismatches(controller: ControllerSpec, accounting: AccountingSpec) -> Iterat
             yield Fault(key.path, text)
 
 
-def _missing_secrets(missing: Mapping[str, Mapping[str, int]]) -> Iterator[MissingSecret]:
-    for name, lengths in sorted(missing.items()):
-        yield MissingSecret(name=name, lengths=lengths)
-
-
-def _secret_faults(key: KeyReference, secret: SecretFacts) -> Iterator[Fault]:
-    length = secret.lengths.get(key.key)
+def _secret_faults(key: KeyReference, secret: ValueLengths) -> Iterator[Fault]:
+    length = secret.get(key.key)
     if length is None:
-        names = ", ".join(sorted(secret.lengths)) or "nothing"
+        names = ", ".join(sorted(secret)) or "nothing"
         text = f"Secret {key.secret} has no {key.key}: it has {names}"
         yield Fault(f"{key.path}.key", text)
     elif length < LEAST_BYTES[key.use]:
-        text = (
-            f"expected at least {LEAST_BYTES[key.use]} bytes in {key.key} of Secret {key.secret}, "
-            f"found {length}"
-        )
+        text = f"expected at least {LEAST_BYTES[key.use]} bytes in {key.key} of Secret {key.secret}, found {length}"
         yield Fault(f"{key.path}.key", text)

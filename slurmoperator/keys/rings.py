@@ -21,7 +21,6 @@ from slurmruntime.values import numbers
 
 STEPS_PER_KEY: Final = 3
 MOST_STEPS: Final = 10**6
-"""More than any cluster will reach."""
 
 _SUFFIX: Final = ".jwks"
 _NAME: Final = "key-"

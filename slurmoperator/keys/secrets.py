@@ -8,23 +8,33 @@ from typing import Any, Final
 import msgspec
 
 from slurmoperator.keys import naming
-from slurmoperator.keys.naming import KeyReference, MissingSecret, SecretFacts
+from slurmoperator.keys.naming import KeyReference, ValueLengths
 from slurmoperator.objects.parts import KeyOfObject
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.values.faults import Fault
 
 RandomBytes = Callable[[int], bytes]
-"""Returns this many unpredictable bytes."""
 
 MANAGED_BY: Final = "slurm-bridge"
 
 
-class _Secret(msgspec.Struct, frozen=True):
-    data: dict[str, str] = {}
+class DataObject(ObjectStruct, frozen=True):
+    """A Secret, whose values are base64, or a ConfigMap."""
+
+    metadata: ObjectMetadata = ObjectMetadata()
+    data: dict[str, str] | None = None
+
+    @property
+    def values(self) -> dict[str, bytes]:
+        """A Secret's contents, without what is not base64."""
+        decoded = {key: decode(value) for key, value in (self.data or {}).items()}
+        return {key: value for key, value in decoded.items() if value is not None}
 
 
-_decoder = msgspec.json.Decoder(_Secret)
+_decoder = msgspec.json.Decoder(DataObject)
 
 
 async def ensure(
@@ -42,38 +52,42 @@ async def ensure(
     """
     keys = tuple(keys)
     seen = {
-        name: secret
+        name: existing
         for name in sorted({key.secret for key in keys})
-        if (secret := await read(kube, namespace, name)) is not None
+        if (existing := await read(kube, namespace, name)) is not None
     }
     missing, faults = naming.decide(keys, seen, has_run=has_run)
-    created: dict[str, SecretFacts] = {}
-    for missing_secret in missing:
-        created[missing_secret.name] = await _create(kube, namespace, missing_secret, random_bytes)
+    created: dict[str, ValueLengths] = {}
+    for name, lengths in missing.items():
+        data = {key: random_bytes(length) for key, length in lengths.items()}
+        created[name] = await create(kube, secret_body(namespace, name, data, is_immutable=True))
     if not created:
         return faults
     return naming.decide(keys, {**seen, **created}, has_run=True)[1]
 
 
-async def read(kube: KubeClient, namespace: str, name: str) -> SecretFacts | None:
+async def read(kube: KubeClient, namespace: str, name: str) -> ValueLengths | None:
     """Return the lengths of a Secret's values; None if there is no such Secret.
 
     Raises:
         KubeError: it was not read.
     """
+    secret = await get(kube, "secrets", namespace, name)
+    return None if secret is None else _lengths(secret.data or {})
+
+
+async def get(kube: KubeClient, plural: str, namespace: str, name: str) -> DataObject | None:
+    """Return a Secret or ConfigMap; None if it does not exist.
+
+    Raises:
+        KubeError: it was not read.
+    """
     try:
-        answer = await kube.request("GET", _collection(namespace) + paths.of(name))
+        path = paths.collection("v1", plural, namespace) + paths.of(name)
+        answer = await kube.request("GET", path)
     except errors.NotFound:
         return None
-    secret = resource.decoded(_decoder, f"Secret {namespace}/{name}", answer)
-    return SecretFacts(lengths={key: _length(value) for key, value in secret.data.items()})
-
-
-async def _create(
-    kube: KubeClient, namespace: str, secret: MissingSecret, random_bytes: RandomBytes
-) -> SecretFacts:
-    data = {key: random_bytes(length) for key, length in secret.lengths.items()}
-    return await create(kube, secret_body(namespace, secret.name, data, is_immutable=True))
+    return resource.decoded(_decoder, f"{plural} {namespace}/{name}", answer)
 
 
 def secret_body(
@@ -94,30 +108,26 @@ def secret_body(
     }
 
 
-async def create(kube: KubeClient, body: Mapping[str, Any]) -> SecretFacts:
-    """Create a Secret and return its facts; if it exists by now, those of the existing one.
+async def create(kube: KubeClient, body: Mapping[str, Any]) -> ValueLengths:
+    """Create a Secret and return the lengths of its values; if it exists by now, those of the existing one.
 
     Raises:
         KubeError: it was not created, or that is unknown: read again.
     """
     namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
     try:
-        await kube.request("POST", _collection(namespace), body=body)
+        await kube.request("POST", paths.collection("v1", "secrets", namespace), body=body)
     except errors.Conflict:
         existing = await read(kube, namespace, name)
         if existing is None:
             raise
         return existing
-    return SecretFacts(lengths={key: _length(value) for key, value in body["data"].items()})
+    return _lengths(body["data"])
 
 
-def _collection(namespace: str) -> str:
-    return paths.collection("v1", "secrets", namespace)
-
-
-def _length(encoded: str) -> int:
-    """Return how many bytes a padded base64 text encodes."""
-    return len(encoded) * 3 // 4 - encoded.count("=")
+def _lengths(data: Mapping[str, str]) -> ValueLengths:
+    # Base64 is padded.
+    return {key: len(text) * 3 // 4 - text.count("=") for key, text in data.items()}
 
 
 def decode(encoded: str) -> bytes | None:

@@ -13,7 +13,6 @@ from slurmclient.errors import LostReply
 from slurmoperator.nodesets import worker_pods
 from slurmoperator.nodesets.owned.claims import WorkerClaims
 from slurmoperator.nodesets.planning import Worker
-from slurmoperator.nodesets.recent_writes import RecentWrites
 from slurmoperator.nodesets.slurm_view import WorkerView
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
@@ -38,7 +37,9 @@ from slurmruntime.values.ids import SlurmNode
 _log = structlog.get_logger(__name__)
 
 _AT_ONCE: Final = 16
-"""Workers that are acted on concurrently."""
+
+PATIENCE_S: Final = 10.0
+"""A watch later than this may have lost the event: reconcile again."""
 
 Template = Callable[[WorkerKey], Mapping[str, Any] | Refused]
 """Renders the pod of a worker, or returns why it cannot."""
@@ -53,26 +54,40 @@ class ActionOutcome:
     is_waiting: bool = False
     """The watch has not shown all earlier writes yet."""
     refused: Refused | None = None
-    """Why no pod can be made from the NodeSet."""
 
 
+class RecentWrites:
+    """The last version of each object that was written to: until the watch shows it, the object is not written again."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._by_name: dict[str, tuple[str, float]] = {}
+
+    def wrote(self, name: str, version: str) -> None:
+        """Record a write to this version of an object; "" if it did not exist before."""
+        self._by_name[name] = (version, self._monotonic() + PATIENCE_S)
+
+    def is_awaited(self, name: str, version: str) -> bool:
+        """Check whether exactly that version was written to and its successor is outstanding."""
+        write = self._by_name.get(name)
+        if write is None:
+            return False
+        written_version, until_s = write
+        if written_version == version and self._monotonic() < until_s:
+            return True
+        del self._by_name[name]
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerActuator:
     """Carries out the decisions of one leader."""
 
-    def __init__(
-        self,
-        *,
-        kube: KubeClient,
-        claims: WorkerClaims,
-        pods: Cache[WorkerPodObject],
-        views: WorkerViews,
-        recent: RecentWrites,
-    ) -> None:
-        self._kube = kube
-        self._claims = claims
-        self._pods = pods
-        self._views = views
-        self._recent = recent
+    kube: KubeClient
+    claims: WorkerClaims
+    pods: Cache[WorkerPodObject]
+    views: WorkerViews
+    recent: RecentWrites
 
     async def carry_out(
         self, node_set: NodeSetObject, decisions: Decisions, render: Template
@@ -80,7 +95,7 @@ class WorkerActuator:
         """Carry out the actions of all workers; a failure affects only its own worker."""
         failures: list[PeerError] = []
         existing = [(worker, decision) for worker, decision in decisions if worker.pod is not None]
-        view = self._views.of(node_set.controller)
+        view = self.views.of(node_set.controller)
         for chunk in _chunks(existing, _AT_ONCE):
             failures += await _together(
                 self._act_on(worker, decision, view=view) for worker, decision in chunk
@@ -94,7 +109,7 @@ class WorkerActuator:
             name = f"{node_set.metadata.namespace}/{body['metadata']['name']}"
             bodies.append((worker.key, name, body))
         new = [
-            (key, name, body) for key, name, body in bodies if not self._recent.is_awaited(name, "")
+            (key, name, body) for key, name, body in bodies if not self.recent.is_awaited(name, "")
         ]
         failures += await self._create(node_set, new)
         return ActionOutcome(failures=tuple(failures), is_waiting=len(new) < len(bodies))
@@ -117,10 +132,10 @@ class WorkerActuator:
     async def _create_one(
         self, node_set: NodeSetObject, key: WorkerKey, name: str, body: Mapping[str, Any]
     ) -> None:
-        await self._claims.create(node_set, key)
+        await self.claims.create(node_set, key)
         namespace = node_set.metadata.namespace
-        await worker_pods.create(self._kube, namespace, body, owner_uid=node_set.metadata.uid)
-        self._recent.wrote(name, "")
+        await worker_pods.create(self.kube, namespace, body, owner_uid=node_set.metadata.uid)
+        self.recent.wrote(name, "")
         _log.info("worker.created", pod=name)
 
     async def _act_on(
@@ -140,24 +155,20 @@ class WorkerActuator:
             )
 
     async def _act(
-        self,
-        worker: Worker,
-        pod: WorkerPodObject,
-        action: WorkerAction,
-        view: WorkerView | None,
+        self, worker: Worker, pod: WorkerPodObject, action: WorkerAction, view: WorkerView | None
     ) -> None:
         match action:
             case CreateWorker():
                 pass  # `_create` does this for all missing workers
             case ProtectWorker():
-                after = await worker_pods.protect(self._kube, pod)
-                self._pods.observe(after, base=pod.metadata.resource_version)
+                after = await worker_pods.protect(self.kube, pod)
+                self.pods.observe(after, base=pod.metadata.resource_version)
             case ReleaseWorker(uid=uid, resource_version=version):
-                after = await worker_pods.release(self._kube, pod, uid=uid, version=version)
-                self._pods.observe(after, base=pod.metadata.resource_version)
+                after = await worker_pods.release(self.kube, pod, uid=uid, version=version)
+                self.pods.observe(after, base=pod.metadata.resource_version)
             case DeleteWorker(uid=uid, resource_version=version):
-                await worker_pods.delete(self._kube, pod, uid=uid, version=version)
-                self._recent.wrote(pod.metadata.full_name, version)
+                await worker_pods.delete(self.kube, pod, uid=uid, version=version)
+                self.recent.wrote(pod.metadata.full_name, version)
             case DrainWorker(reason=reason):
                 if view is not None:
                     change = nodes.drain(view.slurm, SlurmNode(worker.node), reason)
@@ -184,7 +195,7 @@ class WorkerActuator:
             view.wrote(node, is_lost=is_lost)
 
     def _is_awaited(self, pod: WorkerPodObject) -> bool:
-        return self._recent.is_awaited(pod.metadata.full_name, pod.metadata.resource_version)
+        return self.recent.is_awaited(pod.metadata.full_name, pod.metadata.resource_version)
 
 
 async def _together(actions: Iterable[Any]) -> list[PeerError]:

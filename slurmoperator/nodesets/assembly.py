@@ -6,12 +6,7 @@ from typing import Final
 from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
 from slurmoperator.nodesets import names
-from slurmoperator.nodesets.gathering import (
-    KeySteps,
-    NodeSetCaches,
-    WorkerSource,
-    WorkerTemplates,
-)
+from slurmoperator.nodesets.gathering import KeySteps, NodeSetCaches, WorkerSource, WorkerTemplates
 from slurmoperator.nodesets.loop import NodeSetLoop
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from slurmoperator.nodesets.owned.conf_trials import ConfTrials

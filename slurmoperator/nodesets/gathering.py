@@ -21,7 +21,6 @@ from slurmoperator.workers import placing, pruning
 from slurmoperator.workers.placing import NodePlan
 from slurmoperator.workers.situation import WorkerObservation
 from slurmruntime.kube.cache import Cache
-from slurmruntime.model.affinity import Selector
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.process.clock import Clock
 from slurmruntime.values.faults import Refused
@@ -39,11 +38,8 @@ class NodeSetCaches:
     """What is watched for NodeSets."""
 
     node_sets: Cache[WatchedNodeSet]
-    """All NodeSets, by uid."""
     pods: Cache[WorkerPodObject]
-    """All workers' pods, by uid."""
     kube_nodes: Cache[KubeNodeFacts]
-    """All Kubernetes nodes, by name."""
 
     async def synced(self) -> None:
         """Wait until all are complete."""
@@ -59,7 +55,6 @@ class WorkerSource:
     templates: WorkerTemplates
     key_step: KeySteps
     tried: ConfTrials
-    """Whether slurmctld accepts the nodes that they would register."""
 
 
 _UNSURE: Final = WorkerObservation(is_sure=False)
@@ -69,16 +64,9 @@ class NodeSetGathering:
     """Gathers for one leader."""
 
     def __init__(
-        self,
-        *,
-        node_sets: Cache[WatchedNodeSet],
-        pods: Cache[WorkerPodObject],
-        kube_nodes: Cache[KubeNodeFacts],
-        views: WorkerViews,
-        templates: WorkerTemplates,
-        clock: Clock,
+        self, *, caches: NodeSetCaches, views: WorkerViews, templates: WorkerTemplates, clock: Clock
     ) -> None:
-        self._kube_nodes = kube_nodes
+        node_sets, pods, self._kube_nodes = caches.node_sets, caches.pods, caches.kube_nodes
         self._views = views
         self._templates = templates
         self._clock = clock
@@ -110,10 +98,7 @@ class NodeSetGathering:
         key_step: int,
         may_replace: bool,
     ) -> NodeSetSituation:
-        """Gather the situation, and register with the view what matters from now on.
-
-        The key's step is part of the revision. `may_replace` is whether, as far as is known, pods can be made from the template.
-        """
+        """Gather the situation, and register with the view what matters from now on."""
         situation = NodeSetSituation(
             node_set=node_set,
             pods=pods,
@@ -191,15 +176,11 @@ class NodeSetGathering:
         if is_on_nodes(node_set) and isinstance(constraints := _constraints(node_set), Refused):
             return Refusal(reason="BadInput", text=constraints.text)
         if other := self._namesake(node_set):
-            text = (
-                f"its Slurm node names clash with those of NodeSet {other}: set another "
-                "spec.template.spec.hostname in one of them"
-            )
+            text = f"its Slurm node names clash with those of NodeSet {other}: set another spec.template.spec.hostname in one of them"
             return Refusal(reason="BadInput", text=text)
         return None
 
     def _namesake(self, node_set: NodeSetObject) -> str:
-        """Return the NodeSet of the same cluster that had the same names first, or ""."""
         watched = self._by_controller.get(node_set.controller)
         node_sets = filter(None, (other.parsed for other in watched))
         return namesakes(node_sets).get(node_set.metadata.uid, "")
@@ -221,7 +202,7 @@ class NodeSetGathering:
         return placing.plan(
             self._kube_nodes.values(),
             current,
-            selector=Selector(constraints.node_terms, constraints.node_selector),
+            selector=constraints.selector,
             tolerations=constraints.tolerations,
             host_owner=self._host_owner(node_set),
             unreadable=frozenset(self._kube_nodes.unreadable.values()),
@@ -261,7 +242,6 @@ class NodeSetGathering:
         return host_owner
 
     def _others(self, node_set: NodeSetObject) -> list[NodeSetObject]:
-        """Return the other NodeSets of its Slurm."""
         watched = self._by_controller.get(node_set.controller)
         others = (other.parsed for other in watched)
         return [other for other in others if other and other.metadata.uid != node_set.metadata.uid]
@@ -272,7 +252,7 @@ class NodeSetGathering:
             return frozenset()
         return placing.fitting_hosts(
             self._kube_nodes.values(),
-            selector=Selector(constraints.node_terms, constraints.node_selector),
+            selector=constraints.selector,
             tolerations=constraints.tolerations,
         )
 

@@ -1,7 +1,7 @@
 """The reconcile loop of NodeSets: gather, decide, act, report."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -9,8 +9,14 @@ from typing import Any
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from slurmoperator.nodesets import names, planning, status, troubles
-from slurmoperator.nodesets.actuator import ActionOutcome, Decisions, WorkerActuator
+from slurmoperator.nodesets import names, planning, status
+from slurmoperator.nodesets.actuator import (
+    PATIENCE_S,
+    ActionOutcome,
+    Decisions,
+    RecentWrites,
+    WorkerActuator,
+)
 from slurmoperator.nodesets.gathering import NodeSetCaches, NodeSetGathering, WorkerSource
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
 from slurmoperator.nodesets.owned.claims import WorkerClaims
@@ -23,7 +29,6 @@ from slurmoperator.nodesets.owned.revisions import CurrentRevision, NodeSetRevis
 from slurmoperator.nodesets.owned.topology import WorkerTopology
 from slurmoperator.nodesets.owned.windows import UpdateWindows
 from slurmoperator.nodesets.planning import NodeSetSituation
-from slurmoperator.nodesets.recent_writes import PATIENCE_S, RecentWrites
 from slurmoperator.nodesets.status import Refusal, StatusFacts
 from slurmoperator.nodesets.views import OpensSlurm, WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
@@ -58,16 +63,7 @@ class NodeSetLoop:
         served: NamespaceScope,
         process: Process,
     ) -> None:
-        """Create the loop.
-
-        Args:
-            kube: client of the API server.
-            caches: what it watches.
-            slurms: opens a client of a Controller's Slurm.
-            source: what workers are made from.
-            served: the namespaces we serve; NodeSets elsewhere only get a condition that says so.
-            process: that leads.
-        """
+        """Prepare the loop. NodeSets outside the served namespaces only get a condition that says so."""
         self._kube = kube
         self._node_sets = caches.node_sets
         self._controller = Controller(
@@ -86,12 +82,7 @@ class NodeSetLoop:
             slurms, clock=clock, wake=self._controller.queue.add, set_aside=process.set_aside
         )
         self._gathering = NodeSetGathering(
-            node_sets=caches.node_sets,
-            pods=caches.pods,
-            kube_nodes=caches.kube_nodes,
-            views=self._views,
-            templates=source.templates,
-            clock=clock,
+            caches=caches, views=self._views, templates=source.templates, clock=clock
         )
         self._claims = WorkerClaims(kube)
         self._actuator = WorkerActuator(
@@ -267,46 +258,14 @@ class NodeSetLoop:
         node_set = situation.node_set
         return StatusFacts(
             before=watched.status,
-            generation=node_set.metadata.generation,
-            desired=situation.desired,
+            situation=situation,
             workers=decisions,
-            states=self._gathering.states(node_set),
-            promised=troubles.promised_devices(node_set.spec.extra_conf),
-            registered=self._registered(node_set),
-            invalid=self._invalid(node_set),
+            listed=self._gathering.listed(node_set) or (lambda _: None),
             trouble=self._gathering.trouble(node_set),
             refusal=refusal,
             failures=tuple(_failure_texts(situation, outcome)),
-            digest=situation.revision,
             pins=planning.pins(situation, [worker for worker, _ in decisions]),
-            may_replace=situation.may_replace,
-            strategy=planning.strategy(node_set),
-            selector=names.selector(node_set.metadata.name),
-            min_ready=timedelta(seconds=node_set.spec.min_ready_seconds),
-            now=situation.now,
         )
-
-    def _registered(self, node_set: NodeSetObject) -> Callable[[str], str]:
-        """Return a function that returns a node's devices in the last reading of its Slurm."""
-        listed = self._gathering.listed(node_set)
-
-        def registered(name: str) -> str:
-            node = listed(name) if listed is not None else None
-            return node.gres if node is not None else ""
-
-        return registered
-
-    def _invalid(self, node_set: NodeSetObject) -> Callable[[str], str]:
-        """Return a function that returns why a node's registration is invalid, or ""."""
-        listed = self._gathering.listed(node_set)
-
-        def invalid(name: str) -> str:
-            node = listed(name) if listed is not None else None
-            if node is None or "INVALID_REG" not in node.states:
-                return ""
-            return node.reason or "its slurmd registered fewer resources than configured"
-
-        return invalid
 
     def _refused(self, watched: WatchedNodeSet, refusal: Refusal) -> NodeSetStatus:
         generation, now = watched.metadata.generation, self._clock.now()
@@ -354,7 +313,6 @@ def _worker_facts(node: KubeNodeFacts) -> tuple[object, ...]:
 
 
 def _placement_facts(node: KubeNodeFacts) -> tuple[object, ...]:
-    """Return what decides whether a node gets a worker."""
     host = node.annotations.get(HOST_ANNOTATION)
     return node.labels, node.taints, node.is_unschedulable, node.is_deleting, host
 

@@ -10,9 +10,7 @@ POD_NAME_LABEL: Final = "nodeset.slinky.slurm.net/pod-name"
 POD_INDEX_LABEL: Final = "nodeset.slinky.slurm.net/pod-index"
 POD_HOST_LABEL: Final = "nodeset.slinky.slurm.net/pod-hostname"
 MODE_LABEL: Final = "nodeset.slinky.slurm.net/scaling-mode"
-"""On a worker's pod, for others: its name, its ordinal as written in names, its name in Slurm, and its
-NodeSet's scalingMode.
-"""
+"""On a worker's pod, for others: its name, its ordinal as written in names, its name in Slurm, and its NodeSet's scalingMode."""
 DELETION_COST_ANNOTATION: Final = "nodeset.slinky.slurm.net/pod-deletion-cost"
 POD_CORDON_ANNOTATION: Final = "nodeset.slinky.slurm.net/pod-cordon"
 """On a worker's pod, with the value "true": it should take no jobs."""
@@ -23,7 +21,6 @@ KUBE_NODE_ANNOTATION: Final = "slurm-bridge.dev/kube-node"
 WORKERS_FINALIZER: Final = "slurm-bridge.dev/workers"
 """On a NodeSet: keeps it until its workers are drained and gone."""
 WORKER_SELECTOR: Final = "app.kubernetes.io/name=slurmd"
-"""Selects the pods of all workers."""
 
 RESERVED: Final = "ReservationCreated"
 """The condition of a NodeSet that has or may have a reservation: set before that is made."""

@@ -18,4 +18,3 @@ NODE_SET: Final = CustomKind(
     finalizer=names.WORKERS_FINALIZER,
 )
 NODE_SETS: Final = NODE_SET.watched
-"""All NodeSets, by uid."""

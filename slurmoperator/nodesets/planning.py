@@ -59,11 +59,8 @@ class NodeSetSituation:
     seen: Callable[[str], WorkerObservation]
     free_at: Callable[[str], datetime | None] = lambda _: None
     cordons: Mapping[str, str]
-    """Cordoned Kubernetes nodes, and why they are cordoned."""
     revision: str
-    """The hash of its template."""
     key_step: int = 0
-    """The version of the daemons' key that new workers get."""
     on_nodes: NodePlan | None = None
     """Where workers should be; None if workers are numbered."""
     may_replace: bool
@@ -71,7 +68,6 @@ class NodeSetSituation:
     in_window: Callable[[str], bool] = lambda _: True
     """Whether the worker of a Slurm node may be replaced now."""
     has_node: Callable[[str], bool] = lambda _: True
-    """Whether Kubernetes has a node of this name."""
     now: datetime
 
     @property
@@ -212,10 +208,7 @@ def is_available(pod: WorkerPodObject, min_ready: timedelta, now: datetime) -> b
 
 
 def needs_jobs(situation: NodeSetSituation, states: Callable[[str], frozenset[str] | None]) -> bool:
-    """Check whether jobs matter: workers have to leave, or evictions wait for one that seems idle.
-
-    states: of a node in the last reading; None if Slurm has no such node.
-    """
+    """Check whether jobs matter: workers have to leave, or evictions wait for one that seems idle in the last reading."""
     existing = _keyed_pods(situation)
     return (
         len(existing) > situation.desired
@@ -266,9 +259,8 @@ def may_have_lost_jobs(
 ) -> str:
     """Return why a new worker may succeed one that ended with running jobs, or "".
 
-    A pod that ends regularly drains its node and waits for its jobs first. One that was evicted, or
-    deleted by force, has a successor at once, and Slurm would consider its jobs alive, also a job
-    that has started since the last reading.
+    A pod that ends regularly drains its node and waits for its jobs first. One that was evicted, or deleted by force, has a successor
+    at once, and Slurm would consider its jobs alive, also a job that has started since the last reading.
 
     listed: returns a node as in the last reading; None while the state of Slurm is unknown.
     """
@@ -291,10 +283,7 @@ def pod_body(
     digest: str,
     lost_jobs: str = "",
 ) -> dict[str, Any]:
-    """Return a worker's pod with the metadata of this NodeSet's workers, whatever its template says.
-
-    lost_jobs: see `may_have_lost_jobs`.
-    """
+    """Return a worker's pod with the metadata of this NodeSet's workers, whatever its template says."""
     meta = node_set.metadata
     template = body.get("metadata") or {}
     labels = {

@@ -57,15 +57,7 @@ class WorkerView:
         wake: Callable[[str], None],
         set_aside: Oddities,
     ) -> None:
-        """Create it without reading anything.
-
-        Args:
-            slurm: the client.
-            name: of the Slurm, for messages.
-            clock: of the process.
-            wake: called with the key of a NodeSet when something that concerns it has changed.
-            set_aside: records crashes.
-        """
+        """Create it without reading anything. It wakes a NodeSet, by its key, when something that concerns it has changed."""
         self.slurm = slurm
         self._name = name
         self._set_aside = set_aside
@@ -103,10 +95,7 @@ class WorkerView:
     # -- results ----------------------------------------------------------------------------------
 
     def seen(self, node: str, *, jobs: bool) -> WorkerObservation:
-        """Return what is reliably known of a node now.
-
-        jobs: it matters whether it has jobs: nothing is known then without a list of jobs.
-        """
+        """Return what is reliably known of a node now; nothing without a list of jobs if it matters whether it has some."""
         last = self._last
         if last is None or last.began_s < self._sure_from_s or (jobs and not self._has_jobs):
             return _UNSURE

@@ -2,28 +2,27 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
-from slurmoperator.nodesets import names, troubles
+from slurmoperator.nodesets import names, planning, troubles
 from slurmoperator.nodesets.owned.conf_trials import ConfInForce
-from slurmoperator.nodesets.planning import Worker, is_current
+from slurmoperator.nodesets.planning import NodeSetSituation, Worker
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
-from slurmoperator.objects.nodeset import NodeSetStatus
+from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
+from slurmoperator.objects.parts import Truth, with_time
 from slurmoperator.workers.actions import WorkerDecision
 from slurmoperator.workers.choosing import REPLACED
 from slurmoperator.workers.situation import PodStage
 from slurmruntime.crd.conditions import ObjectCondition
-from slurmruntime.values import faults
-
-Truth = Literal["True", "False", "Unknown"]
+from slurmruntime.model.nodes import SlurmNodeFacts
 
 _MOST_NAMED: Final = 3
-"""The most workers named in one message."""
 _LONGEST_MESSAGE: Final = 1024
+_FEWER: Final = "its slurmd registered fewer resources than configured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +30,6 @@ class Refusal:
     """Why a NodeSet gets no workers."""
 
     reason: str
-    """CamelCase."""
     text: str
 
 
@@ -41,7 +39,6 @@ class ReservationStatus:
 
     is_reserved: bool
     reason: str
-    """CamelCase."""
     text: str
 
 
@@ -50,46 +47,34 @@ class StatusFacts:
     """Everything that a status depends on."""
 
     before: NodeSetStatus
-    generation: int
-    desired: int
+    situation: NodeSetSituation
     workers: Sequence[tuple[Worker, WorkerDecision]]
-    states: Callable[[str], frozenset[str] | None]
-    """A node's states in Slurm; None if Slurm has no such node."""
-    promised: dict[str, int] = field(default_factory=dict)
-    """How many devices of each kind a worker should have."""
-    registered: Callable[[str], str] = lambda _: ""
-    """A node's devices in Slurm."""
-    invalid: Callable[[str], str] = lambda _: ""
-    """Why Slurm starts no jobs on a node that registered too few resources; "" otherwise."""
+    listed: Callable[[str], SlurmNodeFacts | None]
+    """A node as in the last reading; None if Slurm has no such node, or its state is unknown."""
     trouble: str | None
-    """Why the state of Slurm is unknown; "" if it is known.
-
-    None before the first try: the last condition stays.
-    """
+    """Why the state of Slurm is unknown; "" if it is known, None before the first try: the last condition stays."""
     refusal: Refusal | None
     failures: tuple[str, ...]
-    """What has just failed."""
-    digest: str
-    """The hash of its template."""
     pins: dict[str, str] | None = None
-    """The Kubernetes node that each worker returns to."""
     deleted_claims: tuple[str, ...] = ()
-    """Texts about workers' PVCs that are being deleted."""
     unserved: tuple[str, ...] = ()
     """Texts about fields that are accepted but have no effect."""
     reservation: ReservationStatus | None = None
     """None if there is no reservation and none is needed."""
     is_reservation_known: bool = True
     """If not, the last condition stays."""
-    strategy: str
-    may_replace: bool
-    """See `NodeSetSituation`."""
     collisions: int = 0
     conf: ConfInForce | None = None
     """The `extraConf` that workers get; None if that is not checked."""
-    selector: str
-    min_ready: timedelta
-    now: datetime
+
+    @property
+    def node_set(self) -> NodeSetObject:
+        """The NodeSet that it is the status of."""
+        return self.situation.node_set
+
+    def is_current(self, pod: WorkerPodObject) -> bool:
+        """Check whether a pod was made from the template in force."""
+        return planning.is_current(pod, self.situation.revision)
 
 
 def compute(facts: StatusFacts) -> NodeSetStatus:
@@ -98,35 +83,31 @@ def compute(facts: StatusFacts) -> NodeSetStatus:
     running = [pod for pod in pods if pod.facts.stage not in (PodStage.OVER, PodStage.TERMINATING)]
     ready = [pod for pod in running if pod.facts.stage is PodStage.READY]
     available = [pod for pod in ready if _wait(pod, facts) <= timedelta(0)]
-    before, now = facts.before, facts.now.replace(microsecond=0)
-    counts = _in_slurm(facts)
+    before, counts = facts.before, _in_slurm(facts)
     return NodeSetStatus(
-        conditions=tuple(
-            _keep_time(before.conditions, condition, now)
-            for condition in (
-                _accepted(facts),
-                *_configured(facts),
-                _ready(facts, len(running), len(ready)),
-                _updated(facts),
-                _known(facts),
-                *_reserved(facts),
-            )
+        conditions=(
+            _accepted(facts),
+            *_configured(facts),
+            _ready(facts, len(running), len(ready)),
+            _updated(facts),
+            _known(facts),
+            *_reserved(facts),
         ),
         replicas=len(running),
-        updated_replicas=sum(is_current(pod, facts.digest) for pod in running),
+        updated_replicas=sum(facts.is_current(pod) for pod in running),
         ready_replicas=len(ready),
         available_replicas=len(available),
-        unavailable_replicas=max(facts.desired - len(available), 0),
-        desired=facts.desired,
+        unavailable_replicas=max(facts.situation.desired - len(available), 0),
+        desired=facts.situation.desired,
         slurm_idle=before.slurm_idle if counts is None else counts["idle"],
         slurm_allocated=before.slurm_allocated if counts is None else counts["allocated"],
         slurm_down=before.slurm_down if counts is None else counts["down"],
         slurm_drain=before.slurm_drain if counts is None else counts["drain"],
-        observed_generation=facts.generation,
-        node_set_hash=facts.digest,
+        observed_generation=facts.node_set.metadata.generation,
+        node_set_hash=facts.situation.revision,
         collision_count=facts.collisions,
         ordinal_to_node=facts.pins,
-        selector=facts.selector,
+        selector=names.selector(facts.node_set.metadata.name),
         accepted_conf=facts.conf.accepted if facts.conf else before.accepted_conf,
     )
 
@@ -135,9 +116,14 @@ def with_refusal(
     before: NodeSetStatus, refusal: Refusal, *, generation: int, now: datetime
 ) -> NodeSetStatus:
     """Return the status of a NodeSet that is left alone; its counts stay."""
-    accepted = _condition("Accepted", "False", refusal.reason, refusal.text, generation)
     others = tuple(condition for condition in before.conditions if condition.type != "Accepted")
-    accepted = _keep_time(before.conditions, accepted, now.replace(microsecond=0))
+    accepted = with_time(
+        before.conditions,
+        ("Accepted", "False", refusal.reason, refusal.text),
+        generation=generation,
+        now=now,
+        longest=_LONGEST_MESSAGE,
+    )
     return msgspec.structs.replace(
         before, conditions=(accepted, *others), observed_generation=generation
     )
@@ -147,7 +133,7 @@ def due(facts: StatusFacts) -> timedelta | None:
     """Return when the status changes without an event, as a worker becomes available then."""
     pods = _pods(facts)
     waits = [_wait(pod, facts) for pod in pods if pod.facts.stage is PodStage.READY]
-    waits += [due for pod in pods if (due := troubles.due(pod, facts.now)) is not None]
+    waits += [due for pod in pods if (due := troubles.due(pod, facts.situation.now)) is not None]
     return min((wait for wait in waits if wait > timedelta(0)), default=None)
 
 
@@ -157,7 +143,8 @@ def _pods(facts: StatusFacts) -> list[WorkerPodObject]:
 
 def _wait(pod: WorkerPodObject, facts: StatusFacts) -> timedelta:
     since = pod.ready_since
-    return timedelta(0) if since is None else since + facts.min_ready - facts.now
+    min_ready = timedelta(seconds=facts.node_set.spec.min_ready_seconds)
+    return timedelta(0) if since is None else since + min_ready - facts.situation.now
 
 
 def _in_slurm(facts: StatusFacts) -> Counter[str] | None:
@@ -165,35 +152,33 @@ def _in_slurm(facts: StatusFacts) -> Counter[str] | None:
         return None
     counts: Counter[str] = Counter()
     for worker, _ in facts.workers:
-        states = facts.states(worker.node)
-        if states is None or worker.pod is None:
+        node = facts.listed(worker.node)
+        if node is None or worker.pod is None:
             continue
-        counts["drain"] += "DRAIN" in states
-        counts["down"] += "DOWN" in states
-        if states & {"ALLOCATED", "MIXED"}:
+        counts["drain"] += "DRAIN" in node.states
+        counts["down"] += "DOWN" in node.states
+        if node.states & {"ALLOCATED", "MIXED"}:
             counts["allocated"] += 1
-        elif "IDLE" in states:
+        elif "IDLE" in node.states:
             counts["idle"] += 1
     return counts
 
 
 def _accepted(facts: StatusFacts) -> ObjectCondition:
     if facts.refusal:
-        return _condition(
-            "Accepted", "False", facts.refusal.reason, facts.refusal.text, facts.generation
-        )
+        return _condition(facts, "Accepted", "False", facts.refusal.reason, facts.refusal.text)
     if facts.unserved:
         return _about(facts, "Accepted", "True", "PartlyServed", facts.unserved)
-    return _condition("Accepted", "True", "Accepted", "", facts.generation)
+    return _condition(facts, "Accepted", "True", "Accepted", "")
 
 
 def _configured(facts: StatusFacts) -> Iterable[ObjectCondition]:
     if (conf := facts.conf) is not None:
-        yield _condition("Configured", conf.truth, conf.reason, conf.text, facts.generation)
+        yield _condition(facts, "Configured", conf.truth, conf.reason, conf.text)
 
 
 def _ready(facts: StatusFacts, running: int, ready: int) -> ObjectCondition:
-    message = _count_text(facts.desired, running, ready)
+    message = _count_text(facts.situation.desired, running, ready)
     if facts.failures:
         return _about(facts, "Ready", "False", "Failing", (message, *facts.failures))
     leaving = [
@@ -204,7 +189,7 @@ def _ready(facts: StatusFacts, running: int, ready: int) -> ObjectCondition:
     if leaving and running:
         return _about(facts, "Ready", "False", "ScalingIn", (message, *leaving))
     missing = _missing(facts)
-    if ready == facts.desired == running:
+    if ready == facts.situation.desired == running:
         if missing:
             return _about(facts, "Ready", "False", "NotRegistered", (message, *missing))
         if without := _without_devices(facts):
@@ -216,7 +201,7 @@ def _ready(facts: StatusFacts, running: int, ready: int) -> ObjectCondition:
             lines = (message, *facts.deleted_claims)
             return _about(facts, "Ready", "False", "VolumeDeleted", lines)
         return _about(facts, "Ready", "True", "AllReady", (message,))
-    waits = (why for pod in _pods(facts) if (why := troubles.not_ready(pod, facts.now)))
+    waits = (why for pod in _pods(facts) if (why := troubles.not_ready(pod, facts.situation.now)))
     return _about(
         facts, "Ready", "False", "NotReady", (message, *waits, *missing, *facts.deleted_claims)
     )
@@ -231,15 +216,15 @@ def _count_text(desired: int, running: int, ready: int) -> str:
 
 def _updated(facts: StatusFacts) -> ObjectCondition:
     pods = _pods(facts)
-    old = [pod for pod in pods if not is_current(pod, facts.digest)]
+    old = [pod for pod in pods if not facts.is_current(pod)]
     if not old:
         return _about(facts, "Updated", "True", "AllUpdated", ())
     message = f"{len(old)} of {len(pods)} workers have another template"
-    if facts.strategy == "OnDelete":
+    if planning.strategy(facts.node_set) == "OnDelete":
         hint = "delete their pods to replace them; each waits for its jobs first"
         return _about(facts, "Updated", "False", "OnDelete", (message, hint))
-    if facts.trouble != "" or not facts.may_replace:
-        why = "SlurmKnown" if facts.may_replace else "Accepted or Ready"
+    if facts.trouble != "" or not facts.situation.may_replace:
+        why = "SlurmKnown" if facts.situation.may_replace else "Accepted or Ready"
         return _about(
             facts, "Updated", "False", "Waiting", (message, f"no worker is replaced; see {why}")
         )
@@ -249,7 +234,7 @@ def _updated(facts: StatusFacts) -> ObjectCondition:
     replacing = [
         decision.reason for worker, decision in facts.workers if worker.facts.goes == REPLACED
     ]
-    if facts.strategy == "ScheduledUpdate" and not replacing:
+    if planning.strategy(facts.node_set) == "ScheduledUpdate" and not replacing:
         hint = f"workers are replaced during their reservation; see {names.RESERVED}"
         return _about(facts, "Updated", "False", "Scheduled", (message, hint))
     return _about(facts, "Updated", "False", "Updating", (message, *replacing))
@@ -259,10 +244,10 @@ def _stuck(facts: StatusFacts) -> Iterable[str]:
     """Yield why new workers do not start to serve; the others wait for them."""
     for worker, _ in facts.workers:
         pod = worker.pod
-        if pod is None or not is_current(pod, facts.digest) or worker.facts.cordoned:
+        if pod is None or not facts.is_current(pod) or worker.facts.cordoned:
             continue
-        if why := troubles.not_ready(pod, facts.now) or troubles.not_serving(
-            pod, worker.facts.seen, facts.now
+        if why := troubles.not_ready(pod, facts.situation.now) or troubles.not_serving(
+            pod, worker.facts.seen, facts.situation.now
         ):
             yield why
 
@@ -287,37 +272,37 @@ def _late(facts: StatusFacts) -> Iterator[tuple[str, WorkerPodObject]]:
     if facts.trouble != "":
         return
     for worker, _ in facts.workers:
-        if worker.pod is not None and troubles.is_late(worker.pod, facts.now):
+        if worker.pod is not None and troubles.is_late(worker.pod, facts.situation.now):
             yield worker.node, worker.pod
 
 
 def _missing(facts: StatusFacts) -> list[str]:
-    """Return texts about ready workers that Slurm certainly does not have."""
     return [
         f"{node} is ready but not registered in Slurm"
         for node, _ in _late(facts)
-        if facts.states(node) is None
+        if facts.listed(node) is None
     ]
 
 
 def _without_devices(facts: StatusFacts) -> list[str]:
-    """Return texts about ready workers with fewer devices in Slurm than their NodeSet promises."""
+    promised = troubles.promised_devices(facts.node_set.spec.extra_conf)
     return [
-        f"{node} registered {', '.join(few)}"
-        for node, pod in _late(facts)
-        if facts.promised
-        and is_current(pod, facts.digest)
-        and facts.states(node) is not None
-        and (few := list(troubles.lacking_devices(facts.promised, facts.registered(node))))
+        f"{name} registered {', '.join(few)}"
+        for name, pod in _late(facts)
+        if promised
+        and facts.is_current(pod)
+        and (node := facts.listed(name)) is not None
+        and (few := list(troubles.lacking_devices(promised, node.gres)))
     ]
 
 
 def _invalid(facts: StatusFacts) -> list[str]:
-    """Return texts about ready workers that registered fewer resources than configured."""
     return [
-        f"Slurm starts no jobs on {node}: {why}"
-        for node, pod in _late(facts)
-        if is_current(pod, facts.digest) and (why := facts.invalid(node))
+        f"Slurm starts no jobs on {name}: {node.reason or _FEWER}"
+        for name, pod in _late(facts)
+        if facts.is_current(pod)
+        and (node := facts.listed(name)) is not None
+        and "INVALID_REG" in node.states
     ]
 
 
@@ -330,8 +315,7 @@ def _reserved(facts: StatusFacts) -> tuple[ObjectCondition, ...]:
     if reservation is None:
         return ()
     truth: Truth = "True" if reservation.is_reserved else "False"
-    reason, text = reservation.reason, reservation.text
-    return (_condition(names.RESERVED, truth, reason, text, facts.generation),)
+    return (_condition(facts, names.RESERVED, truth, reservation.reason, reservation.text),)
 
 
 def _about(
@@ -341,33 +325,16 @@ def _about(
     more = len(parts) - _MOST_NAMED - 1
     if more > 0:
         parts = [*parts[: _MOST_NAMED + 1], f"and {more} more"]
-    return _condition(kind, truth, reason, "; ".join(parts), facts.generation)
+    return _condition(facts, kind, truth, reason, "; ".join(parts))
 
 
 def _condition(
-    kind: str, truth: Truth, reason: str, message: str, generation: int
+    facts: StatusFacts, kind: str, truth: Truth, reason: str, message: str
 ) -> ObjectCondition:
-    return ObjectCondition(
-        type=kind,
-        status=truth,
-        reason=reason,
-        message=faults.shortened(message, _LONGEST_MESSAGE),
-        observed_generation=generation,
-        last_transition_time=datetime.min,  # noqa: DTZ901  # replaced in `_keep_time`
-    )
-
-
-def _keep_time(
-    before: Sequence[ObjectCondition], after: ObjectCondition, now: datetime
-) -> ObjectCondition:
-    """Return the condition with the time since which it has held."""
-    old = next((condition for condition in before if condition.type == after.type), None)
-    since = old.last_transition_time if old and old.status == after.status else now
-    return ObjectCondition(
-        type=after.type,
-        status=after.status,
-        reason=after.reason,
-        message=after.message,
-        observed_generation=after.observed_generation,
-        last_transition_time=since,
+    return with_time(
+        facts.before.conditions,
+        (kind, truth, reason, message),
+        generation=facts.node_set.metadata.generation,
+        now=facts.situation.now,
+        longest=_LONGEST_MESSAGE,
     )

@@ -31,21 +31,9 @@ class WorkerViews:
     """Polls all Slurm clusters in use, during one term of leadership."""
 
     def __init__(
-        self,
-        opens: OpensSlurm,
-        *,
-        clock: Clock,
-        wake: Callable[[str], None],
-        set_aside: Oddities,
+        self, opens: OpensSlurm, *, clock: Clock, wake: Callable[[str], None], set_aside: Oddities
     ) -> None:
-        """Create it without reading anything.
-
-        Args:
-            opens: opens a client.
-            clock: of the process.
-            wake: called with the key of a NodeSet when something that concerns it has changed.
-            set_aside: records crashes.
-        """
+        """Create it without reading anything."""
         self._opens = opens
         self._set_aside = set_aside
         self._clock = clock
@@ -108,11 +96,7 @@ class WorkerViews:
         try:
             async with self._opens(controller) as slurm:
                 view = WorkerView(
-                    slurm,
-                    name=name,
-                    clock=self._clock,
-                    wake=self._wake,
-                    set_aside=self._set_aside,
+                    slurm, name=name, clock=self._clock, wake=self._wake, set_aside=self._set_aside
                 )
                 self._views[controller] = view
                 self._troubles.pop(controller, None)

@@ -113,7 +113,6 @@ _PROTECTED: Final = f"/metadata/labels/{PROTECTED_LABEL.replace('/', '~1')}"
 WORKER_PODS: Final = resource.own_kind(
     paths.collection("v1", "pods"), "Pod", WorkerPodObject, called="other_pod", api_kind="Pod"
 )
-"""Workers' pods, by uid."""
 
 
 async def create(
@@ -163,11 +162,7 @@ async def release(
         Conflict: it has changed since it was read.
         NotFound: it is gone.
     """
-    same: dict[str, object] = {
-        "op": "test",
-        "path": "/metadata/resourceVersion",
-        "value": version,
-    }
+    same: dict[str, object] = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
     return await _patch(client, pod, [_test_uid(uid), same, {"op": "remove", "path": _PROTECTED}])
 
 

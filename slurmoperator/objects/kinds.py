@@ -29,7 +29,6 @@ class ClusterKind:
     """One of the kinds."""
 
     kind: str
-    plural: str
     short_names: tuple[str, ...]
     object_type: type[ObjectStruct]
     rules: Sequence[Mapping[str, str]]
@@ -37,6 +36,11 @@ class ClusterKind:
     is_scaled: bool = False
     group: str = GROUP
     version: str = VERSION
+
+    @property
+    def plural(self) -> str:
+        """Its name in paths of the API."""
+        return f"{self.kind.lower()}s"
 
     @property
     def spec(self) -> type[ObjectStruct]:
@@ -62,7 +66,6 @@ class ClusterKind:
 KINDS: Final = (
     ClusterKind(
         kind="Controller",
-        plural="controllers",
         short_names=("slurmctld",),
         object_type=ControllerObject,
         rules=CONTROLLER_RULES,
@@ -70,7 +73,6 @@ KINDS: Final = (
     ),
     ClusterKind(
         kind="NodeSet",
-        plural="nodesets",
         short_names=("nss", "slurmd"),
         object_type=NodeSetObject,
         rules=NODE_SET_RULES,
@@ -89,7 +91,6 @@ KINDS: Final = (
     ),
     ClusterKind(
         kind="LoginSet",
-        plural="loginsets",
         short_names=("lss", "sackd"),
         object_type=LoginSetObject,
         rules=LOGIN_SET_RULES,
@@ -98,7 +99,6 @@ KINDS: Final = (
     ),
     ClusterKind(
         kind="RestApi",
-        plural="restapis",
         short_names=("slurmrestd",),
         object_type=RestApiObject,
         rules=REST_API_RULES,
@@ -106,7 +106,6 @@ KINDS: Final = (
     ),
     ClusterKind(
         kind="Accounting",
-        plural="accountings",
         short_names=("slurmdbd",),
         object_type=AccountingObject,
         rules=ACCOUNTING_RULES,
@@ -114,7 +113,6 @@ KINDS: Final = (
     ),
     ClusterKind(
         kind="Token",
-        plural="tokens",
         short_names=("jwt",),
         object_type=TokenObject,
         rules=TOKEN_RULES,
@@ -128,7 +126,6 @@ KINDS: Final = (
 
 SLURM_CLUSTER: Final = ClusterKind(
     kind=slurm_cluster.KIND,
-    plural=slurm_cluster.PLURAL,
     short_names=("sc",),
     object_type=SlurmClusterObject,
     rules=SLURM_CLUSTER_RULES,

@@ -1,8 +1,10 @@
 """Types and rules that several kinds share."""
 
 import re
+from collections.abc import Iterable
+from datetime import datetime
 from fractions import Fraction
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
@@ -10,19 +12,18 @@ from slurmoperator.objects.labels import KEY_NUMBER_ANNOTATION
 from slurmruntime.crd.conditions import MOST_CONDITIONS, ObjectCondition
 from slurmruntime.crd.fields import ObjectName, ObjectStruct, rule, text
 from slurmruntime.crd.schema import FREE
+from slurmruntime.values import faults
 
 GROUP: Final = "slinky.slurm.net"
 VERSION: Final = "v1beta1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 LONGEST_CONF: Final = 65_536
-"""Maximum length of one field with configuration."""
 MOST_REFERENCES: Final = 64
 MOST_REPLICAS: Final = 65_533
 """The largest MaxNodeCount that Slurm accepts."""
 
 GO_DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
-"""Such as 1h30m."""
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)")
 _SECONDS: Final = {
     "ns": Fraction(1, 10**9),
@@ -44,6 +45,10 @@ def conf(description: str) -> Meta:
     return text(LONGEST_CONF, description)
 
 
+Truth = Literal["True", "False", "Unknown"]
+UntimedCondition = tuple[str, Truth, str, str]
+"""Type, status, reason and message."""
+
 NULLABLE: Final = {"nullable": True}
 """Lets the API server accept a null that a chart writes."""
 
@@ -55,7 +60,6 @@ Replicas = Annotated[int, Meta(ge=0, le=MOST_REPLICAS)]
 Host = Annotated[
     str, Meta(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$")
 ]
-"""A name or an address."""
 Texts = Annotated[
     dict[str, str], Meta(extra_json_schema={"additionalProperties": {"type": "string"}})
 ]
@@ -144,6 +148,29 @@ class ConditionsOnly(ObjectStruct, frozen=True):
             },
         ),
     ] = ()
+
+
+def with_time(
+    before: Iterable[ObjectCondition],
+    condition: UntimedCondition,
+    *,
+    generation: int,
+    now: datetime,
+    longest: int = 2048,
+) -> ObjectCondition:
+    """Return a condition with the time since which it has held, and a message of at most `longest` bytes."""
+    kind, truth, reason, message = condition
+    old = next((condition for condition in before if condition.type == kind), None)
+    return ObjectCondition(
+        type=kind,
+        status=truth,
+        reason=reason,
+        message=faults.shortened(message, longest),
+        observed_generation=generation,
+        last_transition_time=old.last_transition_time
+        if old and old.status == truth
+        else now.replace(microsecond=0),
+    )
 
 
 HAS_ADDRESS: Final = rule(

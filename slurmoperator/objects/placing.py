@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from slurmruntime.crd.fields import ObjectStruct
-from slurmruntime.model.affinity import INTEGER, NodeTerm, Requirement, Toleration
+from slurmruntime.model.affinity import INTEGER, NodeTerm, Requirement, Selector, Toleration
 from slurmruntime.values.faults import Fault, Refused
 
 _LISTING: Final = ("In", "NotIn")
@@ -70,8 +70,7 @@ class _Spec(ObjectStruct, frozen=True):
 class NodeConstraints:
     """The part of a pod's specification that restricts its nodes."""
 
-    node_selector: Mapping[str, str]
-    node_terms: tuple[NodeTerm, ...]
+    selector: Selector
     tolerations: tuple[Toleration, ...]
 
 
@@ -83,15 +82,15 @@ def placing(spec: Mapping[str, Any]) -> NodeConstraints | Refused:
         return Refused((Fault("spec.template.spec", str(error)),))
     affinity = constraints.affinity.node_affinity if constraints.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    terms = tuple(
+        NodeTerm(
+            match_labels=_requirements(term.match_expressions or ()),
+            match_fields=_requirements(term.match_fields or ()),
+        )
+        for term in (required.node_selector_terms if required else None) or ()
+    )
     return NodeConstraints(
-        node_selector=constraints.node_selector or {},
-        node_terms=tuple(
-            NodeTerm(
-                match_labels=_requirements(node_selector_term.match_expressions or ()),
-                match_fields=_requirements(node_selector_term.match_fields or ()),
-            )
-            for node_selector_term in (required.node_selector_terms if required else None) or ()
-        ),
+        selector=Selector(terms, constraints.node_selector or {}),
         tolerations=tuple(
             Toleration(
                 key=toleration.key or "",

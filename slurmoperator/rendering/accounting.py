@@ -16,8 +16,8 @@ from slurmoperator.rendering.body import (
     PROVEN_ANNOTATION,
     Body,
     BodyOwner,
-    digest,
     owned_body,
+    restart_digest,
 )
 from slurmoperator.rendering.overlay import merge
 from slurmoperator.rendering.site import (
@@ -29,7 +29,6 @@ from slurmoperator.rendering.site import (
 from slurmruntime.values.faults import Fault, Refused, bounded
 
 SLURMDBD: Final = "slurmdbd"
-"""Name of the daemon's container."""
 CONFIGURATION: Final = "configuration"
 """Name of the init container that tries slurmdbd.conf and installs it."""
 _MODE: Final = 0o600
@@ -57,19 +56,12 @@ def accounting_bodies(
     *,
     in_force: ConfigurationSet | None = None,
     is_proven: bool = False,
-    secrets: str = "",
     key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
     """Return all bodies of an Accounting, or everything that is wrong with it; none if slurmdbd is external.
 
-    Args:
-        accounting: the object.
-        password: of its database, from the Secret that it names. Only Secrets among the bodies contain it.
-        site: settings of all clusters.
-        in_force: the configuration that slurmdbd uses now; None if it is the desired one.
-        is_proven: whether a slurmdbd has served with `in_force`.
-        secrets: digest of its keys; a change restarts slurmdbd.
-        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+    `in_force` is the configuration that slurmdbd uses now, by default the desired one, and `is_proven` whether one has served with it.
+    Only Secrets among the bodies contain the password. The step of the daemons' key is that of `slurmoperator.keys.rings`.
     """
     if accounting.spec.external:
         return ()
@@ -88,7 +80,7 @@ def accounting_bodies(
             owner,
             _specification(accounting, site, wanted.digest, key_step=key_step),
             accounting.spec.template,
-            restarted_for=digest([wanted.digest, secrets]),
+            restarted_for=restart_digest(wanted.digest),
             priority_class=site.priority_class,
         ),
     }

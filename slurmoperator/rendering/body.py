@@ -86,10 +86,7 @@ def owned_body(
     annotations: Mapping[str, str] | None = None,
     parts: Mapping[str, Any],
 ) -> Body:
-    """Return the body of an object with an owner; `parts` are `spec`, `data` and so on.
-
-    Our annotations win over the user's labels and annotations (`added`).
-    """
+    """Return the body of an object with an owner: `parts` are `spec`, `data` and so on. Our annotations win over the user's (`added`)."""
     metadata = {
         "name": name,
         "namespace": owner.metadata.namespace,
@@ -115,6 +112,14 @@ def merge_metadata(
         "annotations": {**(theirs.annotations or {}), **annotations},
     }
     return {key: value for key, value in metadata.items() if value}
+
+
+def restart_digest(files: str) -> str:
+    """Return the digest of what a daemon reads only at startup.
+
+    The empty part once was a digest of its keys: without it, an upgrade would restart every daemon.
+    """
+    return digest([files, ""])
 
 
 def digest(parts: Iterable[object]) -> str:

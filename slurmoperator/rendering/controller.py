@@ -16,8 +16,8 @@ from slurmoperator.rendering.body import (
     PROVEN_ANNOTATION,
     Body,
     BodyOwner,
-    digest,
     owned_body,
+    restart_digest,
 )
 from slurmoperator.rendering.site import (
     SLURM_USER_ID,
@@ -64,19 +64,12 @@ def controller_bodies(
     *,
     wanted: ConfigurationSet | None = None,
     is_proven: bool = False,
-    secrets: str = "",
     key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
     """Return all bodies of a Controller, or everything that is wrong with it.
 
-    Args:
-        controller: the object.
-        files: the Slurm configuration that is in force.
-        site: settings of all clusters.
-        wanted: the desired configuration, checked; None if it is `files`.
-        is_proven: whether a slurmctld has served with `files`.
-        secrets: digest of its keys; a change restarts slurmctld.
-        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+    `files` is the configuration in force, and `is_proven` whether a slurmctld has served with it; `wanted` is the desired one, checked,
+    by default the same. The step of the daemons' key is that of `slurmoperator.keys.rings`.
     """
     if faults := bounded(_faults(controller)):
         return Refused(faults)
@@ -105,7 +98,7 @@ def controller_bodies(
             controller,
             owner,
             site,
-            digest([changes.restart_digest(files.files), secrets]),
+            restart_digest(changes.restart_digest(files.files)),
             key_step=key_step,
         ),
         *monitoring.service_monitor(owner, pod, controller.spec.metrics),

@@ -37,10 +37,7 @@ def host_keys_secret(login_set: str) -> str:
 
 
 def host_keys_body(login_set: LoginSetObject, keys: Mapping[str, bytes]) -> Body:
-    """Return the Secret with host keys: contents of `ssh.HOST_KEYS` and of their public halves.
-
-    It is created once: pods with other keys would look like an attack.
-    """
+    """Return the Secret with all host keys. It is created once: pods with other keys would look like an attack."""
     data = {file: base64.b64encode(key).decode() for file, key in sorted(keys.items())}
     return owned_body(
         _owner(login_set),

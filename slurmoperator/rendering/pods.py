@@ -56,10 +56,7 @@ def template(
     labels: Mapping[str, str] | None = None,
     priority_class: str = "",
 ) -> dict[str, Any]:
-    """Return a pod template: the user's specification overrides ours, our labels override theirs.
-
-    `restarted_for` is a digest of what the daemon reads only at startup.
-    """
+    """Return a pod template: the user's specification overrides ours, our labels override theirs."""
     annotations = {"kubectl.kubernetes.io/default-container": owner.app}
     if restarted_for:
         annotations[RESTART_ANNOTATION] = restarted_for
@@ -78,10 +75,7 @@ def template(
 def protect_from_eviction(
     ours: Mapping[str, Any], spec: Mapping[str, Any], priority_class: str
 ) -> dict[str, Any]:
-    """Add requests and a priority class, so that the pods are not evicted first; the user's resources and priority win.
-
-    Our specification defines which containers in the merged one are ours. Without a priority class, the cluster's default applies.
-    """
+    """Add requests to our containers, and a priority class, so that the pods are not evicted first; the user's resources and priority win."""
     protected = dict(spec)
     if priority_class and not protected.get("priorityClassName"):
         protected["priorityClassName"] = priority_class

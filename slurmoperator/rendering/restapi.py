@@ -12,7 +12,7 @@ from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering import pods
 from slurmoperator.rendering.access import network, services, tls
 from slurmoperator.rendering.access.tls import RestTls
-from slurmoperator.rendering.body import Body, BodyOwner, digest, owned_body
+from slurmoperator.rendering.body import Body, BodyOwner, owned_body, restart_digest
 from slurmoperator.rendering.site import ControlSite, configuration_name, controller_faults
 from slurmruntime.crd import restapis
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
@@ -30,19 +30,11 @@ def restapi_bodies(
     site: ControlSite,
     *,
     presented: RestTls | None,
-    secrets: str = "",
     key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
-    """Return all bodies of a RestApi, or everything that is wrong with it.
+    """Return all bodies of a RestApi, or everything that is wrong with it; it gets the Controller's files.
 
-    Args:
-        rest_api: the object.
-        controller: the Controller that it names; None if it does not exist.
-        files: the Controller's configuration.
-        site: settings of all clusters.
-        presented: certificate and CA for TLS; None for plain HTTP.
-        secrets: digest of the Controller's keys; a change restarts slurmrestd.
-        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+    Without a certificate to present, slurmrestd speaks plain HTTP. The step of the daemons' key is that of `slurmoperator.keys.rings`.
     """
     faults = bounded(_faults(rest_api, controller))
     if faults or controller is None or (key := controller.spec.slurm_key_ref) is None:
@@ -50,7 +42,7 @@ def restapi_bodies(
     owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app=_APP)
     name = restapis.service_name(rest_api.metadata.name)
     # slurmrestd reads the file only at startup, and depends only on what slurmctld cannot reconfigure either.
-    restarted_for = digest([changes.restart_digest(files.files), secrets])
+    restarted_for = restart_digest(changes.restart_digest(files.files))
     spec: dict[str, Any] = {
         "replicas": rest_api.spec.replicas,
         "revisionHistoryLimit": 0,
@@ -77,10 +69,8 @@ def _faults(rest_api: RestApiObject, controller: ControllerObject | None) -> Ite
     yield from controller_faults(rest_api.spec.controller_ref.name, controller)
     mode = rest_api.metadata.annotations.get(restapis.TLS_ANNOTATION, restapis.TLS_OFF)
     if mode != restapis.TLS_OFF:
-        yield Fault(
-            f"metadata.annotations[{restapis.TLS_ANNOTATION}]",
-            f"expected {restapis.TLS_OFF} or no annotation, found {mode}",
-        )
+        text = f"expected {restapis.TLS_OFF} or no annotation, found {mode}"
+        yield Fault(f"metadata.annotations[{restapis.TLS_ANNOTATION}]", text)
 
 
 def _specification(

@@ -64,13 +64,11 @@ class ControlSite:
     domain: str = "cluster.local"
     """The Kubernetes cluster's DNS domain."""
     network: NetworkSite | None = None
-    """None for no NetworkPolicies."""
     priority_class: str = ""
     """Priority class for pods that name none; "" for the cluster's default."""
     tls_image: str = ""
     """Image with haproxy; "" if the image of slurmrestd has it."""
     certificate_lifetime: timedelta = timedelta(days=90)
-    """Lifetime of slurmrestd's certificates."""
     authority_lifetime: timedelta = timedelta(days=3650)
     """Lifetime of the CAs that sign them."""
 
@@ -123,8 +121,5 @@ def controller_faults(name: str, controller: ControllerObject | None) -> Iterato
     if controller is None:
         yield Fault("spec.controllerRef.name", f"there is no Controller {name} in this namespace")
     elif controller.spec.slurm_key_ref is None:
-        yield Fault(
-            "spec.controllerRef.name",
-            f"Controller {name} has no spec.slurmKeyRef: expected the Secret with the key that its"
-            " daemons share",
-        )
+        text = f"Controller {name} has no spec.slurmKeyRef: expected the Secret with the key that its daemons share"
+        yield Fault("spec.controllerRef.name", text)

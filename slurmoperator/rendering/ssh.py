@@ -12,7 +12,6 @@ KEYS_FILE: Final = "authorized_keys"
 HOST_KEYS: Final = ("ssh_host_rsa_key", "ssh_host_ed25519_key", "ssh_host_ecdsa_key")
 """Files of the Secret with a LoginSet's host keys; the public ones end in .pub."""
 HOST_KEY_FILES: Final = tuple(f"{file}{end}" for file in HOST_KEYS for end in ("", ".pub"))
-"""All files of host keys, private and public."""
 _CONFIG_VOLUME: Final = "ssh-config"
 _HOST_KEYS_VOLUME: Final = "ssh-host-keys"
 _SSSD_VOLUME: Final = "sssd-conf"

@@ -41,10 +41,9 @@ class RemovalCandidate:
 def workers_to_remove(candidates: Iterable[RemovalCandidate], desired: int) -> frozenset[str]:
     """Return the names of the surplus workers.
 
-    Idle workers go before busy ones, and of these the ones that are free soonest. Pods that are
-    ending anyway count first. A worker whose state in Slurm is unknown, because we have just written
-    to it, counts as chosen until the next reading. It may be drained already, and any worker that
-    took its place would be drained as well.
+    Idle workers go before busy ones, and of these the ones that are free soonest. Pods that are ending anyway count first. A worker
+    whose state in Slurm is unknown, because we have just written to it, counts as chosen until the next reading. It may be drained
+    already, and any worker that took its place would be drained as well.
     """
     ordered = sorted(candidates, key=order)
     surplus = ordered[: max(len(ordered) - desired, 0)]

@@ -1,8 +1,7 @@
 """The Kubernetes nodes that should have a worker when each fitting node gets one.
 
-As for a DaemonSet, with two differences. A cordoned node gets no new worker, or `kubectl drain`
-would never finish. And a worker that has to leave is drained first and waits for its jobs, which is
-up to `table`.
+As for a DaemonSet, with two differences. A cordoned node gets no new worker, or `kubectl drain` would never finish. And a worker that
+has to leave is drained first and waits for its jobs, which is up to `table`.
 """
 
 import re
@@ -25,9 +24,7 @@ class NodePlan:
     hosts: Mapping[str, str]
     """The Kubernetes nodes that should have a worker, and its host name."""
     leaving: Mapping[str, str]
-    """The Kubernetes nodes whose worker has to leave, and why."""
     faults: tuple[str, ...] = ()
-    """Why fitting Kubernetes nodes get no worker."""
 
 
 def plan(
@@ -39,15 +36,10 @@ def plan(
     host_owner: Callable[[str], str],
     unreadable: Collection[str] = (),
 ) -> NodePlan:
-    """Return where workers should be.
+    """Return where workers with this selector and these tolerations should be, of all readable nodes.
 
-    Args:
-        kube_nodes: all readable nodes.
-        current: the nodes with a worker, or for which a pod was made already, and its host name.
-        selector: of the workers.
-        tolerations: of the workers.
-        host_owner: names what has a host name already, such as `pod gpu-0`; "" if it is free.
-        unreadable: nodes that Kubernetes has but that cannot be read. A node in neither is gone.
+    `current` are the nodes with a worker, or for which a pod was made already, and its host name. `host_owner` names what has a host
+    name already, such as `pod gpu-0`, or returns "". A node that is neither readable nor unreadable is gone.
     """
     tolerated = tuple(tolerations)
     by_name = {str(kube_node.name): kube_node for kube_node in kube_nodes}
@@ -92,10 +84,7 @@ def host_of(node: KubeNodeFacts) -> str:
 
 
 def _why_leaving(
-    name: str,
-    node: KubeNodeFacts | None,
-    selector: Selector,
-    tolerations: tuple[Toleration, ...],
+    name: str, node: KubeNodeFacts | None, selector: Selector, tolerations: tuple[Toleration, ...]
 ) -> str:
     """Return why a node's worker has to leave, or ""; cordons and NoSchedule taints let it stay."""
     if node is None or node.is_deleting:

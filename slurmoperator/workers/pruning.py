@@ -1,8 +1,7 @@
 """Nodes to delete from Slurm because their Kubernetes nodes are gone (`pruneSlurmNodeRecords`).
 
-A worker that ends leaves its node in Slurm, which then misses it. A worker whose ordinal or
-Kubernetes node comes back takes the record over; that of a Kubernetes node which is gone for good
-would stay in `sinfo` for ever.
+A worker that ends leaves its node in Slurm, which then misses it. A worker whose ordinal or Kubernetes node comes back takes the
+record over; that of a Kubernetes node which is gone for good would stay in `sinfo` for ever.
 """
 
 from collections.abc import Callable, Iterable

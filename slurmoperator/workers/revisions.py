@@ -32,11 +32,9 @@ class RevisionPlan:
     collisions: int
     """How often another template already had the hash."""
     is_new: bool = False
-    """It has to be created."""
     raised: Revision | None = None
     """An existing revision that comes into force again: it gets `number`."""
     dropped: tuple[Revision, ...] = ()
-    """Revisions to delete."""
 
 
 def hash_of(content: bytes, collisions: int) -> str:

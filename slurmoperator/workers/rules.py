@@ -49,10 +49,7 @@ def register(case: WorkerCase) -> WorkerDecision:
     """Protect it; wait: it may have jobs that Slurm does not know now. Never delete it."""
     keep = _keep(case, "ready but not registered in Slurm; waiting for its slurmd")
     return WorkerDecision(
-        actions=keep.actions,
-        reason=keep.reason,
-        doubt=True,
-        retry_after=case.policy.requeue_after,
+        actions=keep.actions, reason=keep.reason, doubt=True, retry_after=case.policy.requeue_after
     )
 
 

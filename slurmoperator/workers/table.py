@@ -1,8 +1,7 @@
 """THE machine for a worker: decides from its pod, the NodeSet, and what Slurm reliably says.
 
-Pure and level-triggered, as `bridge.domain.lifecycle.table` is for pods. Rows are the situations of
-the pod, columns those of the Slurm node; the cells are functions of `rules`.
-docs/nodeset-lifecycle.md is generated from here.
+Pure and level-triggered, as `bridge.domain.lifecycle.table` is for pods. Rows are the situations of the pod, columns those of the
+Slurm node; the cells are functions of `rules`. docs/nodeset-lifecycle.md is generated from here.
 """
 
 import enum

@@ -70,12 +70,7 @@ def to_replace(
     broken = sorted((other for other in others if other.is_away), key=_cordoned_last)
     serving = sorted((other for other in others if not other.is_away), key=_idle_first)
     room = most_away - missing - len(renewed) - len(chosen) - (len(started) - len(known))
-    going = [
-        *unstarted,
-        *chosen,
-        *broken[: max(room, 0)],
-        *serving[: max(room - len(broken), 0)],
-    ]
+    going = [*unstarted, *chosen, *broken[: max(room, 0)], *serving[: max(room - len(broken), 0)]]
     return frozenset(member.worker.name for member in going)
 
 

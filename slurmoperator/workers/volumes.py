@@ -1,9 +1,8 @@
 """The volumes of scaled-in workers to delete, if their NodeSet asks for that (`whenScaled`).
 
-A PVC is deleted in two steps, so that neither a stale cache nor a short change of mind costs data.
-It is marked when the worker of its ordinal is neither desired nor present, and deleted, in exactly
-the version that has the mark, when that has held for a while. Creating a worker removes the mark
-first, so only one of the two succeeds.
+A PVC is deleted in two steps, so that neither a stale cache nor a short change of mind costs data. It is marked when the worker of
+its ordinal is neither desired nor present, and deleted, in exactly the version that has the mark, when that has held for a while.
+Creating a worker removes the mark first, so only one of the two succeeds.
 """
 
 from collections.abc import Collection, Iterable
@@ -30,9 +29,7 @@ class ClaimPlan:
     """The names of the PVCs to change."""
 
     marked: frozenset[str] = frozenset()
-    """Unneeded from now on."""
     unmarked: frozenset[str] = frozenset()
-    """Needed again."""
     deleted: frozenset[str] = frozenset()
     """Unneeded for long enough."""
     requeue_after: timedelta | None = None

@@ -34,7 +34,6 @@ class UpdateTimes:
     start: datetime
     duration: timedelta
     flags: frozenset[str] = frozenset()
-    """In upper case."""
 
     @property
     def minutes(self) -> int:
@@ -80,11 +79,7 @@ def desired_reservation(
     if begin < now:  # Slurm refuses one that began ten minutes ago: ask for the rest of it
         begin = end - (-((now - end) // _MINUTE)) * _MINUTE
     return NodeReservation(
-        name=name,
-        start=begin,
-        end=end,
-        nodes=frozenset(nodes),
-        flags=_FLAGS | times.flags,
+        name=name, start=begin, end=end, nodes=frozenset(nodes), flags=_FLAGS | times.flags
     )
 
 

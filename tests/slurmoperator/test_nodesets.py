@@ -12,18 +12,21 @@ from typing import Any
 import pytest
 
 from bridge.domain.model.jobs import JobPhase
+from bridge.reconcile.program import opened
 from bridge.settings.schema import Settings
 from bridge.slurm import jobs, nodes
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
-from slurmoperator.nodesets import program
+from slurmoperator.nodesets.assembly import NodeSets
 from slurmoperator.objects.definitions import definitions
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey, host_name
 from slurmoperator.rendering.node_sets.claims import with_claims
 from slurmoperator.rendering.node_sets.worker import pin_to_node
 from slurmoperator.workers.placing import HOST_ANNOTATION
+from slurmruntime.leading.lease import Accession
 from slurmruntime.model.nodes import SlurmNodeSpec
+from slurmruntime.process import lifetime
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.ids import SlurmNode
 from slurmruntime.values.names import AUTOSCALERS
@@ -83,11 +86,28 @@ async def operator(kube: Sandbox, slurm: Sandbox, controller: str) -> AsyncItera
     )
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(program.run(settings, worker_pod, lambda _: 0, stop))
+        group.create_task(run(settings, stop))
         try:
             yield
         finally:
             stop.set()
+
+
+async def run(settings: Settings, stop: asyncio.Event) -> None:
+    """The controller of NodeSets alone."""
+    async with opened("operator", settings) as program:
+        node_sets = NodeSets(program, worker_pod, lambda _: 0)
+
+        async def lead(until: asyncio.Event, _accession: Accession) -> None:
+            await node_sets.control(until)
+
+        await lifetime.run_parts(
+            program.health_part(),
+            program.token_part(),
+            *node_sets.parts(),
+            program.leader_part(lead),
+            stop=stop,
+        )
 
 
 def worker_pod(of: NodeSetObject, key: WorkerKey, _key_step: int) -> Mapping[str, Any]:

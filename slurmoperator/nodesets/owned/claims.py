@@ -50,10 +50,7 @@ class _ClaimObject(ObjectStruct, frozen=True):
 
     @property
     def instance(self) -> str:
-        """The name of the NodeSet that we created it for.
-
-        The PVC's own name does not tell: `a-b` with `c` and `a` with `b-c` have the same.
-        """
+        """The NodeSet that we created it for: by its own name, it may belong to `a-b` with `c` or to `a` with `b-c`."""
         return self.metadata.labels.get(INSTANCE_LABEL, "")
 
     @property
@@ -156,9 +153,8 @@ class WorkerClaims:
     async def delete_all(self, node_set: NodeSetObject) -> None:
         """Delete the PVCs of a deleted NodeSet without workers, if `whenDeleted` says so.
 
-        Only those that we created for exactly this NodeSet go, in the version that was read: one
-        that somebody else created, or that an earlier NodeSet left and none of its workers used,
-        stays.
+        Only those that we created for exactly this NodeSet go, in the version that was read: one that somebody else created, or that
+        an earlier NodeSet left and none of its workers used, stays.
 
         Raises:
             KubeError: one was not deleted, or the outcome is unknown.

@@ -1,7 +1,6 @@
 """Whether slurmctld accepts the `extraConf` of NodeSets; the controller of daemons has it tried.
 
-A slurmd that its slurmctld refuses exits again and again, so workers get only what would be
-accepted.
+A slurmd that its slurmctld refuses exits again and again, so workers get only what would be accepted.
 """
 
 from collections.abc import Callable
@@ -60,7 +59,6 @@ class ConfInForce:
     """The `extraConf` that workers get."""
 
     node_set: NodeSetObject
-    """The NodeSet with the `extraConf` that workers get."""
     accepted: str | None
     """What slurmctld last accepted; None if nothing was ever tried."""
     truth: Literal["True", "False", "Unknown"]

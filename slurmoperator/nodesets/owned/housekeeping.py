@@ -28,40 +28,29 @@ class HousekeepingResult:
     notes: tuple[str, ...] = ()
     """Texts about requests that Slurm refuses."""
     deleted_claims: tuple[str, ...] = ()
-    """Texts about workers' PVCs that are being deleted."""
     delays: tuple[timedelta, ...] = ()
     """When more is due without an event."""
     reservation: ReservationStatus | None = None
     is_reservation_known: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Housekeeping:
     """Runs these tasks during one term of leadership; each fails by itself."""
 
-    def __init__(
-        self,
-        *,
-        gathering: NodeSetGathering,
-        views: WorkerViews,
-        claims: WorkerClaims,
-        deleted_claims: ClaimDeletions,
-        pod_conditions: PodConditions,
-        topology: WorkerTopology,
-        windows: UpdateWindows,
-    ) -> None:
-        self._gathering = gathering
-        self._views = views
-        self._claims = claims
-        self._deleted_claims = deleted_claims
-        self._pod_conditions = pod_conditions
-        self._topology = topology
-        self._windows = windows
+    gathering: NodeSetGathering
+    views: WorkerViews
+    claims: WorkerClaims
+    deleted_claims: ClaimDeletions
+    pod_conditions: PodConditions
+    topology: WorkerTopology
+    windows: UpdateWindows
 
     def forget(self, uid: str) -> None:
         """Forget a NodeSet."""
-        self._claims.forget(uid)
-        self._deleted_claims.forget(uid)
-        self._windows.forget(uid)
+        self.claims.forget(uid)
+        self.deleted_claims.forget(uid)
+        self.windows.forget(uid)
 
     async def run(
         self, situation: NodeSetSituation, workers: Collection[Worker], *, is_sure: bool
@@ -94,15 +83,15 @@ class Housekeeping:
         Raises:
             SlurmError: that failed, or the outcome is unknown.
         """
-        view = self._views.of(node_set.controller)
+        view = self.views.of(node_set.controller)
         if view is not None and view.trouble == "":
-            await self._windows.remove(view.slurm, node_set)
+            await self.windows.remove(view.slurm, node_set)
 
     async def _report_states(self, situation: NodeSetSituation) -> HousekeepingResult:
-        listed = self._gathering.listed(situation.node_set)
+        listed = self.gathering.listed(situation.node_set)
         if listed is None:
             return HousekeepingResult()  # the last conditions stay
-        report = await self._pod_conditions.report(
+        report = await self.pod_conditions.report(
             situation.pods,
             listed,
             situation.now,
@@ -113,24 +102,22 @@ class Housekeeping:
         )
 
     async def _move(self, situation: NodeSetSituation) -> HousekeepingResult:
-        """Move workers to the places of their Kubernetes nodes in Slurm's topology."""
-        view = self._views.of(situation.node_set.controller)
-        listed = self._gathering.listed(situation.node_set)
+        view = self.views.of(situation.node_set.controller)
+        listed = self.gathering.listed(situation.node_set)
         if view is None or listed is None:
             return HousekeepingResult()
-        moves = topology.moves(situation.pods, self._gathering.topology, listed)
-        return HousekeepingResult(notes=await self._topology.move(view.slurm, moves))
+        moves = topology.moves(situation.pods, self.gathering.topology, listed)
+        return HousekeepingResult(notes=await self.topology.move(view.slurm, moves))
 
     async def _keep_window(self, situation: NodeSetSituation) -> HousekeepingResult:
-        """Maintain the reservation in which workers are replaced, if that is scheduled."""
         node_set = situation.node_set
-        view, listed = self._views.of(node_set.controller), self._gathering.listed(node_set)
+        view, listed = self.views.of(node_set.controller), self.gathering.listed(node_set)
         if view is None or listed is None:
             return HousekeepingResult()
         waiting = planning.waiting_for_window(situation)
         known = frozenset(node for node in waiting if listed(node) is not None)
         try:
-            window = await self._windows.keep(view.slurm, node_set, known, situation.now)
+            window = await self.windows.keep(view.slurm, node_set, known, situation.now)
         except SlurmError as failure:
             return HousekeepingResult(failures=(failure,))
         return HousekeepingResult(
@@ -141,7 +128,7 @@ class Housekeeping:
 
     async def _check_volumes(self, situation: NodeSetSituation) -> HousekeepingResult:
         try:
-            texts, requeue_after = await self._deleted_claims.of(
+            texts, requeue_after = await self.deleted_claims.of(
                 situation.node_set, situation.pods, situation.now
             )
         except PEER_ERRORS as failure:
@@ -151,10 +138,9 @@ class Housekeeping:
     async def _delete_volumes(
         self, situation: NodeSetSituation, workers: Collection[Worker]
     ) -> HousekeepingResult:
-        """Delete the volumes of workers that were scaled in."""
         needed = frozenset(worker.key for worker in workers if isinstance(worker.key, int))
         try:
-            requeue_after = await self._claims.delete_unneeded(
+            requeue_after = await self.claims.delete_unneeded(
                 situation.node_set, needed=needed, now=situation.now
             )
         except PEER_ERRORS as failure:
@@ -162,12 +148,11 @@ class Housekeeping:
         return HousekeepingResult(delays=_delays(requeue_after))
 
     async def _delete_nodes(self, node_set: NodeSetObject) -> HousekeepingResult:
-        """Delete the Slurm nodes of workers whose Kubernetes nodes are gone."""
-        view = self._views.of(node_set.controller)
+        view = self.views.of(node_set.controller)
         if view is None:
             return HousekeepingResult()
         try:
-            nodes = self._gathering.nodes_to_delete(node_set)
+            nodes = self.gathering.nodes_to_delete(node_set)
             return HousekeepingResult(notes=await records.delete_nodes(view.slurm, nodes))
         except SlurmError as failure:
             return HousekeepingResult(failures=(failure,))

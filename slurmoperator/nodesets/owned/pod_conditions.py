@@ -1,9 +1,8 @@
 """Writes the state of its Slurm node to each worker's pod.
 
-The conditions are those of SchedMD's slurm-operator (`node_states`). No decision of ours depends on
-them. Dashboards and health checkers read them, so a drain is reported at once. Whether a worker has
-jobs changes with each short job and is reported at most every `REPORT_EVERY_S`, also to
-autoscalers, by annotations in the same write.
+The conditions are those of SchedMD's slurm-operator (`node_states`). No decision of ours depends on them. Dashboards and health
+checkers read them, so a drain is reported at once. Whether a worker has jobs changes with each short job and is reported at most
+every `REPORT_EVERY_S`, also to autoscalers, by annotations in the same write.
 """
 
 import asyncio
@@ -63,8 +62,7 @@ class PodConditions:
     ) -> ReportResult:
         """Update the pods of a NodeSet whose conditions or annotations differ from what Slurm lists.
 
-        `listed` returns a node as in the last reading, None if Slurm has no such node. Autoscalers should spare workers with jobs
-        if `is_guarded`.
+        Autoscalers should spare workers with jobs if `is_guarded`.
         """
         at_s = self._monotonic()
         self._reported_s = {

@@ -76,8 +76,7 @@ def content(node_set: NodeSetObject, key_step: int = 0) -> bytes:
 async def newest_key_steps(kube: KubeClient, namespace: str) -> dict[str, int]:
     """Return the version of the daemons' key that new workers get, by the uids of their NodeSets.
 
-    A NodeSet's revision exists before its first worker, and workers are made only from the one in
-    force.
+    A NodeSet's revision exists before its first worker, and workers are made only from the one in force.
 
     Raises:
         KubeError: the revisions could not be read.
@@ -188,7 +187,6 @@ class NodeSetRevisions:
         raise errors.Conflict("POST", collection, message=message)
 
     async def _exists(self, node_set: NodeSetObject, current: bytes, name: str) -> bool:
-        """Check whether the revision of that name is this NodeSet's and has this template."""
         revision = _REVISIONS.read(await self._kube.request("GET", _path(node_set, name)))
         is_ours = revision.metadata.controller_uid == node_set.metadata.uid
         return is_ours and _canonical(revision.data) == current

@@ -101,7 +101,6 @@ class UpdateWindows:
     async def _step(
         self, slurm: SlurmClient, name: str, desired: NodeReservation | None
     ) -> NodeReservation | None:
-        """Take one step; return the reservation that exists then."""
         current = await nodes.reservation(slurm, name)
         match windows.step(current, desired):
             case ReservationStep.SAVE if desired is not None:

@@ -32,9 +32,8 @@ def profile_faults(node_set: NodeSetObject) -> Iterator[Fault]:
     profile = profile_of(node_set)
     if profile is None:
         value = node_set.metadata.annotations[PROFILE_ANNOTATION]
-        yield Fault(
-            at, f"expected {' or '.join(known.value for known in WorkerProfile)}, found {value}"
-        )
+        text = f"expected {' or '.join(known.value for known in WorkerProfile)}, found {value}"
+        yield Fault(at, text)
     elif profile is WorkerProfile.PLAIN and node_set.spec.has_ssh:
         text = "leave it out: not supported with the profile plain, because pam_slurm_adopt finds a user's job by its cgroup"
         yield Fault("spec.ssh.enabled", text)

@@ -13,19 +13,14 @@ def faults(service: ServicePart | None) -> Iterator[Fault]:
     spec = (service.spec if service else None) or {}
     for key in ("selector", "externalName"):
         if spec.get(key):
-            yield Fault(
-                f"spec.service.spec.{key}",
-                "leave it out: the Service must select the daemon's pods",
-            )
+            text = "leave it out: the Service must select the daemon's pods"
+            yield Fault(f"spec.service.spec.{key}", text)
 
 
 def for_clients(
     owner: BodyOwner, name: str, port: int, service: ServicePart | None, *, also: int | None = None
 ) -> Body:
-    """Return the Service under which clients reach a daemon that listens on a port.
-
-    `also` is a port that must be open in any case, because Slurm's configuration names it.
-    """
+    """Return the Service for a daemon's clients. Port `also` must be open in any case, because Slurm's configuration names it."""
     requested = (service.port if service else None) or also or port
     numbers = list(dict.fromkeys((requested, also or requested)))
     node_port = service.node_port if service else None

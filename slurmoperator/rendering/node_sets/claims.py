@@ -29,10 +29,8 @@ def claim_faults(node_set: NodeSetObject) -> Iterator[Fault]:
             )
             yield Fault(f"{path}.metadata.name", text)
         elif name in seen:
-            yield Fault(
-                f"{path}.metadata.name",
-                f"expected a unique name: another template is also called {name}",
-            )
+            text = f"expected a unique name: another template is also called {name}"
+            yield Fault(f"{path}.metadata.name", text)
         seen.add(name)
         if not isinstance(template.get("spec"), Mapping):
             yield Fault(f"{path}.spec", "expected the specification of a PersistentVolumeClaim")

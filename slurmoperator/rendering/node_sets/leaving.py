@@ -47,9 +47,6 @@ only sleeps. After a failed request, the drain is repeated, because slurmctld ma
 
 
 def script(grace_s: int, *, node: str = "") -> str:
-    """Return the shell script for a worker of this name in Slurm, by default its container's host name.
-
-    `grace_s` are the seconds after which the kubelet kills the container.
-    """
+    """Return the shell script; without a name in Slurm, it uses the host name. After `grace_s`, the kubelet kills the container."""
     wait_s = max(grace_s - _AFTERWARDS_S, 0)
     return _SCRIPT.format(prefix=REASON_PREFIX, wait_s=wait_s, node=node or "$(hostname)")

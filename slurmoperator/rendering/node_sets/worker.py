@@ -76,10 +76,7 @@ def worker_pod(
     *,
     key_step: int = 0,
 ) -> dict[str, Any] | Refused:
-    """Return the pod of a worker without name and owner, or everything that is wrong with its template.
-
-    It gets this step of the daemons' key; see `slurmoperator.keys.rings`. The Controller is None if it does not exist.
-    """
+    """Return the pod of a worker without name and owner, or everything that is wrong with its template."""
     faults = bounded(_faults(node_set, key, controller))
     if faults or controller is None or (slurm_key := controller.spec.slurm_key_ref) is None:
         return Refused(faults)
@@ -124,15 +121,13 @@ def _faults(
             f" characters; worker {key} would have the host name {host}",
         )
     if user_spec.get("restartPolicy") not in (None, "Always"):
-        yield Fault(
-            "spec.template.spec.restartPolicy",
-            f"expected Always, found {user_spec['restartPolicy']}: a slurmd that ends must restart",
+        text = (
+            f"expected Always, found {user_spec['restartPolicy']}: a slurmd that ends must restart"
         )
+        yield Fault("spec.template.spec.restartPolicy", text)
     if user_spec.get("subdomain"):
-        yield Fault(
-            "spec.template.spec.subdomain",
-            "leave it out: workers find each other through the Service of their Controller",
-        )
+        text = "leave it out: workers find each other through the Service of their Controller"
+        yield Fault("spec.template.spec.subdomain", text)
     if is_on_host_network(node_set):
         yield from _host_network_faults(node_set, controller)
 

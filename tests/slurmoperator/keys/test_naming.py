@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmoperator.keys import naming
-from slurmoperator.keys.naming import KeyReference, KeyUse, SecretFacts
+from slurmoperator.keys.naming import KeyReference, KeyUse
 from slurmoperator.objects.accounting import AccountingSpec
 from tests.slurmoperator.keys.specs import SPEC, spec
 
@@ -14,16 +14,14 @@ from tests.slurmoperator.keys.specs import SPEC, spec
 def test_what_does_not_exist_is_made_once_and_both_in_one_secret_if_they_are_named_so() -> None:
     apart, faults = naming.decide(naming.key_references(spec()), {}, has_run=False)
     assert faults == ()
-    assert [(each.name, each.lengths) for each in apart] == [
+    assert list(apart.items()) == [
         ("slurm-auth-jwt", {"jwt.key": 64}),
         ("slurm-auth-slurm", {"slurm.key": 1024}),
     ]
 
     together = spec(jwtKeyRef=None, jwtHs256KeyRef={"name": "slurm-auth-slurm", "key": "jwt.key"})
     one, _ = naming.decide(naming.key_references(together), {}, has_run=False)
-    assert [(each.name, each.lengths) for each in one] == [
-        ("slurm-auth-slurm", {"slurm.key": 1024, "jwt.key": 64})
-    ]
+    assert one == {"slurm-auth-slurm": {"slurm.key": 1024, "jwt.key": 64}}
 
 
 @pytest.mark.parametrize(
@@ -39,20 +37,20 @@ def test_a_key_that_daemons_have_already_is_never_made_anew(
 ) -> None:
     made, faults = naming.decide(naming.key_references(spec(**changes)), {}, has_run=has_run)
 
-    assert made == ()
+    assert made == {}
     assert [fault.path for fault in faults] == ["spec.slurmKeyRef.name", "spec.jwtKeyRef.name"]
     assert all(told in fault.message for fault in faults)
 
 
 def test_what_is_wrong_with_a_secret_is_told_with_its_field() -> None:
     seen = {
-        "slurm-auth-slurm": SecretFacts(lengths={"other": 1024}),
-        "slurm-auth-jwt": SecretFacts(lengths={"jwt.key": 31}),
+        "slurm-auth-slurm": {"other": 1024},
+        "slurm-auth-jwt": {"jwt.key": 31},
     }
 
     made, faults = naming.decide(naming.key_references(spec()), seen, has_run=False)
 
-    assert made == ()
+    assert made == {}
     assert [fault.text for fault in faults] == [
         "spec.slurmKeyRef.key: Secret slurm-auth-slurm has no slurm.key: it has other",
         "spec.jwtKeyRef.key: expected at least 32 bytes in jwt.key of Secret slurm-auth-jwt, found 31",
@@ -88,17 +86,16 @@ keys = st.builds(
     path=st.just("spec.slurmKeyRef"),
     is_external=st.booleans(),
 )
-secrets = st.builds(SecretFacts, lengths=st.dictionaries(names, st.integers(0, 2000)))
+secrets = st.dictionaries(names, st.integers(0, 2000))
 
 
 @given(st.lists(keys, max_size=4), st.dictionaries(names, secrets), st.booleans())
 def test_nothing_is_made_that_exists_and_what_is_made_is_right(
-    named: list[KeyReference], seen: dict[str, SecretFacts], has_run: bool
+    named: list[KeyReference], seen: dict[str, dict[str, int]], has_run: bool
 ) -> None:
     made, faults = naming.decide(named, seen, has_run=has_run)
 
-    assert not {each.name for each in made} & seen.keys()
+    assert not made.keys() & seen.keys()
     assert not (made and (has_run or faults))
     if not faults:
-        after = {**seen, **{each.name: SecretFacts(lengths=each.lengths) for each in made}}
-        assert naming.decide(named, after, has_run=True) == ((), ())
+        assert naming.decide(named, {**seen, **made}, has_run=True) == ({}, ())

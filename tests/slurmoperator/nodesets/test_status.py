@@ -1,16 +1,20 @@
 """How a NodeSet's numbers are told: in words that make sense whatever they are."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from slurmoperator.nodesets import names, status
-from slurmoperator.nodesets.planning import Worker
+from slurmoperator.nodesets.planning import NodeSetSituation, Worker
 from slurmoperator.nodesets.status import StatusFacts
-from slurmoperator.objects.nodeset import NodeSetStatus
+from slurmoperator.objects.nodeset import NodeSetObject, NodeSetSpec, NodeSetStatus
+from slurmoperator.objects.parts import ObjectReference
 from slurmoperator.workers.actions import WorkerDecision
 from slurmoperator.workers.situation import WorkerFacts, WorkerObservation
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import SlurmNode
 from tests.slurmoperator.nodesets.given import BOUND, READY, pod
 
 Told = tuple[Worker, WorkerDecision]
@@ -42,25 +46,30 @@ def ready(*, wanted: int, there: int, are_ready: int) -> tuple[str, str, str]:
 
 def told(wanted: int, workers: list[Told], **known: Any) -> dict[str, tuple[str, str, str]]:
     """All conditions."""
+    spec = NodeSetSpec(
+        controller_ref=ObjectReference(name="site"),
+        replicas=wanted,
+        extra_conf=known.get("extra_conf", ""),
+    )
+    meta = ObjectMetadata(name="gpu", namespace="slurm", uid="n", generation=1)
+    situation = NodeSetSituation(
+        node_set=NodeSetObject(metadata=meta, spec=spec),
+        pods=(),
+        seen=lambda _: WorkerObservation(is_sure=False),
+        cordons={},
+        revision="",
+        may_replace=True,
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+    )
     facts = StatusFacts(
         before=NodeSetStatus(),
-        generation=1,
-        desired=wanted,
+        situation=situation,
         workers=workers,
-        states=known.get("states", lambda _: None),
+        listed=known.get("listed", lambda _: None),
         deleted_claims=known.get("deleted_claims", ()),
-        promised=known.get("promised", {}),
-        registered=known.get("registered", lambda _: ""),
-        invalid=known.get("invalid", lambda _: ""),
         trouble=known.get("trouble"),
         refusal=None,
         failures=(),
-        digest="",
-        strategy="RollingUpdate",
-        may_replace=True,
-        selector="",
-        min_ready=timedelta(0),
-        now=datetime(2026, 1, 1, tzinfo=UTC),
     )
     found = status.compute(facts).conditions
     return {each.type: (each.status, each.reason, each.message) for each in found}
@@ -103,7 +112,8 @@ def test_a_worker_that_slurm_surely_lacks_is_not_ready(
 ) -> None:
     workers = [worker(0, is_ready=True, goes="")]
 
-    found = told(1, workers, states=lambda _: states, trouble=trouble)
+    node = None if states is None else SlurmNodeFacts(name=SlurmNode("gpu-0"), states=states)
+    found = told(1, workers, listed=lambda _: node, trouble=trouble)
 
     assert expected == found["Ready"]
     assert (found["SlurmKnown"][0] == "False") is (found["Ready"][0] == "False")
@@ -111,7 +121,8 @@ def test_a_worker_that_slurm_surely_lacks_is_not_ready(
 
 def test_a_claim_that_is_deleted_under_a_worker_is_told_unless_something_else_is_worse() -> None:
     deleted = {"deleted_claims": ("claim data-gpu-0 is being deleted",)}
-    known = {"states": lambda _: frozenset({"IDLE"}), "trouble": ""}
+    idle = SlurmNodeFacts(name=SlurmNode("gpu-0"), states=frozenset({"IDLE"}))
+    known = {"listed": lambda _: idle, "trouble": ""}
 
     found = told(1, [worker(0, is_ready=True, goes="")], **known, **deleted)["Ready"]
     late = told(2, [worker(0, is_ready=True, goes="")], **known, **deleted)["Ready"]
@@ -144,10 +155,11 @@ def test_a_worker_without_the_devices_that_its_nodeset_promises_is_not_ready(
     found = told(
         1,
         [worker(0, is_ready=True, goes="")],
-        states=lambda _: frozenset({"IDLE"}),
+        listed=lambda name: SlurmNodeFacts(
+            name=SlurmNode(name), states=frozenset({"IDLE"}), gres=registered
+        ),
         trouble="",
-        promised={"gpu": 1},
-        registered=lambda _: registered,
+        extra_conf="Gres=gpu:1",
     )
 
     assert expected == found["Ready"]
@@ -174,11 +186,14 @@ def test_a_worker_that_has_registered_with_less_than_it_says_is_not_ready(
     found = told(
         1,
         [worker(0, is_ready=True, goes="")],
-        states=lambda _: frozenset({"IDLE", "DRAIN", "INVALID_REG"}),
+        listed=lambda name: SlurmNodeFacts(
+            name=SlurmNode(name),
+            states=frozenset({"IDLE", "DRAIN", "INVALID_REG"}),
+            gres="gpu:1",
+            reason="(0 < 1)",
+        ),
         trouble=trouble,
-        promised={"gpu": 1},
-        registered=lambda _: "gpu:1",
-        invalid=lambda _: "(0 < 1)",
+        extra_conf="Gres=gpu:1",
     )
 
     assert expected == found["Ready"]
