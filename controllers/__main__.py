@@ -4,13 +4,11 @@ import asyncio
 import sys
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.breaker import Limits
-from bridge.domain.lifecycle.decision import Deadlines
+from bridge.domain.lifecycle.decision import Actor, Deadlines
 from bridge.domain.model.claims import profiles
-from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.decision import NodeSettings
 from bridge.domain.nodes.spec import Publishing
@@ -21,6 +19,7 @@ from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Leadership, SharedReadings
 from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.program import Program, opened
+from bridge.reconcile.side import Side
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
@@ -159,8 +158,9 @@ async def control(
     nodes = build_node_controller(term, holdings)
     bindings = Bindings()
     watch_bindings(mirror, bindings, program.clock)
-    side = Endings(
-        KubeNodes(mirror.kube_nodes),
+    kube_nodes = KubeNodes(mirror.kube_nodes)
+    endings = Endings(
+        kube_nodes,
         placeholders=term.placeholders,
         bindings=bindings,
         clock=program.clock,
@@ -170,18 +170,18 @@ async def control(
         enqueue_node=nodes.enqueue,
     )
     wake_with_nodes(mirror, term.wake)
-    endings = term.loop(
-        side,
-        deadlines(program.settings),
-        submit=refuse_placement,
-        resize=refuse_placement,
-        restore=restorer.restore,
+    side = Side(
+        actor=Actor.CONTROLLERS,
+        deadlines=deadlines(program.settings),
+        nodes=kube_nodes,
+        facts=endings,
     )
+    loop = term.loop(side, restore=restorer.restore)
     async with asyncio.TaskGroup() as group:
         if slurm_jobs is not None:
             group.create_task(slurm_jobs.control(term, stop))
         group.create_task(build_fillers(term, nodes, holdings).run(stop))
-        group.create_task(term.run(endings, stop, workers=controllers.workers))
+        group.create_task(term.run(loop, stop, workers=controllers.workers))
         group.create_task(lookup.run(stop))
         group.create_task(nodes.run(stop))
         group.create_task(build_orphans(term).run(stop))
@@ -309,11 +309,6 @@ def build_certificates(program: Program) -> Certificates | None:
         lifetime=timedelta(seconds=configured.lifetime_s),
     )
     return Certificates(program.kube, settings, clock=program.clock, metrics=program.metrics)
-
-
-async def refuse_placement(pod: Pod, _action: Submit | Resize) -> NoReturn:
-    """Refuse, because the lifecycle's rows of placed pods have no Submit and no Resize."""
-    raise AssertionError(f"the controllers were asked to place {pod.full_name}")
 
 
 def node_settings(program: Program) -> NodeSettings:

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
-from bridge.domain.lifecycle.actions import Restore
-from bridge.domain.lifecycle.decision import Deadlines, WhenFull
+from bridge.domain.lifecycle.decision import Actor, Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.profiles import Profiles
-from bridge.domain.model.pods import Pod
 from bridge.escrow import service as escrow
 from bridge.escrow.job_hints import JobHints
 from bridge.kube.claims.resource_claims import ResourceClaims
@@ -20,6 +18,7 @@ from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Leadership, SharedReadings
 from bridge.reconcile.program import Program, opened
 from bridge.reconcile.scheduler_waker import SchedulerWaker
+from bridge.reconcile.side import Side
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
@@ -34,7 +33,7 @@ from extender.cpus import CpuReader
 from extender.gathering import Gatherer
 from extender.nodes import BridgedNodes
 from extender.owners import Owners
-from extender.side import LedSince, Placement, Units
+from extender.side import LedSince, Placement, Units, Workloads
 from extender.submitting import Submitter
 from extender.volumes import ClaimReader
 from slurmruntime.kube import events
@@ -136,11 +135,10 @@ async def place(
         owners,
         bridged,
         build_claim_asker(term, claims) if claims else None,
-        on_submitted=waker.submitted if waker else lambda: None,
+        on_submitted=waker.submitted if waker else None,
     )
-    side = Placement(
+    facts = Placement(
         pods=mirror.pods,
-        owners=owners,
         placeholders=term.placeholders,
         bridged=bridged,
         submitter=submitter,
@@ -153,13 +151,17 @@ async def place(
         wake=term.wake,
     )
     if waker:
-        side.on_freed(waker.freed)
+        facts.on_freed(waker.freed)
+    side = Side(
+        actor=Actor.EXTENDER,
+        deadlines=deadlines(program.settings),
+        nodes=bridged.by_name,
+        facts=facts,
+        workloads=Workloads(owners, submitter, term.placeholders),
+    )
     loop = term.loop(
         side,
-        deadlines(program.settings),
-        submit=submitter.submit,
-        resize=submitter.resize,
-        restore=refuse_restore,
+        submitter=submitter,
         devices=build_device_giver(term, claims, bridged) if claims else None,
         cpus=CpuReader(term.program.slurm) if term.program.settings.agent.pin_cores else None,
     )
@@ -254,7 +256,7 @@ def build_submitter(
     bridged: BridgedNodes,
     devices: ClaimAsker | None,
     *,
-    on_submitted: Callable[[], None],
+    on_submitted: Callable[[], None] | None,
 ) -> Submitter:
     """Build what submits placeholders, as the current policy allows."""
     program = term.program
@@ -329,11 +331,6 @@ def build_device_giver(
 
 def _profiles(program: Program) -> Profiles:
     return profiles.read(program.settings.controllers.device_profiles)
-
-
-async def refuse_restore(pod: Pod, _action: Restore) -> None:
-    """Refuse, because the lifecycle's rows of gated pods have no Restore."""
-    raise AssertionError(f"the extender was asked to restore {pod.full_name}")
 
 
 if __name__ == "__main__":

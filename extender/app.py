@@ -15,7 +15,7 @@ from fastapi import FastAPI, Request, Response
 
 from bridge.domain.admission import binding as placement
 from bridge.domain.model.pods import Pod
-from bridge.escrow.shares import LastCheck, no_check
+from bridge.escrow.shares import LastCheck
 from bridge.kube import decode, writes
 from extender import wire
 from slurmruntime.kube import errors
@@ -36,7 +36,7 @@ def create(
     lookup: Lookup,
     clock: Clock,
     metrics: Metrics,
-    last_check: LastCheck = no_check,
+    last_check: LastCheck | None = None,
     home: asyncio.AbstractEventLoop | None = None,
 ) -> FastAPI:
     """Build the ASGI application; kube: the client with the right to bind.
@@ -82,7 +82,7 @@ class _RefusedError(Exception):
 
 
 async def _bind(
-    kube: KubeClient, lookup: Lookup, last_check: LastCheck, args: wire.BindingArgs
+    kube: KubeClient, lookup: Lookup, last_check: LastCheck | None, args: wire.BindingArgs
 ) -> Pod:
     """Bind the pod; return it only after the API server has answered 201.
 
@@ -100,7 +100,7 @@ async def _bind(
         refusal = placement.refuse_binding(pod, args.Node)
         if pod is None or refusal:
             raise _RefusedError(refusal)
-        if too_late := await last_check(pod, KubeNode(args.Node)):
+        if last_check and (too_late := await last_check(pod, KubeNode(args.Node))):
             raise _RefusedError(too_late)
         await writes.bind(
             kube,

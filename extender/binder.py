@@ -14,7 +14,7 @@ from bridge.domain.admission import binder
 from bridge.domain.admission.binder import Abstain, Await, Bind, BindingFacts, Report
 from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.pods import Pod
-from bridge.escrow.shares import LastCheck, no_check
+from bridge.escrow.shares import LastCheck
 from bridge.kube import patches, writes
 from bridge.reconcile.placeholders import Placeholders
 from extender.claims.known import KnownClaims
@@ -47,7 +47,7 @@ class Binder:
         claims: KnownClaims | None,
         scheduler_name: str,
         process: Process,
-        last_check: LastCheck = no_check,
+        last_check: LastCheck | None = None,
     ) -> None:
         """claims: None without device profiles; scheduler_name: of the pods to bind; last_check: checks whether a pod's job has ended in the meantime."""
         self._kube = kube
@@ -112,7 +112,7 @@ class Binder:
 
     async def _bind(self, pod: Pod, kube_node: KubeNode) -> timedelta | None:
         """Create the Binding; report it on the pod if the API server refuses, or if the job has ended."""
-        if too_late := await self._last_check(pod, kube_node):
+        if self._last_check and (too_late := await self._last_check(pod, kube_node)):
             return await self._report(pod, names.UNSCHEDULABLE, too_late)
         try:
             await writes.bind(

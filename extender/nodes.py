@@ -61,7 +61,7 @@ class BridgedNodes:
         self._clock = clock
         self._bound_on = bound.index(bound_to)
         self._ours_on = pods.index(taken_by)
-        self._by_name = KubeNodes(kube_nodes)
+        self.by_name = KubeNodes(kube_nodes)
         self._gpu_resources = gpu_resources
         self._milli_per_cpu = milli_per_cpu
         self._listing = asyncio.Lock()
@@ -132,11 +132,7 @@ class BridgedNodes:
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """Return the Kubernetes node with this Slurm name; None if there is none."""
-        return self._by_name.behind(slurm_node)
-
-    def topology(self, slurm_node: SlurmNode) -> str:
-        """Return the node's place in Slurm's topology; "" if its annotation names none."""
-        return self._by_name.topology(slurm_node)
+        return self.by_name.behind(slurm_node)
 
     def slurm_node(self, kube_node: KubeNode) -> SlurmNode | None:
         """Return the Slurm name of a Kubernetes node; None if there is no such node."""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from bridge.domain.lifecycle import rules
 from bridge.domain.lifecycle.actions import Cause
-from bridge.domain.lifecycle.decision import Actor, Facts
+from bridge.domain.lifecycle.decision import Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
@@ -24,7 +24,7 @@ from slurmruntime.leading.lease import Accession
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.process.clock import Clock
 from slurmruntime.values import names
-from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
+from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
 
 _HANDOVER = timedelta(seconds=2)
 """A pod created so soon after we began may be our predecessor's: clocks differ, watches lag."""
@@ -48,49 +48,13 @@ class Units:
     """Kubernetes millicores per Slurm CPU."""
 
 
-class Placement:
-    """The extender's `Side` of the loop over pods."""
+class Workloads:
+    """Which workloads gated pods belong to, by their owners; who may join one, by policy."""
 
-    actor = Actor.EXTENDER
-
-    def __init__(
-        self,
-        *,
-        pods: Cache[Pod],
-        bridged: BridgedNodes,
-        submitter: Submitter,
-        owners: Owners,
-        placeholders: Placeholders,
-        begin: LedSince,
-        units: Units,
-        clock: Clock,
-        wake: Callable[[PodUid], None],
-    ) -> None:
-        """Start with nothing remembered.
-
-        placeholders: the leader's view of Slurm's jobs. begin: of the term of leadership. units:
-        how amounts are counted. wake: queues a pod.
-        """
-        self._bridged = bridged
-        self._submitter = submitter
+    def __init__(self, owners: Owners, submitter: Submitter, placeholders: Placeholders) -> None:
         self._owners = owners
+        self._submitter = submitter
         self._placeholders = placeholders
-        self._accession = begin.accession
-        self._leads_since = begin.at.astimezone(UTC)
-        self._units = units
-        self._unbindable = BindFailures()
-        self._clock = clock
-        self._freed: list[Callable[[], None]] = []
-        self._wake = wake
-        self._await_nodes: set[PodUid] = set()
-        """Pods that might start once nodes change."""
-        self._nodes_edited_at: datetime | None = None
-        bridged.on_edit(self._nodes_edited)
-        pods.subscribe(self._pod_changed)
-
-    def on_freed(self, callback: Callable[[], None]) -> None:
-        """Call this back whenever a pod has ended."""
-        self._freed.append(callback)
 
     def membership(self, pod: Pod) -> Membership | None:
         """Return the workload of a gated pod if it can be determined without reading owners."""
@@ -114,13 +78,50 @@ class Placement:
         """Check with the policy whether a pod may join a placeholder that was submitted without it."""
         return await self._submitter.admits(pod, job)
 
-    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        """Return the Kubernetes node with this Slurm name."""
-        return self._bridged.kube_node(slurm_node)
+    def forget(self, key: WorkloadKey) -> None:
+        """Forget a workload that has been placed or is gone."""
+        self._submitter.forget(key)
 
-    def topology(self, slurm_node: SlurmNode) -> str:
-        """Return the node's place in Slurm's topology."""
-        return self._bridged.topology(slurm_node)
+
+class Placement:
+    """The facts of pods that wait for a node."""
+
+    def __init__(
+        self,
+        *,
+        pods: Cache[Pod],
+        bridged: BridgedNodes,
+        submitter: Submitter,
+        placeholders: Placeholders,
+        begin: LedSince,
+        units: Units,
+        clock: Clock,
+        wake: Callable[[PodUid], None],
+    ) -> None:
+        """Start with nothing remembered.
+
+        placeholders: the leader's view of Slurm's jobs. begin: of the term of leadership. units:
+        how amounts are counted. wake: queues a pod.
+        """
+        self._bridged = bridged
+        self._submitter = submitter
+        self._placeholders = placeholders
+        self._accession = begin.accession
+        self._leads_since = begin.at.astimezone(UTC)
+        self._units = units
+        self._unbindable = BindFailures()
+        self._clock = clock
+        self._freed: list[Callable[[], None]] = []
+        self._wake = wake
+        self._await_nodes: set[PodUid] = set()
+        """Pods that might start once nodes change."""
+        self._nodes_edited_at: datetime | None = None
+        bridged.on_edit(self._nodes_edited)
+        pods.subscribe(self._pod_changed)
+
+    def on_freed(self, callback: Callable[[], None]) -> None:
+        """Call this back whenever a pod has ended."""
+        self._freed.append(callback)
 
     def past(self, pod: Pod) -> Past:
         """Return whether a predecessor may have a submit for this pod in flight."""
@@ -167,10 +168,6 @@ class Placement:
     def _shortfall(self, pod: Pod, job: SlurmJob, seat: Seat | None) -> str:
         slot = seat.slot if seat else 0
         return fit.shortfall(pod, job, slot, self._units.gpu_resources, self._units.milli_per_cpu)
-
-    def forget(self, key: WorkloadKey) -> None:
-        """Forget a workload that has been placed or is gone."""
-        self._submitter.forget(key)
 
     def forget_pod(self, uid: PodUid) -> None:
         """Forget a pod that has been placed or is gone."""

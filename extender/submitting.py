@@ -44,7 +44,7 @@ class Submitter:
         concurrency: int,
         clock: Clock,
         metrics: Metrics,
-        on_submitted: Callable[[], None],
+        on_submitted: Callable[[], None] | None = None,
     ) -> None:
         """on_submitted: called after each accepted submit."""
         self._slurm = slurm
@@ -104,7 +104,8 @@ class Submitter:
             self._discovery.note_submitted(
                 job_id, spec.identity, in_detail=bool(pod.resource_claims)
             )
-            self._on_submitted()
+            if self._on_submitted is not None:
+                self._on_submitted()
             self._submitted[key] = spec.identity
             self._refusals.clear(key)
             self._metrics.pods.submitted(pod.waiting_time(self._clock.now()).total_seconds())

@@ -85,10 +85,10 @@ def parts(program: Program, mirror: Mirror, hints: JobHints) -> tuple[Service, .
     return (Service(name="escrow news", run=hints.run), Service(name="escrow", run=answer))
 
 
-def last_check(program: Program, mirror: Mirror) -> LastCheck:
-    """Return the check before a pod is bound; it admits every pod if the setting is off."""
+def last_check(program: Program, mirror: Mirror) -> LastCheck | None:
+    """Return the check before a pod is bound; None if the setting is off."""
     if not program.settings.escrow.listen:
-        return shares.no_check
+        return None
     return shares.last_check(program.slurm, mirror.kube_nodes)
 
 

@@ -55,11 +55,6 @@ def last_check(slurm: SlurmClient, kube_nodes: Cache[KubeNodeFacts]) -> LastChec
     return check
 
 
-async def no_check(_pod: Pod, _kube_node: KubeNode) -> str:
-    """Admit every pod: the setting is off."""
-    return ""
-
-
 def _has_nodes(states: frozenset[str]) -> bool:
     try:
         return decode.phase_of(states) is not JobPhase.ENDED and "PENDING" not in states

@@ -3,12 +3,16 @@
 import asyncio
 from collections.abc import Callable, Collection
 
-from bridge.domain.lifecycle.decision import Actor, Deadlines
+from bridge.domain.lifecycle.decision import Actor
 from bridge.reconcile import set_aside
 from bridge.reconcile.actuator import Actuator, CpuLookup, DeviceGiver
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.loop import PodLoop
-from bridge.reconcile.placeholder_writes import PlaceholderWrites, ResizeFor, RestoreFor, SubmitFor
+from bridge.reconcile.placeholder_writes import (
+    PlaceholderSubmitter,
+    PlaceholderWrites,
+    RestoreFor,
+)
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.program import Program
 from bridge.reconcile.reading.readings import Readings
@@ -29,10 +33,6 @@ _UNHURRIED_PAUSE_S = 0.2
 """Minimum pause between two requested readings. The extender's pods wait for their nodes; the
 controllers' pods wait to be released, many at once.
 """
-
-
-def nothing() -> None:
-    """Do nothing."""
 
 
 class SharedReadings:
@@ -70,7 +70,7 @@ class SharedReadings:
             metrics=program.metrics,
         )
         program.health.register("slurm", self.readings.health)
-        self._on_completed: Callable[[], None] = nothing
+        self._on_completed: Callable[[], None] | None = None
 
     def on_completion(self, callback: Callable[[], None]) -> None:
         """Call this back after every end that Slurm has accepted from this process."""
@@ -78,7 +78,8 @@ class SharedReadings:
 
     def completed(self) -> None:
         """Note that Slurm has accepted an end."""
-        self._on_completed()
+        if self._on_completed is not None:
+            self._on_completed()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Send Events about objects that are set aside, until `stop` is set."""
@@ -154,11 +155,9 @@ class Leadership:
     def loop(
         self,
         side: Side,
-        policy: Deadlines,
         *,
-        submit: SubmitFor,
-        resize: ResizeFor,
-        restore: RestoreFor,
+        submitter: PlaceholderSubmitter | None = None,
+        restore: RestoreFor | None = None,
         devices: DeviceGiver | None = None,
         cpus: CpuLookup | None = None,
     ) -> PodLoop:
@@ -176,10 +175,9 @@ class Leadership:
                     slurm=program.slurm,
                     completer=program.completer,
                     placeholders=self.placeholders,
-                    submit=submit,
-                    resize=resize,
-                    restore=restore,
                     on_completed=self.shared.completed,
+                    submitter=submitter,
+                    restore=restore,
                 ),
                 placeholders=self.placeholders,
                 pods=self.mirror.pods,
@@ -189,7 +187,6 @@ class Leadership:
                 devices=devices,
                 cpus=cpus,
             ),
-            policy=policy,
             process=program.process,
         )
 

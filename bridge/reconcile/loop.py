@@ -18,7 +18,7 @@ from bridge.domain.gang import decide
 from bridge.domain.gang.decide import Decisions, Observation, OpenCase, Plan
 from bridge.domain.gang.members import Claims
 from bridge.domain.lifecycle import table as lifecycle
-from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
+from bridge.domain.lifecycle.decision import Actor, Decision, Facts
 from bridge.domain.lifecycle.pins import Pins
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
@@ -56,7 +56,6 @@ class PodLoop:
         queue: WorkQueue[WorkloadKey],
         placeholders: Placeholders,
         actuator: Actuator,
-        policy: Deadlines,
         process: Process,
     ) -> None:
         self._side = side
@@ -64,7 +63,8 @@ class PodLoop:
         self._queue = queue
         self._placeholders = placeholders
         self._actuator = actuator
-        self._policy = policy
+        self._workloads = side.workloads
+        self._policy = side.deadlines
         self._clock = process.clock
         self._members = Members(side)
         self._controller = Controller(
@@ -127,7 +127,9 @@ class PodLoop:
     async def _decide(self, key: WorkloadKey) -> timedelta | None:
         """Gather what is known of a workload's pods, decide, and act."""
         member = self._members.of(key)[0][0]
-        declared = await self._side.declared(member) if member.is_gang else None
+        declared = None
+        if self._workloads is not None and member.is_gang:
+            declared = await self._workloads.declared(member)
         claims = Claims(self._members.of(key), self._placeholders.of(key))
         if await self._have_asked(key, claims.joining()):
             self._queue.add(key)  # the answers change who is a member
@@ -148,7 +150,7 @@ class PodLoop:
             declared,
             self._policy,
             now=now,
-            topology=self._side.topology,
+            topology=self._side.nodes.topology,
             read_again=self._joined,
         )
         self._read_again(key, plan)
@@ -156,7 +158,7 @@ class PodLoop:
         kube_nodes = {
             slurm_node: kube_node
             for slurm_node in plan.nodes
-            if (kube_node := self._side.kube_node(slurm_node)) is not None
+            if (kube_node := self._side.nodes.behind(slurm_node)) is not None
         }
         decisions = decide.decide(plan, facts, kube_nodes, self._policy, now=now)
         for pod in decisions.apart:
@@ -182,7 +184,7 @@ class PodLoop:
             if self._members.is_mine(pod) and pod.uid not in self._admitted
         ]
         for pod, job in newcomers:
-            if await self._side.admits(pod, job):
+            if self._workloads is None or await self._workloads.admits(pod, job):
                 self._admitted.add(pod.uid)
                 self._read(key, job.id)  # it may have been made smaller while it ran
             else:
@@ -194,7 +196,7 @@ class PodLoop:
         return Observation(view, self._situations.since(pod, view, now))
 
     def _gather(self, look: OpenCase, key: WorkloadKey, now: datetime) -> Facts:
-        facts = self._side.gather(
+        facts = self._side.facts.gather(
             look.pod,
             look.view,
             key=key,
@@ -271,9 +273,9 @@ class PodLoop:
     async def _is_resolved(self, key: WorkloadKey) -> bool:
         """Resolve which workload a new pod belongs to; return False if it is not its own."""
         pod = self._pods.get(key)
-        if pod is None or self._members.is_resolved(pod):
+        if pod is None or self._workloads is None or self._members.is_resolved(pod):
             return True
-        member = await self._side.resolve(pod)
+        member = await self._workloads.resolve(pod)
         pod = self._pods.get(key)
         if pod is None or self._members.is_resolved(pod):
             return True  # it is gone, or has its node
@@ -332,7 +334,7 @@ class PodLoop:
 
     def _meet(self, key: WorkloadKey, mine: Sequence[Pod]) -> None:
         """Start tracking a workload, and each of its pods on this side."""
-        pasts = {pod.uid: self._side.past(pod) for pod in mine}
+        pasts = {pod.uid: self._side.facts.past(pod) for pod in mine}
         for uid, past in pasts.items():
             self._placeholders.receive(uid, past)
         of_any = frozenset(pasts.values())
@@ -347,7 +349,8 @@ class PodLoop:
             self._forget(departed)
         if not self._members.is_ours(key):
             self._placeholders.forget(key)
-            self._side.forget(key)
+            if self._workloads is not None:
+                self._workloads.forget(key)
 
     def _about(self, key: WorkloadKey) -> About | None:
         return next((pod.about for pod in self._members.mine(key)), None)
@@ -357,6 +360,6 @@ class PodLoop:
         self._admitted.discard(uid)
         self._joined.discard(uid)
         self._placeholders.forget_pod(uid)
-        self._side.forget_pod(uid)
+        self._side.facts.forget_pod(uid)
         self._situations.forget(uid)
         self._pins.forget(uid)

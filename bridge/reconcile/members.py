@@ -14,7 +14,8 @@ class Members:
     """The pods of one side by workload; does no I/O."""
 
     def __init__(self, side: Side) -> None:
-        self._side = side
+        self._actor = side.actor
+        self._workloads = side.workloads
         self._groups = Groups()
         self._deletions = Deletions()
         self._memberships: dict[PodUid, Membership] = {}
@@ -42,7 +43,7 @@ class Members:
 
     def is_mine(self, pod: Pod) -> bool:
         """Check whether a pod is on this side."""
-        return lifecycle.actor(pod) is self._side.actor
+        return lifecycle.actor(pod) is self._actor
 
     def is_resolved(self, pod: Pod) -> bool:
         """Check whether the pod's workload is known."""
@@ -73,4 +74,6 @@ class Members:
     def _membership(self, pod: Pod) -> Membership | None:
         if not pod.is_gated:
             return membership.placed(pod)
-        return self._memberships.get(pod.uid) or self._side.membership(pod)
+        if self._workloads is None:
+            return membership.alone(pod)
+        return self._memberships.get(pod.uid) or self._workloads.membership(pod)

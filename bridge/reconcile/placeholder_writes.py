@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import assert_never
+from typing import Protocol, TypeVar, assert_never
 
 from bridge.domain.lifecycle import amendments, outcome
 from bridge.domain.lifecycle.actions import (
@@ -35,11 +35,19 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.ids import JobId, Sluid, WorkloadKey
 
-SubmitFor = Callable[[Pod, Submit], Awaitable[None]]
-"""Submits a placeholder. Only the extender can do that, as only it places pods."""
+_T = TypeVar("_T")
 
-ResizeFor = Callable[[Pod, Resize], Awaitable[bool]]
-"""Changes what a pending one asks for; False if that takes another job. Also only the extender."""
+
+class PlaceholderSubmitter(Protocol):
+    """Submits placeholders. Only the extender can do that, as only it places pods."""
+
+    async def submit(self, pod: Pod, action: Submit) -> None:
+        """Submit a placeholder, or remember why not."""
+
+    async def resize(self, pod: Pod, action: Resize) -> bool:
+        """Change what a pending one asks for; return False if that takes another job."""
+        ...
+
 
 RestoreFor = Callable[[Pod, Restore], Awaitable[None]]
 """Submits again one that Slurm lost: only the controllers, which own the pods by then."""
@@ -56,11 +64,10 @@ class PlaceholderWrites:
     slurm: SlurmClient
     completer: Completer
     placeholders: Placeholders
-    submit: SubmitFor
-    resize: ResizeFor
-    restore: RestoreFor
     on_completed: Callable[[], None]
     """Called after Slurm has taken an end."""
+    submitter: PlaceholderSubmitter | None = None
+    restore: RestoreFor | None = None
 
     def of(self, workload: WorkloadKey) -> "WorkloadWrites":
         """Return the writes about one workload's placeholder."""
@@ -84,11 +91,11 @@ class WorkloadWrites:
         """
         match action:
             case Submit():
-                await self._leader.submit(pod, action)
+                await _required(self._leader.submitter, pod, action).submit(pod, action)
             case Resize():
                 await self._resize_or_cancel(pod, action)
             case Restore():
-                await self._leader.restore(pod, action)
+                await _required(self._leader.restore, pod, action)(pod, action)
             case Cancel():
                 await self._cancel(pod, action)
             case Complete():
@@ -102,7 +109,7 @@ class WorkloadWrites:
 
     async def _resize_or_cancel(self, pod: Pod, action: Resize) -> None:
         with self._writing(changes=action.job_id):
-            is_done = await self._leader.resize(pod, action)
+            is_done = await _required(self._leader.submitter, pod, action).resize(pod, action)
         if not is_done:
             cause = OwnCause.RESIZED
             await self._cancel(pod, Cancel(job_id=action.job_id, sluid=action.sluid, cause=cause))
@@ -192,3 +199,14 @@ class WorkloadWrites:
         except kube_errors.NotFound:
             return False
         return now.uid == pod.uid and not now.is_gated and job.is_named(now.job_id, now.sluid)
+
+
+def _required(part: _T | None, pod: Pod, action: InSlurm) -> _T:
+    """Return the part that carries an action out.
+
+    Raises:
+        AssertionError: this program has none, because the lifecycle's rows of its pods have no such action.
+    """
+    if part is None:
+        raise AssertionError(f"not for this program: {type(action).__name__} of {pod.full_name}")
+    return part

@@ -1,41 +1,22 @@
-"""The interface that the extender and the controllers each provide to the loop over pods."""
+"""What the extender and the controllers each provide to the loop over pods."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from bridge.domain.lifecycle.decision import Actor, Facts
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads.membership import Membership
+from bridge.reconcile.nodes import KubeNodes
 from slurmruntime.model.objects import KubeObject
-from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
+from slurmruntime.values.ids import PodUid, WorkloadKey
 
 
-class Side(Protocol):
-    """The parts in which the two programs that act on pods differ."""
-
-    @property
-    def actor(self) -> Actor:
-        """The owner of these pods."""
-        ...
-
-    def membership(self, pod: Pod) -> Membership | None:
-        """Return the workload membership of a pod; None if that takes a request to the API server."""
-        ...
-
-    async def resolve(self, pod: Pod) -> Membership:
-        """Resolve the workload membership of a pod."""
-        ...
-
-    async def declared(self, member: Membership) -> KubeObject | None:
-        """Read the object that declares a member's group; None if there is none."""
-        ...
-
-    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        """Check whether a pod may take a place in a placeholder that was submitted without it."""
-        ...
+class PodFacts(Protocol):
+    """What a program knows of its pods, beyond their placeholders."""
 
     def past(self, pod: Pod) -> Past:
         """Return whether another process may have a write for this pod in flight."""
@@ -65,18 +46,45 @@ class Side(Protocol):
         """
         ...
 
-    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        """Return the Kubernetes node with this Slurm name; None if it is unknown."""
+    def forget_pod(self, uid: PodUid) -> None:
+        """Forget a pod that is gone or belongs to the other program."""
         ...
 
-    def topology(self, slurm_node: SlurmNode) -> str:
-        """Return the node's place in Slurm's topology, as its annotation says; "" if it says none."""
+
+class WorkloadResolver(Protocol):
+    """Finds out which workloads gated pods belong to."""
+
+    def membership(self, pod: Pod) -> Membership | None:
+        """Return the workload membership of a gated pod; None if that takes a request to the API server."""
+        ...
+
+    async def resolve(self, pod: Pod) -> Membership:
+        """Resolve the workload membership of a gated pod."""
+        ...
+
+    async def declared(self, member: Membership) -> KubeObject | None:
+        """Read the object that declares a member's group; None if there is none."""
+        ...
+
+    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
+        """Check whether a pod may take a place in a placeholder that was submitted without it."""
         ...
 
     def forget(self, key: WorkloadKey) -> None:
         """Forget a workload that is gone or belongs to the other program."""
         ...
 
-    def forget_pod(self, uid: PodUid) -> None:
-        """Forget a pod that is gone or belongs to the other program."""
-        ...
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The parts in which the two programs that act on pods differ."""
+
+    actor: Actor
+    """The owner of these pods."""
+    deadlines: Deadlines
+    nodes: KubeNodes
+    facts: PodFacts
+    workloads: WorkloadResolver | None = None
+    """For the program that places pods; None: the record on a pod is authoritative, and whoever has a
+    slot in a placeholder may take it.
+    """

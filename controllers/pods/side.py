@@ -6,15 +6,13 @@ from datetime import datetime, timedelta
 
 from bridge.domain.lifecycle import released
 from bridge.domain.lifecycle import table as lifecycle
-from bridge.domain.lifecycle.decision import Actor, Facts
+from bridge.domain.lifecycle.decision import Facts
 from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.binding import Bindings
 from bridge.domain.observation.view import Past, View
-from bridge.domain.workloads import membership
-from bridge.domain.workloads.membership import Membership
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
@@ -22,7 +20,6 @@ from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import EvidenceLookup
 from controllers.pods.restoring import Restorer
 from slurmruntime.model.nodes import KubeNodeFacts
-from slurmruntime.model.objects import KubeObject
 from slurmruntime.process.clock import Clock
 from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 
@@ -32,9 +29,7 @@ _UNHELD = {
 
 
 class Endings:
-    """The controllers' `Side` of the loop over pods."""
-
-    actor = Actor.CONTROLLERS
+    """The facts of pods that have their nodes."""
 
     def __init__(
         self,
@@ -62,30 +57,6 @@ class Endings:
         """Pods whose placeholder was once seen without their node; it is being read again."""
         self._nodes: tuple[SlurmJob | None, frozenset[SlurmNode]] = (None, frozenset())
         """The last placeholder with its nodes, cached."""
-
-    def membership(self, pod: Pod) -> Membership:
-        """Return the workload that a pod was placed with."""
-        return membership.alone(pod) if pod.is_gated else membership.placed(pod)
-
-    async def resolve(self, pod: Pod) -> Membership:
-        """Return the same, because the record on the pod is authoritative."""
-        return self.membership(pod)
-
-    async def declared(self, _member: Membership) -> KubeObject | None:
-        """Return None, because the placeholder has the size."""
-        return None
-
-    async def admits(self, _pod: Pod, _job: SlurmJob) -> bool:
-        """Return True, because only the extender lets members join."""
-        return True
-
-    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        """Return the Kubernetes node with this Slurm name."""
-        return self._kube_nodes.behind(slurm_node)
-
-    def topology(self, slurm_node: SlurmNode) -> str:
-        """Return the node's place in Slurm's topology."""
-        return self._kube_nodes.topology(slurm_node)
 
     def past(self, _pod: Pod) -> Past:
         """Return that no submit is in flight: the extender was done with the pod when it removed the gate."""
@@ -124,9 +95,6 @@ class Endings:
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
         )
-
-    def forget(self, key: WorkloadKey) -> None:
-        """Do nothing, because workloads are not remembered."""
 
     def forget_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone."""

@@ -194,7 +194,6 @@ def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage
         concurrency=1,
         clock=clock,
         metrics=Metrics("extender"),
-        on_submitted=lambda: None,
     )
     return Stage(slurmrestd, cluster, namespaces, readings, submitter)
 

@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision
+from bridge.domain.lifecycle.decision import Actor, Decision
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
@@ -187,12 +187,11 @@ def test_a_pod_of_any_numbers_is_decided_on(
         slurm: Any = Lists(clock, UID, jobs)
         acting: Any = Hands()
         loop = PodLoop(
-            side,
+            side.side(),
             pods=pods,
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             placeholders=Placeholders(slurm, pace=PACE, clock=clock, metrics=Metrics("other")),
             actuator=acting,
-            policy=Deadlines(),
             process=process(clock, metrics, aside),
         )
         async with asyncio.TaskGroup() as group:

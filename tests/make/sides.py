@@ -4,17 +4,31 @@ from collections.abc import Callable
 from datetime import datetime
 from types import MappingProxyType
 
-from bridge.domain.lifecycle.decision import Actor, Facts, Fit
+from typing_extensions import override
+
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Facts, Fit
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads.membership import Membership
+from bridge.reconcile.nodes import KubeNodes
+from bridge.reconcile.side import Side
 from bridge.slurm.snapshot import Snapshot
+from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.node_objects import NODES
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 from tests.make import lives as build
 from tests.virtual_time import VirtualClock
+
+
+class OneNode(KubeNodes):
+    """Every node of Slurm is the same one."""
+
+    @override
+    def behind(self, slurm_node: SlurmNode) -> KubeNode | None:
+        return build.KUBE_NODE
 
 
 class KnowsAll:
@@ -24,12 +38,21 @@ class KnowsAll:
         self, actor: Actor, membership: Callable[[Pod], Membership], *, fit: Fit | None = None
     ) -> None:
         """fit: what is found of every node."""
-        self.actor = actor
+        self._actor = actor
         self._fit = fit
         self.forgotten: list[PodUid] = []
         self.gathered = 0
         """How often the facts about a pod were asked for: once for each decision."""
         self._membership = membership
+
+    def side(self) -> Side:
+        return Side(
+            actor=self._actor,
+            deadlines=Deadlines(),
+            nodes=OneNode(Cache(NODES)),
+            facts=self,
+            workloads=self,
+        )
 
     def membership(self, pod: Pod) -> Membership:
         return self._membership(pod)
@@ -61,12 +84,6 @@ class KnowsAll:
         return Facts(
             pod=pod, view=view, now=now, since=since, kube_node=build.KUBE_NODE, fit=self._fit
         )
-
-    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        return build.KUBE_NODE
-
-    def topology(self, slurm_node: SlurmNode) -> str:
-        return ""
 
     def forget(self, key: WorkloadKey) -> None:
         pass

@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 
 from bridge.domain.lifecycle.actions import Resize, Restore, Submit
-from bridge.domain.lifecycle.decision import Actor, Deadlines, Fit
+from bridge.domain.lifecycle.decision import Actor, Fit
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
@@ -78,8 +78,7 @@ class Leader:
                 slurm=self.slurm,  # type: ignore[arg-type]  # all it calls
                 completer=self.slurm,  # type: ignore[arg-type]  # all it calls
                 placeholders=self._placeholders,
-                submit=self._submit,
-                resize=self._resize,
+                submitter=self,
                 restore=self._restore,
                 on_completed=lambda: None,
             ),
@@ -90,12 +89,11 @@ class Leader:
             metrics=metrics,
         )
         self.loop = PodLoop(
-            side or KnowsAll(actor, membership_of, fit=Fit.FITS),
+            side or KnowsAll(actor, membership_of, fit=Fit.FITS).side(),
             pods=cache,
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             placeholders=self._placeholders,
             actuator=actuator,
-            policy=Deadlines(),
             process=process(clock, metrics, UNHEARD),
         )
         for pod in pods:
@@ -108,7 +106,7 @@ class Leader:
             await self._clock.sleep(for_s)
             stop.set()
 
-    async def _submit(self, pod: Pod, action: Submit) -> None:
+    async def submit(self, pod: Pod, action: Submit) -> None:
         gang, may_still_happen = action.gang, False
         identity = Identity(
             cluster=CLUSTER,
@@ -136,7 +134,7 @@ class Leader:
         finally:
             self._placeholders.wrote(identity.key, may_still_happen=may_still_happen)
 
-    async def _resize(self, _pod: Pod, _action: Resize) -> bool:
+    async def resize(self, pod: Pod, action: Resize) -> bool:
         return False
 
     async def _restore(self, _pod: Pod, action: Restore) -> None:

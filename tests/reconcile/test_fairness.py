@@ -5,7 +5,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision
+from bridge.domain.lifecycle.decision import Actor, Decision
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.workloads import membership
@@ -53,12 +53,11 @@ def test_a_tenants_first_pod_waits_for_one_turn_of_a_tenant_with_hundreds() -> N
         lists: Any = Lists(clock, PodUid("nobody"))
         slow: Any = Slow(clock)
         loop = PodLoop(
-            KnowsAll(Actor.EXTENDER, membership.alone),
+            KnowsAll(Actor.EXTENDER, membership.alone).side(),
             pods=pods,
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             placeholders=Placeholders(lists, pace=PACE, clock=clock, metrics=Metrics("other")),
             actuator=slow,
-            policy=Deadlines(),
             process=process(clock, Metrics("extender"), UNHEARD),
         )
         async with asyncio.TaskGroup() as group:

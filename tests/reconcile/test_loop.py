@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain.lifecycle.actions import Complete
-from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision
+from bridge.domain.lifecycle.decision import Actor, Decision
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.workloads import membership
@@ -61,12 +61,11 @@ class World:
             metrics=Metrics("controllers"),
         )
         self.loop = PodLoop(
-            self.side,
+            self.side.side(),
             pods=self.pods,
             queue=self.queue,
             placeholders=self.placeholders,
             actuator=self,  # type: ignore[arg-type]  # all that is asked of it
-            policy=Deadlines(),
             process=process(clock, self.metrics, UNHEARD),
         )
 

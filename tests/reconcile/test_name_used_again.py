@@ -60,7 +60,7 @@ def placed_by_another(name: str, another: Job) -> Manifest:
 def test_the_new_gangs_placeholder_is_not_lost_before_it_was_read(after_s: float) -> None:
     async def main(clock: VirtualClock) -> Leader:
         old = running(1, "old", ring=True)
-        side = Accounts(Actor.CONTROLLERS, membership_of)
+        side = Accounts(Actor.CONTROLLERS, membership_of).side()
         leader = Leader(Actor.CONTROLLERS, [stopping("old")], [old], Trouble(), clock, side=side)
 
         async def made_again() -> None:

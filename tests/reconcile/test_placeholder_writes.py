@@ -37,9 +37,6 @@ def complete(slurm: Slurm) -> None:
         slurm=unused,  # type: ignore[arg-type]  # not asked
         completer=slurm,  # type: ignore[arg-type]  # all that is asked of it
         placeholders=known,  # type: ignore[arg-type]  # all that is asked of it
-        submit=unused,  # type: ignore[arg-type]  # not called
-        resize=unused,  # type: ignore[arg-type]  # not called
-        restore=unused,  # type: ignore[arg-type]  # not called
         on_completed=lambda: slurm.happened.append("told"),
     )
     asyncio.run(writes.of(WorkloadKey("pod-1")).act(build.bound(), END))
