@@ -29,18 +29,8 @@ from slurmruntime.values.ids import ClusterId, JobId, WorkloadKey
 
 _PENDING = frozenset({"PENDING"})
 
-OnUnreadable = Callable[[JobId, str], None]
-"""Called each time a fetched job cannot be decoded, with the reason."""
 
-OnSettled = Callable[[JobId], None]
-"""Called when such a job has become readable or is gone."""
-
-
-def _ignore_unreadable(_id: JobId, _why: str) -> None:
-    pass
-
-
-def _ignore_settled(_id: JobId) -> None:
+def _ignore(*_: object) -> None:
     pass
 
 
@@ -59,8 +49,8 @@ class Discovery:
         pace: Pace = USUAL_PACE,
         batch: bool = False,
         named: Callable[[], Iterable[JobId]] = tuple,
-        on_unreadable: OnUnreadable = _ignore_unreadable,
-        on_settled: OnSettled = _ignore_settled,
+        on_unreadable: Callable[[JobId, str], None] = _ignore,
+        on_settled: Callable[[JobId], None] = _ignore,
     ) -> None:
         """Start with nothing known; the first reading fetches every job once.
 
@@ -71,7 +61,7 @@ class Discovery:
             pace: How quickly jobs are fetched.
             batch: Read batch jobs of SlurmJobs, too; else they are foreign jobs.
             named: Returns the ids that our pods name; if there are many unknown jobs, these are fetched first.
-            on_unreadable: Called each time a fetched job cannot be decoded.
+            on_unreadable: Called each time a fetched job cannot be decoded, with the reason.
             on_settled: Called when such a job has become readable or is gone.
         """
         self._client = client
@@ -99,12 +89,14 @@ class Discovery:
 
     @property
     def slurms_time(self) -> ClockReading | None:
-        """Slurmctld's clock as last read; None before the first time."""
-        time = self._follower.time
-        reported = decode.unix_moment(time.reported_s) if time else None
-        if time is None or reported is None:
+        """The clock of slurmctld as last read; None before the first time."""
+        if (time := self._follower.time) is None:
             return None
-        return ClockReading(reported=reported, asked_s=time.asked_s, answered_s=time.answered_s)
+        reported_s, asked_s, answered_s = time
+        at = decode.unix_moment(reported_s)
+        if at is None:
+            return None
+        return ClockReading(reported=at, asked_s=asked_s, answered_s=answered_s)
 
     @property
     def cycle_s(self) -> float:
@@ -124,23 +116,18 @@ class Discovery:
         known = self._follower.jobs.get(job_id)
         if isinstance(known, SlurmJob) and known.identity.key == identity.key:
             return
-        self._note(
-            SlurmJob(
-                id=job_id, sluid=None, phase=JobPhase.WAITING, states=_PENDING, identity=identity
-            )
+        job = SlurmJob(
+            id=job_id, sluid=None, phase=JobPhase.WAITING, states=_PENDING, identity=identity
         )
+        self._follower.note(job_id, job, _PENDING)
 
     def note_batch(self, job_id: JobId, mark: BatchMark) -> None:
         """Record a batch job we have just submitted; it need not be fetched before it starts."""
         known = self._follower.jobs.get(job_id)
         if isinstance(known, BatchJob) and known.mark == mark:
             return
-        self._note(
-            BatchJob(id=job_id, sluid=None, phase=JobPhase.WAITING, mark=mark, states=_PENDING)
-        )
-
-    def _note(self, job: SlurmJob | BatchJob) -> None:
-        self._follower.note(job.id, job, job.states)
+        job = BatchJob(id=job_id, sluid=None, phase=JobPhase.WAITING, mark=mark, states=_PENDING)
+        self._follower.note(job_id, job, _PENDING)
 
     def note_changed(self, job_id: JobId) -> None:
         """Record a change of ours that a job's state does not show; the next reading fetches it."""
@@ -209,8 +196,13 @@ class Discovery:
         except TargetNotFound:
             job = None
         except Malformed as error:
+            # It is fetched again with each reading. Until it is readable, nothing is concluded about its workload or,
+            # if that is unknown, about any.
+            known, odd = self._follower.jobs.get(id_), self._follower.unreadable.get(id_)
+            owner = odd.owner if odd else snapshot.key_of(known) if known else None
             is_of_array = states is not None and unread.is_of_array(states)
-            self._set_aside_undecoded(id_, str(error), is_of_array=is_of_array)
+            self._follower.set_aside(id_, UnreadJob(str(error), owner, None, is_of_array))
+            self._report(id_, str(error))
             return False
         was = self._follower.jobs.get(id_)
         if isinstance(job, SlurmJob) and job.identity.cluster == self._cluster:
@@ -260,16 +252,6 @@ class Discovery:
             case None:
                 follower.drop(id_)
         return ""
-
-    def _set_aside_undecoded(self, id_: JobId, why: str, *, is_of_array: bool) -> None:
-        """Set aside a job that cannot be decoded at all, and fetch it again with each reading.
-
-        Until it is readable, nothing is concluded about its workload or, if that is unknown, about any.
-        """
-        known, unreadable = self._follower.jobs.get(id_), self._follower.unreadable.get(id_)
-        owner = unreadable.owner if unreadable else snapshot.key_of(known) if known else None
-        self._follower.set_aside(id_, UnreadJob(why, owner, None, is_of_array))
-        self._report(id_, why)
 
     def _report(self, id_: JobId, why: str) -> None:
         self._reported.add(id_)

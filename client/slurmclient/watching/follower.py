@@ -32,17 +32,9 @@ class JobReader(Protocol[J]):
     """Knows what a job is to the caller."""
 
     async def fetch(self, ids: Sequence[int], states: Mapping[int, frozenset[str]]) -> bool:
-        """Fetch jobs, and classify each with the follower's `keep`, `pass_over`, `set_aside` or `drop`.
+        """Fetch jobs, the most urgent first, and classify each: `keep`, `pass_over`, `set_aside` or `drop`.
 
-        Args:
-            ids: The jobs, the most urgent first; none if nothing but the list has changed.
-            states: Base states and flags of all jobs.
-
-        Returns:
-            False if one was gone or has to be fetched again.
-
-        Raises:
-            SlurmError: Some could not be fetched; what has been classified so far is kept.
+        `states` are those of all jobs. Return False if a job was gone or has to be fetched again.
         """
         ...
 
@@ -57,14 +49,6 @@ class JobReader(Protocol[J]):
     def restart(self) -> None:
         """Note that all ids are about to count as new."""
         ...
-
-
-class SlurmTime(NamedTuple):
-    """slurmctld's clock, in seconds since 1970, and when it was asked for by ours."""
-
-    reported_s: int
-    asked_s: float
-    answered_s: float
 
 
 class JobReading(NamedTuple):
@@ -112,8 +96,8 @@ class JobFollower(Generic[J]):
         """The jobs that are set aside."""
         self.changes = 0
         """Grows whenever one of these may have changed."""
-        self.time: SlurmTime | None = None
-        """slurmctld's clock as last read; None before the first time."""
+        self.time: tuple[int, float, float] | None = None
+        """slurmctld's clock as last read, in Unix seconds, and ours before and after; None before the first time."""
         self.cycle_s = 0.0
         """How long the last run of Slurm's scheduler took."""
         self._lists = Lists(calls, clock=clock, arrays=arrays, named=named)
@@ -221,7 +205,7 @@ class JobFollower(Generic[J]):
         answer = await self._calls.call("diag", "slurm_get_diag", answer=Diagnosis)
         statistics = answer.statistics
         if (reported_s := statistics.req_time.positive) is not None:
-            self.time = SlurmTime(reported_s, asked_s, self._clock())
+            self.time = reported_s, asked_s, self._clock()
         self.cycle_s = statistics.schedule_cycle_last / 1_000_000
         counts_since = statistics.req_time_start.positive or 0
         if not await self._incarnation.may_be_another(self._calls, counts_since):
