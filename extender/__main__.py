@@ -199,7 +199,7 @@ def build_waker(term: Leadership) -> SchedulerWaker:
         defers=partial(inspection.defers, program.slurm),
         scheduler=term.discovery,
         waits=lambda: term.placeholders.waits,
-        after=term.placeholders.soon,
+        after=term.placeholders.ask,
         clock=program.clock,
     )
 

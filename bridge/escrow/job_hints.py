@@ -51,7 +51,7 @@ class JobHints:
         """Read Slurm soon if the job is ours."""
         for view in self._views:
             if view.job(job_id) is not None:
-                view.soon()
+                view.ask()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follow jobs until `stop` is set."""
@@ -89,4 +89,4 @@ class JobHints:
                 continue
             del self._starting[job_id]
         for view in self._views if has_news else ():
-            view.soon()
+            view.ask()

@@ -58,7 +58,8 @@ class Placeholders:
         self._wake: Wake = _ignore
         self._remind: Wake = _ignore
         self._book = Book(quiet_s=pace.quiet_s)
-        self._snapshot: Snapshot | None = None
+        self.snapshot: Snapshot | None = None
+        """The last successful reading; None before the first."""
         self._stirred_at = clock.monotonic()
         """When something last happened that may let jobs start."""
         self._phases: Counter[JobPhase] = Counter()
@@ -101,7 +102,7 @@ class Placeholders:
         if not view.fresh:
             self._waiting_for_news.add(key)
             if not self._book.lags(pod.uid, pod.resource_version):
-                self._ask()
+                self.ask()
         elif not view.live and not view.surely_none:
             self._waiting_for_news.add(key)
             self._seeks_absence = True
@@ -111,7 +112,7 @@ class Placeholders:
         """Record in a `finally` that a write to Slurm is over; a lost submit `may_still_happen`."""
         self._book.wrote(key, at=self._clock.monotonic(), may_still_happen=may_still_happen)
         self._waiting_for_news.add(key)
-        self._ask()
+        self.ask()
 
     def is_awaited(self, key: WorkloadKey) -> bool:
         """Check whether the workload waits for a reading."""
@@ -122,8 +123,9 @@ class Placeholders:
         self._audience = audience
 
     def ask(self) -> None:
-        """Request an early reading."""
-        self._ask()
+        """Request an early reading: there may be news."""
+        self.is_asked = True
+        self._readings.notify()
 
     def stir(self) -> None:
         """Shorten the interval between readings for a while: Slurm may start jobs now."""
@@ -134,10 +136,6 @@ class Placeholders:
     def waits(self) -> bool:
         """Whether a job of ours waits, or may: something was written and not read yet."""
         return bool(self._waiting_for_news) or any(True for _ in self._waiting())
-
-    def soon(self) -> None:
-        """Request an early reading: there may be news."""
-        self._ask()
 
     def changed(self, job_id: JobId) -> None:
         """Note a change to a placeholder that its state does not show."""
@@ -158,27 +156,22 @@ class Placeholders:
 
     def of(self, key: WorkloadKey) -> tuple[SlurmJob, ...]:
         """Return a workload's placeholders as last read; later writes may be missing."""
-        return self._snapshot.by_key.get(key, ()) if self._snapshot else ()
+        return self.snapshot.by_key.get(key, ()) if self.snapshot else ()
 
     def is_unsure(self, key: WorkloadKey) -> bool:
         """Check whether a placeholder of it is unreadable: it has one, and no more is known."""
-        return self._snapshot is not None and key in self._snapshot.unsure
+        return self.snapshot is not None and key in self.snapshot.unsure
 
     def job(self, job_id: JobId) -> SlurmJob | None:
         """Return one of our placeholders as last read."""
-        return self._snapshot.jobs.get(job_id) if self._snapshot else None
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """Return the last successful reading; None before the first."""
-        return self._snapshot
+        return self.snapshot.jobs.get(job_id) if self.snapshot else None
 
     def whole_snapshot(self, *, since: float = -math.inf) -> Snapshot | None:
         """Return the last reading if absence from it proves absence from Slurm, and it began after that moment.
 
         Else None, and request such a reading.
         """
-        last = self._snapshot
+        last = self.snapshot
         if last is not None and last.is_whole and last.began_monotonic > since:
             return last
         self._seeks_absence = True
@@ -226,7 +219,7 @@ class Placeholders:
         self._book.read(snapshot)
         if self._audience:
             self._audience.read(snapshot)
-        before, self._snapshot = self._snapshot, snapshot
+        before, self.snapshot = self.snapshot, snapshot
         if before is None or before.jobs is not snapshot.jobs:
             phases = Counter(job.phase for job in snapshot.jobs.values())
             if phases != self._phases:  # a new reason to wait is no reason for more readings
@@ -263,20 +256,16 @@ class Placeholders:
         limited = self._limited() if self.pace.limits else ()
         return (*self._reasons.due(self._reported(), now), *self._limits.due(limited, now))
 
-    def _ask(self) -> None:
-        self.is_asked = True
-        self._readings.notify()
-
     def _reported(self) -> Iterator[SlurmJob]:
         return (job for job in self._waiting() if self._book.knows(job.identity.key))
 
     def _waiting(self) -> Iterator[SlurmJob]:
-        jobs = self._snapshot.jobs.values() if self._snapshot else ()
+        jobs = self.snapshot.jobs.values() if self.snapshot else ()
         return (job for job in jobs if job.phase is JobPhase.WAITING)
 
     def _limited(self) -> list[JobId]:
         """List the running jobs that may be changed: their time limit, or their number of nodes."""
-        jobs = self._snapshot.jobs.values() if self._snapshot else ()
+        jobs = self.snapshot.jobs.values() if self.snapshot else ()
         return [
             job.id
             for job in jobs

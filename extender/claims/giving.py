@@ -4,10 +4,9 @@ Two writes for each claim: the finalizer, without which the devices would never 
 allocation and `reservedFor` in one. So a claim is never given without being reserved, and a process
 that dies in between leaves either nothing or all of it; the next pass sees the same devices and
 continues. The finalizer is written while Slurm works, if there is time: on a claim that is given
-nothing it does no harm, because Kubernetes removes it when the claim is deleted.
-From then on, Kubernetes' own resource claim controller owns the claim: it takes the devices back when
-the pod has ended or is gone. kube-scheduler sees that the claim is allocated and reserved, and writes
-nothing.
+nothing it does no harm, because Kubernetes removes it when the claim is deleted. From then on,
+Kubernetes' own resource claim controller owns the claim: it takes the devices back when the pod has
+ended or is gone. kube-scheduler sees that the claim is allocated and reserved, and writes nothing.
 
 No device is given twice. In this process, a gift is reserved in the same step in which it is decided,
 until the cache shows it. A leader's first gift waits for a list of all claims, which shows what its

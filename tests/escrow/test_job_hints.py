@@ -41,7 +41,7 @@ class Leader:
     def job(self, job_id: JobId) -> object | None:
         return self.slurm.jobs.get(job_id)
 
-    def soon(self) -> None:
+    def ask(self) -> None:
         self.read.append(self.clock.monotonic())
 
     def lead(self) -> None:

@@ -72,7 +72,7 @@ def of(
     return replace(from_amounts(amounts), unlimited=unlimited)
 
 
-def from_amounts(amounts: Mapping[str, Decimal], *, pods: int = 1) -> Demand:
+def from_amounts(amounts: Mapping[str, Decimal]) -> Demand:
     """Sort resource amounts into their fields; the only place that rounds to Slurm's units."""
     rest = dict(amounts)
     milli_cpu = quantities.milli(rest.pop("cpu", Decimal(0)))
@@ -84,7 +84,6 @@ def from_amounts(amounts: Mapping[str, Decimal], *, pods: int = 1) -> Demand:
         memory_bytes=memory_bytes,
         ephemeral_storage_bytes=storage_bytes,
         extended={name: quantities.round_up(amount) for name, amount in rest.items() if amount > 0},
-        pods=pods,
     )
 
 

@@ -8,10 +8,9 @@ ours hold the difference; without them, Slurm would start jobs whose pods do not
 again. No other way takes resources from a node without restarting its slurmd (measured with 26.05:
 `scontrol update` refuses CPUs and memory, and a reservation of memory takes the whole node). A
 running job cannot be resized. To hold more, another filler is added; to hold less, a smaller filler
-starts
-before the larger one ends; in between, too much is held. Where there is no room beside the larger
-one, it ends once the smaller one waits, which starts next with the highest priority; too little is
-held only while the smaller one also waits for something that a job still has.
+starts before the larger one ends; in between, too much is held. Where there is no room beside the
+larger one, it ends once the smaller one waits, which starts next with the highest priority; too
+little is held only while the smaller one also waits for something that a job still has.
 """
 
 from collections import Counter

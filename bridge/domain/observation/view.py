@@ -31,18 +31,40 @@ class Evidence(enum.Enum):
     """slurmdbd knows its end, which may have been an accident (`Cause.is_loss`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What Slurm reports about one workload's placeholders."""
+class EitherJob(Protocol):
+    """A placeholder, or a SlurmJob's batch job."""
 
-    jobs: tuple[SlurmJob, ...] = ()
+    @property
+    def phase(self) -> JobPhase:
+        """What its state means."""
+
+    @property
+    def remains(self) -> bool:
+        """True if it has ended, but a part of it has not."""
+
+
+J = TypeVar("J", bound=EitherJob)
+J_co = TypeVar("J_co", bound=EitherJob, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsView(Generic[J]):
+    """What Slurm reports about one workload's jobs."""
+
+    jobs: tuple[J, ...] = ()
     """All jobs *in Slurm* with this workload's identity, also ended ones that Slurm remembers."""
     fresh: bool = False
     """Slurm was read, and the pod seen, after our last write to either; all actions wait for it."""
     surely_none: bool = False
-    """There is no live placeholder and none can appear; one reading's absence is not enough."""
+    """There is no live job and none can appear; one reading's absence is not enough."""
     reachable: bool = True
-    """False: a reading failed, or a placeholder of the workload is unreadable: conclude nothing."""
+    """False: a reading failed, or a job of the workload is unreadable: conclude nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View(JobsView[SlurmJob]):
+    """What Slurm reports about one workload's placeholders."""
+
     evidence: Evidence = Evidence.NONE
     """Looked up only where a pod lives and Slurm has no placeholder for it."""
 
@@ -66,22 +88,6 @@ class Past(enum.Enum):
     """The other program wrote about it and is done (when it removed the pod's gate)."""
     IN_FLIGHT = "in flight"
     """A predecessor may have died or been deposed in the middle of a submit."""
-
-
-class EitherJob(Protocol):
-    """A placeholder, or a SlurmJob's batch job."""
-
-    @property
-    def phase(self) -> JobPhase:
-        """What its state means."""
-
-    @property
-    def remains(self) -> bool:
-        """True if it has ended, but a part of it has not."""
-
-
-J = TypeVar("J", bound=EitherJob)
-J_co = TypeVar("J_co", bound=EitherJob, covariant=True)
 
 
 class Reading(Protocol[J_co]):
@@ -130,16 +136,6 @@ class _Patch:
 
 Concerns = Callable[[SlurmJob], bool]
 """Selects the pod's own placeholders: a group may be created again while the old one ends."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobsView(Generic[J]):
-    """What Slurm reports about one workload's jobs; the fields are those of `View`."""
-
-    jobs: tuple[J, ...] = ()
-    fresh: bool = False
-    surely_none: bool = False
-    reachable: bool = True
 
 
 class Expectations(Generic[J]):
@@ -281,22 +277,15 @@ class Book(Expectations[SlurmJob]):
     """An actor's expectations of placeholders."""
 
     def view(
-        self,
-        key: WorkloadKey,
-        *,
-        pod: PodUid,
-        version: str,
-        concerns: Concerns | None = None,
-        evidence: Evidence = Evidence.NONE,
+        self, key: WorkloadKey, *, pod: PodUid, version: str, concerns: Concerns | None = None
     ) -> View:
-        """Return `seen`, with evidence of a placeholder that slurmctld does not know."""
+        """Return `seen`, as a view that takes evidence."""
         seen = self.seen(key, pod=pod, version=version, concerns=concerns)
         return View(
             jobs=seen.jobs,
             fresh=seen.fresh,
             surely_none=seen.surely_none,
             reachable=seen.reachable,
-            evidence=evidence,
         )
 
 

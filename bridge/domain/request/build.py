@@ -315,8 +315,7 @@ def _memory_mib(wanted: Demand, defaults: Defaults) -> int:
 def _time_limit_min(pod: Pod, asked: Overrides, defaults: Defaults, permit: Permit) -> int | None:
     """Return the requested limit or the default.
 
-    The policy's cap also limits the default, and applies where Slurm's own limit might be
-    longer.
+    The policy's cap also limits the default, and applies where Slurm's own limit might be longer.
     """
     limit, most = defaults.default_time_limit_min, permit.time_limit_max_min
     if asked.time_limit_min is not None:

@@ -211,11 +211,11 @@ def test_what_was_forgotten_is_nothing_to_act_on() -> None:
     assert told(book.view(KEY, pod=UID, version="1")) == NOT_FRESH
 
 
-def test_hands_evidence_through() -> None:
+def test_readings_are_no_evidence() -> None:
     book = a_book()
     book.read(absent(1.0))
 
-    assert book.view(KEY, pod=UID, version="1", evidence=Evidence.LOST).evidence is Evidence.LOST
+    assert book.view(KEY, pod=UID, version="1").evidence is Evidence.NONE
 
 
 class TestAfterAWriteToThePod:
