@@ -1,8 +1,7 @@
 """Report to Slurm how pods ended, with a fallback for when slurmctld's own port cannot be reached.
 
 slurmrestd can only cancel. If a firewall or a wrong setting blocks slurmctld's port for long, pods
-must not stay forever: their placeholders are cancelled, and the outcome stays in the identity for
-anyone who reads it.
+must not stay forever: their placeholders are cancelled, and the outcome stays in the identity.
 """
 
 from dataclasses import replace

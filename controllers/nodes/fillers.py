@@ -1,7 +1,6 @@
 """Reserves in Slurm what pods without a job use of its nodes (`bridge.domain.nodes.fillers`).
 
-Checks are cheap, because all facts are in memory; Slurm gets a request only if something has to
-change.
+Checks are cheap, because all facts are in memory; Slurm gets requests only for changes.
 """
 
 import asyncio

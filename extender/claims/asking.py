@@ -1,7 +1,6 @@
 """Reads what claims of pods ask for, before each submit of a pod that has some.
 
-Also creates the templates that admission has named for devices of a class, where they do not exist
-yet.
+Also creates missing templates that admission has named for devices of a class.
 """
 
 from collections.abc import Iterable, Sequence

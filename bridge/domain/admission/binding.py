@@ -1,7 +1,6 @@
 """The extender's two decisions: which nodes a pod may go to, and whether it may be bound there.
 
-This is the check behind the gate: a pod that reaches kube-scheduler without our assignment finds no
-node.
+This is the check behind the gate: a pod without our assignment finds no node.
 """
 
 from collections.abc import Mapping, Sequence

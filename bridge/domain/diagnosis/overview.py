@@ -61,8 +61,7 @@ def rows(
     """Pair the nodes by their Slurm name; list only those that Slurm has or should have.
 
     slurm_nodes: None if Slurm was not asked. bound: all pods with a node that are not Slurm's.
-    gpu_resources: Kubernetes resource name → GRES name. agents: the nodes whose node agent is
-    alive.
+    gpu_resources: Kubernetes resource name → GRES name. agents: nodes with a living agent.
     """
     pods_by_node: defaultdict[KubeNode | None, list[BoundPod]] = defaultdict(list)
     for pod in bound:

@@ -187,8 +187,7 @@ def decide(
 ) -> Decisions:
     """Return the actions for the workload.
 
-    facts: of each of `Plan.open_cases`. kube_nodes: those behind `Plan.nodes`, as far as they are
-    known.
+    facts: of each of `Plan.open_cases`. kube_nodes: those known behind `Plan.nodes`.
     """
     workload_members = tuple(_members(planned, facts, kube_nodes, policy, now))
     if not planned.is_gang:

@@ -43,8 +43,7 @@ class Claims:
     names any of those they wait with; or else one that runs, as long as a member placed by it
     lives.
 
-    Every member is visited once, here; each question afterwards takes constant time, however many
-    members there are.
+    Every member is visited once, here; each question afterwards takes constant time.
     """
 
     def __init__(

@@ -57,8 +57,7 @@ def _layouts(
 ) -> Sequence[Mapping[SlurmNode, int]]:
     """Return the number of slots on each node, by component; counted: the same in Slurm's order.
 
-    Where nothing is recorded on the members that have a place, Slurm's order stays: it is all that
-    a later pass can know.
+    Where members have no record, Slurm's order stays: it is all that a later pass can know.
     """
     if placed:
         return _recorded(job, placed) or counted

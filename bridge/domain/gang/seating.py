@@ -73,8 +73,7 @@ def slots(job: SlurmJob) -> tuple[SlurmNode, ...]:
 def _is_cut(job: SlurmJob, members: Sequence[Pod]) -> bool:
     """Check whether it has lost some of its nodes: slot numbers then differ from ranks.
 
-    Nodes without a living member are left out of a restore, and a job can be made smaller while it
-    runs.
+    A restore leaves out nodes without a living member, and a running job can be made smaller.
     """
     placed = [member for member in members if member.rank is not None and is_of(job, member)]
     if job.identity.restores:

@@ -245,8 +245,7 @@ class Evict:
     """Patch the cause into the status, then DELETE with a uid precondition, and send an Event.
 
     The cause is a DisruptionTarget, or our own condition if the pod is to blame: it shows later how
-    the job ended. The placeholder does not end with it: that follows when the pod's containers are
-    gone.
+    the job ended. The placeholder ends only when the pod's containers are gone.
     """
 
     cause: Cause

@@ -82,8 +82,7 @@ class _Refusal:
 class SharedRefusals:
     """Shared refusals: of many identical requests, one is retried for all.
 
-    Ten thousand pods beyond a limit would otherwise each ask again every five minutes, which is 33
-    submits a second.
+    Otherwise ten thousand pods beyond a limit would submit 33 times a second, all in vain.
     """
 
     def __init__(self) -> None:

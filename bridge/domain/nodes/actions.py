@@ -124,8 +124,7 @@ class Withdraw:
 class Forget:
     """Remove a node that Slurm does not have from the lists of placeholders.
 
-    Slurm refuses any update of a job that names such a node, so a node record of that name stands in
-    meanwhile.
+    Slurm refuses any update of a job that names such a node, so a record stands in for it.
     """
 
     slurm_node: SlurmNode

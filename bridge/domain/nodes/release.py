@@ -34,8 +34,7 @@ class Companion:
 def groups(shared: Iterable[Iterable[SlurmNode]]) -> Mapping[SlurmNode, tuple[SlurmNode, ...]]:
     """Return for each node those that are released with it, itself included, by name.
 
-    A node that is alone is left out. shared: for each placeholder that waits, the nodes of its
-    pods.
+    A node that is alone is left out. shared: the nodes of each waiting placeholder's pods.
     """
     above: dict[SlurmNode, SlurmNode] = {}
 

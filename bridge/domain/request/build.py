@@ -1,7 +1,6 @@
 """Build a workload's placeholder from its request, the administrator's defaults and the policy.
 
-`bridge.domain.request.effective` calls it before every submit; the webhook calls `faults` early,
-for the pod alone.
+`bridge.domain.request.effective` calls it before every submit; the webhook calls `faults` early.
 """
 
 import hashlib

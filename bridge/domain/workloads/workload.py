@@ -113,8 +113,7 @@ Shape = tuple[object, ...]
 def shape(pod: Pod) -> Shape:
     """Return what must be equal for pods to be tasks of one size.
 
-    With exclusive topology the followers are tied to their leader's domain, which contains all
-    nodes of the job.
+    With exclusive topology the followers are tied to their leader's domain, which holds all nodes.
     """
     wanted = pod.demand
     shared = {pod.annotations.get(annotation) for annotation in kinds.EXCLUSIVE_TERMS}

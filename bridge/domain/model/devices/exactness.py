@@ -222,8 +222,7 @@ def unguarded(
 ) -> str:
     """Return which devices slurmd may give away although pods of others hold them; "" if none.
 
-    Nothing can hold them back: a job cannot ask Slurm for a certain device, so a filler might get
-    one that is free.
+    Nothing can hold them back: no job, and so no filler, can ask for a certain device.
     """
     if not nodes.is_hybrid(kube_node):
         return ""
