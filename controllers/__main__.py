@@ -24,14 +24,16 @@ from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
-from controllers.nodes.controller import JobsOnNodes, NodeCaches, NodeController, NodePeers
-from controllers.nodes.fillers import Fillers
+from controllers.nodes.actuator import NodePeers
+from controllers.nodes.controller import JobsOnNodes, NodeCaches, NodeController
+from controllers.nodes.fillers import Fillers, NodeUse
 from controllers.nodes.holds import Holdings
 from controllers.nodes.naming import placeholders_naming
 from controllers.nodes.slices import Slices
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import EvidenceLookup
-from controllers.pods.orphans import Orphans
+from controllers.pods.losses import LossHandling
+from controllers.pods.orphans import Orphans, OrphanSettings
 from controllers.pods.restoring import Restorer
 from controllers.pods.side import Endings, wake_with_nodes, watch_bindings
 from controllers.webhook.certificates import Certificates, CertificateSettings
@@ -154,7 +156,8 @@ async def control(
     breaker = build_breaker(term)
     lookup = EvidenceLookup(program.slurm, clock=program.clock, wake=term.wake)
     restorer = build_restorer(term, lookup)
-    holdings = Holdings(mirror.pods, term.placeholders, lookup, restorer, breaker)
+    losses = LossHandling(breaker=breaker, lookup=lookup, restorer=restorer)
+    holdings = Holdings(mirror.pods, term.placeholders, losses)
     nodes = build_node_controller(term, holdings)
     bindings = Bindings()
     watch_bindings(mirror, bindings, program.clock)
@@ -162,11 +165,9 @@ async def control(
     endings = Endings(
         kube_nodes,
         placeholders=term.placeholders,
+        losses=losses,
         bindings=bindings,
         clock=program.clock,
-        breaker=breaker,
-        lookup=lookup,
-        restorer=restorer,
         enqueue_node=nodes.enqueue,
     )
     wake_with_nodes(mirror, term.wake)
@@ -214,8 +215,7 @@ def build_breaker(term: Leadership) -> Breaker:
         placeholders=term.placeholders,
         kube=program.kube,
         namespace=program.settings.kubernetes.namespace,
-        clock=program.clock,
-        metrics=program.metrics,
+        process=program.process,
     )
     program.health.register("evictions", breaker.health)
     return breaker
@@ -225,7 +225,6 @@ def build_restorer(term: Leadership, lookup: EvidenceLookup) -> Restorer:
     """Build what submits placeholders again that Slurm has lost."""
     return Restorer(
         term.program.slurm,
-        discovery=term.discovery,
         placeholders=term.placeholders,
         pods=term.mirror.pods,
         kube_nodes=term.mirror.kube_nodes,
@@ -268,13 +267,14 @@ def build_orphans(term: Leadership) -> Orphans:
     orphans = Orphans(
         kube=program.kube,
         slurm=program.slurm,
-        cluster=program.cluster,
-        namespace=program.settings.kubernetes.namespace,
         pods=term.mirror.pods,
         placeholders=term.placeholders,
-        interval_s=program.settings.controllers.orphan_interval_s,
-        clock=program.clock,
-        metrics=program.metrics,
+        settings=OrphanSettings(
+            cluster=program.cluster,
+            namespace=program.settings.kubernetes.namespace,
+            interval_s=program.settings.controllers.orphan_interval_s,
+        ),
+        process=program.process,
     )
     program.health.register("orphans", orphans.health)
     return orphans
@@ -285,13 +285,10 @@ def build_fillers(term: Leadership, nodes: NodeController, holdings: Holdings) -
     program, mirror = term.program, term.mirror
     return Fillers(
         slurm=program.slurm,
-        kube_nodes=mirror.kube_nodes,
-        bound=mirror.bound,
-        unbacked=holdings.unbacked,
+        use=NodeUse(kube_nodes=mirror.kube_nodes, bound=mirror.bound, unbacked=holdings.unbacked),
         placeholders=term.placeholders,
         slurm_node=nodes.slurm_node,
         publishing=node_settings(program).publishing,
-        quiet_s=program.settings.placement.quiet_period_s,
         clock=program.clock,
     )
 

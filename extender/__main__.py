@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
@@ -13,7 +12,6 @@ from bridge.escrow import service as escrow
 from bridge.escrow.job_hints import JobHints
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
-from bridge.kube.volumes import Volumes
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Leadership, SharedReadings
 from bridge.reconcile.program import Program, opened
@@ -25,17 +23,16 @@ from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
 from bridge.slurm import kick
 from extender import app
-from extender.binder import Binder
+from extender.binder import Binder, BindingChecks
 from extender.claims.asking import ClaimAsker, TemplateRepair, Templates
-from extender.claims.giving import DeviceCaches, Devices
+from extender.claims.giving import DeviceCaches, DeviceCounting, Devices
 from extender.claims.known import KnownClaims
 from extender.cpus import CpuReader
-from extender.gathering import Gatherer
-from extender.nodes import BridgedNodes
+from extender.gathering import Gatherer, PolicySource
+from extender.nodes import BridgedNodes, NodeCaches, Units
 from extender.owners import Owners
-from extender.side import LedSince, Placement, Units, Workloads
+from extender.side import LedSince, Placement, Workloads
 from extender.submitting import Submitter
-from extender.volumes import ClaimReader
 from slurmruntime.kube import events
 from slurmruntime.kube.events import Event, EventType
 from slurmruntime.kube.objects import Objects
@@ -135,21 +132,18 @@ async def place(
         owners,
         bridged,
         build_claim_asker(term, claims) if claims else None,
-        on_submitted=waker.submitted if waker else None,
     )
+    if waker:
+        submitter.on_submitted(waker.submitted)
     facts = Placement(
-        pods=mirror.pods,
         placeholders=term.placeholders,
         bridged=bridged,
         submitter=submitter,
         begin=LedSince(accession=accession, at=program.clock.now()),
-        units=Units(
-            gpu_resources=request_defaults.counted_as(program.settings),
-            milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
-        ),
         clock=program.clock,
         wake=term.wake,
     )
+    mirror.pods.subscribe(facts.pod_changed)
     if waker:
         facts.on_freed(waker.freed)
     side = Side(
@@ -209,13 +203,15 @@ def build_binder(term: Leadership, bridged: BridgedNodes, claims: KnownClaims | 
     program, mirror = term.program, term.mirror
     return Binder(
         program.kube,
-        pods=mirror.pods,
-        bridged=bridged,
-        placeholders=term.placeholders,
-        claims=claims,
+        mirror.pods,
+        BindingChecks(
+            bridged=bridged,
+            placeholders=term.placeholders,
+            claims=claims,
+            last_check=escrow.last_check(program, mirror),
+        ),
         scheduler_name=names.binder(program.settings.scheduler_name),
         process=program.process,
-        last_check=escrow.last_check(program, mirror),
     )
 
 
@@ -239,12 +235,13 @@ def build_bridged_nodes(term: Leadership) -> BridgedNodes:
     return BridgedNodes(
         program.slurm,
         cluster=program.cluster,
-        pods=mirror.pods,
-        kube_nodes=mirror.kube_nodes,
-        bound=mirror.bound,
+        caches=NodeCaches(pods=mirror.pods, kube_nodes=mirror.kube_nodes, bound=mirror.bound),
         placeholders=term.placeholders,
-        gpu_resources=program.settings.controllers.gpu_resources,
-        milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
+        units=Units(
+            gpu_resources=program.settings.controllers.gpu_resources,
+            resources=request_defaults.counted_as(program.settings),
+            milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
+        ),
         clock=program.clock,
     )
 
@@ -255,30 +252,26 @@ def build_submitter(
     owners: Owners,
     bridged: BridgedNodes,
     devices: ClaimAsker | None,
-    *,
-    on_submitted: Callable[[], None] | None,
 ) -> Submitter:
     """Build what submits placeholders, as the current policy allows."""
     program = term.program
     return Submitter(
         program.slurm,
-        discovery=term.discovery,
         placeholders=term.placeholders,
         gatherer=Gatherer(
             program.kube,
-            policy=lambda: policy_file.current,
+            policy=PolicySource(
+                current=lambda: policy_file.current,
+                slurm_user=lambda: inspection.slurm_user(program.slurm),
+            ),
             owners=owners,
             bridged=bridged,
-            claims=ClaimReader(Volumes(program.kube)),
             devices=devices,
-            slurm_user=lambda: inspection.slurm_user(program.slurm),
             clock=program.clock,
         ),
         defaults=request_defaults.of(program.settings, program.cluster),
         concurrency=program.settings.placement.submit_concurrency,
-        clock=program.clock,
-        metrics=program.metrics,
-        on_submitted=on_submitted,
+        process=program.process,
     )
 
 
@@ -315,14 +308,12 @@ def build_device_giver(
     """Build what gives devices to resource claims."""
     program, mirror = term.program, term.mirror
     devices = Devices(
-        claims=ResourceClaims(program.kube),
-        known=claims,
-        slurm=program.slurm,
+        claims,
+        program.slurm,
         caches=DeviceCaches(
             claims=mirror.claims, slices=mirror.slices, kube_nodes=mirror.kube_nodes
         ),
-        gres=bridged.gres,
-        profiles=_profiles(program),
+        counting=DeviceCounting(profiles=_profiles(program), gres=bridged.gres),
         clock=program.clock,
         wake=term.wake,
     )

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Pod
@@ -12,6 +13,7 @@ from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.effective import RequestFacts, deciding_members, former
 from bridge.domain.request.rules import Policy
 from bridge.domain.workloads.workload import Workload
+from bridge.kube.volumes import Volumes
 from extender.claims.asking import ClaimAsker
 from extender.nodes import BridgedNodes
 from extender.owners import Owners
@@ -27,6 +29,15 @@ _MOST_CACHED = 4096
 _OPERATORS_CACHED_S = 600.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySource:
+    """Where the rules for requests come from."""
+
+    current: Callable[[], Policy]
+    slurm_user: Callable[[], Awaitable[frozenset[str]]]
+    """Reads name and uid of SlurmUser; no rule may result in that user."""
+
+
 class Gatherer:
     """Gathers the facts of one request at a time, under one policy."""
 
@@ -34,23 +45,21 @@ class Gatherer:
         self,
         kube: KubeClient,
         *,
-        policy: Callable[[], Policy],
+        policy: PolicySource,
         owners: Owners,
         bridged: BridgedNodes,
-        claims: ClaimReader,
         devices: ClaimAsker | None = None,
-        slurm_user: Callable[[], Awaitable[frozenset[str]]],
         clock: Clock,
     ) -> None:
-        """Take what reads claims (None without device profiles), and SlurmUser's name and uid."""
+        """devices: reads resource claims; None without device profiles."""
         self._kube = kube
-        self._policy = policy
+        self._policy = policy.current
         self._owners = owners
         self._bridged = bridged
-        self._claims = claims
+        self._claims = ClaimReader(Volumes(kube))
         self._devices = devices
         self._clock = clock
-        self._read_slurm_user = slurm_user
+        self._read_slurm_user = policy.slurm_user
         self._slurm_user: tuple[float, frozenset[str]] | None = None
         self._labels: dict[str, tuple[float, Mapping[str, str]]] = {}
 

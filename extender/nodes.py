@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model.devices import exactness
@@ -33,6 +34,30 @@ _LONGEST_UNPAIRED_S = 1.0
 """The controllers rely on us noticing within two seconds that a node leaves."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCaches:
+    """What is watched for nodes."""
+
+    pods: Cache[Pod]
+    """Our pods."""
+    kube_nodes: Cache[KubeNodeFacts]
+    """All nodes of Kubernetes."""
+    bound: Cache[BoundPod]
+    """All other pods that have a node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """How what pods request is counted in Slurm."""
+
+    gpu_resources: Mapping[str, str]
+    """Extended resource → GRES name."""
+    resources: Mapping[str, str]
+    """The same, and those that devices of resource claims count as."""
+    milli_per_cpu: int
+    """Kubernetes millicores per Slurm CPU."""
+
+
 class BridgedNodes:
     """Nodes and their pods, from the informers' caches and Slurm's list."""
 
@@ -41,29 +66,24 @@ class BridgedNodes:
         slurm: SlurmClient,
         *,
         cluster: ClusterId,
-        pods: Cache[Pod],
-        kube_nodes: Cache[KubeNodeFacts],
-        bound: Cache[BoundPod],
+        caches: NodeCaches,
         placeholders: Placeholders,
-        gpu_resources: Mapping[str, str],
-        milli_per_cpu: int,
+        units: Units,
         clock: Clock,
     ) -> None:
         """Start with nothing known of Slurm.
 
-        placeholders: the leader's view of them. gpu_resources: Kubernetes resource name → GRES
-        name. milli_per_cpu: Kubernetes millicores per Slurm CPU.
+        placeholders: the leader's view of them. units: how amounts are counted.
         """
         self._slurm = slurm
         self._cluster = cluster
         self._placeholders = placeholders
-        self._kube_nodes = kube_nodes
+        self._kube_nodes = caches.kube_nodes
         self._clock = clock
-        self._bound_on = bound.index(bound_to)
-        self._ours_on = pods.index(taken_by)
-        self.by_name = KubeNodes(kube_nodes)
-        self._gpu_resources = gpu_resources
-        self._milli_per_cpu = milli_per_cpu
+        self._bound_on = caches.bound.index(bound_to)
+        self._ours_on = caches.pods.index(taken_by)
+        self.by_name = KubeNodes(caches.kube_nodes)
+        self._units = units
         self._listing = asyncio.Lock()
         self._edits = 0
         """Number of times that a node was added, removed or edited in Kubernetes."""
@@ -78,7 +98,7 @@ class BridgedNodes:
         self._gres: Mapping[SlurmNode, str] = {}
         """The GRES of each node as of the last list."""
         self._on_edited: Callable[[], None] = lambda: None
-        kube_nodes.subscribe(self._edited)
+        caches.kube_nodes.subscribe(self._edited)
 
     def on_edit(self, on_edited: Callable[[], None]) -> None:
         """Set the callback for when a node is added, removed, edited, or registered in Slurm."""
@@ -164,7 +184,7 @@ class BridgedNodes:
         if result.fit is not Fit.FITS or facts is None:
             return result
         gres = self._gres.get(nodes.slurm_name(facts))
-        if unsafe := exactness.why_refused(pod.demand, facts, gres, self._gpu_resources):
+        if unsafe := exactness.why_refused(pod.demand, facts, gres, self._units.gpu_resources):
             return fit.FitResult(Fit.MISFIT, unsafe)
         present = [other for other in ours if not other.is_terminal]
         leaving = outlived | {other.uid for other in present if other.is_deleting}
@@ -175,9 +195,13 @@ class BridgedNodes:
             staying=[other for other in present if other.uid not in leaving],
             foreign=bound,
             beside=beside,
-            milli_per_cpu=self._milli_per_cpu,
+            milli_per_cpu=self._units.milli_per_cpu,
         )
         return fit.FitResult(busy, overlap) if overlap else result
+
+    def shortfall(self, pod: Pod, job: SlurmJob, slot: int) -> str:
+        """Return what Slurm gave a slot of a job too little of for the pod; "" if it is enough."""
+        return fit.shortfall(pod, job, slot, self._units.resources, self._units.milli_per_cpu)
 
     def _is_outlived(self, pod: Pod) -> bool:
         """Check whether its placeholder has ended: then the controllers will evict the pod."""

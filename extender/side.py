@@ -1,6 +1,6 @@
 """Placement: the elected leader gets nodes for gated pods, until it removes the gate."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -12,14 +12,12 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.binding import BindFailures
 from bridge.domain.observation.view import Past, View
-from bridge.domain.request import fit
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.reconcile.placeholders import Placeholders
 from extender.nodes import BridgedNodes
 from extender.owners import Owners
 from extender.submitting import Submitter
-from slurmruntime.kube.cache import Cache
 from slurmruntime.leading.lease import Accession
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.process.clock import Clock
@@ -36,16 +34,6 @@ class LedSince:
 
     accession: Accession
     at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Units:
-    """How what pods request is counted in Slurm."""
-
-    gpu_resources: Mapping[str, str]
-    """Kubernetes resource name → GRES name."""
-    milli_per_cpu: int
-    """Kubernetes millicores per Slurm CPU."""
 
 
 class Workloads:
@@ -89,26 +77,23 @@ class Placement:
     def __init__(
         self,
         *,
-        pods: Cache[Pod],
         bridged: BridgedNodes,
         submitter: Submitter,
         placeholders: Placeholders,
         begin: LedSince,
-        units: Units,
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
         """Start with nothing remembered.
 
-        placeholders: the leader's view of Slurm's jobs. begin: of the term of leadership. units:
-        how amounts are counted. wake: queues a pod.
+        placeholders: the leader's view of Slurm's jobs. begin: of the term of leadership. wake:
+        queues a pod.
         """
         self._bridged = bridged
         self._submitter = submitter
         self._placeholders = placeholders
         self._accession = begin.accession
         self._leads_since = begin.at.astimezone(UTC)
-        self._units = units
         self._unbindable = BindFailures()
         self._clock = clock
         self._freed: list[Callable[[], None]] = []
@@ -117,7 +102,6 @@ class Placement:
         """Pods that might start once nodes change."""
         self._nodes_edited_at: datetime | None = None
         bridged.on_edit(self._nodes_edited)
-        pods.subscribe(self._pod_changed)
 
     def on_freed(self, callback: Callable[[], None]) -> None:
         """Call this back whenever a pod has ended."""
@@ -154,7 +138,9 @@ class Placement:
             kube_node=kube_node,
             fit=answer.fit if answer else None,
             fit_text=answer.text if answer else "",
-            shortfall=self._shortfall(pod, running[0], seat) if running else "",
+            shortfall=self._bridged.shortfall(pod, running[0], seat.slot if seat else 0)
+            if running
+            else "",
             refusal=self._submitter.refusal(key),
             bind_failures=self._unbindable.lately(pod.owner.uid, now) if pod.owner else (),
             nodes_changed_at=self._nodes_edited_at,
@@ -165,10 +151,6 @@ class Placement:
             self._await_nodes.discard(pod.uid)
         return facts
 
-    def _shortfall(self, pod: Pod, job: SlurmJob, seat: Seat | None) -> str:
-        slot = seat.slot if seat else 0
-        return fit.shortfall(pod, job, slot, self._units.gpu_resources, self._units.milli_per_cpu)
-
     def forget_pod(self, uid: PodUid) -> None:
         """Forget a pod that has been placed or is gone."""
         self._await_nodes.discard(uid)
@@ -178,7 +160,7 @@ class Placement:
         for uid in self._await_nodes:
             self._wake(uid)
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Retry after an edit; note that a pod ended (jobs may start) or could not be bound."""
         if old and new and _request_annotations(old) != _request_annotations(new):
             self._submitter.retry(new.uid)

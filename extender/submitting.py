@@ -17,11 +17,9 @@ from bridge.domain.request.build import Defaults
 from bridge.domain.request.effective import effective
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
-from bridge.slurm.discovery import Discovery
 from extender.gathering import Gatherer
 from slurmclient import errors
-from slurmruntime.process.clock import Clock
-from slurmruntime.process.metrics import Metrics
+from slurmruntime.leading.controller import Process
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING
 from slurmruntime.values.faults import Refused
@@ -37,29 +35,28 @@ class Submitter:
         self,
         slurm: SlurmClient,
         *,
-        discovery: Discovery,
         placeholders: Placeholders,
         gatherer: Gatherer,
         defaults: Defaults,
         concurrency: int,
-        clock: Clock,
-        metrics: Metrics,
-        on_submitted: Callable[[], None] | None = None,
+        process: Process,
     ) -> None:
-        """on_submitted: called after each accepted submit."""
         self._slurm = slurm
-        self._discovery = discovery
         self._placeholders = placeholders
         self._gatherer = gatherer
         self._defaults = defaults
         self._slots = asyncio.Semaphore(concurrency)
-        self._clock = clock
-        self._metrics = metrics
-        self._on_submitted = on_submitted
+        self._clock = process.clock
+        self._metrics = process.metrics
+        self._on_submitted: Callable[[], None] | None = None
         self._refusals: Refusals[WorkloadKey] = Refusals()
         self._shared = SharedRefusals()
         self._submitted: dict[WorkloadKey, Identity] = {}
         """The last submit of each workload, because Slurm may have forgotten the job by the next one."""
+
+    def on_submitted(self, callback: Callable[[], None]) -> None:
+        """Call this back after each accepted submit."""
+        self._on_submitted = callback
 
     def refusal(self, key: WorkloadKey) -> SubmitRefusal | None:
         """Return why the workload's last submits were refused; None once one was accepted."""
@@ -101,9 +98,7 @@ class Submitter:
         except (errors.Declined, errors.TooOld) as refusal:
             self._refuse(key, _members(pod, action), refusal.words)
         else:
-            self._discovery.note_submitted(
-                job_id, spec.identity, in_detail=bool(pod.resource_claims)
-            )
+            self._placeholders.submitted(job_id, spec.identity, in_detail=bool(pod.resource_claims))
             if self._on_submitted is not None:
                 self._on_submitted()
             self._submitted[key] = spec.identity

@@ -37,14 +37,11 @@ from bridge.domain.model.pods import Pod
 from bridge.kube import patches, writes
 from bridge.kube.patches import Patch
 from bridge.reconcile.placeholder_writes import PlaceholderWrites, WorkloadWrites
-from bridge.reconcile.placeholders import Placeholders
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube import events
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.events import Event, EventType, Reporter
-from slurmruntime.process.clock import Clock
-from slurmruntime.process.metrics import Metrics
+from slurmruntime.leading.controller import Process
 from slurmruntime.values import names
 from slurmruntime.values.errors import CallError
 from slurmruntime.values.ids import WorkloadKey
@@ -101,25 +98,22 @@ class Actuator:
 
     def __init__(
         self,
-        *,
-        kube: KubeClient,
         in_slurm: PlaceholderWrites,
-        placeholders: Placeholders,
+        *,
         pods: Cache[Pod],
         reporter: Reporter,
-        clock: Clock,
-        metrics: Metrics,
+        process: Process,
         devices: DeviceGiver | None = None,
         cpus: CpuLookup | None = None,
     ) -> None:
         """devices: gives devices to resource claims, None if no pod has any; cpus: None if there are no agents."""
-        self._kube = kube
         self._in_slurm = in_slurm
-        self._placeholders = placeholders
+        self._kube = in_slurm.kube
+        self._placeholders = in_slurm.placeholders
         self._pods = pods
         self._reporter = reporter
-        self._clock = clock
-        self._metrics = metrics
+        self._clock = process.clock
+        self._metrics = process.metrics
         self._devices = devices
         self._cpus = cpus
 

@@ -169,8 +169,7 @@ class Leadership:
             queue=self._queue,
             placeholders=self.placeholders,
             actuator=Actuator(
-                kube=program.kube,
-                in_slurm=PlaceholderWrites(
+                PlaceholderWrites(
                     kube=program.kube,
                     slurm=program.slurm,
                     completer=program.completer,
@@ -179,11 +178,9 @@ class Leadership:
                     submitter=submitter,
                     restore=restore,
                 ),
-                placeholders=self.placeholders,
                 pods=self.mirror.pods,
                 reporter=program.reporter,
-                clock=program.clock,
-                metrics=program.metrics,
+                process=program.process,
                 devices=devices,
                 cpus=cpus,
             ),

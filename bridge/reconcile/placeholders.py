@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
@@ -140,6 +141,10 @@ class Placeholders:
     def changed(self, job_id: JobId) -> None:
         """Note a change to a placeholder that its state does not show."""
         self._discovery.note_changed(job_id)
+
+    def submitted(self, job_id: JobId, identity: Identity, *, in_detail: bool = False) -> None:
+        """Note a new placeholder; in_detail: the next readings need all of it."""
+        self._discovery.note_submitted(job_id, identity, in_detail=in_detail)
 
     def patched(self, pod: Pod) -> None:
         """Record a write to the pod that was decided on this version of it; call it in a `finally`."""

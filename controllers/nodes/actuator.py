@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
@@ -59,26 +59,35 @@ OnJob = Rename | Withdraw
 OnKubeNode = SetTaint | RemoveTaint | Cordon | Uncordon | SetCondition | RemoveCondition
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePeers:
+    """Those to whom the steps of nodes are written."""
+
+    kube: KubeClient
+    slurm: SlurmClient
+    responder: Responder
+    """Answers for the slurmds of external nodes."""
+    reporter: Reporter
+    """Sends Events."""
+
+
 class NodeActuator:
     """Sends the requests about nodes to both systems."""
 
     def __init__(
         self,
-        *,
-        kube: KubeClient,
-        slurm: SlurmClient,
-        responder: Responder,
+        peers: NodePeers,
         kube_nodes: Cache[KubeNodeFacts],
         slurm_nodes: SlurmNodes,
-        reporter: Reporter,
+        *,
         clock: Clock,
     ) -> None:
-        self._kube = kube
-        self._slurm = slurm
-        self._responder = responder
+        self._kube = peers.kube
+        self._slurm = peers.slurm
+        self._responder = peers.responder
         self._kube_nodes = kube_nodes
         self._slurm_nodes = slurm_nodes
-        self._reporter = reporter
+        self._reporter = peers.reporter
         self._clock = clock
         self._renewing = asyncio.Lock()
         self._respond_error = ""

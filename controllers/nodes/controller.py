@@ -25,21 +25,17 @@ from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSe
 from bridge.domain.nodes.hold import Hold
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm.respond import Responder
-from controllers.nodes.actuator import NodeActuator
+from controllers.nodes.actuator import NodeActuator, NodePeers
 from controllers.nodes.companions import Companions
 from controllers.nodes.holds import Holdings
 from controllers.nodes.slices import Slices
 from controllers.nodes.slurm import SlurmNodes
 from slurmclient.errors import Declined, TooOld
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.events import Reporter
 from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.process import liveness
-from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode, SlurmNode
 from slurmruntime.values.oddities import About
@@ -63,17 +59,6 @@ _WATCHES_LAG_S = 2.0
 
 NamingLookup = Callable[[SlurmNode, float], Awaitable[tuple[SlurmJob, ...] | None]]
 """Finds the live placeholders that name a node, if read since then; None if there is no reading."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePeers:
-    """Those to whom the steps of nodes are written."""
-
-    kube: KubeClient
-    slurm: SlurmClient
-    responder: Responder
-    """Answers for the slurmds of external nodes."""
-    reporter: Reporter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,13 +134,7 @@ class NodeController:
             on_read=self._on_read,
         )
         self._actuator = NodeActuator(
-            kube=peers.kube,
-            slurm=peers.slurm,
-            responder=peers.responder,
-            kube_nodes=caches.kube_nodes,
-            slurm_nodes=self._slurm_nodes,
-            reporter=peers.reporter,
-            clock=process.clock,
+            peers, caches.kube_nodes, self._slurm_nodes, clock=process.clock
         )
         self._companions = Companions(
             pods=caches.pods,

@@ -69,6 +69,18 @@ class _Observation:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUse:
+    """What runs on Kubernetes' nodes without a job in Slurm."""
+
+    kube_nodes: Cache[KubeNodeFacts]
+    """All nodes of Kubernetes."""
+    bound: Cache[BoundPod]
+    """All pods but ours that have a node."""
+    unbacked: Unbacked
+    """Returns our pods on a node that currently run without a placeholder."""
+
+
 class Fillers:
     """Maintains fillers during one term of leadership."""
 
@@ -76,30 +88,25 @@ class Fillers:
         self,
         *,
         slurm: SlurmClient,
-        kube_nodes: Cache[KubeNodeFacts],
-        bound: Cache[BoundPod],
-        unbacked: Unbacked,
+        use: NodeUse,
         placeholders: Placeholders,
         slurm_node: SlurmNodeOf,
         publishing: Publishing,
-        quiet_s: float,
         clock: Clock,
     ) -> None:
         """Start with nothing known of Slurm.
 
-        unbacked: returns our pods on a node that currently run without a placeholder. placeholders:
-        the leader's view of Slurm's jobs, fillers included. slurm_node: returns a Slurm node by
-        name, as last read. quiet_s: how long a submit without a reply may still be accepted.
+        placeholders: the leader's view of Slurm's jobs, fillers included. slurm_node: returns a
+        Slurm node by name, as last read.
         """
         self._slurm = slurm
-        self._cache = kube_nodes
-        self._kube_nodes = KubeNodes(kube_nodes)
-        self._others_on = bound.index(bound_to)
-        self._unbacked = unbacked
+        self._cache = use.kube_nodes
+        self._kube_nodes = KubeNodes(use.kube_nodes)
+        self._others_on = use.bound.index(bound_to)
+        self._unbacked = use.unbacked
         self._placeholders = placeholders
         self._slurm_node = slurm_node
         self._publishing = publishing
-        self._quiet_s = quiet_s
         self._clock = clock
         self._known_from: dict[WorkloadKey, float] = {}
         """Per node: readings that began before this time are ignored."""
@@ -214,7 +221,7 @@ class Fillers:
                 gres=spec.gres_per_node,
             )
         except LostReply:
-            quiet_s = self._quiet_s
+            quiet_s = self._placeholders.pace.quiet_s  # it may still be accepted
             raise
         finally:
             self._known_from[key] = self._clock.monotonic() + quiet_s

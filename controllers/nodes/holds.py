@@ -11,9 +11,7 @@ from bridge.domain.nodes.hold import Hold
 from bridge.domain.observation.view import Evidence
 from bridge.reconcile.nodes import taken_by
 from bridge.reconcile.placeholders import Placeholders
-from controllers.pods.breaker import Breaker
-from controllers.pods.evidence import EvidenceLookup
-from controllers.pods.restoring import Restorer
+from controllers.pods.losses import LossHandling
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.values.ids import KubeNode
@@ -22,19 +20,12 @@ from slurmruntime.values.ids import KubeNode
 class Holdings:
     """Our placed pods by node, and the leader's view of their placeholders."""
 
-    def __init__(
-        self,
-        pods: Cache[Pod],
-        placeholders: Placeholders,
-        lookup: EvidenceLookup,
-        restorer: Restorer,
-        breaker: Breaker,
-    ) -> None:
+    def __init__(self, pods: Cache[Pod], placeholders: Placeholders, losses: LossHandling) -> None:
         self._on = pods.index(taken_by)
-        self._breaker = breaker
         self._placeholders = placeholders
-        self._lookup = lookup
-        self._restorer = restorer
+        self._breaker = losses.breaker
+        self._lookup = losses.lookup
+        self._restorer = losses.restorer
 
     def hold(self, kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None) -> Hold:
         """Return whether Slurm holds a node for its pods; one that is not in Slurm is not held."""

@@ -23,9 +23,8 @@ from slurmruntime.kube import objects
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import KubeError
+from slurmruntime.leading.controller import Process
 from slurmruntime.process import liveness
-from slurmruntime.process.clock import Clock
-from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode
 
@@ -46,8 +45,7 @@ class Breaker:
         placeholders: Placeholders,
         kube: KubeClient,
         namespace: str,
-        clock: Clock,
-        metrics: Metrics,
+        process: Process,
     ) -> None:
         """namespace: slurm-bridge's own, which carries the operator's permission."""
         self._limits = limits
@@ -55,8 +53,8 @@ class Breaker:
         self._placeholders = placeholders
         self._kube = kube
         self._namespace = namespace
-        self._clock = clock
-        self._metrics = metrics
+        self._clock = process.clock
+        self._metrics = process.metrics
         self._counted = -1
         """Sequence number of the last reading that was counted."""
         self._held: Tally | None = None

@@ -10,6 +10,7 @@ slurm-bridge's own namespace.
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -27,9 +28,8 @@ from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube import lists, objects
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
+from slurmruntime.leading.controller import Process
 from slurmruntime.process import liveness
-from slurmruntime.process.clock import Clock
-from slurmruntime.process.metrics import Metrics
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, PodUid, WorkloadKey
@@ -42,6 +42,18 @@ _HOUR_S = 3600.0
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanSettings:
+    """Whose orphans are collected, and when."""
+
+    cluster: ClusterId
+    """Only its placeholders are considered."""
+    namespace: str
+    """slurm-bridge's own, which carries the operator's permission."""
+    interval_s: float
+    """Between checks; an orphan is cancelled if it still is one at the next check."""
+
+
 class Orphans:
     """The orphan collector of one term of leadership."""
 
@@ -50,29 +62,21 @@ class Orphans:
         *,
         kube: KubeClient,
         slurm: SlurmClient,
-        cluster: ClusterId,
-        namespace: str,
         pods: Cache[Pod],
         placeholders: Placeholders,
-        interval_s: float,
-        clock: Clock,
-        metrics: Metrics,
+        settings: OrphanSettings,
+        process: Process,
     ) -> None:
-        """Start with nothing seen.
-
-        cluster: only its placeholders are considered. namespace: slurm-bridge's own, which carries
-        the operator's permission. interval_s: between checks; an orphan is cancelled if it still is
-        one at the next check.
-        """
+        """Start with nothing seen."""
         self._kube = kube
         self._slurm = slurm
-        self._cluster = cluster
-        self._namespace = namespace
+        self._cluster = settings.cluster
+        self._namespace = settings.namespace
         self._pods = pods
         self._placeholders = placeholders
-        self._interval_s = interval_s
-        self._clock = clock
-        self._metrics = metrics
+        self._interval_s = settings.interval_s
+        self._clock = process.clock
+        self._metrics = process.metrics
         self._last = orphans.Judgement()
         self._deleted: OrderedDict[PodUid, None] = OrderedDict()
         """Pods that this process has seen and that are gone now."""

@@ -10,7 +10,6 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.request import restoration
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
-from bridge.slurm.discovery import Discovery
 from controllers.pods.evidence import EvidenceLookup
 from slurmclient import errors
 from slurmruntime.kube.cache import Cache
@@ -30,7 +29,6 @@ class Restorer:
         self,
         slurm: SlurmClient,
         *,
-        discovery: Discovery,
         placeholders: Placeholders,
         pods: Cache[Pod],
         kube_nodes: Cache[KubeNodeFacts],
@@ -38,7 +36,6 @@ class Restorer:
         clock: Clock,
     ) -> None:
         self._slurm = slurm
-        self._discovery = discovery
         self._placeholders = placeholders
         self._placed_by = pods.index(
             lambda pod: [pod.placed_by] if pod.assigned_node and not pod.is_terminal else []
@@ -76,7 +73,7 @@ class Restorer:
         except (errors.Declined, errors.TooOld) as refusal:
             self._refuse(action.lost, refusal.words)
         else:
-            self._discovery.note_submitted(job_id, spec.identity)
+            self._placeholders.submitted(job_id, spec.identity)
             self._refusals.clear(action.lost)
             _log.warning(
                 "placeholder.restored", job_id=job_id, lost=action.lost, nodes=spec.required_nodes

@@ -16,9 +16,7 @@ from bridge.domain.observation.view import Past, View
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
-from controllers.pods.breaker import Breaker
-from controllers.pods.evidence import EvidenceLookup
-from controllers.pods.restoring import Restorer
+from controllers.pods.losses import LossHandling
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.process.clock import Clock
 from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
@@ -36,11 +34,9 @@ class Endings:
         kube_nodes: KubeNodes,
         *,
         placeholders: Placeholders,
+        losses: LossHandling,
         bindings: Bindings,
         clock: Clock,
-        breaker: Breaker,
-        lookup: EvidenceLookup,
-        restorer: Restorer,
         enqueue_node: Callable[[KubeNode], None],
     ) -> None:
         """enqueue_node: called with a node when Slurm turns out not to hold it for a pod, and whenever that changes."""
@@ -48,9 +44,9 @@ class Endings:
         self._placeholders = placeholders
         self._bindings = bindings
         self._clock = clock
-        self._breaker = breaker
-        self._lookup = lookup
-        self._restorer = restorer
+        self._breaker = losses.breaker
+        self._lookup = losses.lookup
+        self._restorer = losses.restorer
         self._enqueue_node = enqueue_node
         self._unheld: dict[PodUid, Column] = {}
         self._released: set[PodUid] = set()

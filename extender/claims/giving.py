@@ -33,7 +33,6 @@ from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, Resour
 from bridge.domain.model.devices import exactness, gres
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.reconcile.actuator import NotGiven
 from bridge.slurm import nodes
 from bridge.slurm.allocated import devices
@@ -71,35 +70,42 @@ class DeviceCaches:
     kube_nodes: Cache[KubeNodeFacts]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCounting:
+    """How devices correspond to Slurm's GRES."""
+
+    profiles: Profiles
+    """Map devices to GRES."""
+    gres: Callable[[SlurmNode], str | None]
+    """Returns the GRES of a node as of the last reading of Slurm; None if unknown."""
+
+
 class Devices:
     """Reads what claims ask for and what Slurm gave, and writes the claims."""
 
     def __init__(
         self,
-        *,
-        claims: ResourceClaims,
         known: KnownClaims,
         slurm: SlurmClient,
+        *,
         caches: DeviceCaches,
-        gres: Callable[[SlurmNode], str | None],
-        profiles: Profiles,
+        counting: DeviceCounting,
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
         """Start with no devices given.
 
-        gres: returns the GRES of a node as of the last reading of Slurm; None if unknown. profiles:
-        map devices to GRES. wake: queues a pod.
+        wake: queues a pod.
         """
-        self._claims = claims
+        self._claims = known.api
         self._known = known
         self._slurm = slurm
         self._all_claims = caches.claims
         self._in_pool = caches.claims.index(lambda claim: {device.pool for device in claim.devices})
         self._slices_of = caches.slices.index(lambda slice_: [slice_.node] if slice_.node else [])
         self._kube_nodes = caches.kube_nodes
-        self._gres = gres
-        self._profiles = profiles
+        self._gres = counting.gres
+        self._profiles = counting.profiles
         self._clock = clock
         self._wake = wake
         self._waiting: dict[PodUid, KubeNode] = {}

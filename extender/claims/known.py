@@ -25,7 +25,8 @@ class KnownClaims:
         self, claims: ResourceClaims, all_claims: Cache[ResourceClaim], classes: Cache[DeviceClass]
     ) -> None:
         """all_claims: of the cluster."""
-        self._claims = claims
+        self.api = claims
+        """Reads and writes claims."""
         self.subscribe = all_claims.subscribe
         """Calls back for every claim, then for every change."""
         self._by_name = all_claims.index(lambda claim: [f"{claim.namespace}/{claim.name}"])
@@ -71,7 +72,7 @@ class KnownClaims:
         cached = None if afresh else self.cached(namespace, name)
         if cached is not None and cached.has_spec:
             return cached
-        return await self._claims.get(namespace, name)
+        return await self.api.get(namespace, name)
 
     async def classes_of(self, specs: Iterable[ClaimSpec | None]) -> Mapping[str, DeviceClass]:
         """Return the classes that the requests name, as far as they exist.
@@ -96,6 +97,6 @@ class KnownClaims:
         if (cached := self._classes.get(name)) is not None:
             return cached
         try:
-            return await self._claims.device_class(name)
+            return await self.api.device_class(name)
         except errors.NotFound:
             return None

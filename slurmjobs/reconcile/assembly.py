@@ -25,7 +25,7 @@ from slurmjobs.reconcile.companions.logs import LogCompanions
 from slurmjobs.reconcile.companions.pods import CompanionWatch
 from slurmjobs.reconcile.dependencies import DependencyLookup
 from slurmjobs.reconcile.inventory import NodeInventory
-from slurmjobs.reconcile.loop import JobsInSlurm, SlurmJobLoop
+from slurmjobs.reconcile.loop import JobsInSlurm, JobSources, SlurmJobLoop
 from slurmjobs.reconcile.preparing import Preparer
 from slurmjobs.reconcile.remembering import AnswerCache
 from slurmjobs.reconcile.submitting import BatchSubmitter
@@ -125,15 +125,13 @@ class SlurmJobs:
             )
             parts, collection = [printers, collectors], collectors.collection
         loop = SlurmJobLoop(
-            self._objects,
-            self._pods,
-            queue=queue,
-            in_slurm=JobsInSlurm(
+            JobSources(objects=self._objects, pods=self._pods, queue=queue),
+            JobsInSlurm(
                 batch_jobs=batch_jobs,
                 archives=Archives(program.slurm, clock=program.clock, wake=queue.add),
                 submitter=submitter,
             ),
-            actuator=JobActuator(
+            JobActuator(
                 kube=program.kube,
                 slurm=program.slurm,
                 cluster=program.cluster,

@@ -46,17 +46,27 @@ class JobsInSlurm:
     submitter: BatchSubmitter
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSources:
+    """What is watched, and the queue that it fills."""
+
+    objects: JobCaches
+    """All SlurmJobs."""
+    pods: Cache[Pod]
+    """Those that SlurmJobs may depend on."""
+    queue: WorkQueue[WorkloadKey]
+    """Of SlurmJobs' uids; readings of Slurm fill it, too."""
+
+
 class SlurmJobLoop:
     """Reconciles SlurmJobs during one term of leadership."""
 
     def __init__(
         self,
-        objects: JobCaches,
-        pods: Cache[Pod],
-        *,
-        queue: WorkQueue[WorkloadKey],
+        sources: JobSources,
         in_slurm: JobsInSlurm,
         actuator: JobActuator,
+        *,
         collection: Callable[[SlurmJobObject], Collection],
         policy: JobPolicy,
         process: Process,
@@ -64,17 +74,15 @@ class SlurmJobLoop:
         """Create the loop.
 
         Args:
-            objects: all SlurmJobs.
-            pods: that SlurmJobs may depend on.
-            queue: of SlurmJobs' uids; readings of Slurm fill it, too.
+            sources: what is watched.
             in_slurm: the jobs.
             actuator: carries decisions out.
             collection: returns the state of copying a SlurmJob's results.
             policy: the administrator's.
             process: that leads.
         """
-        self._objects = objects
-        self._queue = queue
+        self._objects = sources.objects
+        self._queue = sources.queue
         self._batch_jobs = in_slurm.batch_jobs
         self._archives = in_slurm.archives
         self._submitter = in_slurm.submitter
@@ -86,14 +94,14 @@ class SlurmJobLoop:
         self._tracked: dict[WorkloadKey, Past] = {}
         self._gone: dict[WorkloadKey, JobResource] = {}
         """SlurmJobs that this process has seen and that are gone, with their resources."""
-        self._dependents = objects.index(_depends_on)
+        self._dependents = sources.objects.index(_depends_on)
         self._controller = Controller(
             "slurm_jobs",
             self.reconcile,
-            [Watch(objects, self._of_job), Watch(pods, self._of_pod)],
+            [Watch(sources.objects, self._of_job), Watch(sources.pods, self._of_pod)],
             process=process,
             keys=Keys(about=self._about, lane=self._namespace),
-            queue=queue,
+            queue=sources.queue,
         )
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:

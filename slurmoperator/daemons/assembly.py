@@ -8,6 +8,7 @@ from bridge.reconcile.program import Program
 from slurmoperator.daemons.deciding import BodyMakers
 from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
 from slurmoperator.daemons.part import PARTS, PartCaches, WatchedPart
+from slurmoperator.daemons.peers import ControlPeers
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.owned.conf_trials import ConfTrials
@@ -89,13 +90,11 @@ class ControlPlane:
         )
         await caches.synced()
         loop = ControlLoop(
-            program.kube,
+            ControlPeers(kube=program.kube, slurms=program.slurm_of, tried=self._tried),
             caches,
             self._make,
             keys=self._keys,
             rules=self._rules,
-            slurms=program.slurm_of,
-            tried=self._tried,
             process=program.process,
         )
         await loop.run(stop, workers=_WORKERS)

@@ -12,13 +12,13 @@ from slurmoperator.daemons.deciding import Bodies, BodyMakers, ConfigurationPlan
 from slurmoperator.daemons.key_rings import KeyRing, KeyRings
 from slurmoperator.daemons.part import PartCaches, PartObject
 from slurmoperator.daemons.partition_readings import PartitionReadings
+from slurmoperator.daemons.peers import ControlPeers
 from slurmoperator.daemons.rest_tls import RestCertificates, TlsPlan
 from slurmoperator.daemons.trials import TrialOutcome, Trials, TrialVerdict
 from slurmoperator.keys import naming, secrets, token_policy, tokens
 from slurmoperator.keys.naming import LEAST_BYTES, KeyReference, KeyUse
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.keys.tokens import SlurmToken, TokenRequest
-from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.loginset import LoginSetObject
@@ -38,7 +38,6 @@ from slurmoperator.rendering.site import (
     wanted_configuration_name,
 )
 from slurmoperator.rendering.token import token_body, token_faults, token_secret
-from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.clock import Clock
 from slurmruntime.values.faults import Fault, Refused, bounded
 
@@ -79,23 +78,22 @@ class PartGathering:
 
     def __init__(
         self,
-        kube: KubeClient,
+        peers: ControlPeers,
         caches: PartCaches,
         make: BodyMakers,
         *,
         key_rings: KeyRings,
         tokens: TokenPolicy,
-        clock: Clock,
         partitions: PartitionReadings,
-        tried: ConfTrials,
+        clock: Clock,
     ) -> None:
-        self._kube = kube
+        self._kube = kube = peers.kube
         self._key_rings = key_rings
         self._tokens = tokens
         self._clock = clock
         self._partitions = partitions
         self._site = make.site
-        self.trials = Trials(kube, clock, tried)
+        self.trials = Trials(kube, clock, peers.tried)
         self.certificates = RestCertificates(kube, make.site, clock)
         self._by_name = {
             kind: cache.index(lambda watched: [watched.metadata.full_name])

@@ -17,6 +17,7 @@ from slurmoperator.daemons.gathering import PartGathering, PartPlan
 from slurmoperator.daemons.key_rings import KeyRing, KeyRings
 from slurmoperator.daemons.part import PART_KINDS, PartCaches, PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
+from slurmoperator.daemons.peers import ControlPeers
 from slurmoperator.daemons.rotating import KeyRotation, RotationOutcome
 from slurmoperator.daemons.workload import WORKLOADS, WorkloadObject, WorkloadState
 from slurmoperator.keys import host_keys, naming, secrets
@@ -24,8 +25,6 @@ from slurmoperator.keys.host_keys import HostKeys
 from slurmoperator.keys.secrets import RandomBytes
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.conf_trials import ConfTrials
-from slurmoperator.nodesets.views import OpensSlurm
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
@@ -38,7 +37,6 @@ from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.apply import owned_objects
 from slurmruntime.kube.apply.owned_objects import BodyVerdict, ObjectOwner
 from slurmruntime.kube.apply.ownership import Ownership
-from slurmruntime.kube.client import KubeClient
 from slurmruntime.leading.controller import Controller, Process, Watch
 from slurmruntime.values import faults
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
@@ -86,18 +84,16 @@ class ControlLoop:
 
     def __init__(
         self,
-        kube: KubeClient,
+        peers: ControlPeers,
         caches: PartCaches,
         make: BodyMakers,
         *,
         keys: KeySource,
         rules: NamespaceRules,
-        slurms: OpensSlurm,
-        tried: ConfTrials,
         process: Process,
     ) -> None:
         """Prepare the loop; it asks a Controller's Slurm which partitions have jobs."""
-        self._kube = kube
+        self._kube = kube = peers.kube
         self._parts = caches.parts
         self._workload_caches = caches.workloads
         self._node_sets = caches.node_sets
@@ -114,16 +110,15 @@ class ControlLoop:
         self._queue = self._controller.queue
         self._clock = process.clock
         key_rings = KeyRings(kube, caches.parts["Controller"], keys.random_bytes)
-        self._partitions = PartitionReadings(slurms, clock=self._clock, wake=self._queue.add)
+        self._partitions = PartitionReadings(peers.slurms, clock=self._clock, wake=self._queue.add)
         self._gathering = PartGathering(
-            kube,
+            peers,
             caches,
             make,
             key_rings=key_rings,
             tokens=rules.tokens,
-            clock=self._clock,
             partitions=self._partitions,
-            tried=tried,
+            clock=self._clock,
         )
         self._rotation = KeyRotation(kube, key_rings, caches.parts, caches.node_sets)
         self._keys = keys

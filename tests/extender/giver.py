@@ -15,7 +15,7 @@ from bridge.kube import decode
 from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.slices import SLICES
-from extender.claims.giving import DeviceCaches, Devices
+from extender.claims.giving import DeviceCaches, DeviceCounting, Devices
 from extender.claims.known import KnownClaims
 from slurmruntime.kube import node_objects
 from slurmruntime.kube.cache import Cache
@@ -85,12 +85,10 @@ class Stage:
         self.gres: str | None = None
         """What the node had in Slurm when the nodes were last read."""
         self.devices = Devices(
-            claims=claims,
-            known=KnownClaims(claims, self.everyone, self.classes),
-            slurm=slurm,  # type: ignore[arg-type]
+            KnownClaims(claims, self.everyone, self.classes),
+            slurm,  # type: ignore[arg-type]  # all that is called
             caches=DeviceCaches(claims=self.everyone, slices=slices, kube_nodes=self.kube_nodes),
-            gres=lambda _: self.gres,
-            profiles=profiles.read(PROFILES),
+            counting=DeviceCounting(profiles=profiles.read(PROFILES), gres=lambda _: self.gres),
             clock=clock,
             wake=self.woken.append,
         )

@@ -14,14 +14,11 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.rules import Policy
-from bridge.kube.volumes import Volumes
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm.discovery import Discovery
-from extender.gathering import Gatherer
+from extender.gathering import Gatherer, PolicySource
 from extender.nodes import BridgedNodes
 from extender.owners import Owners
 from extender.submitting import Submitter
-from extender.volumes import ClaimReader
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
@@ -31,7 +28,9 @@ from slurmruntime.kube.objects import Objects
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.values.ids import ClusterId, JobId
+from slurmruntime.values.ids import JobId
+from slurmruntime.values.oddities import UNHEARD
+from tests.make.processes import process
 from tests.virtual_time import VirtualClock
 
 PING = {"meta": {"slurm": {"version": {"major": "26", "minor": "5"}}}, "errors": []}
@@ -134,6 +133,10 @@ class Readings(Placeholders):
         return tuple(self.shown[uid])
 
     @override
+    def submitted(self, job_id: JobId, identity: Identity, *, in_detail: bool = False) -> None:
+        """Nothing reads Slurm here."""
+
+    @override
     def wrote(self, uid: str, *, may_still_happen: bool = False) -> None:
         self.writes.append((uid, may_still_happen))
 
@@ -178,22 +181,18 @@ def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage
     )
     gatherer = Gatherer(
         namespaces,
-        policy=policy,
+        policy=PolicySource(current=policy, slurm_user=slurm_user),
         owners=Owners(cluster, clock),
         bridged=Nodes(pool),
-        claims=ClaimReader(Volumes(namespaces)),
-        slurm_user=slurm_user,
         clock=clock,
     )
     submitter = Submitter(
         slurm,
-        discovery=Discovery(slurm, ClusterId("c-1"), clock=clock.monotonic),
         placeholders=readings,
         gatherer=gatherer,
         defaults=defaults,
         concurrency=1,
-        clock=clock,
-        metrics=Metrics("extender"),
+        process=process(clock, Metrics("extender"), UNHEARD),
     )
     return Stage(slurmrestd, cluster, namespaces, readings, submitter)
 

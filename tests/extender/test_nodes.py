@@ -14,7 +14,7 @@ from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube.decode import BOUND_PODS, PODS
 from bridge.reconcile.nodes import KubeNodes
-from extender.nodes import BridgedNodes
+from extender.nodes import BridgedNodes, NodeCaches, Units
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.values import names
@@ -41,12 +41,9 @@ def bridged(
     return BridgedNodes(
         None,  # type: ignore[arg-type]  # Slurm is not asked
         cluster=placing.CLUSTER,
-        pods=ours,
-        kube_nodes=kube_nodes,
-        bound=Cache(BOUND_PODS),
+        caches=NodeCaches(pods=ours, kube_nodes=kube_nodes, bound=Cache(BOUND_PODS)),
         placeholders=SimpleNamespace(job=lambda _: job),  # type: ignore[arg-type]  # all that is asked
-        gpu_resources={"nvidia.com/gpu": "gpu"},
-        milli_per_cpu=1000,
+        units=Units(gpu_resources={"nvidia.com/gpu": "gpu"}, resources={}, milli_per_cpu=1000),
         clock=VirtualClock(),
     )
 

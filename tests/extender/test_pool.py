@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from bridge.kube.decode import BOUND_PODS, PODS
-from extender.nodes import BridgedNodes
+from extender.nodes import BridgedNodes, NodeCaches, Units
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
@@ -69,12 +69,13 @@ def bridged(
     return BridgedNodes(
         SlurmClient(slurm, token=TokenFile("nowhere"), connections=1, on_call=lambda *_: None),
         cluster=placing.CLUSTER,
-        pods=Cache(PODS),
-        kube_nodes=kube_nodes or known_to_kubernetes(),
-        bound=Cache(BOUND_PODS),
+        caches=NodeCaches(
+            pods=Cache(PODS),
+            kube_nodes=kube_nodes or known_to_kubernetes(),
+            bound=Cache(BOUND_PODS),
+        ),
         placeholders=None,  # type: ignore[arg-type]  # of pods that are there
-        gpu_resources={},
-        milli_per_cpu=1000,
+        units=Units(gpu_resources={}, resources={}, milli_per_cpu=1000),
         clock=clock,
     )
 

@@ -11,7 +11,7 @@ from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.program import opened
 from bridge.settings.schema import Settings
-from controllers.pods.orphans import Orphans
+from controllers.pods.orphans import Orphans, OrphanSettings
 from sandbox.client import Sandbox
 from slurmruntime.process import lifetime
 from slurmruntime.process.lifetime import Service
@@ -39,13 +39,14 @@ async def looked_for_orphans(kube: Sandbox, slurm: Sandbox, cluster_id: str) -> 
         orphans = Orphans(
             kube=program.kube,
             slurm=program.slurm,
-            cluster=program.cluster,
-            namespace=settings.kubernetes.namespace,
             pods=mirror.pods,
             placeholders=term.placeholders,
-            interval_s=LOOKS_S,
-            clock=program.clock,
-            metrics=program.metrics,
+            settings=OrphanSettings(
+                cluster=program.cluster,
+                namespace=settings.kubernetes.namespace,
+                interval_s=LOOKS_S,
+            ),
+            process=program.process,
         )
         parts = (
             *mirror.parts(program),

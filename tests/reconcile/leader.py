@@ -71,9 +71,9 @@ class Leader:
         self._clock = clock
         self._discovery = Discovery(self.slurm, CLUSTER, clock=clock.monotonic)  # type: ignore[arg-type]  # all it calls
         self._placeholders = Placeholders(self._discovery, pace=PACE, clock=clock, metrics=metrics)
+        shared = process(clock, metrics, UNHEARD)
         actuator = Actuator(
-            kube=self.api,  # type: ignore[arg-type]  # all it calls
-            in_slurm=PlaceholderWrites(
+            PlaceholderWrites(
                 kube=self.api,  # type: ignore[arg-type]  # all it calls
                 slurm=self.slurm,  # type: ignore[arg-type]  # all it calls
                 completer=self.slurm,  # type: ignore[arg-type]  # all it calls
@@ -82,11 +82,9 @@ class Leader:
                 restore=self._restore,
                 on_completed=lambda: None,
             ),
-            placeholders=self._placeholders,
             pods=cache,
             reporter=Reporter(controller="test", instance="test"),
-            clock=clock,
-            metrics=metrics,
+            process=shared,
         )
         self.loop = PodLoop(
             side or KnowsAll(actor, membership_of, fit=Fit.FITS).side(),
@@ -94,7 +92,7 @@ class Leader:
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             placeholders=self._placeholders,
             actuator=actuator,
-            process=process(clock, metrics, UNHEARD),
+            process=shared,
         )
         for pod in pods:
             self.api.create(pod)

@@ -9,6 +9,7 @@ from typing_extensions import override
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.binding import Bindings
 from bridge.reconcile.nodes import KubeNodes
+from controllers.pods.losses import LossHandling
 from controllers.pods.side import Endings
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
@@ -42,11 +43,13 @@ def endings(kube_nodes: KubeNodes) -> Endings:
     return Endings(
         kube_nodes,
         placeholders=SimpleNamespace(),  # type: ignore[arg-type]  # nothing is asked
+        losses=LossHandling(
+            breaker=SimpleNamespace(holds=lambda: False),  # type: ignore[arg-type]  # all that is asked
+            lookup=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
+            restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]  # all that is asked
+        ),
         bindings=Bindings(),
         clock=SystemClock(),
-        breaker=SimpleNamespace(holds=lambda: False),  # type: ignore[arg-type]  # all that is asked
-        lookup=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
-        restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]  # all that is asked
         enqueue_node=lambda _: None,
     )
 

@@ -12,6 +12,7 @@ from sandbox.client import Sandbox
 from slurmoperator.daemons.deciding import BodyMakers
 from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
 from slurmoperator.daemons.part import PARTS, PartCaches, WatchedPart
+from slurmoperator.daemons.peers import ControlPeers
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
@@ -72,7 +73,7 @@ class World:
             kind: Cache(watched, set_aside) for kind, watched in PARTS.items()
         }
         self._loop = ControlLoop(
-            client,
+            ControlPeers(kube=client, slurms=_no_slurm, tried=ConfTrials()),
             PartCaches(
                 parts=self._parts,
                 workloads=(),
@@ -84,8 +85,6 @@ class World:
                 served=NamespaceScope(),
                 tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
             ),
-            slurms=_no_slurm,
-            tried=ConfTrials(),
             process=process(clock, metrics, set_aside),
         )
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from bridge.domain.nodes import state
 from bridge.domain.nodes.actions import SetCondition, Uncordon
-from controllers.nodes.actuator import NodeActuator
+from controllers.nodes.actuator import NodeActuator, NodePeers
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.events import Reporter
 from slurmruntime.kube.node_objects import NODES
@@ -19,15 +19,13 @@ from tests.virtual_time import VirtualClock
 
 
 def hands(api: ApiServer, cache: Cache[Any], clock: VirtualClock) -> NodeActuator:
-    return NodeActuator(
+    peers = NodePeers(
         kube=api,  # type: ignore[arg-type]  # all that is called
         slurm=None,  # type: ignore[arg-type]  # not asked for anything
         responder=None,  # type: ignore[arg-type]  # nor this
-        kube_nodes=cache,
-        slurm_nodes=None,  # type: ignore[arg-type]  # nor this
         reporter=Reporter(controller="test", instance="test"),
-        clock=clock,
     )
+    return NodeActuator(peers, cache, None, clock=clock)  # type: ignore[arg-type]  # nor Slurm's nodes
 
 
 def uncordoned(**notes: str) -> dict[str, Any]:

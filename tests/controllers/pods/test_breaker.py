@@ -20,8 +20,10 @@ from slurmruntime.kube.cache import Cache
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import names
 from slurmruntime.values.ids import PodUid, WorkloadKey
+from slurmruntime.values.oddities import UNHEARD
 from tests import virtual_time
 from tests.make import lives as build
+from tests.make.processes import process
 from tests.virtual_time import VirtualClock
 
 PACE = Pace(
@@ -107,8 +109,7 @@ def health(job: SlurmJob | None) -> str | None:
             placeholders=placeholders,
             kube=None,  # type: ignore[arg-type]  # nobody listens for the operator's word
             namespace="slurm-bridge-system",
-            clock=clock,
-            metrics=metrics,
+            process=process(clock, metrics, UNHEARD),
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
@@ -180,8 +181,7 @@ def test_a_permission_that_is_withdrawn_is_heard() -> None:
             placeholders=placeholders,
             kube=namespace,  # type: ignore[arg-type]  # all that is asked of it
             namespace="slurm-bridge",
-            clock=clock,
-            metrics=metrics,
+            process=process(clock, metrics, UNHEARD),
         )
         stop, held = asyncio.Event(), []
         async with asyncio.TaskGroup() as group:

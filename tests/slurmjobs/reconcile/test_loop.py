@@ -15,7 +15,7 @@ from slurmjobs.lifecycle.situation import Collection, CopyState
 from slurmjobs.objects.slurmjob import OURS, JobResource, SlurmJobObject
 from slurmjobs.objects.spec import JobDependency
 from slurmjobs.reconcile.caches import JobCaches
-from slurmjobs.reconcile.loop import JobsInSlurm, SlurmJobLoop
+from slurmjobs.reconcile.loop import JobsInSlurm, JobSources, SlurmJobLoop
 from slurmruntime.kube.cache import Cache
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
@@ -105,11 +105,9 @@ def lived(*jobs: SlurmJobObject, then: Callable[[Cache[SlurmJobObject], Peers], 
         shared = process(clock, Metrics("test"), UNHEARD)
         peer = cast(Any, peers)
         loop = SlurmJobLoop(
-            objects,
-            Cache(PODS),
-            queue=WorkQueue(rng=shared.rng),
-            in_slurm=JobsInSlurm(batch_jobs=peer, archives=peer, submitter=peer),
-            actuator=peer,
+            JobSources(objects=objects, pods=Cache(PODS), queue=WorkQueue(rng=shared.rng)),
+            JobsInSlurm(batch_jobs=peer, archives=peer, submitter=peer),
+            peer,
             collection=lambda _: Collection(state=CopyState.NOT_YET),
             policy=POLICY,
             process=shared,

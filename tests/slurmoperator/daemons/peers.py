@@ -15,6 +15,7 @@ from typing_extensions import override
 from slurmoperator.daemons.deciding import BodyMakers
 from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
 from slurmoperator.daemons.part import PARTS, PartCaches
+from slurmoperator.daemons.peers import ControlPeers
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS
@@ -246,7 +247,11 @@ class Leaders:
             for found in self.api.of(kind).values():
                 cache.put_listed(cache.kind.read(msgspec.json.encode(found)))
         loop = ControlLoop(
-            self.api,  # type: ignore[arg-type]  # all it calls
+            ControlPeers(
+                kube=self.api,  # type: ignore[arg-type]  # all it calls
+                slurms=self._slurm_of,
+                tried=self.tried,
+            ),
             PartCaches(
                 parts={kind: caches[kind] for kind in PARTS},
                 workloads=[caches[kind] for kind in WATCHED_WORKLOADS],
@@ -257,8 +262,6 @@ class Leaders:
             rules=NamespaceRules(
                 served=self.served, tokens=TokenPolicy(users=self.token_users, longest_s=86_400)
             ),
-            slurms=self._slurm_of,
-            tried=self.tried,
             process=process(self.clock, self.metrics),
         )
         stop = asyncio.Event()
