@@ -1,13 +1,14 @@
 """What pods, gangs and SlurmJobs do while our programs are exchanged, and that none of it is lost."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.api import ApiError
 from sandbox.chart import BATCH_USER
 from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
 from slurmruntime.values import names
 from tests.integration import gang_pods
 from tests.realnodes.containers import Containers
@@ -146,8 +147,7 @@ class Load:
             self._assert_jobs_end()
         self.known.update(jobs.values(), self._labels())
         wait_until(lambda: not self.sandbox.run("squeue", "-h").strip(), READY_S)
-        every = ("sacct", "-X", "-n", "-P", "-a", "-S", "now-1hours", "-o", "JobID")
-        assert self.known == set(self.sandbox.run(*every).split())
+        assert self.known == jobs_of(self.sandbox)
 
     def _assert_jobs_end(self) -> None:
         (self.sandbox.instance.shared / BATCH_USER.name / self.step).touch()
@@ -244,6 +244,22 @@ class Load:
         except ApiError as error:
             return error.status == _NOT_FOUND
         return False
+
+
+def jobs_of(sandbox: Sandbox) -> set[str]:
+    """Return the ids of all jobs that Slurm has had."""
+    every = ("sacct", "-X", "-n", "-P", "-a", "-S", "now-1days", "-o", "JobID")
+    return set(sandbox.run(*every).split())
+
+
+def clear(sandbox: Sandbox) -> set[str]:
+    """End what other tests have left in Slurm, and forget the node, whose size differs; return the jobs that there were."""
+    if left := sandbox.run("squeue", "-h", "-o", "%i").split():
+        sandbox.run("scancel", *left)
+    wait_until(lambda: not sandbox.run("squeue", "-h").strip(), READY_S)
+    with suppress(SandboxError):  # it is not there
+        sandbox.run("scontrol", "delete", f"nodename={FOR_SLURM}")
+    return jobs_of(sandbox)
 
 
 @contextmanager

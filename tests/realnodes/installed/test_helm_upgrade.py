@@ -41,6 +41,8 @@ class Exchange:
     reader: Reader
     values: Path
     containers: Containers
+    known: set[str]
+    """The jobs of other tests, then those of all steps."""
 
     def upgrade(self, chart: Path, *arguments: str) -> None:
         """Start an upgrade; nobody waits for the pods."""
@@ -68,13 +70,15 @@ def exchange(bare: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     installed = Installed(bare, helm)
     reader = pages.reader(folder / "reader", bare.env, helm.parent)
     with release.ground(bare) as address:
+        known = load.clear(bare)
         values.write_text(json.dumps(with_slurm_jobs(bare, release.values(bare, address))))
         installed.install(before.chart, values)
         with fresh_namespace(bare, labels={names.ENABLED_LABEL: "true"}) as namespace:
             containers = Containers(bare, namespace)
             with load.claimed(containers, load.SCRATCH, "/shared"):
-                yield Exchange(installed, before, reader, values, containers)
+                yield Exchange(installed, before, reader, values, containers, known)
         installed.remove()
+        load.clear(bare)
 
 
 def with_slurm_jobs(sandbox: Sandbox, values: dict[str, Any]) -> dict[str, Any]:
@@ -101,9 +105,8 @@ def with_slurm_jobs(sandbox: Sandbox, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_nothing_is_lost_by_an_upgrade_nor_on_the_way_back(exchange: Exchange) -> None:
-    known: set[str] = set()
     for step in ("there", "back", "again"):
-        current = Load(exchange.containers, step, known=known)
+        current = Load(exchange.containers, step, known=exchange.known)
         lent = load.claimed(exchange.containers, current.of("lent"), load.FLAGS, "ReadWriteOncePod")
         with lent:
             current.put()

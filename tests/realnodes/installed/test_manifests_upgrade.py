@@ -35,9 +35,22 @@ class Applied:
     slurm: dict[str, Any]
     """The settings that a user sets."""
     containers: Containers
+    known: set[str]
+    """The jobs of other tests."""
 
     def apply(self, tree: Path) -> None:
-        """Apply a checkout's manifests as their head says, with both images and the settings set."""
+        """Apply a checkout's manifests as their head says."""
+        command = ("apply", "--server-side", "--filename", "-")
+        self.installed.sandbox.kubectl(*command, stdin=self._manifests(tree))
+
+    def delete(self, tree: Path) -> None:
+        """Delete what they have made, and the namespace."""
+        command = ("delete", "--ignore-not-found", "--wait=false", "--filename", "-")
+        self.installed.sandbox.kubectl(*command, stdin=self._manifests(tree))
+        self.installed.remove()
+
+    def _manifests(self, tree: Path) -> str:
+        """Return a checkout's manifests with both images and the settings set."""
         text = (tree / FILE).read_text()
         kube = assets.resolve(AssetName.KUBE, report=lambda _: None).version
         text = text.replace("REGISTRY/kube-scheduler:YOUR-VERSION", f"kube-scheduler:v{kube}")
@@ -49,8 +62,7 @@ class Applied:
                 settings["slurm"] |= self.slurm
                 settings["placement"] = {"bind_deadline_s": NEVER_S}
                 one["data"]["config.yaml"] = yaml.safe_dump(settings)
-        command = ("apply", "--server-side", "--filename", "-")
-        self.installed.sandbox.kubectl(*command, stdin=yaml.safe_dump_all(objects))
+        return yaml.safe_dump_all(objects)
 
 
 @pytest.fixture(scope="module")
@@ -65,21 +77,20 @@ def applied(bare: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     ):
         slurm = release.values(bare, address)["config"]["slurm"]
         slurm["milli_cpu_per_cpu"] = load.MILLI_CPU_PER_CPU
-        found = Applied(installed, before.tree, slurm, Containers(bare, namespace))
+        known = load.clear(bare)
+        found = Applied(installed, before.tree, slurm, Containers(bare, namespace), known)
         installed.create_namespace()
         bare.kubectl("cordon", FOR_SLURM)  # until it is Slurm's, our programs could go there
         found.apply(before.tree)
         installed.await_ready()
         bare.kubectl("uncordon", FOR_SLURM)
         yield found
-        kinds = "deployments,validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings"
-        ours = f"--selector=app.kubernetes.io/instance={release.RELEASE}"
-        bare.kubectl("delete", kinds, "--all-namespaces", ours, "--wait=false")
-        bare.kubectl("delete", "namespace", installed.namespace, "slurm-bridge-self-test")
+        found.delete(surroundings.ROOT)
+        load.clear(bare)
 
 
 def test_nothing_is_lost_when_newer_manifests_are_applied(applied: Applied) -> None:
-    current = Load(applied.containers, "there", has_jobs=False)
+    current = Load(applied.containers, "applied", has_jobs=False, known=applied.known)
     lent = current.of("lent")
     with load.claimed(applied.containers, lent, load.FLAGS, "ReadWriteOncePod"):
         current.put()
