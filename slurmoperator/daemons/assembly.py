@@ -7,8 +7,7 @@ from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
 from slurmoperator.daemons.deciding import BodyMakers
 from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
-from slurmoperator.daemons.part import PARTS, PartCaches, WatchedPart
-from slurmoperator.daemons.peers import ControlPeers
+from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches, WatchedPart
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.owned.conf_trials import ConfTrials

@@ -10,9 +10,8 @@ from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons import deciding, trials
 from slurmoperator.daemons.deciding import Bodies, BodyMakers, ConfigurationPlan, FilesInForce
 from slurmoperator.daemons.key_rings import KeyRing, KeyRings
-from slurmoperator.daemons.part import PartCaches, PartObject
+from slurmoperator.daemons.part import ControlPeers, PartCaches, PartObject
 from slurmoperator.daemons.partition_readings import PartitionReadings
-from slurmoperator.daemons.peers import ControlPeers
 from slurmoperator.daemons.rest_tls import RestCertificates, TlsPlan
 from slurmoperator.daemons.trials import TrialOutcome, Trials, TrialVerdict
 from slurmoperator.keys import naming, secrets, token_policy, tokens

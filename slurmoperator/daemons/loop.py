@@ -15,9 +15,8 @@ from slurmoperator.daemons.conditions import PartFacts
 from slurmoperator.daemons.deciding import Bodies, BodyMakers
 from slurmoperator.daemons.gathering import PartGathering, PartPlan
 from slurmoperator.daemons.key_rings import KeyRing, KeyRings
-from slurmoperator.daemons.part import PART_KINDS, PartCaches, PartObject, WatchedPart
+from slurmoperator.daemons.part import PART_KINDS, ControlPeers, PartCaches, PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
-from slurmoperator.daemons.peers import ControlPeers
 from slurmoperator.daemons.rotating import KeyRotation, RotationOutcome
 from slurmoperator.daemons.workload import WORKLOADS, WorkloadObject, WorkloadState
 from slurmoperator.keys import host_keys, naming, secrets

@@ -6,6 +6,8 @@ from typing import Final, TypeAlias
 
 from slurmoperator.daemons.workload import WorkloadObject
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
+from slurmoperator.nodesets.views import OpensSlurm
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject, ControllerStatus
 from slurmoperator.objects.loginset import LoginSetObject, LoginSetStatus
@@ -14,6 +16,7 @@ from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject, TokenStatus
 from slurmruntime.kube.apply.custom import CustomKind, CustomObject
 from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.client import KubeClient
 
 PartObject = ControllerObject | AccountingObject | RestApiObject | LoginSetObject | TokenObject
 WatchedPart: TypeAlias = CustomObject[PartObject, ConditionsOnly]
@@ -69,3 +72,14 @@ class PartCaches:
         for workload in self.workloads:
             await workload.synced.wait()
         await self.node_sets.synced.wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPeers:
+    """Both systems, for the control plane."""
+
+    kube: KubeClient
+    slurms: OpensSlurm
+    """Opens a client of a Controller's Slurm, to find out which partitions have jobs."""
+    tried: ConfTrials
+    """Takes slurmctld's verdicts on the nodes that workers will register."""

@@ -11,8 +11,7 @@ from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from slurmoperator.daemons.deciding import BodyMakers
 from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
-from slurmoperator.daemons.part import PARTS, PartCaches, WatchedPart
-from slurmoperator.daemons.peers import ControlPeers
+from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches, WatchedPart
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet

@@ -14,8 +14,7 @@ from typing_extensions import override
 
 from slurmoperator.daemons.deciding import BodyMakers
 from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
-from slurmoperator.daemons.part import PARTS, PartCaches
-from slurmoperator.daemons.peers import ControlPeers
+from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import NODE_SETS
