@@ -107,7 +107,8 @@ async def test_lost_state_is_noticed_while_slurmctld_does_not_say_when_it_starte
     fake: FakeSlurm, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In its first seconds `req_time_start` is 0."""
-    monkeypatch.setattr(fake, "slurm_get_diag", lambda _: {"statistics": {"req_time_start": 0}})
+    unset = {"set": True, "infinite": False, "number": 0}
+    monkeypatch.setattr(fake, "slurm_get_diag", lambda _: {"statistics": {"req_time_start": unset}})
     await client.jobs.submit(name="before")
     watching = client.jobs.watch(as_=Row, interval_s=0.05)
     await anext(watching)

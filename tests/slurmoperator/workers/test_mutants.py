@@ -148,7 +148,7 @@ MUTANTS = [
     WorkerMutant(
         name="forgets whom it has chosen",
         file="updating.py",
-        before="        *chosen,\n",
+        before="*chosen, ",
         after="",
     ),
     WorkerMutant(
