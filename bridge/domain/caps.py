@@ -16,6 +16,7 @@ from slurmruntime.values import names
 from slurmruntime.values.faults import Fault
 
 SECTION = "caps"
+"""The section of the settings, and the key of a field's `Cap` in the field's metadata."""
 
 _OURS: Final = frozenset(
     {
@@ -182,9 +183,13 @@ def measure(
 ) -> Sizes:
     """Measure a pod.
 
-    terms: of each term of the required node affinity, the values of each expression. tolerations:
-    key and operator of each. gang_size: 0 if its own annotations declare none. object_bytes: the
-    length of its JSON, ours included; 0 if it is not known.
+    Args:
+        labels: all of them, ours included.
+        annotations: all of them, ours included.
+        terms: of each term of the required node affinity, the values of each expression.
+        tolerations: the key and operator of each.
+        gang_size: what its own annotations declare; 0 if they declare none.
+        object_bytes: the length of its JSON, ours included; 0 if it is not known.
     """
     our_labels = {key: labels[key] for key in labels.keys() & _OURS}
     our_annotations = {key: annotations[key] for key in annotations.keys() & _OURS}

@@ -1,6 +1,7 @@
 """The extender's two decisions: which nodes a pod may go to, and whether it may be bound there.
 
-This is the check behind the gate: a pod without our assignment finds no node.
+This is the check behind the gate: a pod that reaches kube-scheduler without our assignment finds no
+node.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +47,10 @@ def filter_nodes(pod: Candidate, nodes: Sequence[str]) -> FilterResult:
 
 
 def refuse_binding(pod: Pod | None, node: str) -> str:
-    """Explain why this pod (None: there is none) must not be bound to that node; "" if it may."""
+    """Explain why this pod must not be bound to that node; "" if it may be.
+
+    pod: None if there is no such pod, or it has another uid.
+    """
     if pod is None:
         return "the pod is gone, or another pod has its name: nothing to bind"
     if pod.is_deleting:

@@ -1,8 +1,9 @@
 """Turn requests for devices of a class into claims of the pod, before the pod is stored.
 
 Each container's request becomes a claim of its own, from a template that the extender creates
-(`bridge.domain.model.claims.by_class`). Kubernetes never sees such a request, so what it would
-refuse is refused here.
+(`bridge.domain.model.claims.by_class`). From there on it is a pod with claims like any other.
+
+Kubernetes never sees such a request, so what it would refuse is refused here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,7 +84,10 @@ class Asker:
 
 
 def askers(**containers: Sequence[tuple[Resources, Sequence[str]]]) -> tuple[Asker, ...]:
-    """Return the containers that may ask by class; each keyword is a field of the pod's spec."""
+    """Return the containers that may ask by class; each keyword is a field of the pod's spec.
+
+    containers: what each asks for, and which claims of the pod it uses.
+    """
     return tuple(
         Asker(field=field, index=index, resources=resources, claims=claims)
         for field, listed in containers.items()
@@ -108,7 +112,10 @@ def leftover_faults(class_askers: Sequence[Asker], ways: Ways) -> Iterator[Fault
 
 
 def patch(class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[Operation]:
-    """Yield the patch that replaces the requests with claims beside those of these names."""
+    """Yield the patch that replaces the requests with claims.
+
+    claims: the names of those that the pod has already.
+    """
     names = _names(class_askers, ways, claims)
     has_some = bool(claims)
     for asker in class_askers:
@@ -131,7 +138,9 @@ def drop_met(
 ) -> Iterator[Operation]:
     """Yield the patch that removes requests for which a container already has the claims.
 
-    Such a pod's manifest was applied again. templates: by the names of the pod's claims.
+    Such a pod's manifest was applied again.
+
+    templates: the template of each claim of the pod, by the claim's name.
     """
     for asker in class_askers:
         wants = asker.wants(ways)

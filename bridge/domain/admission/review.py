@@ -39,6 +39,7 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
 
 _SHOWN = 80
+"""The number of characters of a faulty value to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ class Draft:
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner_kinds: tuple[str, ...] = ()
     controller_uid: str = ""
+    """The uid of the controlling owner; "" without one."""
     scheduler_name: str = ""
     node_name: str = ""
     demand: Demand = field(default_factory=Demand)
@@ -118,11 +120,12 @@ def mutate(
     tracks_fields: bool = True,
     extender_binds: bool = False,
 ) -> Verdict:
-    """Hand the pod to Slurm: add what it lacks of our fields, and the requester.
+    """Hand the pod to Slurm.
 
-    Requests for `devices` of a class become claims. Unless `tracks_fields`, the record of who wrote
-    which field is dropped. If `extender_binds`, pods that need nothing else from kube-scheduler get
-    a scheduler name that it does not serve.
+    Add label, schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks
+    them. Requests for `devices` of a class become claims. Unless `tracks_fields`, the record of who
+    wrote which field is dropped. If `extender_binds`, pods that need nothing else from
+    kube-scheduler get a scheduler name that it does not serve.
     """
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict()

@@ -24,7 +24,10 @@ FAULT = overrides.path(_FIELD)
 """The path of the fault that the webhook finds."""
 
 POLICY = Policy(rules=(Rule(name="the self-test", source="the self-test", user="nobody"),))
-"""The policy in the test's namespace: none of the administrator's rules may apply to us."""
+"""The policy in the test's namespace: the administrator's rules may not apply to us.
+
+No configured rule can have this name, so nothing would be submitted for such a pod.
+"""
 
 SOUND_POD: Mapping[str, Any] = {
     "apiVersion": "v1",

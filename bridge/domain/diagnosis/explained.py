@@ -16,6 +16,7 @@ class TemplateReport:
     components: tuple[dict[str, object], ...] = ()
     """Further components of that job, if a gang's pods differ in size."""
     pods: int = 1
+    """The number of pods the job is for."""
     claims: tuple[str, ...] = ()
     """What each request of the pod's resource claims becomes: `gpus/one: 1 of example = gpu:a100`."""
     warnings: tuple[str, ...] = ()

@@ -60,8 +60,12 @@ def rows(
 ) -> Sequence[NodeRow]:
     """Pair the nodes by their Slurm name; list only those that Slurm has or should have.
 
-    slurm_nodes: None if Slurm was not asked. bound: all pods with a node that are not Slurm's.
-    gpu_resources: Kubernetes resource name → GRES name. agents: nodes with a living agent.
+    Args:
+        slurm_nodes: all nodes of Slurm; None if it was not asked.
+        bound: all pods with a node that are not Slurm's.
+        gpu_resources: Kubernetes resource name → GRES name.
+        milli_per_cpu: the thousandths of a Kubernetes CPU that one CPU of Slurm stands for.
+        agents: the nodes whose node agent is alive.
     """
     pods_by_node: defaultdict[KubeNode | None, list[BoundPod]] = defaultdict(list)
     for pod in bound:

@@ -56,9 +56,10 @@ class QueuedJob:
 
 
 def ahead_of(job: QueuedJob, queue: Iterable[QueuedJob]) -> Sequence[QueuedJob]:
-    """Return the waiting jobs ahead of this one in any of its partitions: by priority, then id.
+    """Return the waiting jobs ahead of this one in any of its partitions.
 
-    Back-fill may still start a small job earlier.
+    They have a higher priority, or the same priority and a lower id. Back-fill may still start a
+    small job earlier.
     """
     first = (
         other
@@ -82,9 +83,11 @@ class QueueEntry:
     pods: int
     """The pods that exist now."""
     running: int
+    """How many of these are running."""
     job: JobId | None = None
     """None if Slurm has no placeholder or was not asked."""
     state: str = ""
+    """Slurm's base state; "" without a placeholder."""
     reason: str = ""
     """Why it waits, as Slurm's reason; for a pod without a placeholder, its condition's."""
     user: str = ""
@@ -101,7 +104,10 @@ class QueueEntry:
 def entries(
     pods: Iterable[Pod], queue: Sequence[QueuedJob] | None, now: datetime
 ) -> Sequence[QueueEntry]:
-    """Join pods and placeholders that have not ended: first those that wait, in Slurm's order."""
+    """Join pods and placeholders: the waiting ones first, in Slurm's order, then the running ones.
+
+    Placeholders and pods that have ended are left out.
+    """
     alive = {pod.uid: pod for pod in pods if not pod.is_terminal}
     job_entries = []
     for job in queue or ():

@@ -35,6 +35,7 @@ class Situation:
     namespace_is_excluded: bool = False
     """That label has no effect there."""
     release: str = names.RELEASE_NAMESPACE
+    """slurm-bridge's own namespace."""
     queue: Sequence[QueuedJob] | None = None
     """All of Slurm's jobs; None if Slurm was not asked."""
     scheduler_name: str = names.SCHEDULER_NAME
@@ -62,6 +63,7 @@ class Diagnosis:
     """Continues a sentence that starts with the pod's name: `waits in Slurm`."""
     why: str = ""
     next_step: str = ""
+    """What can be done about it; "" if there is nothing to do."""
     details: tuple[tuple[str, str], ...] = field(default=())
     """What else is known, as name and text."""
 
@@ -232,7 +234,10 @@ def _slurm(situation: Situation, job: QueuedJob | None) -> Sequence[tuple[str, s
 
 
 def of_job(job: QueuedJob, queue: Sequence[QueuedJob], now: datetime) -> Sequence[tuple[str, str]]:
-    """Return what Slurm reports about a job, as name and text; queue: all of Slurm's jobs."""
+    """Return what Slurm reports about a job, as name and text.
+
+    queue: all of Slurm's jobs.
+    """
     rows = [
         ("Slurm job", f"{job.id} {job.state}"),
         ("asks for", job.tres),

@@ -44,10 +44,12 @@ def agree(
     now: datetime,
     is_fresh: bool,
 ) -> tuple[tuple[Pod, Decision], ...]:
-    """Combine the decisions of the members, all pods of the workload in rank order.
+    """Combine the members' decisions.
 
-    gang: those that wait for Slurm; None if none does. is_fresh: Slurm was read, and the pods seen,
-    after our last write about any of them.
+    Args:
+        members: all pods of the workload, in rank order.
+        gang: those that wait for Slurm; None if none does.
+        is_fresh: Slurm was read, and the pods seen, after our last write about any of them.
     """
     decided = {member.pod.uid: member for member in members if member.decision is not None}
     gated = [member for member in decided.values() if member.row is Row.GATED]

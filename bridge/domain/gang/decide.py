@@ -74,7 +74,8 @@ class Plan:
     held_as: str = ""
     """The condition's reason for these faults, if they may be corrected while the pod waits."""
     unread: tuple[tuple[PodUid, JobId], ...] = ()
-    """Members whose placeholder's identity, as last read, does not name them: read it again."""
+    """Members placed by a placeholder whose identity, as last read, does not name them: read it
+    again."""
 
     @property
     def open_cases(self) -> tuple[OpenCase, ...]:
@@ -142,10 +143,13 @@ def plan(
 ) -> Plan:
     """Assign slots, and list whose facts are needed.
 
-    observations: what is known of each pod that this program decides about. declared: the object
-    that declares the group's size; None if there is none. topology: neighbouring ranks get nodes of
-    one switch. read_again: members for whose sake the placeholder was already read again
-    (`Plan.unread`): once is enough.
+    Args:
+        claims: its pods and placeholders.
+        observations: what is known of each pod that this program decides about.
+        declared: the object that declares the group's size; None if there is none.
+        topology: where nodes are in Slurm's topology: neighbouring ranks get nodes of one switch.
+        read_again: members for whose sake the placeholder was already read again (`Plan.unread`):
+            once is enough.
     """
     waiting = [(member, pod) for member, pod in claims.members if seating.is_waiting(pod)]
     group = (
@@ -187,7 +191,9 @@ def decide(
 ) -> Decisions:
     """Return the actions for the workload.
 
-    facts: of each of `Plan.open_cases`. kube_nodes: those known behind `Plan.nodes`.
+    Args:
+        facts: of each of `Plan.open_cases`.
+        kube_nodes: the Kubernetes nodes behind `Plan.nodes`, as far as they are known.
     """
     workload_members = tuple(_members(planned, facts, kube_nodes, policy, now))
     if not planned.is_gang:
@@ -212,7 +218,7 @@ def decide(
 
 
 def _alone(member: Member, planned: Plan, policy: Deadlines) -> Decisions:
-    """Return the lifecycle's decision; for a faulty claim to a group, none that submits.
+    """Return the lifecycle's decision, but never submit for a faulty claim to a group.
 
     It is unclear what to submit then. What could not be read is read again.
     """

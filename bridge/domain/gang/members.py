@@ -101,7 +101,10 @@ class Names:
         self._known: dict[int, tuple[SlurmJob, frozenset[PodUid]]] = {}
 
     def has(self, job: SlurmJob, pod: Pod) -> bool:
-        """Look the pod up; only a placeholder's first call reads its list."""
+        """Look the pod up.
+
+        The first call for a placeholder reads its list; later ones take constant time.
+        """
         # Keyed by object, kept alive by the entry: two readings may show one job with other pods.
         known = self._known.get(id(job))
         if known is None:

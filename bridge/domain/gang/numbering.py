@@ -30,7 +30,11 @@ _MOST_LEVELS = 16
 def numbered(job: SlurmJob, placed: Sequence[Pod], topology: Topology) -> SlurmJob:
     """Return a running placeholder with its nodes, shares and grant in the order of its slots.
 
-    Unchanged if its nodes have no room for its tasks. placed: the members that have a place in it.
+    It is unchanged if its nodes have no room for its tasks.
+
+    Args:
+        placed: the members that have a place in it.
+        topology: where its nodes are.
     """
     counted = [_counts(part) for part in job.components]
     if not all(counted):
@@ -55,9 +59,11 @@ def _layouts(
     counted: Sequence[Mapping[SlurmNode, int]],
     topology: Topology,
 ) -> Sequence[Mapping[SlurmNode, int]]:
-    """Return the number of slots on each node, by component; counted: the same in Slurm's order.
+    """Return the number of slots on each node, by component.
 
-    Where members have no record, Slurm's order stays: it is all that a later pass can know.
+    Where nothing is recorded on members, Slurm's order stays: it is all that a later pass can know.
+
+    counted: the same in Slurm's order.
     """
     if placed:
         return _recorded(job, placed) or counted
@@ -73,7 +79,8 @@ def _counts(part: Component) -> Mapping[SlurmNode, int]:
 def _recorded(job: SlurmJob, placed: Sequence[Pod]) -> Sequence[Mapping[SlurmNode, int]]:
     """Return the number of slots on each node as the first member has it on record; () if none has.
 
-    A record that the nodes have no room for is of another job, a lost one.
+    A record that the nodes have no room for is of another job: that of a lost one whose successor
+    has fewer nodes.
     """
     for member in placed:
         recorded = member.grant
@@ -111,7 +118,10 @@ def _laid_out(job_grant: Grant | None, layouts: Sequence[Mapping[SlurmNode, int]
 
 
 def _side_by_side(counts: Mapping[SlurmNode, int], topology: Topology) -> Mapping[SlurmNode, int]:
-    """Put nodes of one switch side by side, and its switches, too; otherwise the order stays."""
+    """Sort nodes so that those of one switch are neighbours, and so are switches below one switch.
+
+    Otherwise the order stays: switches come in the order of their first nodes.
+    """
     paths = _paths([topology(node) for node in counts])
     first: dict[tuple[str, ...], int] = {}
     keys: dict[SlurmNode, tuple[int, ...]] = {}
@@ -122,7 +132,10 @@ def _side_by_side(counts: Mapping[SlurmNode, int], topology: Topology) -> Mappin
 
 
 def _paths(places: Sequence[str]) -> Sequence[tuple[str, ...]]:
-    """Return each node's switches, from the top down, and its blocks; the first topology first."""
+    """Return each node's switches, from the top down, and its blocks; () if it has none.
+
+    The topology that is named first counts first: its switches, then those of the next one.
+    """
     named = [_by_topology(place) for place in places]
     order = dict.fromkeys(itertools.chain(*named))
     return [

@@ -46,7 +46,13 @@ def place(action: Assign) -> dict[str, int]:
 
 
 def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, Seat]:
-    """Assign slots of a placeholder, running and numbered, to the waiting members in rank order."""
+    """Assign slots of a running placeholder to a gang's waiting members.
+
+    Args:
+        job: the placeholder, numbered (`numbering`).
+        members: all pods of the workload.
+        gang: the waiting ones, in rank order.
+    """
     nodes = () if _is_cut(job, members) else slots(job)
     taken = {
         member.rank

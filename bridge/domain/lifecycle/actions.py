@@ -1,4 +1,7 @@
-"""The actions a decision may request. `reconcile.{actuator,placeholder_writes}` execute them."""
+"""The actions a decision may request.
+
+`bridge.reconcile.actuator` and `bridge.reconcile.placeholder_writes` execute them.
+"""
 
 import enum
 from dataclasses import dataclass
@@ -23,7 +26,8 @@ class Cause(enum.Enum):
     NOT_BOUND = "SlurmBindDeadline"
     """kube-scheduler did not bind it in time although Slurm holds its node."""
     NOT_STARTED = "SlurmStartDeadline"
-    """None of its containers started in time: a failure, or a Job would retry for ever."""
+    """None of its containers started in time (an image that cannot be pulled …): it counts as a
+    failure, or a Job would retry for ever."""
     RELEASED = "SlurmNodeReleased"
     """Its job was made smaller while it ran, and Slurm has given the pod's node to others."""
     LOST = "SlurmPlaceholderLost"
@@ -31,7 +35,8 @@ class Cause(enum.Enum):
     MEMBER_FAILED = "GangMemberFailed"
     """Another member of its gang failed, and their template asks for all to end then."""
     INCOMPLETE = "GangIncomplete"
-    """Slots were kept for pods that never came: a failure, or it would be retried for ever."""
+    """Slots were kept for pods of its gang that never came: it counts as a failure, or its
+    controller would retry for ever."""
     ENDED = "SlurmJobEnded"
     """It ended in some other way (an administrator completed it by hand …)."""
 
@@ -106,7 +111,10 @@ class Resize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tell:
-    """Label the pod with its placeholder's id, and report Slurm's state on it if that changed."""
+    """Label the pod with its placeholder's id and report Slurm's state on it, if that changed.
+
+    The report is a condition and an Event.
+    """
 
     job_id: JobId | None
     """None leaves the label alone. The write is guarded by `test` on uid and gate: a placed pod's
@@ -122,7 +130,9 @@ class Tell:
         """Return the Event's text; the first one that names a job also says that it was submitted.
 
         A separate Event for the submit would cost every pod a write, and pods that start at once
-        report it soon enough. known: the job that the pod already reports.
+        report it soon enough.
+
+        known: the job that the pod already reports; None if it reports none.
         """
         if self.job_id in (None, known):
             return self.message
@@ -141,6 +151,7 @@ class Place:
     local_rank: int = 0
     """The place among its gang's on the node, by which devices and cores are divided there."""
     local_size: int = 1
+    """How many places its gang has on the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,18 +170,23 @@ class Assign:
     place: Place | None = None
     """For a member of a gang."""
     waited: timedelta | None = None
-    """How long its job has held the node while pods were still terminating there."""
+    """How long its job has held the node while pods were still terminating there; reported and
+    counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enlist:
-    """Add members to the identity of a placeholder, always before they are assigned."""
+    """Add members to the identity of a placeholder submitted without them.
+
+    Always before they are assigned.
+    """
 
     job_id: JobId
     sluid: Sluid | None
     pods: tuple[PodUid, ...]
     alive: frozenset[PodUid]
-    """Members that keep their entries; the others' go to new ones, without their failures."""
+    """Members that keep their entries. New members take the entries of others, and the recorded
+    failures of those are forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +212,7 @@ class Restore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
-    """Write the replacement of a lost placeholder on the pod, guarded by the lost one's ids."""
+    """Write a lost placeholder's replacement on the pod, guarded by the lost one's id and SLUID."""
 
     job_id: JobId
     sluid: Sluid | None
@@ -224,7 +240,8 @@ class Complete:
     sluid: Sluid | None
     outcome: Outcome
     is_on_record: bool = False
-    """The outcome rests only on recorded failures: cancelled if those have been withdrawn."""
+    """The outcome rests only on failures recorded in the identity: if those have been withdrawn,
+    the placeholder is cancelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +262,8 @@ class Evict:
     """Patch the cause into the status, then DELETE with a uid precondition, and send an Event.
 
     The cause is a DisruptionTarget, or our own condition if the pod is to blame: it shows later how
-    the job ended. The placeholder ends only when the pod's containers are gone.
+    the job ended. The placeholder does not end with the pod's eviction, but only when the pod's
+    containers are gone.
     """
 
     cause: Cause
@@ -261,6 +279,7 @@ class Shorten:
     """DELETE a pod that is being deleted once more, with a shorter grace period; send an Event."""
 
     event: ClassVar = "GraceShortened"
+    """The Event's reason."""
 
     grace_s: int
     """At least 1: with 0 the API server would forget the pod while its containers run."""

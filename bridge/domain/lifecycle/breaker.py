@@ -20,7 +20,8 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 
 _READ_BY_NOW = timedelta(seconds=15)
-"""By this age of the pod its placeholder was read: the other program saw it even earlier."""
+"""By this age of the pod its placeholder was read: the other program placed the pod and sees it
+even earlier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,9 @@ class SubmitRefusal:
     attempts: int
     """How many in a row, at least 1."""
     at: datetime
+    """When the last one came."""
     text: str
+    """Slurm's message, or ours."""
     is_of_nodes: bool = False
     """No node suits the pod: other nodes would help."""
 
@@ -61,6 +63,7 @@ class PinRefusal:
     """The placeholder the pod would have been placed by."""
     since: datetime
     tried_at: datetime
+    """When the last attempt was refused."""
     text: str
     is_of_devices: bool = False
     """Slurm and the node do not agree on devices, or others still have them."""
@@ -74,11 +77,13 @@ class Facts:
     view: View
     now: datetime
     since: datetime | None = None
-    """When this process first saw the pod in this cell (`dwell.TimeInState`); None means now."""
+    """When this process first saw the pod in this cell of the table (`dwell.TimeInState`); None
+    means now, so no deadline applies."""
     kube_node: KubeNode | None = None
     """The Kubernetes node behind the running placeholder's Slurm node; None if unknown."""
     unbindable_since: datetime | None = None
-    """Since when kube-scheduler has failed to bind this very pod; None: it reported no failure."""
+    """Since when kube-scheduler has failed to bind this very pod; None: it has reported no failure,
+    or it binds no pod at all."""
     fit: Fit | None = None
     """Examined only for a gated pod whose placeholder runs."""
     fit_text: str = ""
@@ -88,7 +93,8 @@ class Facts:
     released: SlurmNode | None = None
     """The pod's node, if its running placeholder has given it up, as two readings of Slurm show."""
     node_is_gone: bool = False
-    """The bound pod's node was deleted, or is out of service: no container can run any more."""
+    """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any
+    more."""
     evictions_held: bool = False
     """The circuit breaker is open: too many pods would be evicted at once for what Slurm reports."""
     refusal: SubmitRefusal | None = None

@@ -65,7 +65,7 @@ def verdict(record: AccountingRecord, *, is_up_to_date: bool) -> Evidence:
 
 
 def went_backwards(job_id: JobId, numbering: Numbering) -> bool:
-    """Check whether Slurm is about to assign an id again: then it has forgotten the job."""
+    """Check whether Slurm is about to assign this id once more: then it has forgotten the job."""
     near = numbering.last_id * _WRAPS_NEAR
     may_have_wrapped = job_id > numbering.last_id - near and numbering.next_id < near
     return numbering.next_id <= job_id and not may_have_wrapped

@@ -23,15 +23,18 @@ from slurmruntime.values.ids import ClusterId, JobId, PodUid, Sluid
 
 MOST = 20
 MOST_SHARE = 0.1
-"""At once, this many orphans are cancelled in any case, or this share of our placeholders."""
+"""How many orphans may be cancelled at once: this many in any case, or this share of our live
+placeholders."""
 
 MOST_STRANGE = 3
 """How many may be suspected at once whose pods this process has never seen."""
 
 MOST_STRANGE_AN_HOUR = 10
+"""How many placeholders whose pods were never seen may be cancelled within an hour."""
 
 STRANGE_GRACES = 10
-"""How many times longer those are suspected: in a copy, more turn up in the meantime."""
+"""How many times longer placeholders whose pods were never seen are suspected before they are
+cancelled: in a copy of the cluster, more turn up in the meantime."""
 
 JobKey = tuple[JobId, Sluid | None]
 """Job ids are reused; a suspicion is about one job only."""
@@ -58,8 +61,10 @@ def candidates(
 ) -> tuple[SlurmJob, ...]:
     """Return the live jobs of our cluster none of whose pods is in the cache.
 
-    Only these are worth a request to the API server. held: jobs that pods in the cache were placed
-    by; one that joined a gang may be missing from the identity as last read.
+    Only these are worth a request to the API server.
+
+    held: jobs that pods in the cache were placed by; a pod that joined a gang may be missing from
+    the identity as last read.
     """
     return tuple(
         job
@@ -116,7 +121,9 @@ def judge(
 def why_held(judged: Judgement, *, live: int, strange_lately: int) -> str:
     """Return why nothing may be cancelled without an operator's consent; "" if it may.
 
-    live: our live placeholders. strange_lately: how many were cancelled within an hour.
+    Args:
+        live: the number of our live placeholders.
+        strange_lately: how many whose pods were never seen were cancelled within the last hour.
     """
     overdue = len(judged.orphans) + len(judged.strange)
     if overdue > max(MOST, MOST_SHARE * live):

@@ -13,12 +13,14 @@ from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 from slurmruntime.values import names, numbers
 
 NO_EXIT_CODE = 255
-"""For a pod that failed as a whole (Evicted, NodeLost …), or without a failed container."""
+"""For a pod that failed as a whole (Evicted, DeadlineExceeded, NodeLost …), or without a failed
+container."""
 
 _STOPPED_BY = (15, 9)
 """SIGTERM, and SIGKILL at the end of the grace period."""
 _LETS_GO_WITHIN = timedelta(seconds=60)
-"""A kubelet takes a second or two to delete a pod; more if the API server was away."""
+"""How long after its containers' end a kubelet may take to delete a pod for good: a second or two,
+more if the API server was away."""
 
 _LOST_REASONS = frozenset({"Unknown", "ContainerStatusUnknown"})
 REJECTED = "UnexpectedAdmissionError"
@@ -130,7 +132,10 @@ def ended_by_itself(pod: Pod) -> bool:
 
 
 def evicted_for(pod: Pod) -> Cause | None:
-    """Return the cause of our eviction if we blamed the pod, as our condition says; else None."""
+    """Return the cause of our eviction if we blamed the pod, as our own condition says.
+
+    None: we did not evict it, or did for another cause.
+    """
     condition = pod.condition(names.ALLOCATED_CONDITION)
     if condition is None or condition.status == "True":
         return None
@@ -138,7 +143,10 @@ def evicted_for(pod: Pod) -> Cause | None:
 
 
 def _was_stopped(container: Container, deleted_at: datetime) -> bool:
-    """Check whether a kubelet stopped it: then `deleted_at` is the kubelet's last DELETE."""
+    """Check whether a kubelet stopped it, as far as can be known without having watched.
+
+    In that case `deleted_at` is the kubelet's last DELETE.
+    """
     if container.finished_at is None or container.reason == "OOMKilled":
         return False
     is_recent = deleted_at - container.finished_at <= _LETS_GO_WITHIN

@@ -36,7 +36,7 @@ class Pins:
     ) -> None:
         """Note that a decision's write was refused; anything but a pin is ignored.
 
-        is_of_devices: its claims did not get their devices; the API server refused nothing.
+        is_of_devices: the pod's claims did not get their devices; the API server refused nothing.
         """
         assign = next((action for action in decision.actions if isinstance(action, Assign)), None)
         if assign is None:

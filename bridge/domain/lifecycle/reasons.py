@@ -47,7 +47,8 @@ def condition_reason(slurm_reason: str) -> str:
 def why_it_waits(job: SlurmJob | BatchJob, now: datetime) -> str:
     """Explain why this job waits, when it may start and what can be done about it.
 
-    The start is rounded, so that the sentence does not change with every pass of Slurm's.
+    The expected start is rounded, so that the sentence does not change with every pass of Slurm's
+    scheduler.
     """
     reason = condition_reason(job.reason)
     explanation = waiting_reasons.explain(reason)

@@ -63,7 +63,8 @@ class Refusals(Generic[K]):
 
 
 _FIRST, _LONGEST = timedelta(seconds=1), timedelta(seconds=10)
-"""For other pods; not longer, as one of very many should be submitted once a limit has room."""
+"""How long a refusal counts for other pods, at first and at most. Not longer: when a limit has room
+again, one of very many should be submitted soon."""
 
 _MOST_SHARED = 1024
 
@@ -82,7 +83,8 @@ class _Refusal:
 class SharedRefusals:
     """Shared refusals: of many identical requests, one is retried for all.
 
-    Otherwise ten thousand pods beyond a limit would submit 33 times a second, all in vain.
+    Ten thousand pods beyond a limit would otherwise each ask again every five minutes, which is 33
+    submits a second.
     """
 
     def __init__(self) -> None:

@@ -169,7 +169,10 @@ TABLE: Mapping[Row, Cells] = MappingProxyType(
 
 
 def actor(pod: Pod) -> Actor:
-    """Return who owns a pod: the extender's leader while our gate is on, then the controllers'."""
+    """Return who owns this pod: the extender's leader while our gate is on, then the controllers'.
+
+    A gated pod's deletion is the extender's too.
+    """
     return Actor.EXTENDER if pod.is_gated else Actor.CONTROLLERS
 
 

@@ -12,7 +12,8 @@ from bridge.domain.lifecycle.rules.limits import extend, limit_of, time_out
 from bridge.domain.model.jobs import SlurmJob
 
 NODE_FAILS_WITHIN = timedelta(seconds=15)
-"""Afterwards the pod counts as failed: others of the node live on, and DOWN ends their jobs too."""
+"""Afterwards a pod that was lost with its machine counts as failed: others of the node live on, and
+DOWN would end their jobs too."""
 
 
 def let_stop(case: Case) -> Decision:
@@ -48,6 +49,7 @@ def complete(case: JobCase) -> Decision:
         return do("pod's node is gone and its outcome is unknown", cancel_of(case.job))
     if not outcome.ended_by_itself(pod):
         return settle(case)
+    # How long Slurm may still take to end the job with its node: only a node that is DOWN ends it.
     # Containers report the moment of the crash, not when their kubelet was back to report it.
     left = NODE_FAILS_WITHIN - case.dwelt
     if outcome.lost_with_node(pod) and left > timedelta():

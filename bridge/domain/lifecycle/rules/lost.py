@@ -16,7 +16,8 @@ from slurmruntime.values import names
 from slurmruntime.values.faults import shortened
 
 _ROOM_IS_TAKEN = ("Resources", "Priority")
-"""Slurm's reasons while others hold the room. A drained node or a limit is for people to fix."""
+"""Slurm's reasons while others hold what the job needs. A drained node, a limit or a hold is for
+people to fix."""
 
 _ASKED_AGAIN = timedelta(minutes=1)
 """How soon to look for evidence again if there was none: slurmdbd may have been away."""

@@ -13,7 +13,8 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import SlurmNode
 
 _CORRECTED_AFTER = timedelta(seconds=5)
-"""A stale "waiting" condition may stay so long: no burst of writes when many pods are bound."""
+"""Delay before a stale "waiting" condition is corrected: avoids a burst of writes when many pods
+are bound at once."""
 
 _STALLED_RETRY = timedelta(seconds=10)
 """Others that are bound cause no event of this pod."""
@@ -138,7 +139,10 @@ def _let_go(case: JobCase, node: SlurmNode) -> Decision:
 
 
 def _is_elsewhere(case: JobCase) -> bool:
-    """Check whether the placeholder holds another node; an unknown one is no evidence."""
+    """Check whether the placeholder holds another node than the pod's.
+
+    An unknown node is no evidence.
+    """
     node = case.pod.kube_node or case.pod.assigned_node
     return None not in (node, case.facts.kube_node) and node != case.facts.kube_node
 
@@ -148,7 +152,10 @@ def _elsewhere(case: JobCase) -> str:
 
 
 def _move(case: JobCase) -> Decision:
-    """Evict if Slurm started the job elsewhere; otherwise a node may only have another name."""
+    """Evict if Slurm came back from an old state and started the job elsewhere.
+
+    Otherwise a node may only have been mapped to another name.
+    """
     started, placed = case.job.started_at, case.pod.start_time
     if started is not None and placed is not None and started > placed:
         text = f"{_elsewhere(case)}: it started again after the pod had"

@@ -17,13 +17,15 @@ from datetime import datetime, timedelta
 from bridge.domain.model.jobs import SlurmJob
 
 LEAD = timedelta(minutes=1)
-"""How long before Slurm would end the job it is extended: a new leader can still do it."""
+"""How long before Slurm would end the job it is extended: enough for a new leader to step in and do
+it."""
 
 _MARGIN = timedelta(minutes=2)
 """Added to the pod's grace: Slurm counts minutes, kubelets take their time, leaders change."""
 
 SETTLED = timedelta(seconds=2)
-"""A completion so long after the limit counts as TIMEOUT: whole seconds, and clocks differ."""
+"""How long after the limit a completion surely counts as TIMEOUT: Slurm compares whole seconds, and
+clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class TimeLimit:
     """One job's time limit."""
 
     shown_min: int
+    """As Slurm shows it, in minutes: with our extension, if there is one."""
     true_min: int
     """Without our extension."""
     slurm_ends_at: datetime
@@ -43,7 +46,10 @@ class TimeLimit:
 
     @property
     def runs_out_at(self) -> datetime:
-        """Return when the true limit is reached; Slurm moves the end with it, or if suspended."""
+        """When the true limit is reached.
+
+        Slurm moves the end with the limit, and by the time for which a job was suspended.
+        """
         return self.slurm_ends_at - timedelta(minutes=self.shown_min - self.true_min)
 
     @property
@@ -61,7 +67,10 @@ class TimeLimit:
 
 
 def of(job: SlurmJob, overtime: timedelta) -> TimeLimit | None:
-    """Return a started job's limit, with Slurm's OverTimeLimit; None if it has none."""
+    """Return a started job's limit; None if it has none.
+
+    overtime: Slurm's OverTimeLimit, which pods may use too.
+    """
     if job.time_limit_min is None or job.ends_at is None:
         return None
     true_min = _true_min(job.time_limit_min, job.identity.limit_min, job.identity.extended_min)

@@ -20,18 +20,22 @@ SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BO
 """Ends that were not meant for the pod: a waiting one is submitted again."""
 
 _UNEXPLAINED = timedelta(seconds=15)
-"""Slurm's next pass gives a reason; after so long it is reported that there is none."""
+"""How long to wait for a reason before reporting that there is none: Slurm's next pass gives
+one."""
 
 _SOON = timedelta(seconds=1)
 
 _MOST_SHRUNK = 3
-"""Among the placeholders that Slurm still knows: after these, none is submitted any more."""
+"""How many placeholders with less than the pod takes Slurm may start before none is submitted any
+more. Counted among those that Slurm still knows."""
 
 _MOST_MISFITS = 6
-"""Among the placeholders that Slurm still knows: the back-off is half a minute by then."""
+"""How many placeholders may get unsuitable nodes, counted among those that Slurm still knows: the
+back-off has grown to half a minute by then."""
 
 _MOST_UNBOUND = 3
-"""Of one controller; each holds its nodes until the bind deadline."""
+"""How many pods of a controller may be evicted because they cannot be bound; each holds its nodes
+until the bind deadline."""
 
 _PIN_AGAIN = timedelta(minutes=2)
 """Longer than the work queue ever waits between two attempts."""
