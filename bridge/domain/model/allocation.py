@@ -63,6 +63,7 @@ class Seat:
     local_rank: int = 0
     """Its place among the slots of its node."""
     local_size: int = 1
+    """How many slots its node has."""
 
 
 def slots(shares: Sequence[TaskShare], size: int) -> tuple[SlurmNode, ...]:
@@ -95,11 +96,15 @@ def seat(
     wanted: Mapping[PodUid, int] | None = None,
     within: Mapping[PodUid, range] | None = None,
 ) -> Mapping[PodUid, Seat]:
-    """Give members, in rank order, free slots; one that finds none is missing from the result.
+    """Give members free slots; a member that finds none is missing from the result.
 
-    nodes: of each slot (`slots`). taken: slots of the members that have one, and are not among
-    these. wanted: the slot that a member's index entitles it to; it gets another one only if that
-    is taken. within: the slots of a member's size, where sizes differ.
+    Args:
+        members: in rank order, without those that already have a slot.
+        nodes: the node of each slot (`slots`).
+        taken: the slots of the members that have one.
+        wanted: the slot that a member's index entitles it to; it gets another one only if that is
+            taken.
+        within: the slots of a member's size; None if all members have the same size.
     """
     before: list[int] = []
     on_node: Counter[SlurmNode] = Counter()

@@ -95,6 +95,7 @@ class BatchJob:
     """In Slurm's form: `gpu[1-2]`."""
     batch_host: str = ""
     directory: str = ""
+    """The job's working directory."""
     stdout: str = ""
     stderr: str = ""
     submitted_at: datetime | None = None

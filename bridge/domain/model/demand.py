@@ -36,18 +36,24 @@ class Demand:
     memory_mib: int = 1
     """At least 1: Slurm reads 0 as the whole node."""
     milli_cpu: int = 0
-    """As Kubernetes accounts for it, in thousandths of a CPU, not rounded up; 0 if none."""
+    """As Kubernetes accounts for it, in thousandths of a CPU, not rounded up; 0 if the pod requests
+    none."""
     memory_bytes: int = 0
     ephemeral_storage_bytes: int = 0
     extended: Mapping[str, int] = field(default_factory=dict)
-    """Every other resource (`nvidia.com/gpu`) → count, by its Kubernetes name; never 0."""
+    """Every other resource (`nvidia.com/gpu`, `hugepages-2Mi`) → count, by its Kubernetes name;
+    never 0."""
     pods: int = 1
     """The number of pods that have this demand together."""
     unlimited: tuple[str, ...] = field(default=(), compare=False)
     """The resources in `LIMITABLE` of which some container may use more than it requests."""
 
     def cpus(self, milli_per_cpu: int) -> int:
-        """Return the CPUs of Slurm that it takes; at least 1, because Slurm gives no job less."""
+        """Return the CPUs of Slurm that it takes; at least 1, because Slurm gives no job less.
+
+        Args:
+            milli_per_cpu: how many thousandths of a Kubernetes CPU one CPU of Slurm is.
+        """
         return max(1, quantities.cpus(self.milli_cpu, milli_per_cpu))
 
 
@@ -111,6 +117,10 @@ def gres(extended: Mapping[str, int], gpu_resources: Mapping[str, str]) -> Mappi
     """Translate extended resources to GRES and skip the others.
 
     `{"nvidia.com/gpu": 2}` becomes `{"gpu": 2}`, or with a type `{"gpu:a100": 2}`.
+
+    Args:
+        extended: Kubernetes resource name → count.
+        gpu_resources: Kubernetes resource name → GRES name, with a type where there is one.
     """
     counts: Counter[str] = Counter()
     for name, count in extended.items():
@@ -122,7 +132,10 @@ def gres(extended: Mapping[str, int], gpu_resources: Mapping[str, str]) -> Mappi
 def _aggregate(
     containers: Iterable[Resources], init_containers: Iterable[Resources]
 ) -> dict[str, Decimal]:
-    """Return the peak: while an init container runs beside earlier sidecars, or afterwards."""
+    """Return the pod's peak demand.
+
+    The peak is while an init container runs beside the sidecars before it, or afterwards.
+    """
     together: dict[str, Decimal] = {}
     for container in containers:
         _add(together, _requests(container))
@@ -150,7 +163,10 @@ def _requests(resources: Resources) -> dict[str, Decimal]:
 
 
 def _put_pod_level(amounts: dict[str, Decimal], pod_resources: Resources) -> None:
-    """Replace the containers' sum by pod-level requests, or limits where nothing is requested."""
+    """Replace the containers' sum by pod-level requests.
+
+    A pod-level limit stands in where nothing is requested.
+    """
     for name, quantity in pod_resources.limits.items():
         if _is_pod_level(name):
             amounts.setdefault(name, quantities.parse(quantity))

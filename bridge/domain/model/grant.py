@@ -35,7 +35,8 @@ class Grant:
     nodes: int = 1
     tasks: int = 1
     cpus_per_task: int = 1
-    """On a single node all that Slurm gave: the whole node if the job has it for itself."""
+    """On a single node as many as Slurm gave, which is all of them if the job has the node for
+    itself."""
     memory_mib_per_node: int = 0
     """Either this or the next field is set: this one for a single task, the next one for a gang."""
     memory_mib_per_cpu: int = 0
@@ -69,7 +70,11 @@ def layout(slots: Iterable[SlurmNode]) -> str:
 
 
 def encode(identity: Identity, grant: Grant) -> str:
-    """Write both as an annotation: ASCII JSON, 500 bytes, and 200 for each further size."""
+    """Write both as a pod annotation: compact ASCII JSON.
+
+    It takes about 500 bytes, however many pods the workload has, and 200 more for each further
+    size.
+    """
     whose = json.loads(identities.encode(replace(identity, pods=())))
     return json.dumps({"identity": whose, "grant": _document(grant)}, separators=(",", ":"))
 
@@ -105,7 +110,12 @@ def _document(grant: Grant) -> Mapping[str, object]:
 
 
 def _grant(document: object) -> Grant:
-    """Read what `encode` wrote, without later versions' fields; raise TypeError or ValueError."""
+    """Read what `encode` wrote; ignore fields that a later version added.
+
+    Raises:
+        TypeError: something is missing or has the wrong type.
+        ValueError: the layout is not valid.
+    """
     if not isinstance(document, dict):
         raise TypeError(f"no grant: {document!r}")
     known = {field.name for field in fields(Grant)}

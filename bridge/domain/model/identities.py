@@ -46,22 +46,28 @@ class Identity:
     key: WorkloadKey
     """Its `Membership.key`; called `uid` in the JSON."""
     pods: tuple[PodUid, ...]
-    """Its members, in rank order. A replacement takes over an entry before it is pinned."""
+    """Its members; a gang's are in rank order. A replacement takes over the entry of a member that
+    is gone before it is pinned itself."""
     failed: Mapping[PodUid, str] = field(default_factory=dict)
     """How members failed while others kept running (`outcome.encode`): such a pod may be gone
     before the last one ends."""
     misfits: tuple[SlurmNode, ...] = ()
     """With cause misfit: the nodes that Kubernetes could not use; () means all of the job's."""
     cause: str = ""
-    """Why we cancelled it ourselves, written before the cancel: submit again; "" otherwise."""
+    """Why we cancelled it ourselves, written before the cancel; "" otherwise. We then handle its
+    end ourselves and submit the workload again."""
     ended: str = ""
-    """How its pod ended, if the job is CANCELLED because that could not be reported; or ""."""
+    """How its pod ended, as text, if that could not be reported to Slurm and the job is CANCELLED
+    instead; "" otherwise."""
     limit_min: int | None = None
-    """Its true time limit, while we have extended it (`time_limits`) to `extended_min`."""
+    """Its true time limit, in minutes, while we have extended it (`time_limits`) to `extended_min`;
+    None otherwise."""
     extended_min: int | None = None
-    """The limit that we set. If Slurm shows another one, `limit_min` is void."""
+    """The limit that we set, in minutes. If Slurm shows another one, it was changed since, and
+    `limit_min` is void."""
     restores: str = ""
-    """SLUID or job id of the lost placeholder (`Pod.placed_by`) that this one replaces; or ""."""
+    """The SLUID or job id of the placeholder that Slurm lost and that this one replaces
+    (`Pod.placed_by`); "" if it replaces none."""
     frozen: FirstSubmission | None = None
     """None if the version that wrote the identity did not know this field."""
 
@@ -69,7 +75,9 @@ class Identity:
 def enlist(identity: Identity, *, pods: Sequence[PodUid], alive: Collection[PodUid]) -> Identity:
     """Add members; each takes the entry of one that is gone, which drops how that one failed.
 
-    alive: those that keep their entries.
+    Args:
+        pods: the new members.
+        alive: the pods that keep their entries.
     """
     listed = list(identity.pods)
     dead = [pod for pod in listed if pod not in alive and pod not in pods]
@@ -103,11 +111,15 @@ class UnreadableIdentityError(ValueError):
 
     def __init__(self, why: str, *, cluster: ClusterId | None) -> None:
         super().__init__(why)
+        # Kept if it can be read: another cluster's job is not our concern.
         self.cluster = cluster
 
 
 def encode(identity: Identity) -> str:
-    """Write an identity for `admin_comment`: ASCII JSON, 250 bytes and 40 for each further pod."""
+    """Write an identity for `admin_comment`.
+
+    It is compact ASCII JSON: about 250 bytes, and 40 more for each further pod.
+    """
     document: dict[str, object] = {
         _MARK: _VERSION,
         "cluster": identity.cluster,
@@ -152,9 +164,12 @@ def decode(text: str) -> Identity | None:
 def marked(
     text: str, mark: str, version: int, read: Callable[[Mapping[str, object], ClusterId], M]
 ) -> M | None:
-    """Read an `admin_comment` that may have a mark, a JSON key whose value is a version.
+    """Read an `admin_comment` that may have a mark; None if it has none.
 
-    None if it has none. read: reads the rest of the document, of a job of this cluster.
+    Args:
+        mark: the JSON key that makes it ours; its value is the version of the document.
+        version: the version that can be read.
+        read: reads the rest of the document; called only if the comment has that version.
 
     Raises:
         UnreadableIdentityError: it carries the mark, but is of a newer version, or damaged.

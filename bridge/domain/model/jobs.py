@@ -62,6 +62,7 @@ class SlurmJob:
     tasks: int = 1
     """The number of pods that it has room for."""
     task: TaskSize = field(default_factory=TaskSize)
+    """The size of each task."""
     shares: tuple[TaskShare, ...] = ()
     """For a running job: how many tasks fit on each node, in the same order."""
     task_grant: TaskGrant | None = None
@@ -73,7 +74,8 @@ class SlurmJob:
     remains: bool = False
     """For a heterogeneous job that has ended: one of its components has not."""
     required_nodes: tuple[SlurmNode, ...] = ()
-    """As requested. Slurm refuses every update once one, or one of `excluded_nodes`, is deleted."""
+    """As requested, not as allocated. Once one of these or of `excluded_nodes` is deleted, Slurm
+    refuses every update of the job."""
     excluded_nodes: tuple[SlurmNode, ...] = ()
     identity: Identity
     held: bool = False
@@ -109,5 +111,8 @@ class SlurmJob:
         return tuple(JobId(self.id + offset) for offset in range(len(self.components)))
 
     def is_named(self, job_id: JobId | None, sluid: Sluid | None) -> bool:
-        """Check whether these ids name this job; ids are reused, so a sluid decides if known."""
+        """Check whether these ids name this job.
+
+        Job ids are reused, so a SLUID decides where both sides have one.
+        """
         return self.id == job_id and (None in (sluid, self.sluid) or sluid == self.sluid)

@@ -30,7 +30,8 @@ class PlaceholderSpec:
     """One for each pod."""
     cpus_per_task: int
     memory_mib_per_node: int | None = None
-    """For a single task; or else the next one. Never 0: Slurm reads it as the whole node."""
+    """Either this field or the next one is set, and never to 0: Slurm reads 0 as the whole node.
+    This one suits a single task."""
     memory_mib_per_cpu: int | None = None
     """With several tasks: each has its memory, however many of them share a node."""
     gres_per_node: str = ""
@@ -71,6 +72,7 @@ class Changes:
     cpus_per_task: int | None = None
     memory_mib_per_node: int | None = None
     memory_mib_per_cpu: int | None = None
-    """Sent again with a changed number of tasks, or Slurm keeps counting the old one's memory."""
+    """Sent again when the number of tasks changes: otherwise Slurm keeps counting the memory of the
+    old number."""
     time_limit_min: int | None = None
     qos: str | None = None

@@ -58,7 +58,8 @@ class Container:
     """The state's reason: `OOMKilled`, `Error`, `ImagePullBackOff` …"""
     message: str = ""
     exit_code: int | None = None
-    """Set when TERMINATED. Above 128 a signal is 128 + n, unless `signal` is set instead."""
+    """Set when TERMINATED. The kubelet reports signal n as 128 + n, but may set `signal`
+    instead."""
     signal: int = 0
     finished_at: datetime | None = None
     """When TERMINATED: `finishedAt`, whole seconds of the kubelet's clock."""
@@ -124,9 +125,11 @@ class Pod:
     """`spec.terminationGracePeriodSeconds`."""
     restart_policy: str = "Always"
     deletion_at: datetime | None = None
-    """`metadata.deletionTimestamp`: when the grace period ends (or ended); None: not deleted."""
+    """`metadata.deletionTimestamp`: when the grace period ends (or ended); None while the pod may
+    live."""
     deletion_grace_s: int = 0
-    """`metadata.deletionGracePeriodSeconds`: how long before `deletion_at` it was requested."""
+    """`metadata.deletionGracePeriodSeconds`: the deletion was requested this long before
+    `deletion_at`."""
     deletion_asked_at: datetime | None = None
     """When the deletion was requested, if an earlier version of the pod showed it (`deletions`)."""
     containers: tuple[Container, ...] = ()
@@ -267,7 +270,11 @@ class Pod:
 
     @property
     def containers_are_gone(self) -> bool:
-        """True if it was never bound, or every container that ever started has terminated."""
+        """True if none of its containers runs.
+
+        Either the pod was never bound, or every container that ever started is reported as
+        terminated.
+        """
         return not self.is_bound or not any(
             c.state is ContainerState.RUNNING
             or (c.state is ContainerState.WAITING and c.started_before and not self.is_terminal)
@@ -301,7 +308,8 @@ class BoundPod:
     is_terminal: bool = False
     """Succeeded or Failed: kube-scheduler no longer charges it."""
     is_of_the_node: bool = False
-    """A DaemonSet's or a static pod: Slurm's share of the node excludes it, as it comes back."""
+    """A DaemonSet's or a static pod: it comes back wherever the node is, so Slurm's share of the
+    node excludes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

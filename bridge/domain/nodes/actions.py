@@ -9,7 +9,10 @@ from slurmruntime.values.ids import ClusterId, JobId, KubeNode, Sluid, SlurmNode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Create an external node; if Slurm has one of that name, the next actions wait for a pass."""
+    """Create an external node.
+
+    If Slurm already has a node of that name, the actions after this one wait for the next pass.
+    """
 
     spec: SlurmNodeSpec
 
@@ -23,7 +26,10 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """Let running jobs finish and start no others; of a drained node, only the reason changes."""
+    """Let running jobs finish and start no others.
+
+    On a node that is already drained, only the reason changes.
+    """
 
     slurm_node: SlurmNode
     reason: str
@@ -73,7 +79,11 @@ class SetFeatures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewPartitions:
-    """Make Slurm rebuild its partitions' node lists: create a spare node and delete it again."""
+    """Make Slurm rebuild the node lists of its partitions.
+
+    Slurm does so when any node is created or deleted, so this creates a spare node and deletes it
+    again.
+    """
 
     spare: SlurmNodeSpec
 
@@ -114,7 +124,10 @@ class Rename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdraw:
-    """Cancel a waiting placeholder that could run nowhere else, cause first; submit it again."""
+    """Cancel a waiting placeholder that could run nowhere else, and record the cause first.
+
+    The workload is then submitted again.
+    """
 
     job_id: JobId
     sluid: Sluid | None
@@ -124,7 +137,8 @@ class Withdraw:
 class Forget:
     """Remove a node that Slurm does not have from the lists of placeholders.
 
-    Slurm refuses any update of a job that names such a node, so a record stands in for it.
+    Slurm refuses any update of a job that names such a node, so a node record of that name stands
+    in meanwhile.
     """
 
     slurm_node: SlurmNode

@@ -46,19 +46,23 @@ class Node:
     name: SlurmNode | None = None
     """That name, if `named_by` was looked up."""
     daemons: Demand = field(default_factory=lambda: demand.total([]))
-    """The total demand of the node's own pods (DaemonSets', static ones; `demand.total`)."""
+    """The total demand (`demand.total`) of the pods that belong to the node: DaemonSets' and static
+    ones."""
     is_given_up: bool = False
     """It has pods of ours, and Kubernetes is deleting all of them."""
     is_crashed: bool = False
     """It had pods of ours, and all of them were lost with the machine."""
     named_by: tuple[SlurmJob, ...] | None = ()
-    """Live placeholders of ours that name it, required or excluded; None if not certain yet."""
+    """Live placeholders of ours that name it, as required or as excluded; None if that is not
+    certain yet."""
     hold: Hold = Hold.HELD
+    """Whether Slurm holds the node for the pods that run there."""
     leader: SlurmNode | None = None
     """The node whose pass releases this one with others; None if this one's own pass does."""
     companions: tuple[Companion, ...] = ()
     """The other nodes that this node's pass releases with it (`bridge.domain.nodes.release`)."""
     refusal: NodeRefusal | None = None
+    """Slurm's latest refusal; None if it refused nothing."""
     reason_age: timedelta | None = None
     """How long ago the reason of its drain was set; None if Slurm does not report it."""
 

@@ -61,6 +61,7 @@ class DeviceWait:
     drain: tuple[Drain, ...]
     """What is left to do; nothing if it is drained for exactly that."""
     left: timedelta
+    """How much longer it waits."""
 
 
 def missing_devices(
@@ -72,9 +73,11 @@ def missing_devices(
     """Return the wait for devices that Slurm has and Kubernetes lacks; None if none are missing.
 
     Whenever a kubelet or its device plugin restarts, their count is 0 for some seconds. The time of
-    the drain (reason_age; None if Slurm does not report it) shows how long the wait has been: no
-    state is needed, and a new leader knows it, too. patience: how long to wait before the node is
-    re-created without them.
+    the drain shows how long the wait has been: no state is needed, and a new leader knows it, too.
+
+    Args:
+        reason_age: how long ago the reason of its drain was set; None if Slurm does not report it.
+        patience: how long to wait before the node is re-created without them.
     """
     has = gres.counted(wanted.gres)
     had = gres.counted(slurm_node.gres)

@@ -30,18 +30,21 @@ from slurmruntime.values import quantities
 from slurmruntime.values.ids import ClusterId, WorkloadKey
 
 KIND = "Node"
-"""The workload kind in a filler's identity: without pods, with the Kubernetes node's uid."""
+"""The workload kind in a filler's identity. The identity's uid is the Kubernetes node's, and it has
+no pods."""
 
 NAME = "slurm-bridge-filler"
 
 ROOT = "root"
-"""Fillers run as root: no user's limits hold them back, no user's fair share pays for them."""
+"""The user that fillers run as: no user's limits may hold them back, and no user's fair share may
+pay for them."""
 
 ROOT_GROUP = "0"
 """The group they run as: a number, as slurmrestd of Slurm 25.05 takes no name."""
 
 SLACK_MIB = 64
-"""So much too much is acceptable: a slightly smaller replaced pod is no reason to act."""
+"""Fillers may hold this much memory too much: if a pod is replaced by a slightly smaller one, that
+is no reason to act."""
 
 PRIORITY = 4_000_000_000
 """Ahead of every waiting job."""
@@ -92,8 +95,11 @@ def wanted(
     """Return the part of the node that Slurm must not hand out.
 
     Nothing of an external node that is being drained: Slurm starts nothing there, and a filler
-    would keep it from ever being idle, which its removal waits for. others: the total demand of the
-    pods that are not Slurm's. publishing: how devices are named there.
+    would keep it from ever being idle, which its removal waits for.
+
+    Args:
+        others: the total demand (`demand.total`) of the pods that are not Slurm's.
+        publishing: how devices are named in Slurm.
     """
     if slurm_node.is_external and "DRAIN" in slurm_node.states:
         return NOTHING
@@ -121,8 +127,10 @@ def decide(
 ) -> tuple[FillerAction, ...]:
     """Decide the next step for the live fillers of one node.
 
-    target: what they must hold (`wanted`). capacity: what the node has (`offered`). fillers:
-    ordered by id, as read after our own last write.
+    Args:
+        target: what they must hold (`wanted`).
+        capacity: what the node has (`offered`).
+        fillers: all of them, ordered by id, as read after our own last write.
     """
     live = [job for job in fillers if job.phase is not JobPhase.ENDED]
     running = [job for job in live if job.phase is not JobPhase.WAITING]
@@ -199,6 +207,7 @@ def _devices_wanted(
 
 
 def _is_too_much(held: Portion, target: Portion) -> bool:
+    # The excess must be worth running a second job for a while.
     more = held.beyond(_least(target))
     return bool(more.cpus or more.gres) or held.memory_mib - target.memory_mib >= SLACK_MIB
 

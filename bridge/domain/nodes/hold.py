@@ -26,7 +26,8 @@ class Hold(enum.Enum):
     UNSURE = "unsure"
     """Slurm does not report, or not yet: change nothing."""
     MISSING = "missing"
-    """Some placeholders are to be submitted again; a job that starts there takes their room."""
+    """Some placeholders have to be submitted again; whatever Slurm starts there first takes their
+    room."""
 
 
 _WORST_FIRST = (Hold.MISSING, Hold.UNSURE, Hold.RESTORING, Hold.UNDECIDED)
@@ -42,10 +43,12 @@ def hold(pods: Iterable[Hold]) -> Hold:
 def hold_for(
     pod: Pod, cell: tuple[Row, Column], evidence: Evidence, refusal: SubmitRefusal | None
 ) -> Hold:
-    """Return the hold for one pod, in its cell of the lifecycle's table.
+    """Return the hold for one pod.
 
-    evidence: what became of its placeholder, if that is missing. refusal: Slurm's of another
-    placeholder; None if there is none.
+    Args:
+        cell: where the pod is in the lifecycle's table.
+        evidence: what became of its placeholder, if that is missing.
+        refusal: why Slurm refused another placeholder; None if it refused none.
     """
     row, column = cell
     if row not in (Row.PLACED, Row.BOUND):

@@ -101,7 +101,10 @@ def _leave_alone(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts) ->
 def _cannot(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, reason: str, text: str
 ) -> NodeDecision:
-    """Report the problem on the Kubernetes node; the taint guards only what is in Slurm."""
+    """Report the problem on the Kubernetes node.
+
+    The taint guards what Slurm hands out, so it is removed where Slurm has nothing.
+    """
     actions = [*signs.set_condition(kube_node, node_state.problem(reason, text))]
     if slurm_node is None:
         actions += [*signs.untaint(kube_node), *signs.uncordon(kube_node)]
@@ -220,7 +223,10 @@ def _respond(
 def _keep_for_pods(
     node: Node, kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, settings: NodeSettings
 ) -> NodeDecision:
-    """Keep other jobs off the node, cordoned or not, before its pods' lost placeholders start."""
+    """Reserve the node for its pods, whose placeholders Slurm has lost.
+
+    No other job may start there before their placeholders do, whether the node is cordoned or not.
+    """
     hold = node.hold
     actions: tuple[NodeAction, ...] = ()
     reason = "waiting for Slurm to report the placeholders of its pods"
@@ -316,7 +322,10 @@ def _unshare(
 
 
 def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
-    """Drain and, once idle, delete a node that Slurm cannot change; a later pass re-creates it."""
+    """Drain and, once idle, delete a node that Slurm cannot change in place.
+
+    The next pass re-creates it if it is still wanted.
+    """
     drain: tuple[Drain, ...] = ()
     if "DRAIN" not in slurm_node.states and not node_state.is_by_others(slurm_node):
         drain = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why),)

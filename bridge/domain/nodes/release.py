@@ -32,9 +32,12 @@ class Companion:
 
 
 def groups(shared: Iterable[Iterable[SlurmNode]]) -> Mapping[SlurmNode, tuple[SlurmNode, ...]]:
-    """Return for each node those that are released with it, itself included, by name.
+    """Return for each node the nodes that are released together with it, itself included.
 
-    A node that is alone is left out. shared: the nodes of each waiting placeholder's pods.
+    Each group is in the order of names. A node that is alone is left out.
+
+    Args:
+        shared: for each waiting placeholder, the nodes of its pods.
     """
     above: dict[SlurmNode, SlurmNode] = {}
 

@@ -20,7 +20,11 @@ from slurmruntime.values import names
 def condition(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, refusal: str | None
 ) -> NodeCondition:
-    """Return the condition that shows the node's state in Slurm, and its refusal of a change."""
+    """Return the condition that shows the node's state in Slurm.
+
+    Args:
+        refusal: Slurm's error text against a change of the node; None if there is none.
+    """
     slurm_condition = node_state.condition(slurm_node)
     if refusal and slurm_condition.status == "True":
         text = f"Slurm refuses a change of the node: {refusal}"

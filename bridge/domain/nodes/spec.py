@@ -26,6 +26,7 @@ _LARGEST_WEIGHT = 2**32 - 2
 """`man slurm.conf`, "Weight"."""
 
 _SHOWN = 80
+"""The number of characters of a faulty value to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,11 @@ def faults(kube_node: KubeNodeFacts, publishing: Publishing) -> tuple[Fault, ...
 
 
 def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> SlurmNodeSpec:
-    """Describe a node without `faults`; daemons: the demand of DaemonSets' and static pods."""
+    """Describe the node; call this only if there are no `faults`.
+
+    Args:
+        daemons: the total demand of the pods that belong to the node: DaemonSets' and static ones.
+    """
     allocatable = kube_node.allocatable
     left = {
         name: count - daemons.extended.get(name, 0) for name, count in allocatable.extended.items()
@@ -108,7 +113,10 @@ def partitions(kube_node: KubeNodeFacts) -> tuple[str, ...]:
 def shared_features(
     slurm_node: SlurmNodeFacts, ours: Iterable[str], publishing: Publishing
 ) -> tuple[str, ...]:
-    """Return the features of a slurmd's node: its own, and ours in place of those we put there."""
+    """Return the features for a node whose record belongs to a slurmd.
+
+    It keeps its own; ours replace those that we put there before.
+    """
     own = [
         feature
         for feature in slurm_node.features
@@ -167,7 +175,10 @@ def _is_published(key: str, publishing: Publishing) -> bool:
 
 
 def _typed(name: str, kube_node: KubeNodeFacts, publishing: Publishing) -> str:
-    """Add the type that the label `nvidia.com/gpu.product` has: `gpu` becomes `gpu:nvidia-a100`."""
+    """Add the GPU type from the node's labels.
+
+    `gpu` with the label `nvidia.com/gpu.product: NVIDIA-A100` becomes `gpu:nvidia-a100`.
+    """
     if name != "gpu":
         return name
     types = (kube_node.labels.get(label) for label in publishing.gpu_type_labels)

@@ -79,9 +79,10 @@ def to_slurm(
 ) -> StateChange:
     """Carry the node's availability from Kubernetes to Slurm.
 
-    is_given_up: it has pods of ours, and Kubernetes is deleting all of them. is_crashed: it had
-    pods of ours, all lost with the machine, that still wait for the end of their jobs. Only DOWN
-    ends a job as NODE_FAIL.
+    Args:
+        is_given_up: the node has pods of ours, and Kubernetes is deleting all of them.
+        is_crashed: it had pods of ours, and all of them were lost with the machine; they still wait
+            for the end of their jobs. Only DOWN ends a job as NODE_FAIL.
     """
     name, states = slurm_node.name, slurm_node.states
     if is_by_others(slurm_node):

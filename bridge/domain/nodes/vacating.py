@@ -40,9 +40,15 @@ def overlap(
 ) -> str:
     """Return what leaving pods still hold of a running job's share, in words; "" if nothing.
 
-    Without leaving pods there is no overlap: Slurm never gives the same to two jobs. The other pods
-    on `kube_node` are ours that stay, all foreign ones (Slurm does not have what they take), and
-    the members of the same gang that get the node at the same time.
+    Without leaving pods there is no overlap: Slurm never gives the same to two jobs.
+
+    Args:
+        job: the placeholder of the pod to place on the node.
+        leaving: our pods there that are going, but whose containers may still run.
+        staying: our other pods there.
+        foreign: all other pods there; Slurm does not have what they take.
+        beside: members of the same gang that get the node at the same time.
+        milli_per_cpu: how many thousandths of a Kubernetes CPU one CPU of Slurm is.
     """
     going = [
         _share(pod, milli_per_cpu) for pod in leaving if not job.is_named(pod.job_id, pod.sluid)

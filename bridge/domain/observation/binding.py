@@ -15,7 +15,8 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import PodUid, SlurmNode
 
 _LULL_S = 30.0
-"""If no pod was bound for so long, binding may have stopped: kube-scheduler retries after 10 s."""
+"""If no pod has been bound for this long, binding may have stopped. kube-scheduler tries again
+after 10 s at the latest."""
 
 LASTS = timedelta(hours=1)
 _MOST_OWNERS = 4096

@@ -40,9 +40,11 @@ def may_run(pod: Pod) -> bool:
 def nodes_in_question(
     job: Launch | None, tenants: Mapping[SlurmNode, Sequence[Pod]]
 ) -> tuple[SlurmNode, ...]:
-    """Return the nodes of a job to be launched on which pods of ours may run; () if none are.
+    """Return the job's nodes on which pods of ours may run; () if nothing of it is launched.
 
-    job: None if Slurm does not have it. tenants: ours on the nodes where native jobs may run.
+    Args:
+        job: the job that Slurm is about to launch; None if Slurm does not have it.
+        tenants: our pods on the nodes where native jobs may run.
     """
     if job is None or job.is_external or job.phase is JobPhase.ENDED:
         return ()
@@ -52,11 +54,15 @@ def nodes_in_question(
 def held_by(
     job: Launch | None, tenants: Mapping[SlurmNode, Sequence[Pod]], backed: Collection[PodUid]
 ) -> str:
-    """Return which containers must be gone before a job is launched, in words; "" if none.
+    """Return a text that names the containers that must end before a job is launched; "" if none.
 
     Every job has cores, and Slurm no longer says which ones an ended job had: whatever is left of
-    one on the job's nodes may hold them. Devices go with the cores. backed: the pods whose own job
-    has not ended: Slurm gave their share to no other job.
+    one on the job's nodes may hold them. Devices go with the cores.
+
+    Args:
+        job: the job that Slurm is about to launch; None if Slurm does not have it.
+        tenants: our pods on the nodes where native jobs may run.
+        backed: the pods whose own job has not ended: Slurm gave their share to no other job.
     """
     containers = [
         f"{pod.full_name} on {node}"

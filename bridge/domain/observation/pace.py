@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 _CALM_SHARE = 0.1
-"""Of a calm period, before the next reading: after 20 s of calm, news may be 2 s old."""
+"""The share of a calm period that passes before the next reading: after 20 s of calm, news may be
+2 s old."""
 _LISTS_PER_REST = 19
 """A twentieth of the time is for lists, so extender and controllers keep slurmrestd busy for a tenth."""
 _LONGEST_REST_S = 10.0
@@ -34,5 +35,9 @@ class Pace:
         return min(max(self.busy_s, _CALM_SHARE * calm_s), self.idle_s)
 
     def rest_s(self, *, listed_s: float, calm_s: float) -> float:
-        """Return the least interval where Slurm needs `listed_s` for a list; as in `while_waiting_s`."""
+        """Return the shortest interval if Slurm takes `listed_s` for a list.
+
+        Lists take long with 100 000 jobs of others, for example. Nothing of ours is known to have
+        happened for `calm_s`.
+        """
         return min(_LISTS_PER_REST * listed_s, _CALM_SHARE * calm_s, _LONGEST_REST_S)

@@ -17,7 +17,8 @@ every five seconds, many at a steady rate that takes a few thousandths of a core
 so that each has its turn within five minutes."""
 
 _LONGEST_STEP_S = 5.0
-"""Longer breaks are no reason to catch up; readings of a calm queue are seconds apart."""
+"""Credit accrues for at most this long: readings of a calm queue are seconds apart, and a longer
+break is no reason to catch up."""
 
 _LIMITS_AGAIN_S = 20.0
 _LIMITS_PER_S = 1.0
@@ -31,7 +32,12 @@ class ReasonRoundRobin:
     """Picks the waiting jobs whose reason to read next: never-read ones first, then the stalest."""
 
     def __init__(self, *, first_per_s: float, after_s: float) -> None:
-        """Read so many jobs a second for the first time, if they have waited for `after_s`."""
+        """Set the limits.
+
+        Args:
+            first_per_s: how many jobs per second may be read for the first time.
+            after_s: jobs that have waited for less than this are not read.
+        """
         self._first_per_s = first_per_s
         self._after_s = after_s
         self._unasked: dict[JobId, float] = {}

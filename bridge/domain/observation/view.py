@@ -24,7 +24,8 @@ class Evidence(enum.Enum):
     NONE = "none"
     """Nothing: it may have been lost, or have ended and been purged."""
     LOST = "lost"
-    """It never ended: slurmdbd has no end for it, or job ids went backwards (`evidence`)."""
+    """It never ended: slurmdbd has no end for it, or the job ids went backwards
+    (`bridge.domain.lifecycle.evidence`)."""
     ENDED = "ended"
     """slurmdbd knows its end."""
     NODE_FAILED = "node failed"
@@ -52,13 +53,17 @@ class JobsView(Generic[J]):
     """What Slurm reports about one workload's jobs."""
 
     jobs: tuple[J, ...] = ()
-    """All jobs *in Slurm* with this workload's identity, also ended ones that Slurm remembers."""
+    """Every job found *in Slurm* with this workload's identity, including ended ones as long as
+    Slurm remembers them."""
     fresh: bool = False
-    """Slurm was read, and the pod seen, after our last write to either; all actions wait for it."""
+    """Slurm was read, and the pod seen, after our last write to either; every action waits for
+    that."""
     surely_none: bool = False
-    """There is no live job and none can appear; one reading's absence is not enough."""
+    """There is no live job and none can appear any more; absence in a single reading is not
+    enough."""
     reachable: bool = True
-    """False: a reading failed, or a job of the workload is unreadable: conclude nothing."""
+    """False: the last reading failed, or a job of this workload could not be decoded; then nothing
+    is concluded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +90,8 @@ class Past(enum.Enum):
     NOTHING = "nothing"
     """It is younger than our leadership: only we could have submitted for it."""
     HANDED_OVER = "handed over"
-    """The other program wrote about it and is done (when it removed the pod's gate)."""
+    """The other program wrote about it and is done (the extender, when it removed the pod's
+    gate)."""
     IN_FLIGHT = "in flight"
     """A predecessor may have died or been deposed in the middle of a submit."""
 
@@ -135,7 +141,8 @@ class _Patch:
 
 
 Concerns = Callable[[SlurmJob], bool]
-"""Selects the pod's own placeholders: a group may be created again while the old one ends."""
+"""Selects the placeholders that concern the pod in question: a group may be created again while its
+predecessor still ends."""
 
 
 class Expectations(Generic[J]):
@@ -172,7 +179,11 @@ class Expectations(Generic[J]):
             self._received[pod] = self._marks_after(past, at)
 
     def wrote(self, key: WorkloadKey, *, at: float, may_still_happen: bool = False) -> None:
-        """Note that a write to Slurm about it was over then; a lost submit `may_still_happen`."""
+        """Note that a write to Slurm about this workload was over at that moment.
+
+        Args:
+            may_still_happen: a submit got no answer, and slurmctld may accept it when it wakes up.
+        """
         quiet_s = self._quiet_s if may_still_happen else 0.0
         marks = self._marks.get(key, _UNWRITTEN)
         self._marks[key] = replace(
@@ -180,11 +191,15 @@ class Expectations(Generic[J]):
         )
 
     def patched(self, pod: str, *, version: str, at: float) -> None:
-        """Note a write to an object, answered or lost, based on this version of it; pod: its uid.
+        """Note a write to the object itself, answered or lost, based on this version of it.
 
         Until another version appears, the cache lags behind our own write: a pod that we have just
         placed must not be taken for a waiting one. If the write did not happen after all, the quiet
         period ends the wait.
+
+        Args:
+            pod: the object's uid.
+            version: its resourceVersion.
         """
         self._patches[pod] = _Patch(version, at + self._quiet_s)
 
@@ -219,9 +234,12 @@ class Expectations(Generic[J]):
         version: str,
         concerns: Callable[[J], bool] | None = None,
     ) -> JobsView[J]:
-        """Return what is known about this workload now, for a decision on a version of an object.
+        """Return what is known about this workload now.
 
-        concerns: which of the workload's jobs concern it; None: all.
+        Args:
+            pod: the uid of the object that the decision is about.
+            version: its resourceVersion that the decision is based on.
+            concerns: which of the workload's jobs concern it; None means all.
         """
         marks = self._marks.get(key)
         if self._latest is None or marks is None:
@@ -247,7 +265,10 @@ class Expectations(Generic[J]):
                 assert_never(past)
 
     def lags(self, pod: str, version: str) -> bool:
-        """Check whether the cache is behind our write: until a new version or the quiet period."""
+        """Check whether the cache is behind our own write to the pod.
+
+        The pod's next version ends that, or the quiet period: reading Slurm earlier does not.
+        """
         patch = self._patches.get(pod)
         return (
             patch is not None
@@ -279,7 +300,7 @@ class Book(Expectations[SlurmJob]):
     def view(
         self, key: WorkloadKey, *, pod: PodUid, version: str, concerns: Concerns | None = None
     ) -> View:
-        """Return `seen`, as a view that takes evidence."""
+        """Return what is known about this workload now (`seen`), still without evidence."""
         seen = self.seen(key, pod=pod, version=version, concerns=concerns)
         return View(
             jobs=seen.jobs,

@@ -29,11 +29,13 @@ class Provenance:
     owners: Mapping[PodUid, Sequence[KubeObject]] = field(default_factory=dict)
     """The controllers above each pod, nearest first, as far as they can be read."""
     groups: Mapping[PodUid, Sequence[KubeObject]] = field(default_factory=dict)
-    """The PodGroup that each pod names, and its Workload: anyone can name them, so no creators."""
+    """The PodGroup that each pod names, and the Workload behind it. They state a request, but never
+    count as a pod's creator: anyone in the namespace can name them."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """{} if the policy does not ask for them."""
     operators: frozenset[str] = frozenset()
-    """SlurmUser's name and uid, as far as known: no rule may result in one of them."""
+    """The name and the uid of SlurmUser, who may do everything; none if Slurm cannot report them.
+    No rule may result in one of them."""
 
     def above(self, pod: Pod) -> Sequence[KubeObject]:
         """Return the pod's controllers, nearest first."""
@@ -98,8 +100,10 @@ def holding(
 ) -> tuple[Requester, Rule] | Refused:
     """Return whose object it is, and the rule that applies to it.
 
-    annotations: with what was recorded at CREATE. owners: the controllers above it, nearest first,
-    as far as they can be read. namespace_labels: {} if the policy does not ask for them.
+    Args:
+        annotations: the object's, with what the webhook recorded at CREATE.
+        owners: the controllers above it, nearest first, as far as they can be read.
+        namespace_labels: {} if the policy does not ask for them.
     """
     requester = Requester(user=annotations.get(names.REQUESTER_ANNOTATION, ""))
     named = _named(annotations.get(names.RULES_ANNOTATION))
@@ -132,5 +136,8 @@ def _creator(annotations: Mapping[str, str], owners: Iterable[KubeObject], polic
 
 
 def _named(text: str | None) -> Sequence[str] | None:
-    """Split the rule names; None: let in without our webhook, or older than the policy."""
+    """Split the rule names; None if no webhook of ours has seen the object.
+
+    Such an object is older than the policy, or was let in some other way.
+    """
     return None if text is None else [name for name in text.split(",") if name]

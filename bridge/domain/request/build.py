@@ -1,6 +1,7 @@
 """Build a workload's placeholder from its request, the administrator's defaults and the policy.
 
-`bridge.domain.request.effective` calls it before every submit; the webhook calls `faults` early.
+`bridge.domain.request.effective` calls it before every submit; the webhook calls `faults` early,
+for the pod alone.
 """
 
 import hashlib
@@ -28,7 +29,10 @@ from slurmruntime.values.faults import Fault, Refused
 from slurmruntime.values.ids import ClusterId, SlurmNode, alone_key
 
 MAX_KINDS = 16
-"""The most components of a job; Slurm starts all at once, so a gang with more never starts."""
+"""The most components of a heterogeneous job.
+
+Slurm starts none of them before all can start, so a gang with more would never start.
+"""
 
 _MOST_CHOSEN = 256
 """Kinds of pods for which a choice of nodes is remembered."""
@@ -45,7 +49,10 @@ _NODES = {"min_nodes": "min-nodes", "max_nodes": "max-nodes"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """The administrator's defaults for everybody; `rules` decides who may have what."""
+    """The administrator's defaults for all users.
+
+    `bridge.domain.request.rules` decides who may have what.
+    """
 
     cluster: ClusterId
     mcs_label: str = ""
@@ -58,7 +65,8 @@ class Defaults:
     gpu_resources: Mapping[str, str] = field(default_factory=dict)
     """Extended resource → GRES (`nvidia.com/gpu` → `gpu`, or with its type `gpu:a100`)."""
     priority_classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Priority class → what its pods ask for by default, by the names of `overrides.FIELDS`."""
+    """Priority class → what its pods ask for if neither they nor their owners do. The keys of the
+    inner mapping are the names of `overrides.FIELDS`."""
     required_limits: tuple[str, ...] = ()
     """Resources of which no container may use more than it requests (`demand.LIMITABLE`)."""
     devices: Ways = field(default_factory=Ways)
@@ -79,10 +87,14 @@ def placeholder(
 ) -> PlaceholderSpec | Refused:
     """Build the placeholder of a workload, or return everything that is wrong with the request.
 
-    pod: of a gang its first member, which the others resemble. asked: what the pod and its owners
-    ask for. permit: what the policy has made of the request. avoid: nodes that Kubernetes has just
-    been unable to use. reaches: from where the workload's volumes can be used. gang: None if the
-    pod is alone.
+    Args:
+        pod: the pod; for a gang its first member, which the others resemble.
+        asked: what the pod and its owners ask for.
+        pool: the bridged nodes.
+        permit: what the policy has made of the request.
+        avoid: nodes that Kubernetes has just been unable to use.
+        reaches: the nodes from which each of the workload's volumes can be used.
+        gang: the workload; None if the pod is alone.
     """
     kinds = gang.kinds() if gang else ((pod, 1),)
     problems: list[Fault] = [*faults(pod.demand, asked, defaults, tasks=gang.size if gang else 1)]
@@ -226,7 +238,11 @@ def _of_several_sizes(asked: Overrides, kinds: int) -> Iterator[Fault]:
 def faults(
     wanted: Demand, asked: Overrides, defaults: Defaults, *, tasks: int | None = None
 ) -> tuple[Fault, ...]:
-    """Return where a well-formed request contradicts its pod; tasks: None where not yet known."""
+    """Return where a well-formed request contradicts its pod.
+
+    Args:
+        tasks: how many pods the placeholder is for; None at CREATE, where it is not yet known.
+    """
     return (
         *_unlimited(wanted, defaults),
         *_too_little(wanted, asked, defaults),

@@ -35,12 +35,16 @@ class BridgedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """All bridged nodes, and what one pass over them finds out; rebuilt when a node changes."""
+    """All bridged nodes, and what one pass over them finds out for every pod.
+
+    It is rebuilt when a node changes.
+    """
 
     cluster_feature: str
     nodes: Mapping[SlurmNode, BridgedNode] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
-    """Of any node. Slurm refuses expressions with any other feature (422, errno 2029)."""
+    """Every feature that any of the nodes has. Slurm refuses expressions with any other (422, errno
+    2029)."""
     published_keys: frozenset[str] = frozenset()
     """Label keys for which every node's features carry exactly what its labels do."""
     taints: Mapping[str, tuple[Taint, ...]] = field(default_factory=dict)
@@ -48,6 +52,7 @@ class Pool:
     has_taints_as_features: bool = True
     """Whether every node's feature says what its taints do."""
     shapes: frozenset[Shape] = frozenset()
+    """What the nodes have in Slurm."""
     chosen: dict[bytes, "Candidates"] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -133,11 +138,13 @@ def choose(
 ) -> Candidates:
     """Choose where a pod may go, by its selector, affinity and tolerations.
 
-    constraints: the user's own feature expression, which applies as well. avoid: nodes that
-    Kubernetes has just been unable to use; they are excluded unless nothing else is left. hidden:
-    what else limits its nodes; if it leaves out any, these are excluded by name. task: what it
-    takes in Slurm; Slurm ends a job for which no node is large enough. is_gang: the job may have
-    several nodes, so that none can be required.
+    Args:
+        constraints: the user's own feature expression, which applies as well.
+        avoid: nodes that Kubernetes has just been unable to use. They are excluded unless nothing
+            else is left.
+        hidden: what else limits its nodes. If it leaves out any, these are excluded by name.
+        task: what it takes in Slurm; Slurm ends a job for which no node is large enough.
+        is_gang: the job may have several nodes, so that none can be required.
     """
     if not among.nodes:
         return Candidates(problem="no node of this cluster is registered in Slurm")
@@ -264,7 +271,11 @@ def of_several(where: Candidates, among: Pool, key: str) -> Candidates:
 
 
 def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
-    """Require one value of a label for all nodes: Slurm's matching OR, `[a|b]` (salloc(1))."""
+    """Require one value of the label for all nodes of the job.
+
+    Slurm's matching OR, `[a|b]`, allows any of the values, but the same one on all nodes
+    (salloc(1), --constraint).
+    """
     if key not in among.published_keys:
         return Candidates(
             problem=f"the pods must share one {key}, but Slurm's nodes do not have it as a "

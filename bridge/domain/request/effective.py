@@ -55,8 +55,10 @@ class RequestFacts:
 def former(submitted: Iterable[Identity], members: Sequence[Pod]) -> Texts | None:
     """Return what the workload was last submitted with; None if it never was.
 
-    submitted: the identities of earlier placeholders, latest last; a group's name may be older than
-    its pods.
+    Args:
+        submitted: the identities of earlier placeholders, latest last. Those of other pods do not
+            count: a group's name may be older than its pods.
+        members: the current pods.
     """
     pods = {member.uid for member in members}
     asked = [
@@ -124,7 +126,10 @@ def _oversized(members: Sequence[Pod], defaults: Defaults) -> Iterator[Fault]:
 
 
 def _request_texts(gathered: RequestFacts, defaults: Defaults) -> Texts | Refused:
-    """Return what it was submitted with before, else what members and their owners ask for now."""
+    """Return what the workload was submitted with before, or else what it asks for now.
+
+    The latter is what its members and their owners ask for.
+    """
     if gathered.former is not None:
         return gathered.former
     from_ = gathered.provenance
@@ -150,7 +155,12 @@ def _request_texts(gathered: RequestFacts, defaults: Defaults) -> Texts | Refuse
 
 
 def _handed_on(source: KubeObject, *, is_apart: bool) -> Texts:
-    """Return what an owner or group asks for, for its pods; a pod that is_apart asks for itself."""
+    """Return what an owner or a group asks for, for its pods.
+
+    Args:
+        is_apart: it is not one of the job's own pods. Such a pod asks for sizes, times and names
+            for itself only (`overrides.HANDED_ON_BY_PODS`); the leader of a group asks for all.
+    """
     texts = overrides.requests(source.annotations)
     if source.kind != POD or not is_apart:
         return texts
@@ -162,9 +172,11 @@ def _member_texts(
 ) -> Texts:
     """Merge all that is asked for: what comes later takes precedence.
 
-    The priority class, the PodGroup, the owners from the root down, the Workload, the pod. Without
-    the pod, that is the order of SchedMD's bridge. by_source: what each of them asks for, by its
-    uid; the pods of a gang share them.
+    The order is: the priority class, the PodGroup, the owners from the root down, the Workload, the
+    pod. Without the pod, that is the order of SchedMD's bridge.
+
+    Args:
+        by_source: what each owner and group asks for, by its uid; the pods of a gang share them.
     """
     group, *workload = provenance.groups.get(pod.uid) or (None,)
     sources = [*([group] if group else []), *reversed(provenance.above(pod)), *workload]
@@ -176,7 +188,10 @@ def _member_texts(
 
 
 def _with_deadline(pod: Pod, provenance: Provenance) -> Pod:
-    """Give the pod its Job's `activeDeadlineSeconds` if it has none: it ends all of its pods."""
+    """Give the pod its Job's `activeDeadlineSeconds` if it has none of its own.
+
+    A Job's deadline ends all of the Job's pods; a pod's own deadline ends only that pod.
+    """
     nearest = next(iter(provenance.above(pod)), None)
     if nearest is None or nearest.kind == POD:
         return pod

@@ -35,8 +35,10 @@ class _Marks:
 def pods(template: Template, pod: Pod) -> tuple[Pod, ...]:
     """List the pods of one template, at most one more than a gang may have.
 
-    For a LeaderWorkerSet, whose groups are alike, list those of its first group. pod: one of them
-    as the API server would store it.
+    For a LeaderWorkerSet, whose groups are alike, list those of its first group.
+
+    Args:
+        pod: one of them as the API server would store it.
     """
     if not template.owners:
         return (replace(pod, name=template.root.name),)
@@ -74,7 +76,11 @@ def _marks(template: Template) -> Iterator[_Marks]:
 
 
 def _of_job(spec: Manifest, *, mode: str) -> Iterator[Mapping[str, str]]:
-    """Number the pods of a Job; mode: used if the Job's own `completionMode` is not set."""
+    """Number the pods of a Job.
+
+    Args:
+        mode: used if the Job's own `completionMode` is not set.
+    """
     size = _count(spec, "parallelism")
     size = min(size, _count(spec, "completions", size))
     is_indexed = spec.get("completionMode", mode) == "Indexed"
@@ -100,7 +106,10 @@ def _of_jobset(template: Template, own: Manifest, spec: Manifest) -> Iterator[_M
 
 
 def _of_lws(template: Template, around: Manifest) -> Iterator[_Marks]:
-    """Number the pods of a group; a leader without a template is made from the workers'."""
+    """Number the pods of one group.
+
+    Without a template of its own, the leader is made from the workers' template.
+    """
     size = _count(around, "size")
     has_leader = "leaderTemplate" in around
     is_leader = template.path.endswith("leaderTemplate")
@@ -115,6 +124,9 @@ def _of_lws(template: Template, around: Manifest) -> Iterator[_Marks]:
 
 
 def _count(holder: Manifest, key: str, default: int = 1) -> int:
-    """Read a count; what is no number is refused where the gang's size is computed."""
+    """Read a count.
+
+    A value that is not a number is refused where the gang's size is computed.
+    """
     count = holder.get(key, default)
     return count if isinstance(count, int) else default

@@ -47,8 +47,10 @@ def tenants(
 ) -> tuple[Tenant, ...]:
     """Return the pods that count on one node.
 
-    bound: other pods there; ended ones no longer count. assigned: our pods that are pinned or bound
-    to it. outlived: our pods whose placeholder has ended: they will be evicted soon.
+    Args:
+        bound: other pods that Kubernetes has bound to the node; ended ones no longer count.
+        assigned: our pods that are pinned or bound to it.
+        outlived: our pods whose placeholder has ended: they will be evicted soon.
     """
     charged: list[BoundPod | Pod] = [*bound, *assigned]
     return tuple(
@@ -63,9 +65,13 @@ def tenants(
 
 
 def check(pod: Pod, kube_node: KubeNodeFacts | None, others: Iterable[Tenant]) -> FitResult:
-    """Check whether the pod fits beside the others (`tenants`).
+    """Check whether the pod fits beside the others.
 
     The result is TERMINATING if it will fit once the pods that are leaving are gone.
+
+    Args:
+        kube_node: the node behind the one Slurm chose; None if Kubernetes has none.
+        others: everything else that takes room there (`tenants`).
     """
     if kube_node is None:
         return FitResult(Fit.MISFIT, "Kubernetes has no such node")
@@ -90,8 +96,12 @@ def shortfall(
     """Return in which resources Slurm granted less than the pod takes, in words; "" if in none.
 
     A waiting job can be changed by its user, and by administrators. The comparison is with the pod,
-    not with what was submitted: Slurm may round up, and an administrator may grant more. slot: its
-    place in the allocation; 0 for a pod without a gang.
+    not with what was submitted: Slurm may round up, and an administrator may grant more.
+
+    Args:
+        slot: the pod's place in the allocation; 0 for a pod without a gang.
+        gpu_resources: Kubernetes resource name → GRES name.
+        milli_per_cpu: how many thousandths of a Kubernetes CPU one CPU of Slurm is.
     """
     granted = _task_grant(job, slot)
     if granted is None:
@@ -161,7 +171,10 @@ def _shortages(pod: Pod, allocatable: Allocatable, others: tuple[Tenant, ...]) -
 
 
 def _insufficient(name: str, asked: int, free: int) -> str:
-    """Describe a shortage; memory in MiB, rounded so that what is asked never looks available."""
+    """Describe a shortage.
+
+    Memory is in MiB, rounded so that the amount asked for never looks available.
+    """
     match name:
         case "cpu":
             shown = f"{asked}m asked, {free}m free"

@@ -27,9 +27,11 @@ class Template:
     """Labels and annotations."""
     spec: Manifest
     owners: tuple[KubeObject, ...] = ()
-    """The pod's controllers in the manifest, nearest first; () for a pod itself."""
+    """The controllers that the pod would have, nearest first, as far as the manifest shows them; ()
+    for a pod itself."""
     around: tuple[Manifest, ...] = ()
-    """What encloses the template, nearest first, and so determines how many such pods there are."""
+    """The mappings that enclose the template, nearest first; they determine how many such pods
+    there are."""
 
 
 def templates(manifest: Manifest) -> Iterator[Template]:

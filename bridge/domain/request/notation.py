@@ -51,7 +51,10 @@ def name_list(value: str) -> str:
 
 
 def expression(value: str) -> str:
-    """Read a feature or licence expression; only what is never part of one is refused here."""
+    """Read a feature or licence expression.
+
+    Slurm checks its grammar; only what can never be part of one is refused here.
+    """
     _require(not re.search(r"[\s\"'`$\\<>]", value))
     return text(value)
 
@@ -75,7 +78,10 @@ def milli_cpu(value: str) -> int:
 
 
 def memory_mib(value: str) -> int:
-    """Read bytes, rounded up to MiB; less than one is refused: its unit was forgotten."""
+    """Read a quantity of bytes, rounded up to MiB.
+
+    Less than one MiB is refused: it is a number whose unit was forgotten.
+    """
     amount = quantities.round_up(quantities.parse(value))
     _require(amount >= quantities.MIB)
     return quantities.mebibytes(amount)
@@ -88,7 +94,10 @@ def truth(value: str) -> bool:
 
 
 def moment(value: str) -> datetime:
-    """Read an RFC 3339 time with a time zone: Slurm's host and the user may have different ones."""
+    """Read an RFC 3339 time with a time zone.
+
+    Slurm's host and the user may be in different time zones.
+    """
     parsed = datetime.fromisoformat(value)
     _require(parsed.tzinfo)
     return parsed
@@ -139,7 +148,10 @@ def _is_unambiguous(named: Sequence[str]) -> bool:
 
 
 def dependency(value: str) -> str:
-    """Read `afterok:7:8,singleton`; commas mean all, question marks any, and not both are used."""
+    """Read `afterok:7:8,singleton`.
+
+    Separators are commas (all must hold) or question marks (any must hold), not both.
+    """
     parts = value.split("?" if "?" in value else ",")
     _require(all(_DEPENDENCY.fullmatch(part) for part in parts))
     return text(value)

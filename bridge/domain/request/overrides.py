@@ -140,7 +140,8 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 HANDED_ON_BY_PODS = frozenset(
     {"account", "group-id", "partition", "qos", "reservation", "user-id", "wckey"}
 )
-"""What a pod that owns pods (a Spark driver) hands on; sizes, times and names are its own."""
+"""Fields that a pod that owns pods (a Spark driver) sets for them, too: whose they are, and where
+they run. Sizes, times and names are its own."""
 
 MOST_FIELDS = caps.MOST_REQUEST_FIELDS
 """An object with more is not examined field by field."""
@@ -150,7 +151,8 @@ _LONGEST_VALUE = 4 * notation.MAX_TEXT_BYTES
 """In characters. No form takes more, so nothing longer is read."""
 
 _HINTS = 3
-"""Look for a similar field for so many unknown ones: that takes longer than all else."""
+"""The number of unknown fields for which to look for a similar one; that takes longer than all
+else."""
 
 _SHOWN = 80
 """The number of characters of a faulty value to show: annotations may have 256 KiB."""

@@ -19,7 +19,8 @@ PATH = "policy"
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-"""What a template may expand to: no number, which Slurm reads as a uid; a namespace may be 0."""
+"""What a template may expand to. Not a number: Slurm reads one as a uid, and anyone may create a
+namespace named 0."""
 _ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _LICENSE_END = re.compile(r"[:@=]")
 _ROOT = frozenset({"root", "0"})

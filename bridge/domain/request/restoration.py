@@ -18,7 +18,8 @@ from bridge.domain.request import overrides
 from slurmruntime.values.ids import PodUid, SlurmNode
 
 TOP_PRIORITY = 4_000_000_000
-"""Below NO_VAL (4294967294), above any sum of a site's weights; without effect once it runs."""
+"""Below NO_VAL (4294967294), above any sum of a site's weights. It has no effect once the job
+runs."""
 
 
 def placeholder(
@@ -92,7 +93,10 @@ def _component(
 
 
 def _remaining_min(grant: Grant, record: AccountingRecord | None, now: datetime) -> int | None:
-    """Return at least one minute, in which Slurm itself ends a job whose time has run out."""
+    """Return the remaining minutes, at least one; None without a time limit.
+
+    In that minute Slurm itself ends a job whose time has run out meanwhile.
+    """
     began, limit_min = grant.started_at, grant.time_limit_min
     if record is not None and record.started_at is not None and record.says_time_limit:
         began, limit_min = record.started_at, record.time_limit_min

@@ -12,10 +12,16 @@ from slurmruntime.values.ids import JobId
 
 
 def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | None:
-    """Return the components of a waiting job that need another number of tasks; None: a new job."""
+    """Return the components whose number of tasks must change; None if anything else differs.
+
+    Args:
+        spec: what would be submitted now.
+        job: the waiting job that was submitted.
+    """
     specs = (spec, *spec.also)
     parts = job.components
     sizes = tuple(_size(component) for component in specs)
+    # A job's user never changes, and its account was fixed at submit.
     frozen = job.identity.frozen
     if frozen is None or (frozen.user, frozen.account) != (spec.user, spec.account):
         return None

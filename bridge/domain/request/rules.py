@@ -1,9 +1,10 @@
 """Who may ask Slurm for what: the administrator's rules; the first that matches applies.
 
-A rule matches by what an object is, where it is and who created it. The webhook knows the creator, but not the
-labels of the pod's namespace; the extender knows the labels, but not the creator's groups. So the
-webhook names the rules that match as far as it can see (`candidates`), and the extender takes the
-first of them that applies (`holding`). `bridge.domain.request.permit` decides what a rule allows.
+A rule matches by what an object is, where it is and who created it. The webhook knows the creator,
+but not the labels of the pod's namespace; the extender knows the labels, but not the creator's
+groups. So the webhook names the rules that match as far as it can see (`candidates`), and the
+extender takes the first of them that applies (`holding`). `bridge.domain.request.permit` decides
+what a rule allows.
 """
 
 import re
@@ -40,7 +41,10 @@ class Requester:
 
 
 class Patterns:
-    """Names in which `*` and `?` match, compiled once: they are matched for every pod."""
+    """Names in which `*` and `?` match.
+
+    They are compiled once, because they are matched for every pod.
+    """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts = tuple(texts)
@@ -49,6 +53,7 @@ class Patterns:
         self._globs = re.compile(globs, re.DOTALL) if globs else None
 
     def __bool__(self) -> bool:
+        """Check whether there are any; none at all usually means that anything matches."""
         return bool(self.texts)
 
     def match(self, name: str) -> bool:
@@ -74,7 +79,8 @@ class Choice:
     """A field whose value users may choose."""
 
     default: str = ""
-    """What is requested if the user asks for nothing, and always allowed; "" leaves it to Slurm."""
+    """What is requested if the user asks for nothing; "" leaves it to Slurm. Users may always ask
+    for it."""
     allowed: Patterns = field(default_factory=Patterns)
     """What else may be asked for; if empty, nothing."""
 
@@ -138,8 +144,11 @@ class Rule:
     time_limit_max_min: int | None = None
     """No job gets more minutes; None: no cap of ours."""
     exclusive: bool = True
+    """Whether whole nodes may be asked for."""
     node_choice: bool = True
+    """Whether nodes or features may be chosen."""
     licenses: Patterns = field(default_factory=lambda: Patterns("*"))
+    """The licences that may be asked for."""
     working_directory: str = "/home/{slurm_user}"
     """Where a batch job starts that names no directory: a template, with `{namespace}` too."""
 
@@ -170,7 +179,8 @@ class Policy:
     creator_annotation: str = ""
     """The annotation in which this cluster records who created an object; "" if it does not."""
     controllers: Patterns = field(default_factory=Patterns)
-    """Users that create pods for others: the owner's recorded creator counts instead of them."""
+    """Users that create pods on behalf of others: the owner's recorded creator counts instead of
+    them."""
     absence: str = "policy.rules has none"
     """Why there is no rule to match, for users who are refused."""
 
@@ -196,7 +206,10 @@ class Policy:
     def candidates(
         self, requester: Requester, namespace: str, *, kind: str = POD
     ) -> tuple[Rule, ...]:
-        """Return the rules that may apply to an object, up to the first that needs no label."""
+        """Return the rules that may apply to an object, depending on the namespace's labels.
+
+        The list ends with the first rule that needs no label, if there is one.
+        """
         matching: list[Rule] = []
         for rule in self.rules:
             if kind in rule.kinds and rule.is_in(namespace) and rule.is_for(requester):
@@ -216,9 +229,11 @@ class Policy:
     ) -> Rule | None:
         """Return the rule that applies to an admitted object, or None.
 
-        labels: the namespace's labels. named: the candidates that the webhook named; no others are
-        considered then. They are evaluated as they are now, but the requester is assumed to be
-        still in a rule's group. None: no webhook has named any.
+        Args:
+            labels: the namespace's labels.
+            named: the candidates that the webhook named; no others are considered then. They are
+                evaluated as they are now, but the requester is assumed to be still in a rule's
+                group. None: no webhook has named any.
         """
         rules = self.rules if named is None else filter(None, map(self.by_name.get, named))
         for rule in rules:

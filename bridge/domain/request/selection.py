@@ -29,7 +29,8 @@ def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> Iterator[KubeNode
     """Yield the nodes that suit the pod as long as labels and taints do not change.
 
     Temporary conditions (a cordon, a node that is not ready or under pressure) do not count: the
-    job may wait longer than they last, Slurm drains such a node, and the fit check looks again.
+    job may wait longer than they last, Slurm drains such a node meanwhile, and the fit check looks
+    again.
     """
     selector = Selector(pod.node_terms, pod.node_selector)
     bears = cache(lambda taints: untolerated(taints, pod.tolerations) is None)

@@ -20,7 +20,11 @@ from slurmruntime.values.faults import Fault
 
 
 def of(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
-    """Return the pod's workload; owners: its controllers that can be read, nearest first."""
+    """Return the workload that the pod belongs to.
+
+    Args:
+        owners: its controllers as far as they can be read, the nearest first.
+    """
     if faults := tuple(_misunderstood(pod, owners)):
         return membership.faulty(pod, faults)
     claim = _claim(pod, owners)
@@ -41,7 +45,10 @@ def declaring(pod: Pod) -> Reference | None:
 
 
 def is_declared(pod: Pod) -> bool:
-    """Check whether it names a group that an object declares, which alone shows if it is a gang."""
+    """Check whether the pod names a group that an object declares.
+
+    Only that object shows whether the group is a gang.
+    """
     return any(is_unconfirmed(claim) for claim in _named(pod))
 
 
@@ -55,8 +62,11 @@ def settled(
 ) -> Membership:
     """Confirm or drop a group that an object declares; hold the pod back if it cannot be known.
 
-    declared: None: it does not exist (yet), so wait for it. unread: why the API server does not let
-    us read it, or does not know its kind; "" if it does.
+    Args:
+        member: what the pod claims.
+        declared: the object as it was read; None if it does not exist (yet), so wait for it.
+        unread: why the API server does not let us read it, or does not know its kind; "" if it
+            was read.
     """
     if not isinstance(member.by, KindWithDeclaration):
         return member
@@ -71,8 +81,11 @@ def beneath(
 ) -> Membership:
     """Hold a pod back if an owner could not be read that may make it one of a gang.
 
-    member: what the pod belongs to by its other owners. owners: those that were read, the nearest
-    first. missing: the next one above them.
+    Args:
+        member: what the pod belongs to by its other owners.
+        owners: those that were read, the nearest first.
+        missing: the next one above them.
+        why: why it could not be read.
     """
     is_complete = member.kind == leader_worker_set.KIND or bool(member.faults)
     is_out = owner.annotation(pod, owners, names.GANG_ANNOTATION) == "false"

@@ -28,8 +28,8 @@ class Membership:
     name: str
     """For people: the name of the Job, the JobSet, the group."""
     key: WorkloadKey
-    """The workload's uid, as in the identity; a group without a uid is identified by name, and its
-    incarnations by their pods."""
+    """The workload's uid, as in its placeholder's identity. A group without a uid of its own is
+    identified by name: its incarnations are told apart by their pods."""
     by: "Kind | None" = field(default=None, repr=False, compare=False)
     """The kind that claims the pod; None for a pod that is alone or placed already."""
     rank: tuple[int, ...] = ()
@@ -39,7 +39,8 @@ class Membership:
     root: KubeObject | None = None
     """That owner, as it was when the pod was new."""
     faults: tuple[Fault, ...] = ()
-    """What is wrong with the claim: then the pod is placed neither with others nor alone."""
+    """What is wrong with the claim; if anything is, the pod is placed neither with others nor
+    alone."""
     held_as: str = ""
     """The condition's reason, if the fault may be corrected while the pod waits: it is checked again."""
 
@@ -99,7 +100,11 @@ class Kind(Protocol):
         ...
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
-        """Return a pod's workload of this kind, or None; owners: its controllers, nearest first."""
+        """Return the workload of this kind that a pod belongs to; None if there is none.
+
+        Args:
+            owners: its controllers as far as they can be read, the nearest first.
+        """
         ...
 
 
@@ -118,9 +123,13 @@ class KindWithSize(Kind, Protocol):
     """A kind that knows how many members there will be; for others the present ones are all."""
 
     def size(self, member: Membership, pods: Sequence[Pod], declared: KubeObject | None, /) -> Size:
-        """Return how many members there are; member: the first of the pods, all in rank order.
+        """Return how many members there are.
 
-        declared: the object that declares them, as now or last seen; None if it cannot be read.
+        Args:
+            member: the first in rank order.
+            pods: all that are here, in rank order; at least one.
+            declared: the object that declares them, as it is now or was last seen; None if it
+                cannot be read.
         """
         ...
 
@@ -136,7 +145,10 @@ class KindWithDeclaration(Kind, Protocol):
 
 @runtime_checkable
 class KindWithRanks(Kind, Protocol):
-    """A kind whose controller numbers its pods; that counts if something else groups them, too."""
+    """A kind whose controller numbers its pods.
+
+    The numbers also count if something else groups the pods.
+    """
 
     def rank(self, pod: Pod, /) -> tuple[int, ...]:
         """Return the pod's place; () if it has no such number."""

@@ -30,7 +30,8 @@ from slurmruntime.values.faults import Fault
 from slurmruntime.values.ids import PodUid, WorkloadKey
 
 MAX_SIZE = caps.TABLE["gang_size"].largest
-"""More tasks are a typing error: their uids alone would take 400 kB in the identity."""
+"""More tasks than this are a typing error: their uids alone would take 400 kB in the placeholder's
+identity."""
 
 _LARGEST_INDEX = 10**18
 
@@ -113,7 +114,8 @@ Shape = tuple[object, ...]
 def shape(pod: Pod) -> Shape:
     """Return what must be equal for pods to be tasks of one size.
 
-    With exclusive topology the followers are tied to their leader's domain, which holds all nodes.
+    With exclusive topology the followers are tied to their leader's domain, which contains all
+    nodes of the job.
     """
     wanted = pod.demand
     shared = {pod.annotations.get(annotation) for annotation in kinds.EXCLUSIVE_TERMS}
@@ -152,9 +154,12 @@ def evaluate(
     declared: KubeObject | None = None,
     most: Caps = DEFAULT,
 ) -> Workload:
-    """Evaluate the members of one workload: at least one, gated, alive, all with the same key.
+    """Evaluate the members of one workload.
 
-    declared: what `Membership.declared_by` names, as it is now; None if there is none.
+    Args:
+        members: at least one; gated, alive, all with the same key.
+        declared: what `Membership.declared_by` names, as it is now; None if there is none.
+        most: the limits; that on a gang's size applies.
     """
     first = min(members, key=_order)[0]
     declaring = declared
@@ -189,7 +194,11 @@ def _size(member: Membership, pods: Sequence[Pod], declared: KubeObject | None) 
 
 
 def _shared_label(member: Membership, pods: Sequence[Pod]) -> str:
-    """Return the label that all nodes share: the others must run where the leader runs."""
+    """Return the label that all nodes share; "" if there is none.
+
+    The others must run where the leader runs: their controller gives them its domain as a node
+    selector.
+    """
     if not isinstance(member.by, KindWithExclusiveTopology):
         return ""
     key = member.by.exclusive.annotation
@@ -224,6 +233,7 @@ def _order(member: tuple[Membership, Pod]) -> tuple[bool, tuple[int, ...], tuple
 
 
 def _natural(name: str) -> tuple[object, ...]:
+    # Sort `worker-10` after `worker-9`: the parts between dashes count as numbers if they are.
     parts = ((numbers.integer(part, most=_LARGEST_INDEX), part) for part in name.split("-"))
     return tuple((1, 0, part) if number is None else (0, number, "") for number, part in parts)
 

@@ -118,7 +118,11 @@ def gres(asking: Asking, profiles: Profiles) -> Mapping[str, int] | Refused:
 def of_all(
     members: Sequence[Pod], asked: Sequence[Asking], profiles: Profiles
 ) -> tuple[tuple[Pod, ...], tuple[Fault, ...]]:
-    """Return a gang's members (or the pod) with the devices that each claims, or what is wrong."""
+    """Return a pod, or the members of a gang, with the devices they claim; or what is wrong.
+
+    Args:
+        asked: the claims of each member, in the same order.
+    """
     answers = [gres(asking, profiles) for asking in asked]
     if faults := [
         fault for answer in answers if isinstance(answer, Refused) for fault in answer.faults

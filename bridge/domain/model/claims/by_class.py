@@ -44,7 +44,10 @@ def template(device_class: str, count: int) -> str:
 
 
 def spec(template_name: str) -> ClaimSpec | None:
-    """Return what a template of this name stands for, if that is its content; None if not ours."""
+    """Return what a template of this name stands for; None if it is not one of ours.
+
+    Anyone may create a template of that name: it counts only if this is its content.
+    """
     match = _TEMPLATE.fullmatch(template_name)
     if match is None:
         return None

@@ -43,9 +43,13 @@ class Gift:
 def portion(
     granted: Mapping[str, Sequence[int]], wanted: Mapping[str, int], *, place: int = 0, of: int = 1
 ) -> Mapping[str, tuple[int, ...]]:
-    """Return one pod's part of the indexes that its job has on a node, all by GRES.
+    """Return one pod's part of the indexes that its job has on a node, by GRES.
 
-    place: among the `of` pods that its gang has on that node.
+    Args:
+        granted: the job's indexes there, by GRES.
+        wanted: how many devices the pod's claims ask for, by GRES.
+        place: the pod's place among its gang's pods on that node, from 0; 0 without a gang.
+        of: how many pods of the gang are there; 1 without a gang.
 
     Raises:
         CannotGive: Slurm gave another number than the pods there claim, if each claims the same.
@@ -63,7 +67,10 @@ def portion(
 def devices(
     indexes: Mapping[str, Sequence[int]], present: Inventory, registered: Mapping[str, int]
 ) -> Mapping[str, tuple[DeviceId, ...]]:
-    """Return the node's devices behind Slurm's indexes, by GRES, as is what it has registered.
+    """Return the node's devices behind Slurm's indexes, by GRES.
+
+    Args:
+        registered: how many devices the node has in Slurm, by GRES.
 
     Raises:
         CannotGive: Slurm and the node's ResourceSlices do not agree on what there is.
@@ -86,9 +93,10 @@ def devices(
 
 
 def agree(present: Inventory, registered: Mapping[str, int], wanted: Iterable[str]) -> bool:
-    """Check whether ResourceSlices and Slurm have as many devices of the kinds of these GRES.
+    """Check whether Slurm and the ResourceSlices of a node have the same numbers of devices.
 
-    So nothing has changed on either side since the indexes were given out, or since Slurm was read.
+    Then nothing has changed on either side since the indexes were given out, or since Slurm was
+    read. Only types of the kinds that `wanted` names are compared: `gpu` for `gpu:a100`.
     """
     kinds = {name.partition(":")[0] for name in wanted}
 

@@ -34,7 +34,11 @@ def counts(inventory: Inventory) -> dict[str, int]:
 
 
 def first_index(gres: str, registered: Mapping[str, int]) -> int:
-    """Return Slurm's index of a GRES's first device: types of one kind are numbered together."""
+    """Return Slurm's index of the first device of a GRES: types of one kind are numbered together.
+
+    Args:
+        registered: how many devices the node has in Slurm, by GRES.
+    """
     kind = gres.partition(":")[0]
     return sum(
         count

@@ -103,7 +103,10 @@ def unserved(
 ) -> Iterator[str]:
     """Yield settings that no pod can use, and resources that pods would request in vain.
 
-    drivers: those with ResourceSlices. resources: resource name → class, as set.
+    Args:
+        classes: all that the cluster has.
+        drivers: those with ResourceSlices.
+        resources: resource name → DeviceClass, as the administrator set it.
     """
     profiles = tuple(profiles)
     gres_of = {

@@ -21,7 +21,11 @@ class Reservations:
         self._held: dict[str, tuple[float, ResourceClaim]] = {}
 
     def hold(self, claim: ResourceClaim, *, now: float) -> None:
-        """Reserve the devices of a claim, in place of those before; now: monotonic seconds."""
+        """Reserve the devices of a claim, in place of those reserved for it before.
+
+        Args:
+            now: monotonic seconds.
+        """
         self._held[claim.uid] = (now + LASTS_S, claim)
 
     def release(self, uid: str) -> None:

@@ -16,8 +16,8 @@ class NoPinReason(enum.StrEnum):
     """Why a pod may use all processors."""
 
     UNTOLD = "untold"
-    """Nothing says which CPUs Slurm gave it: placed before agents were on, restored, or
-    indivisible."""
+    """Nothing says which CPUs Slurm gave it: it was placed before agents were on, its job was
+    restored, or its gang's CPUs cannot be divided."""
     UNREADABLE = "unreadable"
     """What is written on it is not a list of CPUs."""
     BEYOND = "beyond"
@@ -33,8 +33,10 @@ Plan = Mapping[PodUid, frozenset[int] | NoPinReason]
 def plan(cpu_texts: Mapping[PodUid, str], order: Sequence[int], allowed: Collection[int]) -> Plan:
     """Decide for all pods of a node that have containers.
 
-    cpu_texts: Slurm's CPUs as written on each pod; "" if none are. order: of the machine's
-    processors (`topology.in_order`). allowed: the processors that pods may use at all.
+    Args:
+        cpu_texts: Slurm's CPUs as written on each pod; "" if none are.
+        order: the machine's processors in Slurm's order (`topology.in_order`).
+        allowed: the processors that pods may use at all.
     """
     processors = {uid: _processors(text, order, allowed) for uid, text in cpu_texts.items()}
     users = Counter(

@@ -22,7 +22,12 @@ class Processor:
 
 
 def in_order(processors: Iterable[Processor], numa: Collection[frozenset[int]]) -> tuple[int, ...]:
-    """Return the kernel's numbers of all online processors in Slurm's order; numa may be empty."""
+    """Return the kernel's numbers of all processors in Slurm's order.
+
+    Args:
+        processors: those that are online.
+        numa: the processors of each NUMA node; may be empty.
+    """
     lowest = {cpu: min(group) for group in numa for cpu in group}
 
     def place(processor: Processor) -> tuple[int, int, int, int]:
@@ -37,7 +42,10 @@ def behind(
 ) -> frozenset[int] | None:
     """Return the processors behind Slurm's CPU numbers; None if the machine has too few.
 
-    order: of the machine's processors. allowed: those that pods may use at all.
+    Args:
+        slurm_cpus: as Slurm numbers an external node's CPUs.
+        order: the kernel's numbers of all processors (`in_order`).
+        allowed: the processors that pods may use at all.
     """
     usable = [cpu for cpu in order if cpu in allowed]
     if not slurm_cpus or max(slurm_cpus) >= len(usable):
@@ -48,7 +56,12 @@ def behind(
 def numbered(
     cores: Mapping[int, Collection[int]], threads: int, *, cores_per_socket: int
 ) -> frozenset[int]:
-    """Return Slurm's CPU numbers of cores by socket, as `scontrol show job -d` has CPU_IDs."""
+    """Return Slurm's CPU numbers of cores, as `scontrol show job -d` has them in CPU_IDs.
+
+    Args:
+        cores: the cores of each socket, as Slurm numbers both.
+        threads: per core.
+    """
     return frozenset(
         (socket * cores_per_socket + core) * threads + thread
         for socket, socket_cores in cores.items()
@@ -60,7 +73,9 @@ def numbered(
 def portion(cpus: Collection[int], *, place: int = 0, of: int = 1) -> frozenset[int]:
     """Return one pod's part of what its job has on a node; empty if it cannot be divided evenly.
 
-    place: among the `of` pods that its gang has on that node.
+    Args:
+        place: the pod's place among its gang's pods on that node, from 0; 0 without a gang.
+        of: how many pods of the gang are there; 1 without a gang.
     """
     ordered = sorted(cpus)
     share, rest = divmod(len(ordered), max(of, 1))

@@ -61,7 +61,11 @@ def devices(
 ) -> Ruling:
     """Rule on the node's devices.
 
-    slurm_gres: its GRES in Slurm: `gpu:a100:4,nic:1`; "" if it has none, None if it was not read.
+    Args:
+        kube_node: the node, with what its device plugins report.
+        slurm_gres: its GRES in Slurm (`gpu:a100:4,nic:1`); "" if it has none, None if it was not
+            read.
+        gpu_resources: Kubernetes resource name → GRES name.
     """
     reported = _by_kind(kube_node.allocatable.extended, gpu_resources)
     if not nodes.is_wanted(kube_node):
@@ -114,7 +118,11 @@ def _of_claims(
 
 
 def cores(kube_node: KubeNodeFacts, pinning: Collection[KubeNode] = ()) -> Ruling:
-    """Rule on the node's cores; pinning: the nodes whose node agent is alive."""
+    """Rule on the node's cores.
+
+    Args:
+        pinning: the nodes whose node agent is alive.
+    """
     if not nodes.is_wanted(kube_node):
         return _NOT_APPLICABLE
     if agents.pins(kube_node, pinning):
@@ -151,8 +159,11 @@ def why_refused(
 ) -> str:
     """Return why a pod must not be placed on a node although it would fit; "" if it may.
 
-    slurm_gres: None if that is not known now: then only a pod that takes all devices that the
-    kubelet has is placed, and none that claims any.
+    Args:
+        wanted: what the pod takes.
+        slurm_gres: the node's GRES in Slurm; None if that is not known now: then only a pod that
+            takes all devices that the kubelet has is placed, and none that claims any.
+        gpu_resources: Kubernetes resource name → GRES name.
     """
     if not nodes.is_hybrid(kube_node):
         return ""
@@ -188,7 +199,9 @@ def why_not_claimed(
 ) -> str:
     """Return why a claim must get nothing of these kinds on a node; "" if it may.
 
-    slurm_gres: None if that is not known now.
+    Args:
+        claimed: how many devices are claimed, by kind.
+        slurm_gres: the node's GRES in Slurm; None if that is not known now.
     """
     if not claimed or not nodes.is_hybrid(kube_node):
         return ""
@@ -222,7 +235,13 @@ def unguarded(
 ) -> str:
     """Return which devices slurmd may give away although pods of others hold them; "" if none.
 
-    Nothing can hold them back: no job, and so no filler, can ask for a certain device.
+    Nothing can hold them back: a job cannot ask Slurm for a certain device, so a filler might get
+    one that is free.
+
+    Args:
+        others: what the pods there take together that Slurm did not place.
+        slurm_gres: the node's GRES in Slurm; None if that is not known.
+        gpu_resources: Kubernetes resource name → GRES name.
     """
     if not nodes.is_hybrid(kube_node):
         return ""
@@ -245,6 +264,7 @@ def has_cores_of_its_own(wanted: Demand) -> bool:
 
 
 def _by_kind(extended: Mapping[str, int], gpu_resources: Mapping[str, str]) -> Mapping[str, int]:
+    # MIG slices are of their GPUs' kind.
     return gres.by_kind(demand.gres(extended, gpu_resources))
 
 

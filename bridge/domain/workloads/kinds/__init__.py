@@ -46,7 +46,8 @@ OWNED: tuple[Kind, ...] = (
     AnyOwner(),
     SinglePod(),
 )
-"""Groups that follow from the owners: the first that claims the pod gets it, or the last."""
+"""Groups that follow from the owners: the first that claims the pod gets it; the last claims every
+pod."""
 
 ALL: tuple[Kind, ...] = (*NAMED, *OWNED)
 
@@ -61,7 +62,8 @@ EXCLUSIVE_TERMS: Mapping[str, frozenset[str]] = {
     for kind in ALL
     if isinstance(kind, KindWithExclusiveTopology)
 }
-"""Exclusive topology → the labels by which its controller keeps a group together and alone."""
+"""Annotation of exclusive topology → the labels by which its controller keeps a group together and
+others away."""
 
 
 def declared_size(annotations: Mapping[str, str]) -> int:

@@ -92,7 +92,10 @@ class JobSet:
 
 
 def _is_exclusive(pod: Pod) -> bool:
-    """Check whether the Job wants a domain for itself: other pods come once the first is bound."""
+    """Check whether the pod's Job wants a topology domain for itself.
+
+    Its other pods are created when the first is bound.
+    """
     return EXCLUSIVE in pod.annotations
 
 

@@ -1,4 +1,7 @@
-"""Jobs of Kubeflow's MPI and training operators (kubeflow.org); a TrainJob creates a JobSet."""
+"""Jobs of Kubeflow's MPI and training operators (kubeflow.org).
+
+A TrainJob, of Kubeflow's trainer, creates a JobSet.
+"""
 
 from collections.abc import Sequence
 
@@ -14,7 +17,7 @@ from slurmruntime.values import names
 _KINDS = ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
 _PREFIX = "training.kubeflow.org/"
 _ROLES = ("launcher", "master", "chief", "ps", "worker", "evaluator")
-"""Replica types, each numbered from 0; first those that others connect to."""
+"""Replica types; first those that others connect to. Each counts its own replicas from 0."""
 
 
 class Kubeflow(AnyOwner):

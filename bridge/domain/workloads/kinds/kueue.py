@@ -12,7 +12,8 @@ KIND = "KueuePodGroup"
 LABEL = "kueue.x-k8s.io/pod-group-name"
 SIZE = "kueue.x-k8s.io/pod-group-total-count"
 _SERVING = "kueue.x-k8s.io/pod-group-serving"
-"""Of StatefulSets and LeaderWorkerSets, which Kueue groups for their quota only."""
+"""On the pods of StatefulSets and LeaderWorkerSets, which Kueue groups for their quota: they may be
+created one after another."""
 
 
 class Kueue:

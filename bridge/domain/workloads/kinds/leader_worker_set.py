@@ -44,7 +44,10 @@ class LeaderWorkerSet:
     def size(
         self, _member: Membership, pods: Sequence[Pod], declared: KubeObject | None, /
     ) -> Size:
-        """Let the leader start alone if its workers wait for it, or we may not read the set."""
+        """Let the leader start alone if its workers wait for it.
+
+        The same holds if we may not read the set: that cannot deadlock.
+        """
         size = counting.annotated(pods, SIZE)
         policy = declared.spec.get("startupPolicy", "LeaderCreated") if declared else ""
         is_exclusive = any(EXCLUSIVE in pod.annotations for pod in pods)

@@ -13,7 +13,10 @@ _API = "scheduling.volcano.sh/v1beta1"
 
 
 class Volcano(pod_group.WithMinMember):
-    """An annotation of the pod names the group; Volcano's scheduler does all the rest."""
+    """An annotation of the pod names the group.
+
+    Queues, minimums per task and network topology are up to Volcano's scheduler.
+    """
 
     row = KindRow(
         f"PodGroup of Volcano (annotation `{ANNOTATION}`)",
