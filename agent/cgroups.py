@@ -116,10 +116,10 @@ def _tell_apart() -> Iterator[None]:
 
 
 def _fits(pod: Path, group: Path, wanted: frozenset[int]) -> bool:
-    """Check whether a cgroup inside a pod's needs no write: one of a container may have fewer.
+    """Check whether a cgroup inside a pod's needs no write.
 
-    The container's own must be equal: an agent that died while it gave back processors had changed
-    the pod's first.
+    One that a container created may have fewer processors. The container's own must be equal: an
+    agent that died while it gave back processors had changed the pod's first.
     """
     cpus = read_cpus(group / _CPUS)
     return cpus == wanted if group.parent == pod else cpus <= wanted

@@ -51,11 +51,13 @@ class Pinner:
     ) -> None:
         """Start without having checked any pod.
 
-        pods: of the node; they may include pods that are not ours. order: returns the machine's
-        processors in Slurm's order; called in each pass, because processors can go offline.
-        schedulers: scheduler names of our pods. Outside our namespaces, pods with such a name
-        cannot be created, while any user may set our label and annotations there. interval_s: the
-        longest between passes.
+        Args:
+            pods: pods of the node; they may include pods that are not ours.
+            order: returns the machine's processors in Slurm's order; called in each pass, because
+                processors can go offline.
+            schedulers: scheduler names of our pods. Outside our namespaces, pods with such a name
+                cannot be created, while any user may set our label and annotations there.
+            interval_s: longest interval between passes.
         """
         self._pods = pods
         self._cgroups = cgroups

@@ -61,7 +61,11 @@ class Binder:
         scheduler_name: str,
         process: Process,
     ) -> None:
-        """scheduler_name: of the pods to bind."""
+        """Start with nothing bound.
+
+        Args:
+            scheduler_name: the scheduler of the pods to bind.
+        """
         self._kube = kube
         self._pods = pods
         self._bridged = checks.bridged

@@ -71,10 +71,13 @@ class Gatherer:
         submitted: Iterable[Identity],
         avoid: tuple[SlurmNode, ...],
     ) -> RequestFacts:
-        """Gather what `effective` needs to decide on a workload, of at least one member.
+        """Gather what `effective` needs to decide on a workload.
 
-        gang: None for a single pod. submitted: its earlier submits, latest last. avoid: nodes that
-        Kubernetes could not use for it recently.
+        Args:
+            members: its pods, at least one.
+            gang: the workload; None for a single pod.
+            submitted: its earlier submits, latest last.
+            avoid: nodes that Kubernetes could not use for it recently.
 
         Raises:
             KubeError: an owner, the namespace or a volume could not be read.

@@ -1,4 +1,7 @@
-"""A cache of objects, bounded by size: any user's may have 15 MB in memory."""
+"""A short-lived cache of objects, bounded by their size.
+
+An object may have 1.5 MB, ten times as much in memory, and any user can create many.
+"""
 
 from collections import OrderedDict
 from collections.abc import Hashable

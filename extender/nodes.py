@@ -73,7 +73,9 @@ class BridgedNodes:
     ) -> None:
         """Start with nothing known of Slurm.
 
-        placeholders: the leader's view of them. units: how amounts are counted.
+        Args:
+            placeholders: the leader's view of Slurm's jobs.
+            units: how amounts are counted.
         """
         self._slurm = slurm
         self._cluster = cluster
@@ -200,11 +202,14 @@ class BridgedNodes:
         return fit.FitResult(busy, overlap) if overlap else result
 
     def shortfall(self, pod: Pod, job: SlurmJob, slot: int) -> str:
-        """Return what Slurm gave a slot of a job too little of for the pod; "" if it is enough."""
+        """Return in which resources Slurm granted a slot less than the pod takes; "" if in none."""
         return fit.shortfall(pod, job, slot, self._units.resources, self._units.milli_per_cpu)
 
     def _is_outlived(self, pod: Pod) -> bool:
-        """Check whether its placeholder has ended: then the controllers will evict the pod."""
+        """Check whether the pod's placeholder has ended.
+
+        If so, Slurm may give its resources to others, and the controllers will evict the pod.
+        """
         is_active = pod.is_bound and not pod.is_terminal
         job = self._placeholders.job(pod.job_id) if is_active and pod.job_id else None
         return job is not None and job.identity.key == pod.workload and job.phase is JobPhase.ENDED
@@ -217,7 +222,10 @@ class BridgedNodes:
 
 
 def _relevant_facts(node: KubeNodeFacts | None) -> tuple[object, ...] | None:
-    """Return a node's fields that the pool depends on; the heartbeat is none of them."""
+    """Return the fields of a node that the pool depends on; the heartbeat is none of them.
+
+    The condition shows when a node has been registered in Slurm.
+    """
     if node is None:
         return None
     condition = node.condition(names.SLURM_STATE_CONDITION)

@@ -1,4 +1,8 @@
-"""Placement: the elected leader gets nodes for gated pods, until it removes the gate."""
+"""Placement: how the elected leader gets nodes for gated pods.
+
+It is responsible for a pod from its creation until the patch that removes our gate, or its
+deletion.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +29,9 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
 
 _HANDOVER = timedelta(seconds=2)
-"""A pod created so soon after we began may be our predecessor's: clocks differ, watches lag."""
+"""A pod created up to this long after we began to lead may have been handled by our predecessor:
+clocks differ, and watches lag.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +92,10 @@ class Placement:
     ) -> None:
         """Start with nothing remembered.
 
-        placeholders: the leader's view of Slurm's jobs. begin: of the term of leadership. wake:
-        queues a pod.
+        Args:
+            placeholders: the leader's view of Slurm's jobs.
+            begin: how the term of leadership began.
+            wake: queues a pod.
         """
         self._bridged = bridged
         self._submitter = submitter

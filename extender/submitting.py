@@ -29,7 +29,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Submitter:
-    """Submits placeholders, and remembers refusals until an accepted submit, in one process."""
+    """Submits placeholders, and remembers refusals until the next accepted submit.
+
+    A new leader simply tries again.
+    """
 
     def __init__(
         self,

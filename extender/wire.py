@@ -100,7 +100,10 @@ def binding_args(body: bytes) -> BindingArgs:
 
 
 def filter_result(nodes: Sequence[str], refused: Mapping[str, str], error: str = "") -> bytes:
-    """Encode an `ExtenderFilterResult`; no preemption considers an *unresolvable* node."""
+    """Encode an `ExtenderFilterResult`.
+
+    Refused nodes are *unresolvable*, so preemption never considers them.
+    """
     return msgspec.json.encode(
         {
             "Nodes": None,

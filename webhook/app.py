@@ -52,9 +52,10 @@ class PodReviewer:
     ) -> None:
         """Keep the settings; the policy is fetched for each review.
 
-        tracks_fields: the setting `track_fields` of the webhook. extender_binds: whether
-        `placement.binder` is the extender. self_test_namespace: where the controllers test the
-        webhook; "" for nowhere.
+        Args:
+            tracks_fields: the setting `track_fields` of the webhook.
+            extender_binds: whether `placement.binder` is the extender.
+            self_test_namespace: where the controllers test the webhook; "" for nowhere.
         """
         self._policy = policy
         self._defaults = defaults

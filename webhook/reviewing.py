@@ -22,7 +22,10 @@ ReviewMethod = Callable[[wire.Review], ReviewResult]
 
 
 class Reviewer(Protocol):
-    """Reviews objects of one kind; raises `wire.MalformedObjectError` for any other."""
+    """Reviews new objects of one kind.
+
+    Both methods raise `wire.MalformedObjectError` if the object is not of that kind.
+    """
 
     @property
     def created(self) -> str:

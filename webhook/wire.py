@@ -213,6 +213,7 @@ class Review:
     updated: str
     """The kind of an updated object; "" for any other request, and for subresources."""
     document: bytes
+    """The object as JSON."""
     before: bytes
     """The object before an update, as JSON; b"null" or b"" for none."""
 

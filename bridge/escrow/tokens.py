@@ -11,7 +11,10 @@ _SCHEME = "Bearer "
 
 
 class Tokens:
-    """The tokens in a file, one per line, two during a change; read again at every request."""
+    """The tokens in a file, one per line: two while one replaces the other.
+
+    The file is read at every request, so a mounted Secret may change.
+    """
 
     def __init__(self, file: str) -> None:
         self._file = Path(file)

@@ -1,4 +1,7 @@
-"""Decode Kubernetes JSON into domain values, or raise `Malformed`; no other module reads it."""
+"""Decode Kubernetes JSON into domain values, or raise `Malformed` with the object and the path.
+
+No other module reads Kubernetes JSON.
+"""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -55,7 +58,10 @@ BOUND_PODS = ResourceKind(
     called="other_pod",
     name=lambda p: f"{p.namespace}/{p.name}",
 )
-"""Bound pods by uid, reduced to what nodes' accounting needs; ours are in `PODS`."""
+"""Bound pods, reduced to what the accounting of nodes needs, by uid.
+
+Select them with `spec.nodeName!=`, and exclude our pods: `PODS` has them.
+"""
 
 
 def _to_pod(wired: wire.PodBody) -> pods.Pod:

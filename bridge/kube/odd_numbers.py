@@ -1,4 +1,7 @@
-"""Numbers and moments of a pod that the API server accepts and we clamp or ignore, and report."""
+"""Numbers and timestamps of a pod that the API server accepts but we cannot represent.
+
+They are clamped or ignored, and reported to the pod's owner.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -9,6 +12,7 @@ from slurmruntime.values import names, numbers
 from slurmruntime.values.faults import Fault
 
 _SHOWN = 80
+"""How many characters of a faulty value a message quotes."""
 
 
 def moment(time: datetime | None) -> datetime | None:
@@ -22,7 +26,10 @@ def seconds(number: int | None) -> int | None:
 
 
 def of(meta: meta.Metadata, spec: wire.PodSpec) -> Iterator[Fault]:
-    """Yield a fault for each number of a pod that was clamped or ignored."""
+    """Yield a fault for each number of a pod that was clamped or ignored.
+
+    Timestamps are not reported, because only the API server writes them.
+    """
     for path, written in (
         ("spec.terminationGracePeriodSeconds", spec.termination_grace_period_seconds),
         ("spec.activeDeadlineSeconds", spec.active_deadline_seconds or 0),

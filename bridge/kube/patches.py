@@ -59,9 +59,11 @@ def assign(
 ) -> JsonPatch:
     """Pin a gated pod to its node, record job and node on it, and remove our gate.
 
-    sluid: its placeholder's; None is written as "" and replaces any earlier value. place: the place
-    of a member of a gang, for the downward API. cpus: the node's CPUs that Slurm gave it, for the
-    node's agent; "" for none.
+    Args:
+        sluid: its placeholder's; None is written as "" and replaces any earlier value.
+        grant: what Slurm granted (`bridge.domain.model.grant`).
+        place: the place of a member of a gang, for the downward API.
+        cpus: the node's CPUs that Slurm gave it, for the node's agent; "" for none.
 
     Raises:
         ValueError: the pod does not have our gate.
@@ -143,7 +145,9 @@ def release(pod: Pod) -> JsonPatch:
 
 
 def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
-    """Label a gated pod with its placeholder's id; a placed pod's records the job it was placed by.
+    """Label a gated pod with its placeholder's id.
+
+    The label of a placed pod stays: it records the job the pod was placed by.
 
     Raises:
         ValueError: the pod does not have our gate.
@@ -160,7 +164,10 @@ def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
 def pod_condition(
     pod: Pod, kind: str, *, holds: bool, reason: str, message: str, now: datetime
 ) -> MergePatch:
-    """Set the condition of that type; `now` becomes its transition time if the status changes."""
+    """Set the pod's condition of that type (status).
+
+    The merge takes `now` as its transition time only if its status changes.
+    """
     status = "True" if holds else "False"
     return _conditions(pod, _condition(pod, kind, status, reason=reason, message=message, now=now))
 
@@ -172,7 +179,10 @@ def evicted(
 
     DisruptionTarget is set if the pod is not at fault. Otherwise only our own condition is set,
     which no podFailurePolicy takes for a disruption. The kubelet leaves both conditions alone.
-    if_unchanged: apply only to exactly the version the decision was based on.
+
+    Args:
+        message: for people.
+        if_unchanged: apply only to exactly the version the decision was based on.
     """
     guard: dict[str, str] = {"uid": pod.uid}
     if if_unchanged:

@@ -62,7 +62,8 @@ class Volumes:
         """Return a claim.
 
         Raises:
-            KubeError: it could not be read; NotFound: there is none of that name.
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
         """
         where = paths.collection("v1", "persistentvolumeclaims", namespace) + paths.of(name)
         body = await self._client.request("GET", where)
@@ -75,7 +76,8 @@ class Volumes:
         """Return from where a volume can be used; () means from anywhere.
 
         Raises:
-            KubeError: it could not be read; NotFound: there is none of that name.
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
         """
         where = paths.collection("v1", "persistentvolumes", "") + paths.of(volume)
         body = await self._client.request("GET", where)
@@ -87,7 +89,8 @@ class Volumes:
         """Return a storage class.
 
         Raises:
-            KubeError: it could not be read; NotFound: there is none of that name.
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
         """
         where = paths.collection("storage.k8s.io/v1", "storageclasses", "") + paths.of(name)
         body = await self._client.request("GET", where)

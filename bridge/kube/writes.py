@@ -150,9 +150,12 @@ async def delete_pod(
 ) -> None:
     """Delete exactly this pod; succeed if it is already gone.
 
-    The pod exists until its grace period has passed and its finalizers are removed. version: delete
-    only at this resourceVersion; "" for any. grace_s: replaces the pod's own grace period; None
-    keeps it.
+    The pod exists until its grace period has passed and its finalizers are removed.
+
+    Args:
+        name: the pod's; another pod that now has this name is left alone.
+        version: delete only at this resourceVersion; "" for any.
+        grace_s: replaces the pod's own grace period; None keeps it.
 
     Raises:
         Conflict: the pod has changed since that version.

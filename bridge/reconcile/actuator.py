@@ -118,9 +118,12 @@ class Actuator:
         self._cpus = cpus
 
     async def carry_out(self, pod: Pod, decision: Decision, *, workload: WorkloadKey) -> None:
-        """Carry out the actions in order up to the first that fails; a pod may be gone by then.
+        """Carry out the actions in order, stopping at the first that fails.
 
-        workload: the key of the pod's.
+        A pod that was deleted needs nothing more.
+
+        Args:
+            workload: the key of the pod's workload.
 
         Raises:
             KubeError, SlurmError: decide again later.
@@ -249,7 +252,11 @@ class Actuator:
         return pod
 
     async def _evict(self, pod: Pod, action: Evict) -> None:
-        """Record the reason, then delete: unlike an Eviction, no PodDisruptionBudget stops that."""
+        """Record the reason, then delete.
+
+        The Eviction API is not used: a PodDisruptionBudget must not keep a node that belongs to
+        someone else.
+        """
         evicted = patches.evicted(
             pod, action.cause, action.message, self._clock.now(), if_unchanged=action.if_unchanged
         )
@@ -281,7 +288,10 @@ class Actuator:
 
     @contextmanager
     def _writing_to(self, pod: Pod) -> Iterator[None]:
-        """Mark this version of the pod as written to, as the write may have happened."""
+        """Mark this version of the pod as written to.
+
+        The write may have happened, so the version is not decided on again.
+        """
         try:
             yield
         except kube_errors.Unavailable:

@@ -21,7 +21,9 @@ from slurmruntime.slurm.client import SlurmClient
 _log = structlog.get_logger(__name__)
 
 PATIENCE_S = 30.0
-"""So long, retry an unreachable port; a restart of slurmctld is over by then."""
+"""Retry an unreachable port for this long before cancelling anything: a restart of slurmctld is
+over by then.
+"""
 
 TAKEOVER_S = 300.0
 """Wait for this long if a slurmctld can be reached but is not in charge: a backup takes over after
@@ -29,7 +31,9 @@ SlurmctldTimeout, two minutes by default. Until then it says so, or takes messag
 """
 
 FORGOTTEN_S = 150.0
-"""After so long without another failure, the outage is over (retries come every minute)."""
+"""After this long without another failure, the outage counts as over (retries come at least once a
+minute).
+"""
 
 
 class Completer:

@@ -44,7 +44,9 @@ class Mirror:
         self._watched: list[Cache[Any]] = [self.pods, self.kube_nodes, self.bound]
 
     def parts(self, program: Program, *, gives_devices: bool = False) -> tuple[Service, ...]:
-        """Return the services that keep the caches up to date; the program's readiness needs them.
+        """Return the services that keep the caches up to date.
+
+        The program's readiness depends on them.
 
         gives_devices: keep claims and classes, too, if there are device profiles.
         """
@@ -94,10 +96,11 @@ def watch_service(
     label_selector: str = "",
     is_needed: bool = True,
 ) -> Service:
-    """Return the service that keeps a cache up to date, as the program's readiness shows.
+    """Return the service that keeps a cache up to date; the program's readiness shows its state.
 
-    name: of the watch, in readiness, log and liveness. is_needed: the program is not ready without
-    it.
+    Args:
+        name: of the watch, in readiness, log and liveness.
+        is_needed: the program is not ready without it.
     """
     reflector = Reflector(
         program.kube,

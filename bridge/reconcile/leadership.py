@@ -49,8 +49,10 @@ class SharedReadings:
     ) -> None:
         """Register the reading of Slurm in the program's health.
 
-        actors: the sides it leads. pace: as for `Discovery`. batch: also read for the batch jobs of
-        SlurmJobs.
+        Args:
+            actors: the sides it leads.
+            pace: as for `Discovery`.
+            batch: also read for the batch jobs of SlurmJobs.
         """
         self._program = program
         self._mirror = mirror
@@ -114,11 +116,14 @@ class Leadership:
     ) -> None:
         """Create the queue and the view.
 
-        busy_s: the interval between readings of Slurm while something waits; idle_s: otherwise.
-        submits: True if the pods wait for a placeholder; False if they have one, which must end
-        eventually. batch: also read for the batch jobs of SlurmJobs. shared: readings shared with
-        the other side, by a process that leads both and runs them itself; None if this process
-        leads one side.
+        Args:
+            busy_s: the interval between readings of Slurm while something waits.
+            idle_s: the interval otherwise.
+            submits: True if the pods wait for a placeholder; False if they have one, which must end
+                eventually.
+            batch: also read for the batch jobs of SlurmJobs.
+            shared: readings shared with the other side, by a process that leads both and runs them
+                itself; None if this process leads one side.
         """
         self.program = program
         self.mirror = mirror

@@ -19,7 +19,9 @@ class Members:
         self._groups = Groups()
         self._deletions = Deletions()
         self._memberships: dict[PodUid, Membership] = {}
-        """Of gated pods, where known: the fields they follow from do not change after CREATE."""
+        """Memberships of gated pods, where known: the fields they follow from do not change after
+        CREATE.
+        """
 
     def of(self, key: WorkloadKey) -> list[tuple[Membership, Pod]]:
         """Return every pod of a workload, in no particular order."""
@@ -51,7 +53,10 @@ class Members:
         return member is not None and not member.held_as
 
     def see(self, pod: Pod) -> tuple[Pod, WorkloadKey, WorkloadKey | None]:
-        """Index a pod; return it with its first deletion, its workload's key, and the former one."""
+        """Index a pod.
+
+        Return it with its first deletion, its workload's key, and the key of the workload it left.
+        """
         self._deletions.see(pod)
         pod = self._deletions.with_first(pod)
         member = self._membership(pod) or membership.alone(pod)

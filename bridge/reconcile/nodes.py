@@ -8,7 +8,9 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode, SlurmNode
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-"""Set by an administrator on a machine that is certainly off: no container runs (KEP-2268)."""
+"""Taint set by an administrator on a machine that is certainly off: its containers no longer run
+(KEP-2268).
+"""
 
 
 def bound_to(pod: Pod | BoundPod) -> list[KubeNode]:
@@ -35,7 +37,7 @@ class KubeNodes:
         return node.name if node else None
 
     def slurm_node(self, kube_node: KubeNode) -> SlurmNode | None:
-        """Return this node's Slurm name; None if unknown, or another node holds the name."""
+        """Return this node's Slurm name; None if it is unknown, or another node holds it."""
         node = self._cache.get(kube_node)
         name = nodes.slurm_name(node) if node is not None else None
         return name if name is not None and self.behind(name) == kube_node else None

@@ -45,12 +45,14 @@ class PlaceholderSubmitter(Protocol):
         """Submit a placeholder, or remember why not."""
 
     async def resize(self, pod: Pod, action: Resize) -> bool:
-        """Change what a pending one asks for; return False if that takes another job."""
+        """Change what a pending placeholder asks for; return False if that takes another job."""
         ...
 
 
 RestoreFor = Callable[[Pod, Restore], Awaitable[None]]
-"""Submits again one that Slurm lost: only the controllers, which own the pods by then."""
+"""Submits again a placeholder that Slurm has lost. Only the controllers do that: by then they own
+the pods.
+"""
 
 InSlurm = Submit | Resize | Restore | Cancel | Complete | Enlist | Record | SetTimeLimit
 """The actions on a placeholder."""
@@ -140,7 +142,10 @@ class WorkloadWrites:
             self._leader.on_completed()
 
     async def _worst(self, job: SlurmJob, how: Outcome) -> Outcome:
-        """Include the recorded outcomes of members that ended earlier."""
+        """Include the recorded outcomes of members that ended earlier.
+
+        A replacement may have reversed them since we read.
+        """
         if not job.identity.failed:
             return how
         now = await jobs.job(self._slurm, job.id, sluid=job.sluid)

@@ -48,8 +48,10 @@ class Placeholders:
     ) -> None:
         """Start with nothing known.
 
-        pace: how often this side needs readings. metrics: for readings of its own. readings: shared
-        with another side, by the same discovery; None: its own.
+        Args:
+            pace: how often this side needs readings.
+            metrics: for readings of its own.
+            readings: shared with another side, by the same discovery; None: its own.
         """
         self._discovery = discovery
         self.pace = pace
@@ -94,8 +96,10 @@ class Placeholders:
     def view(self, pod: Pod, key: WorkloadKey, concerns: Concerns | None = None) -> View:
         """Return what is known for certain of a pod's placeholders.
 
-        If that is not enough, request a reading, and wake the workload after it. concerns: which of
-        the workload's placeholders matter for the pod; None for all.
+        If that is not enough, request a reading, and wake the workload after it.
+
+        Args:
+            concerns: which of the workload's placeholders matter for the pod; None for all.
         """
         view = self._book.view(key, pod=pod.uid, version=pod.resource_version, concerns=concerns)
         if self.is_unsure(key):
@@ -110,7 +114,10 @@ class Placeholders:
         return view
 
     def wrote(self, key: WorkloadKey, *, may_still_happen: bool = False) -> None:
-        """Record in a `finally` that a write to Slurm is over; a lost submit `may_still_happen`."""
+        """Record that a write to Slurm for this workload is over; call it in a `finally`.
+
+        may_still_happen: it was a submit whose response was lost.
+        """
         self._book.wrote(key, at=self._clock.monotonic(), may_still_happen=may_still_happen)
         self._waiting_for_news.add(key)
         self.ask()
@@ -129,7 +136,10 @@ class Placeholders:
         self._readings.notify()
 
     def stir(self) -> None:
-        """Shorten the interval between readings for a while: Slurm may start jobs now."""
+        """Note an event after which Slurm may start jobs.
+
+        Shorten the interval between readings for a while.
+        """
         self._stirred_at = self._ours_stirred_at = self._clock.monotonic()
         self._readings.notify()
 
@@ -164,7 +174,10 @@ class Placeholders:
         return self.snapshot.by_key.get(key, ()) if self.snapshot else ()
 
     def is_unsure(self, key: WorkloadKey) -> bool:
-        """Check whether a placeholder of it is unreadable: it has one, and no more is known."""
+        """Check whether a placeholder of this workload is unreadable.
+
+        Then the workload has one, and no more is known.
+        """
         return self.snapshot is not None and key in self.snapshot.unsure
 
     def job(self, job_id: JobId) -> SlurmJob | None:
@@ -193,8 +206,10 @@ class Placeholders:
     async def run(self, stop: asyncio.Event, *, wake: Wake, remind: Wake | None = None) -> None:
         """Take in readings until `stop` is set.
 
-        wake: called with the key of each workload that has news. remind: called with the key of
-        each other workload that waited for a reading; None: use `wake`.
+        Args:
+            wake: called with the key of each workload that has news.
+            remind: called with the key of each other workload that waited for a reading; None: use
+                `wake`.
         """
         self._wake, self._remind = wake, remind or wake
         await self._readings.run(stop)

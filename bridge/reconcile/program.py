@@ -48,7 +48,9 @@ _LEASE_CONNECTIONS = 2
 _TO_EACH_SLURM = 2
 """Connections to the Slurm of each Controller object."""
 _LONGEST_ANSWER = 16 << 20
-"""Bytes, of a Slurm that others may run; long lists of jobs and nodes are read in slices."""
+"""Bytes in one answer of a Slurm that other people may run. Lists of jobs and nodes, which may be
+longer, are read in slices.
+"""
 
 _ATTEMPTS = 10
 _FIRST_PAUSE = timedelta(seconds=0.5)
@@ -178,9 +180,11 @@ class Program:
         """Run a body while this process leads.
 
         A process leads once. After losing its lease, its caches and pending calls have been
-        overtaken by another leader, so it exits and starts afresh instead of leading again. sides:
-        those that the body leads, in the order in which their leases are taken; (): this program's
-        own.
+        overtaken by another leader, so it exits and starts afresh instead of leading again.
+
+        Args:
+            sides: the sides that the body leads, in the order in which their leases are taken; ():
+                this program's own.
         """
 
         async def lead(stop: asyncio.Event) -> None:
@@ -206,7 +210,8 @@ class Program:
 async def opened(name: str, settings: Settings, *, sides: int = 1) -> AsyncIterator[Program]:
     """Open the clients of both systems and find out which cluster this is.
 
-    sides: how many it leads; each gets as many connections as a process of its own.
+    Args:
+        sides: how many sides it leads; each gets as many connections as a process of its own.
 
     Raises:
         KubeError: the API server refused the request or was away for long; Kubernetes will restart

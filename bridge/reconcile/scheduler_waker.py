@@ -47,9 +47,11 @@ class SchedulerWaker:
     ) -> None:
         """Wait for the first event.
 
-        kick: sends a kick. defers: asks whether kicks have no effect: `defer` is in Slurm's
-        SchedulerParameters. waits: returns whether a job of ours waits. after: called after a kick:
-        there may be news.
+        Args:
+            kick: sends a kick.
+            defers: asks whether kicks have no effect: `defer` is in Slurm's SchedulerParameters.
+            waits: returns whether a job of ours waits.
+            after: called after a kick: there may be news.
         """
         self._kick = kick
         self._defers = defers

@@ -144,7 +144,7 @@ class SetAside:
 
 
 def odd_pods(set_aside: SetAside, actors: Collection[Actor]) -> Callback[Pod]:
-    """Return a subscriber that informs owners of fields with less effect than stated.
+    """Return a subscriber that informs pod owners of fields with less effect than stated.
 
     A process has one, for all the sides it leads: two would settle each other's entries.
     """

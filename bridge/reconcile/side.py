@@ -85,6 +85,6 @@ class Side:
     nodes: KubeNodes
     facts: PodFacts
     workloads: WorkloadResolver | None = None
-    """For the program that places pods; None: the record on a pod is authoritative, and whoever has a
-    slot in a placeholder may take it.
+    """For the program that places pods. None: the record on a pod is authoritative, and any pod
+    with a slot in a placeholder may take it.
     """

@@ -39,6 +39,7 @@ class PolicyFile:
         self._version = _version(sources.config)
         self._rules = settings.policy
         self.current = compiled(settings)
+        """The policy in force."""
         metrics.policy.loaded(len(self.current.rules))
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -60,7 +60,9 @@ class SylabsSection(Section):
 def problems(configured: SylabsSection, *, served: bool, rules: Iterable[str]) -> Iterator[str]:
     """Yield what is wrong with the section in combination with others.
 
-    served: whether SlurmJobs are served. rules: the names of the policy's rules.
+    Args:
+        served: whether SlurmJobs are served.
+        rules: the names of the policy's rules.
     """
     if configured.enabled and not served:
         yield "sylabs.enabled needs slurm_jobs.enabled: old manifests become SlurmJobs"

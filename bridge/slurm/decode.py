@@ -1,4 +1,7 @@
-"""Translate slurmrestd's structs: only this module knows how Slurm represents a job or a node."""
+"""Translate slurmrestd's structs into domain values.
+
+Only this module knows how Slurm represents a job or a node.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +67,9 @@ class ForeignJob:
     cluster: ClusterId | None = None
     """Cluster of an unreadable job, if that much can be decoded."""
     workload: WorkloadKey | None = None
-    """That of an unreadable job, if that much can be decoded; nothing may be concluded about it."""
+    """Workload of an unreadable job, if that much can be decoded; nothing may be concluded about
+    it.
+    """
     array_id: JobId | None = None
     """The array that it is, or is a task of; only known where batch jobs are read, too."""
     odd: str = ""
@@ -72,9 +77,11 @@ class ForeignJob:
 
 
 def job(read: DecodeResult[wire.Job], *also: DecodeResult[wire.Job]) -> SlurmJob | ForeignJob:
-    """Reduce a job to what decisions need; tell placeholders, of any cluster, from foreign jobs.
+    """Reduce a job to what decisions need; tell placeholders (of any cluster) from foreign jobs.
 
-    also: the further components of a heterogeneous job, in order, of which the job is the leader.
+    Args:
+        read: the job, or the leader of a heterogeneous job.
+        also: the further components of a heterogeneous job, in order.
     """
     leader = _job(read)
     if isinstance(leader, ForeignJob) or not also:
@@ -235,7 +242,10 @@ def end_of(states: frozenset[str]) -> JobEnd | None:
 
 
 def has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
-    """Check for COMPLETED and nothing else: exit code 0, no cause of ours, as only a cancel has."""
+    """Check whether a job that ran is now COMPLETED and nothing else.
+
+    Then its exit code is 0, and there is no cause of ours, which only a cancel records.
+    """
     return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED
 
 

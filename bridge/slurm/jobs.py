@@ -107,8 +107,11 @@ async def verified(
 ) -> SlurmJob | None:
     """Read a placeholder; return None if it is gone, or if its id belongs to another job by now.
 
-    After a hard crash slurmctld may give a job id to another job. workload: the key its identity
-    must have; None for any. sluid: the sluid it must have; None for any.
+    After a hard crash slurmctld may give a job id to another job.
+
+    Args:
+        workload: the key its identity must have; None for any.
+        sluid: the sluid it must have; None for any.
 
     Raises:
         SlurmError: it could not be read.
@@ -304,7 +307,10 @@ async def update_as_user(
 async def _held(
     client: SlurmClient, job_id: JobId, identity: Identity, sluid: Sluid | None, *, operation: str
 ) -> SlurmJob:
-    """Return the workload's placeholder or raise `TargetNotFound`: ids may be reused."""
+    """Return the workload's current placeholder, or raise `TargetNotFound`.
+
+    An update accepts only a job id, which may belong to another job by now.
+    """
     held = await verified(client, job_id, identity.key, sluid=sluid)
     if held is not None and held.identity.cluster == identity.cluster:
         return held

@@ -231,7 +231,11 @@ async def resume(client: SlurmClient, name: SlurmNode) -> None:
 
 
 async def set_features(client: SlurmClient, name: SlurmNode, features: Sequence[str]) -> None:
-    """Replace a node's features; NodeSets notice when some node is created or deleted."""
+    """Replace a node's features.
+
+    Partitions defined by a NodeSet notice only when a node is created or deleted, or when slurmctld
+    restarts.
+    """
     written = list(features) or [""]  # an empty list would change nothing
     changes = {"features": written, "features_act": written}
     await _update(client, "node.set_features", name, changes)

@@ -63,6 +63,7 @@ class _Occupant(Struct, frozen=True):
 MOST_JOBS_BYTES: Final = 128 * 2**20
 """Longest list of which little is stored: 60 000 jobs."""
 MOST_LIVE: Final = 200_000
+"""How many jobs may wait or run."""
 MOST_PLACES: Final = 300_000
 """Nodes of all jobs, each counted once per job."""
 _LONGEST_NAME: Final = 64

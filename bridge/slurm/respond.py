@@ -51,10 +51,13 @@ class Responder:
         self._controllers = controllers
 
     async def respond(self, node: SlurmNodeFacts, now_s: int) -> None:
-        """Make slurmctld consider a node, as slurmctld has it now, as responding.
+        """Make slurmctld consider the node as responding.
 
         slurmctld accepts any such message: whether it has helped shows in the next list of nodes.
-        now_s: the time, in seconds since 1970.
+
+        Args:
+            node: the node as slurmctld has it now.
+            now_s: the time, in seconds since 1970.
 
         Raises:
             TooOld: Slurm is older than 25.11.

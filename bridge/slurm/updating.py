@@ -52,8 +52,10 @@ async def update(
 ) -> None:
     """Update a job, or one component of a heterogeneous job.
 
-    operation: for metrics and messages. cluster: the cluster whose mark a stand-in gets. user: the
-    user to impersonate; "" for none.
+    Args:
+        operation: for metrics and messages.
+        cluster: the cluster whose mark a stand-in gets.
+        user: the user to impersonate; "" for none.
 
     Raises:
         Declined: Slurm refuses the change; or (2018) no stand-in can be created, or another process
@@ -86,8 +88,10 @@ async def standing_in(
 ) -> AsyncIterator[None]:
     """Create stand-ins for these nodes, so that jobs that name them can be updated in the block.
 
-    Another process's stand-ins may exist already. cluster: the cluster whose mark the records get.
-    instead: what to raise if they are refused.
+    Args:
+        missing: nodes that Slurm does not have; another process's stand-ins may exist already.
+        cluster: the cluster whose mark the records get.
+        instead: what to raise if they are refused.
 
     Raises:
         Declined: Slurm's table of nodes is full (MaxNodeCount).

@@ -1,1 +1,4 @@
-"""Node registration, job node lists, fillers. Only `holds` depends on `controllers.pods`."""
+"""The controllers of nodes: node registration, job node lists, fillers.
+
+Only `holds` depends on `controllers.pods`, for what is being looked up and restored there.
+"""

@@ -93,7 +93,9 @@ class NodeActuator:
         self._respond_error = ""
 
     async def act(self, action: NodeAction) -> bool:
-        """Carry out an action; return False if Slurm is not ready: the others have to wait, too.
+        """Carry out an action.
+
+        Return False if Slurm is not ready for it, so that the other actions have to wait, too.
 
         Raises:
             KubeError, SlurmError: it failed, or the result is unknown.
@@ -252,7 +254,11 @@ class NodeActuator:
                 assert_never(unreachable)
 
     async def _report_condition(self, kube_node: KubeNodeFacts, condition: NodeCondition) -> None:
-        """Set the condition, with an Event if its reason changed; none for a node that is fine."""
+        """Set the condition on the node, and send an Event if its reason changed.
+
+        There is no Event for a new node that is in service at once, but for one that is in Slurm in
+        an undesired state.
+        """
         old = kube_node.condition(condition.type)
         now = self._clock.now()
         await self._patch_status(kube_node, patches.node_condition(kube_node, condition, now))

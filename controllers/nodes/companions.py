@@ -1,6 +1,7 @@
 """Determines which nodes are released together, and which of them releases all.
 
-The groups are computed once per reading of Slurm; only a group's first node looks at all.
+The groups are computed once per reading of Slurm; only the first node of a group looks at all
+members.
 """
 
 from collections.abc import Iterator, Mapping

@@ -43,7 +43,9 @@ from slurmruntime.values.oddities import About
 _log = structlog.get_logger(__name__)
 
 _WORKERS = 6
-"""Mostly wait for two servers; slurmrestd's other connections stay free for placing pods."""
+"""Registering mostly waits for two servers; the other connections to slurmrestd stay free for
+placing pods.
+"""
 _BUSY_AGAIN = timedelta(seconds=5)
 """Retry delay after Slurm refused to delete a node (a job has just started there, or a reservation
 names it), or to create one because the name exists.
@@ -55,10 +57,14 @@ _REPEATABLE = (Create, SetTaint, SetCondition)
 """Actions that are harmless even when decided on stale data."""
 
 _WATCHES_LAG_S = 2.0
-"""The extender may see so much later that a node leaves: until then its jobs name the node."""
+"""How much later than we do the extender may see that a node leaves; until then it submits jobs
+that name the node.
+"""
 
 NamingLookup = Callable[[SlurmNode, float], Awaitable[tuple[SlurmJob, ...] | None]]
-"""Finds the live placeholders that name a node, if read since then; None if there is no reading."""
+"""Finds the live placeholders that name a node, in a reading that began after the given time; None
+if there is no such reading yet.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +73,7 @@ class NodeCaches:
 
     kube_nodes: Cache[KubeNodeFacts]
     slices: Slices
+    """Devices that drivers publish for nodes."""
     pods: Cache[Pod]
     bound: Cache[BoundPod]
     """All other pods that have a node; a DaemonSet's pod is never ours."""
@@ -97,7 +104,9 @@ class NodeController:
     ) -> None:
         """Start with nothing known of Slurm.
 
-        interval_s: between lists of Slurm's nodes. process: that leads.
+        Args:
+            interval_s: the interval between lists of Slurm's nodes.
+            process: the process that leads.
         """
         self._cache = caches.kube_nodes
         self._kube_nodes = KubeNodes(caches.kube_nodes)

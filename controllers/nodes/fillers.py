@@ -96,8 +96,9 @@ class Fillers:
     ) -> None:
         """Start with nothing known of Slurm.
 
-        placeholders: the leader's view of Slurm's jobs, fillers included. slurm_node: returns a
-        Slurm node by name, as last read.
+        Args:
+            placeholders: the leader's view of Slurm's jobs, fillers included.
+            slurm_node: returns a Slurm node by name, as last read.
         """
         self._slurm = slurm
         self._cache = use.kube_nodes

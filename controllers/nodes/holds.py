@@ -1,4 +1,4 @@
-"""Which nodes Slurm holds for the pods there, and which pods it holds nothing for.
+"""Determines which nodes Slurm holds for the pods there, and which pods it holds nothing for.
 
 A hold keeps other jobs off while placeholders are restored, and while pods run without one.
 """
@@ -28,13 +28,19 @@ class Holdings:
         self._restorer = losses.restorer
 
     def hold(self, kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None) -> Hold:
-        """Return whether Slurm holds a node for its pods; one that is not in Slurm is not held."""
+        """Return whether Slurm holds a node for its pods.
+
+        A node that is not in Slurm is not held, regardless of our last reading of jobs.
+        """
         pods = self._on.get(kube_node.name) if kube_node else []
         is_in_slurm = slurm_node is not None
         return node_hold.hold(self._hold_for(pod, is_in_slurm=is_in_slurm) for pod in pods)
 
     def unbacked(self, kube_node: KubeNode) -> tuple[Pod, ...]:
-        """Return the pods that keep running on a node without a placeholder."""
+        """Return the pods that keep running on a node without a placeholder until someone decides.
+
+        Slurm would give their resources to other jobs.
+        """
         bereft = self._breaker.bereft_on(kube_node)
         return tuple(pod for pod in bereft if not pod.is_deleting and self._stays(pod))
 

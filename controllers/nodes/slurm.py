@@ -44,7 +44,12 @@ class SlurmNodes:
         wake: Callable[[SlurmNode], None],
         on_read: Callable[[], None],
     ) -> None:
-        """Call `wake` with the name of every node that has changed, `on_read` after each list."""
+        """Start with nothing read.
+
+        Args:
+            wake: called with the name of each node whose facts have changed.
+            on_read: called after each list.
+        """
         self._slurm = slurm
         self._cluster = cluster
         self._sweep_at = 0.0
@@ -59,7 +64,10 @@ class SlurmNodes:
         self._problem = ""
 
     def get(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
-        """Return the node as last read; Unknown while it is looked up: its key will be woken."""
+        """Return the node as last read.
+
+        None if it does not exist; Unknown while it is being looked up: its key will be woken.
+        """
         return self._book.get(name)
 
     async def read(self, name: SlurmNode) -> SlurmNodeFacts | None:

@@ -1,1 +1,4 @@
-"""Evidence, restoring, circuit breaker, orphans; no import of `controllers.{nodes,webhook}`."""
+"""The controllers' side of pods: evidence lookup, restoring, circuit breaker, orphans.
+
+It does not depend on `controllers.nodes.controller` or `controllers.webhook`.
+"""

@@ -28,7 +28,9 @@ T = TypeVar("T")
 
 _AT_A_TIME = 2
 _LASTS_S = 30.0
-"""Then an answer is looked up again for a pod that still needs it, and used until then."""
+"""How long an answer is valid. After that, it is looked up again for a pod that still misses its
+placeholder; the old answer is used until then.
+"""
 
 _AGAIN_S = 1.0
 """Retry delay while slurmdbd lags behind."""

@@ -12,8 +12,8 @@ class LossHandling:
     """The parts that handle the loss of placeholders."""
 
     breaker: Breaker
-    """Holds evictions back if too many are lost at once."""
+    """Holds evictions back if too many placeholders are lost at once."""
     lookup: EvidenceLookup
-    """Finds out what became of one."""
+    """Finds out what became of a lost placeholder."""
     restorer: Restorer
-    """Submits it again."""
+    """Submits a lost placeholder again."""

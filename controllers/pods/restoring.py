@@ -23,7 +23,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Restorer:
-    """Restores placeholders during a term; remembers refusals until the next accepted submit."""
+    """Restores placeholders during one term of leadership.
+
+    Remembers refusals until the next accepted submit.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,9 @@ class Restorer:
         return self._refusals.get(pod.placed_by)
 
     async def restore(self, pod: Pod, action: Restore) -> None:
-        """Submit the placeholder, or remember why not; another member may have begun already.
+        """Submit the placeholder, or remember why not.
+
+        It may be under way already for another member.
 
         Raises:
             LostReply: it may have been accepted; the next readings show whether it was.

@@ -1,1 +1,4 @@
-"""Issue the webhook's certificates, and test it; no import of `controllers.{nodes,pods}`."""
+"""The controllers' work for the webhook: issue its certificates and test whether it answers.
+
+It does not depend on `controllers.pods` or `controllers.nodes`.
+"""

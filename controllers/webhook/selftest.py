@@ -1,6 +1,7 @@
 """Tests the webhook as clients use it, through the API server: at startup and periodically.
 
-The test uses a namespace of its own, selected like any other, where a policy allows only dry runs.
+The test uses a namespace of its own, selected like any other, in which an admission policy allows
+only dry runs.
 """
 
 import asyncio

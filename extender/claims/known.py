@@ -67,7 +67,8 @@ class KnownClaims:
         """Return a claim with its spec; read it `afresh`, or if the watch does not show that.
 
         Raises:
-            KubeError: it could not be read; NotFound: there is none of that name.
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
         """
         cached = None if afresh else self.cached(namespace, name)
         if cached is not None and cached.has_spec:

@@ -23,6 +23,8 @@ def read(
 
     Args:
         signature: of the command; all its parameters are declared by `slurmcli.line.declaring`.
+        words: of the command line, after the command's name.
+        environment: variables that may set options.
     """
     try:
         return _read(signature, words, environment)

@@ -118,7 +118,10 @@ def column_of(job: SlurmJobObject, companion: LogCompanion | None) -> LogColumn:
 
 
 def files(job: SlurmJobObject) -> Mapping[str, str]:
-    """Return the files to follow, as paths on the volume by container; none for an array, whose tasks have a file each."""
+    """Return the files to follow, as paths on the volume by the container's name.
+
+    Empty for an array, whose tasks have a file each, and for a job that writes elsewhere.
+    """
     output, outputs = job.spec.output, job.status.outputs
     too_long = len(job.metadata.name) > LONGEST_NAME
     if output is None or outputs is None or job.status.array is not None or too_long:

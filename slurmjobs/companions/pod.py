@@ -26,6 +26,9 @@ def name_of(job: SlurmJobObject) -> str:
 def manifest(job: SlurmJobObject, account: Account, image: str) -> dict[str, Any]:
     """Return the pod that follows a job's output.
 
+    Args:
+        image: One with Python and this package.
+
     Raises:
         ValueError: The user is root, or there is nothing to follow.
     """
@@ -68,6 +71,11 @@ def collector(
     job: SlurmJobObject, account: Account, image: str, *, number: int, seconds: int
 ) -> dict[str, Any]:
     """Return the pod that copies a job's results.
+
+    Args:
+        image: One with Python and this package.
+        number: The number of the try.
+        seconds: Its time limit.
 
     Raises:
         ValueError: The user is root, or a result is not on the output's volume.

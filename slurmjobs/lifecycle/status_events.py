@@ -48,7 +48,10 @@ class EventBudget:
 
 
 def of(before: SlurmJobStatus, after: SlurmJobStatus) -> EventContent | None:
-    """Return the Event that a status change is worth, if any; a job that is submitted, runs and completes gets one: its end."""
+    """Return the Event that a status change is worth; None if the status itself is enough.
+
+    A job that is submitted, runs and completes gets one Event: its end.
+    """
     if before.phase in _ENDED:
         return None
     if after.phase in _ENDED:

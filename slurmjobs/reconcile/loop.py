@@ -53,9 +53,9 @@ class JobSources:
     objects: JobCaches
     """All SlurmJobs."""
     pods: Cache[Pod]
-    """Those that SlurmJobs may depend on."""
+    """Pods that SlurmJobs may depend on."""
     queue: WorkQueue[WorkloadKey]
-    """Of SlurmJobs' uids; readings of Slurm fill it, too."""
+    """The queue of SlurmJobs' uids; readings of Slurm fill it, too."""
 
 
 class SlurmJobLoop:

@@ -60,6 +60,8 @@ class Preparer:
             labels: returns a namespace's labels, perhaps cached.
             slurm_user: returns the name and the uid of SlurmUser; no rule may run jobs as either.
             now: in the time zone of times in scripts.
+            resolve: translates the SlurmJob's dependencies.
+            has_collectors: whether results can be copied in this installation.
         """
         self._kube = kube
         self._policy = policy

@@ -47,6 +47,7 @@ def build(
     """Build the job of a batch script.
 
     Args:
+        script: Its text.
         name: The job's name unless the script has one.
         origin: What sbatch would take from its own process.
         fields: Options beside the script, which override it: see `slurmjobs.script.read.script`.

@@ -42,7 +42,10 @@ def faults(script: str) -> Iterator[Fault]:
 
 
 def decode(content: bytes) -> tuple[str, tuple[Fault, ...]]:
-    """Decode a file's content; anything but UTF-8 is a fault: sbatch sends any bytes, but Kubernetes objects and JSON hold only text."""
+    """Decode a file's content; anything but UTF-8 is a fault.
+
+    sbatch sends any bytes, but Kubernetes objects and JSON hold only UTF-8.
+    """
     try:
         return content.decode(), ()
     except UnicodeDecodeError as error:

@@ -141,7 +141,10 @@ class ClusterLoop:
     async def _ensure(
         self, body: Mapping[str, Any], owner: ObjectOwner, foreign_fields: list[str]
     ) -> OwnershipVerdict:
-        """Apply one object, unless it is not ours or is being deleted; return its standing before. Adds what is said of fields left to others."""
+        """Apply one object, unless it is not ours or is being deleted; return its standing before.
+
+        foreign_fields: gets a message about the fields that are left to others.
+        """
         existing = await writes.find(self._kube, body)
         remaining = yielding.RemainingBody(body, ())
         if not owner.takes_over:

@@ -28,6 +28,7 @@ class PartState:
     generation: int = 0
     conditions: tuple[ObjectCondition, ...] = ()
     workers: NodeSetStatus | None = None
+    """The status of a NodeSet; None for other kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,11 @@ class ConfigurationInputs:
         return tuple(sorted(self.node_sets, key=lambda node_set: node_set.metadata.name))
 
     def files(self, reference: str) -> Mapping[str, str]:
-        """Return the files that the ConfigMaps of one list of references bring, one of `REFERENCES`."""
+        """Return the files that the ConfigMaps of one list of references bring.
+
+        Args:
+            reference: one of `REFERENCES`.
+        """
         files: dict[str, str] = {}
         for config_map in getattr(self.controller.spec, reference) or ():
             files.update(self.config_maps.get(config_map.name, {}))

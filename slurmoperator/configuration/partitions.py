@@ -20,6 +20,7 @@ _FOR_NEW_JOBS: Final = frozenset({"partitionname", "nodes", "state", "default", 
 """Settings that a partition about to go must not keep: its nodes or its alternate may be gone already. Running jobs need none."""
 _CLOSED: Final = "INACTIVE"
 _MOST_PARTITIONS: Final = 3
+"""How many partitions a message explains at most."""
 MOST_JOBS: Final = 5
 """Jobs of one partition that a message names."""
 
@@ -47,6 +48,7 @@ class SlurmPartitions:
     states: Mapping[str, str] | None = None
     jobs: Mapping[str, JobsOfPartition] | None = None
     live: int = 0
+    """The number of running and pending jobs of all partitions."""
     open_nodes: int = 0
     """Nodes on which a job could start; counted only while there are no live jobs."""
 

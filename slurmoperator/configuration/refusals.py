@@ -32,7 +32,14 @@ class UserLine:
 def explain(
     message: str, daemon: str, written: Iterable[UserLine], *, wanted: str, in_force: str
 ) -> str:
-    """Return what a daemon refuses: the user's line, the field that it is in, and the daemon's own message."""
+    """Return what a daemon refuses: the line, the field it is in, and the daemon's own message.
+
+    Args:
+        daemon: such as slurmctld.
+        written: the lines of users.
+        wanted: the file generated from them.
+        in_force: the file that the daemon accepted last; "" for none.
+    """
     suspects = list(_suspects(message, list(written), wanted, in_force))
     shown = "; ".join(
         f"{line.at}, {faults.shortened(line.text, _LONGEST_LINE)}"

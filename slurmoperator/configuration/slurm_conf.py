@@ -39,6 +39,7 @@ _OURS_ALONE: Final = {
 """What `extraConf` must not set because the pods depend on it, and why."""
 
 _LISTS: Final = frozenset({"slurmctldparameters", "authinfo", "authaltparameters", "grestypes"})
+"""Parameters with lists, to which `extraConf` adds."""
 
 _NAMED: Final = frozenset({"partitionname", "nodeset", "nodename"})
 """Kinds of lines that may appear once for each name."""

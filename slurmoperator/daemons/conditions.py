@@ -43,7 +43,9 @@ class PartFacts:
     selector: str = ""
     """Selects the pods that a scale counts; "" if nothing is scaled."""
     issued_at: datetime | None = None
+    """When a token was issued; None for other kinds."""
     ready_message: str = ""
+    """The message of Ready when all is ready."""
     expired: str = ""
     """Why what was made is of no more use; "" if it still is."""
     key_step: int | None = None

@@ -22,6 +22,7 @@ Bodies = Sequence[Mapping[str, Any]]
 """Desired Kubernetes objects, each as server-side apply takes it."""
 
 _MOST_NAMED: Final = 3
+"""How many NodeSets a message names at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,12 @@ def judge(
     daemon: Daemon,
     user_lines: Iterable[UserLine],
 ) -> FilesVerdict:
-    """Explain a daemon's verdict on the desired files, and decide which files it has until it takes them."""
+    """Explain a daemon's verdict on files, and decide which files it has until it takes them.
+
+    Args:
+        in_force: the files that it has; None if there are none yet.
+        user_lines: the lines of the files that users wrote.
+    """
     # The files in force are tried again at each start, perhaps by another version of the daemon.
     # Until that has judged them, they count as taken.
     if verdict.outcome is TrialOutcome.NOT_TRIED and in_force and in_force.is_proven_to_be(desired):
@@ -179,7 +185,11 @@ def _refused(
     seen: SlurmPartitions,
     undecided: Iterable[ConfigurationChange],
 ) -> Iterator[Fault]:
-    """Yield why harmful changes may not come into force now. For those that were `undecided` before, `seen` must be sure."""
+    """Yield why harmful changes may not come into force now.
+
+    Args:
+        undecided: The changes that were not allowed before: for these, `seen` must be sure.
+    """
     undecided_items = {change.item for change in undecided}
     for change in harmful:
         text = f"this cannot change while the cluster lives: {change.reason}"

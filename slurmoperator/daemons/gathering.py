@@ -50,8 +50,11 @@ class PartPlan:
     configured: str | None = None
     """What is wrong with its configuration; "" if nothing is, None if it has none."""
     not_tried: str = ""
+    """Why it is unknown whether its daemon accepts the configuration; "" if it is known."""
     digest: str = ""
+    """The digest of the configuration in force; "" if no daemon has been seen serving with one."""
     kept_partitions: str = ""
+    """Which partitions stay configured although the spec no longer has them, and why."""
     pending_tag: str = ""
     """The tag of a configuration that a running slurmctld has not judged yet."""
     is_verdict_pending: bool = False
@@ -59,7 +62,9 @@ class PartPlan:
     host_keys: LoginSetObject | None = None
     """The object itself, if its pods need host keys."""
     token: SlurmToken | None = None
+    """The token for the Secret of a Token; None for other kinds."""
     tls: TlsPlan | None = None
+    """The certificate of a slurmrestd; None if there is none."""
     ring: KeyRing | None = None
     """Of a Controller that has a key: with the step that its daemons get."""
 

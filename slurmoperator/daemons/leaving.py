@@ -64,11 +64,16 @@ class Neighbour:
     controller: str = ""
     """The Controller that it refers to; "" for none."""
     accounting: str = ""
+    """The Accounting that it refers to; "" for none."""
     replicas: int = 1
 
 
 def dependents(kind: str, name: str, neighbours: Sequence[Neighbour]) -> Iterator[Neighbour]:
-    """Yield the objects that need an object, of all of its namespace that may: pure."""
+    """Yield the objects that need an object: pure.
+
+    Args:
+        neighbours: all objects of its namespace that may need another one.
+    """
     match kind:
         case "Controller":
             for other in neighbours:

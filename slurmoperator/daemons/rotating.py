@@ -29,6 +29,7 @@ from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 
 _REFERRING: Final = ("Controller", "Accounting")
+"""Kinds whose objects refer to a key."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _NEXT: Final = timedelta(seconds=1)
 _WAITING: Final = timedelta(seconds=15)

@@ -43,6 +43,7 @@ _LONGEST: Final = timedelta(seconds=5)
 _NUDGES: Final = (timedelta(0), timedelta(seconds=5), timedelta(seconds=15))
 """When a pod is touched after its files have changed, so that its kubelet syncs them. It may not know of them yet the first time."""
 _PENDING_FOR: Final = timedelta(minutes=3)
+"""How long a verdict is polled for at the short interval."""
 POLL_INTERVAL: Final = timedelta(seconds=1)
 """How often the containers are asked for a pending verdict."""
 
@@ -72,7 +73,9 @@ class _NodeVerdicts:
     refused: Mapping[str, str] | None = None
     """slurmctld's messages by the digest of the node's line; None if they are unknown."""
     message: str = ""
+    """Why the verdicts are unknown."""
     is_pending: bool = False
+    """Whether the verdicts are expected soon."""
 
     def of(self, node_set: NodeSetObject) -> ConfTrial:
         """Return the verdict on one NodeSet's nodes."""
@@ -114,7 +117,12 @@ def without_write(data: Mapping[str, str]) -> Mapping[str, str]:
 def name_write(
     desired: ConfigurationSet, data: Mapping[str, str], now: datetime
 ) -> ConfigurationSet:
-    """Return files with the name of their write: the last one if it wrote the same files, else the time, which no two writes share."""
+    """Return files with the name of their write: the last one if it wrote the same, else a new one.
+
+    Args:
+        data: the data of their ConfigMap, empty if there is none.
+        now: names a new write, because no two writes have the same time.
+    """
     before = without_write(data)
     last = ConfigurationSet(files=before, generated=frozenset(before))
     is_same = trying.WRITE_FILE in data and last.digest == desired.digest

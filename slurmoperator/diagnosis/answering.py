@@ -21,6 +21,7 @@ from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.model.nodes import SlurmNodeFacts
 
 _MOST_JOBS: Final = 5
+"""How many jobs of a worker are named at most."""
 _WAIT: Final = "nothing: it continues when these jobs have ended; list them with squeue -w {node}"
 _NEXT: Final[Mapping[str, str]] = {
     "BadInput": "correct that field: kubectl -n {namespace} edit {kind} {name}",
@@ -65,6 +66,7 @@ class WorkerQuery:
     queue: Sequence[QueuedJob] | None
     """All of Slurm's jobs; None if Slurm was not asked."""
     slurm_nodes: Sequence[SlurmNodeFacts] | None
+    """All of Slurm's nodes; None if Slurm was not asked."""
 
 
 def find_object(objects: NamespaceObjects, kind: str, name: str) -> ObjectQuery:

@@ -31,6 +31,7 @@ class OperatorFacts:
     label: str | None = ""
     """The label by which administrators allow a Slurm in a namespace; "" if no policy requires one."""
     labelled: Sequence[str] | None = None
+    """The namespaces with the label; None if they may not be listed, or if there is no label."""
 
 
 def differences(installed: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:

@@ -38,6 +38,7 @@ class SlurmSummary:
     workers: int
     """The desired number."""
     ready: int
+    """The number of workers whose pods are ready."""
     idle: int
     """In Slurm, as last reported by the NodeSets; so are the following."""
     allocated: int
@@ -47,7 +48,7 @@ class SlurmSummary:
 
 
 def page(slurm: SlurmInPods, operator: str) -> SlurmPage:
-    """Put everything on one page."""
+    """Put everything on one page; `operator` is as in `SlurmPage`."""
     lines = parts.lines(slurm)
     alive = [job for job in slurm.queue or () if job.phase is not JobPhase.ENDED]
     pending = [job for job in alive if job.phase is JobPhase.WAITING]

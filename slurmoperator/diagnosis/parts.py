@@ -68,6 +68,7 @@ class SlurmInPods:
     queue: Sequence[QueuedJob] | None = None
     """All of Slurm's jobs; None if Slurm was not asked."""
     slurm_nodes: Sequence[SlurmNodeFacts] | None = None
+    """All of Slurm's nodes; None if Slurm was not asked."""
     now: datetime
 
 
@@ -150,7 +151,10 @@ def pods_of(objects: NamespaceObjects, kind: str, name: str) -> list[WorkerPodOb
 def summarize(
     metadata: ObjectMetadata, conditions: Iterable[ObjectCondition], fault: str = ""
 ) -> tuple[str, str]:
-    """Return the state of an object in one word, and what it waits for; `fault` is why it cannot be read."""
+    """Return the state of an object in one word, and what it waits for.
+
+    fault: why it cannot be read; "" if it can.
+    """
     first = next(_unmet(metadata, conditions, fault), None)
     return first or ("Ready", "")
 

@@ -43,6 +43,7 @@ class CertificateBundle:
     trusted: bytes
     """The CAs without their keys, PEM."""
     files: Mapping[str, bytes] = field(repr=False)
+    """Contents of the Secret that is mounted."""
     why: str
     """Why the certificate was replaced; "" if it was not."""
 
@@ -57,8 +58,12 @@ def keep_or_sign(
 ) -> CertificateBundle:
     """Return the current certificate while it is good enough, otherwise a new one.
 
-    A CA that will replace another is published, as PEM that clients trust, long before it signs. Damaged ones among the stored CAs
-    count as missing.
+    A CA that will replace another is published long before it signs.
+
+    Args:
+        stored_authorities: contents of the Secret with the CAs; damaged ones count as missing.
+        mounted: contents of the Secret that is mounted.
+        published: the CAs that clients trust, PEM.
     """
     pairs, _damaged = pki.from_secret(stored_authorities)
     pair = Pair(certificate=mounted.get(_CERTIFICATE, b""), key=mounted.get(_KEY, b""))

@@ -14,6 +14,7 @@ from slurmruntime.values.faults import Fault
 HostKeys = Callable[[], Awaitable[Mapping[str, bytes]]]
 """Makes new private keys and their public halves, by file name."""
 HostKeysBody = Callable[[Mapping[str, bytes]], Mapping[str, Any]]
+"""Makes the Secret that holds the keys."""
 
 _RSA_BITS: Final = 3072
 """The default of ssh-keygen(1)."""
@@ -30,10 +31,13 @@ async def ensure(
     make: HostKeys,
     body: HostKeysBody,
 ) -> tuple[Fault, ...]:
-    """Create the Secret if it does not exist, and return what is wrong with it: which of the files it lacks.
+    """Create the Secret if it does not exist, and return what is wrong with it.
 
-    If login pods have run, they may have its keys: new ones would look like an attack to users, so a lost Secret is reported
-    and not replaced.
+    Args:
+        where: the namespace and name of the Secret.
+        files: the files that it must have.
+        has_run: whether login pods may have its keys already. New keys would look like an attack to
+            users, so a lost Secret is reported and not replaced.
 
     Raises:
         KubeError: the Secret was not read or not created, or that is unknown: try again.

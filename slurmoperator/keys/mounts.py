@@ -17,6 +17,7 @@ class _FromSecret(ObjectStruct, frozen=True):
     secret_name: str = ""
     """In a volume of its own."""
     items: tuple[_Item, ...] | None = None
+    """The keys of the Secret that are mounted; None for all."""
 
 
 class _Source(ObjectStruct, frozen=True):

@@ -61,7 +61,12 @@ def key_references(spec: ControllerSpec | AccountingSpec) -> tuple[KeyReference,
 
 
 def still_needed(keys: Iterable[KeyReference], step: int) -> tuple[KeyReference, ...]:
-    """Return the keys that daemons still read from the Secrets that the object names; from the second step on, theirs is in the ring."""
+    """Return the keys that daemons still read from the Secrets that the object names.
+
+    Args:
+        step: of the daemons' key. From the second step on, the key comes from the ring; see
+            `rings`.
+    """
     return tuple(
         key for key in keys if step < _FIRST_STEP_WITHOUT_SECRET or key.use is not KeyUse.DAEMONS
     )

@@ -21,6 +21,7 @@ from slurmruntime.values import numbers
 
 STEPS_PER_KEY: Final = 3
 MOST_STEPS: Final = 10**6
+"""The highest step that is read: no cluster will reach it."""
 
 _SUFFIX: Final = ".jwks"
 _NAME: Final = "key-"
@@ -83,7 +84,11 @@ def is_complete(step: int) -> bool:
 
 
 def step_text(step: int, keys: Mapping[int, bytes]) -> bytes:
-    """Return slurm.jwks for a step, from 1; the text depends on nothing but the step and the keys that it accepts, by number."""
+    """Return slurm.jwks for a step, from 1; the text depends on nothing but the step and its keys.
+
+    Args:
+        keys: by number; all that daemons at this step accept.
+    """
     ring = _Ring(
         keys=tuple(
             _Key(

@@ -17,6 +17,7 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.values.faults import Fault
 
 RandomBytes = Callable[[int], bytes]
+"""Returns this many unpredictable bytes."""
 
 MANAGED_BY: Final = "slurm-bridge"
 

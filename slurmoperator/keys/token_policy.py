@@ -27,6 +27,7 @@ class TokenPolicy:
     users: Mapping[str, str]
     """Slurm users, separated by commas, by namespace; either may be `ANY`."""
     longest_s: int
+    """The longest lifetime of a token."""
 
 
 def faults(

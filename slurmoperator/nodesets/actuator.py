@@ -37,6 +37,7 @@ from slurmruntime.values.ids import SlurmNode
 _log = structlog.get_logger(__name__)
 
 _AT_ONCE: Final = 16
+"""How many workers are acted on concurrently."""
 
 PATIENCE_S: Final = 10.0
 """A watch later than this may have lost the event: reconcile again."""
@@ -54,6 +55,7 @@ class ActionOutcome:
     is_waiting: bool = False
     """The watch has not shown all earlier writes yet."""
     refused: Refused | None = None
+    """Why no pod can be made from the NodeSet; None if one can."""
 
 
 class RecentWrites:

@@ -98,7 +98,14 @@ class NodeSetGathering:
         key_step: int,
         may_replace: bool,
     ) -> NodeSetSituation:
-        """Gather the situation, and register with the view what matters from now on."""
+        """Gather the situation, and register with the view what matters from now on.
+
+        Args:
+            pods: all pods that it owns.
+            revision: the hash of its template.
+            key_step: the version of the daemons' key, which is part of the revision.
+            may_replace: as far as is known, pods can be made from its template.
+        """
         situation = NodeSetSituation(
             node_set=node_set,
             pods=pods,

@@ -59,8 +59,11 @@ class NodeSetSituation:
     seen: Callable[[str], WorkerObservation]
     free_at: Callable[[str], datetime | None] = lambda _: None
     cordons: Mapping[str, str]
+    """Cordoned Kubernetes nodes, and why they are cordoned."""
     revision: str
+    """The hash of its template."""
     key_step: int = 0
+    """The version of the daemons' key that new workers get."""
     on_nodes: NodePlan | None = None
     """Where workers should be; None if workers are numbered."""
     may_replace: bool
@@ -68,6 +71,7 @@ class NodeSetSituation:
     in_window: Callable[[str], bool] = lambda _: True
     """Whether the worker of a Slurm node may be replaced now."""
     has_node: Callable[[str], bool] = lambda _: True
+    """Whether Kubernetes has a node of this name."""
     now: datetime
 
     @property
@@ -208,7 +212,10 @@ def is_available(pod: WorkerPodObject, min_ready: timedelta, now: datetime) -> b
 
 
 def needs_jobs(situation: NodeSetSituation, states: Callable[[str], frozenset[str] | None]) -> bool:
-    """Check whether jobs matter: workers have to leave, or evictions wait for one that seems idle in the last reading."""
+    """Check whether jobs matter: workers have to leave, or evictions wait for one that seems idle.
+
+    states: of a node in the last reading; None if Slurm has no such node.
+    """
     existing = _keyed_pods(situation)
     return (
         len(existing) > situation.desired
@@ -283,7 +290,10 @@ def pod_body(
     digest: str,
     lost_jobs: str = "",
 ) -> dict[str, Any]:
-    """Return a worker's pod with the metadata of this NodeSet's workers, whatever its template says."""
+    """Return a worker's pod with this NodeSet's metadata for workers, whatever its template says.
+
+    lost_jobs: see `may_have_lost_jobs`.
+    """
     meta = node_set.metadata
     template = body.get("metadata") or {}
     labels = {

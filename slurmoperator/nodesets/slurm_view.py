@@ -95,7 +95,10 @@ class WorkerView:
     # -- results ----------------------------------------------------------------------------------
 
     def seen(self, node: str, *, jobs: bool) -> WorkerObservation:
-        """Return what is reliably known of a node now; nothing without a list of jobs if it matters whether it has some."""
+        """Return what is reliably known of a node now.
+
+        jobs: it matters whether it has jobs: nothing is known then without a list of jobs.
+        """
         last = self._last
         if last is None or last.began_s < self._sure_from_s or (jobs and not self._has_jobs):
             return _UNSURE

@@ -21,6 +21,7 @@ from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.model.nodes import SlurmNodeFacts
 
 _MOST_NAMED: Final = 3
+"""How many workers a message names at most."""
 _LONGEST_MESSAGE: Final = 1024
 _FEWER: Final = "its slurmd registered fewer resources than configured"
 
@@ -30,6 +31,7 @@ class Refusal:
     """Why a NodeSet gets no workers."""
 
     reason: str
+    """The reason of the condition, in CamelCase."""
     text: str
 
 
@@ -39,6 +41,7 @@ class ReservationStatus:
 
     is_reserved: bool
     reason: str
+    """The reason of the condition, in CamelCase."""
     text: str
 
 
@@ -52,11 +55,16 @@ class StatusFacts:
     listed: Callable[[str], SlurmNodeFacts | None]
     """A node as in the last reading; None if Slurm has no such node, or its state is unknown."""
     trouble: str | None
-    """Why the state of Slurm is unknown; "" if it is known, None before the first try: the last condition stays."""
+    """Why the state of Slurm is unknown; "" if it is known.
+
+    None before the first try: the last condition stays.
+    """
     refusal: Refusal | None
     failures: tuple[str, ...]
     pins: dict[str, str] | None = None
+    """The Kubernetes node that each worker returns to."""
     deleted_claims: tuple[str, ...] = ()
+    """Texts about workers' PVCs that are being deleted."""
     unserved: tuple[str, ...] = ()
     """Texts about fields that are accepted but have no effect."""
     reservation: ReservationStatus | None = None

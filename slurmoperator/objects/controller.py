@@ -32,6 +32,7 @@ _PERIOD = (
     r"^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$"
 )
 Period = Annotated[str, Meta(max_length=64, pattern=_PERIOD)]
+"""A Prometheus duration, such as 30s."""
 
 
 class HighAvailability(ObjectStruct, frozen=True):

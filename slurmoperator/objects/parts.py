@@ -19,11 +19,13 @@ VERSION: Final = "v1beta1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 LONGEST_CONF: Final = 65_536
+"""Maximum number of characters in one field with configuration."""
 MOST_REFERENCES: Final = 64
 MOST_REPLICAS: Final = 65_533
 """The largest MaxNodeCount that Slurm accepts."""
 
 GO_DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
+"""A duration as Go writes it, such as 1h30m."""
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)")
 _SECONDS: Final = {
     "ns": Fraction(1, 10**9),

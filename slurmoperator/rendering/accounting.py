@@ -58,10 +58,14 @@ def accounting_bodies(
     is_proven: bool = False,
     key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
-    """Return all bodies of an Accounting, or everything that is wrong with it; none if slurmdbd is external.
+    """Return all bodies of an Accounting, or what is wrong with it; none if slurmdbd is external.
 
-    `in_force` is the configuration that slurmdbd uses now, by default the desired one, and `is_proven` whether one has served with it.
-    Only Secrets among the bodies contain the password. The step of the daemons' key is that of `slurmoperator.keys.rings`.
+    Args:
+        password: of its database, from the Secret that it names. Only Secrets among the bodies
+            contain it.
+        in_force: the configuration that slurmdbd uses now; None if it is the desired one.
+        is_proven: whether a slurmdbd has served with `in_force`.
+        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
     """
     if accounting.spec.external:
         return ()

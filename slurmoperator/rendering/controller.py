@@ -68,8 +68,11 @@ def controller_bodies(
 ) -> tuple[Body, ...] | Refused:
     """Return all bodies of a Controller, or everything that is wrong with it.
 
-    `files` is the configuration in force, and `is_proven` whether a slurmctld has served with it; `wanted` is the desired one, checked,
-    by default the same. The step of the daemons' key is that of `slurmoperator.keys.rings`.
+    Args:
+        files: the Slurm configuration that is in force.
+        wanted: the desired configuration, checked; None if it is `files`.
+        is_proven: whether a slurmctld has served with `files`.
+        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
     """
     if faults := bounded(_faults(controller)):
         return Refused(faults)

@@ -57,8 +57,11 @@ def login_set_bodies(
 ) -> tuple[Body, ...] | Refused:
     """Return all bodies of a LoginSet except its host keys, or everything that is wrong with it.
 
-    A change of `secrets`, a digest of sssd.conf, or of the step of the daemons' key (see `slurmoperator.keys.rings`) restarts the
-    pods, which ends all sessions.
+    Args:
+        controller: the Controller that it names; None if it does not exist.
+        secrets: digest of sssd.conf; a change restarts the pods, which ends all sessions.
+        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`. A change
+            restarts the pods, too.
     """
     faults = bounded(_faults(login_set, controller))
     if faults or controller is None or (key := controller.spec.slurm_key_ref) is None:

@@ -56,7 +56,12 @@ def template(
     labels: Mapping[str, str] | None = None,
     priority_class: str = "",
 ) -> dict[str, Any]:
-    """Return a pod template: the user's specification overrides ours, our labels override theirs."""
+    """Return a pod template: the user's specification overrides ours, our labels override theirs.
+
+    Args:
+        restarted_for: digest of what the daemon reads only at startup.
+        priority_class: for pods that name none; "" for the cluster's default.
+    """
     annotations = {"kubectl.kubernetes.io/default-container": owner.app}
     if restarted_for:
         annotations[RESTART_ANNOTATION] = restarted_for
@@ -75,11 +80,19 @@ def template(
 def protect_from_eviction(
     ours: Mapping[str, Any], spec: Mapping[str, Any], priority_class: str
 ) -> dict[str, Any]:
-    """Add requests to our containers, and a priority class, so that the pods are not evicted first; the user's resources and priority win."""
+    """Add requests and a priority class, so that the pods are not evicted first.
+
+    The user's resources and priority win.
+
+    Args:
+        ours: our specification, which defines the containers that are ours.
+        spec: with the user's overrides merged in.
+        priority_class: for pods that name none; "" for the cluster's default.
+    """
     protected = dict(spec)
     if priority_class and not protected.get("priorityClassName"):
         protected["priorityClassName"] = priority_class
-    if protected.get("resources"):  # of the pod: requests of its containers might exceed them
+    if protected.get("resources"):  # for the whole pod: its containers might request more
         return protected
     for field in ("initContainers", "containers"):
         names = {container["name"] for container in ours.get(field) or ()}
@@ -112,7 +125,11 @@ def container(
 
 
 def log_reader(image: str, file: str, theirs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the side-car that prints a daemon's log."""
+    """Return the side-car that prints a daemon's log.
+
+    Args:
+        file: file name of the log.
+    """
     ours = {
         "image": image,
         "command": ["sh", "-c", _LOG_READER_SCRIPT],
@@ -135,9 +152,11 @@ def tcp_probe(port: str) -> dict[str, Any]:
 
 
 def probes(live: Mapping[str, Any], ready: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a daemon's probes. That at its start tries for a minute in total, as with SchedMD's operator, but every second.
+    """Return a daemon's probes.
 
-    A daemon that misses the first probe would otherwise be unready for ten more seconds, and so would everything that needs it.
+    As with SchedMD's operator, the one at its start tries for a minute in total, but every second.
+    A daemon that misses the first probe would otherwise be unready for ten more seconds, and so
+    would everything that needs it.
     """
     return {
         "startupProbe": {**live, "failureThreshold": 60, "periodSeconds": 1},

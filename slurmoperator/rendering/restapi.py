@@ -32,9 +32,13 @@ def restapi_bodies(
     presented: RestTls | None,
     key_step: int = 0,
 ) -> tuple[Body, ...] | Refused:
-    """Return all bodies of a RestApi, or everything that is wrong with it; it gets the Controller's files.
+    """Return all bodies of a RestApi, or everything that is wrong with it.
 
-    Without a certificate to present, slurmrestd speaks plain HTTP. The step of the daemons' key is that of `slurmoperator.keys.rings`.
+    Args:
+        controller: the Controller that it names; None if it does not exist.
+        files: the Controller's configuration.
+        presented: certificate and CA for TLS; None for plain HTTP.
+        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
     """
     faults = bounded(_faults(rest_api, controller))
     if faults or controller is None or (key := controller.spec.slurm_key_ref) is None:

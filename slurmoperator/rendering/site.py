@@ -64,11 +64,13 @@ class ControlSite:
     domain: str = "cluster.local"
     """The Kubernetes cluster's DNS domain."""
     network: NetworkSite | None = None
+    """What NetworkPolicies need; None if there are none."""
     priority_class: str = ""
     """Priority class for pods that name none; "" for the cluster's default."""
     tls_image: str = ""
     """Image with haproxy; "" if the image of slurmrestd has it."""
     certificate_lifetime: timedelta = timedelta(days=90)
+    """Lifetime of slurmrestd's certificates."""
     authority_lifetime: timedelta = timedelta(days=3650)
     """Lifetime of the CAs that sign them."""
 

@@ -24,7 +24,9 @@ class NodePlan:
     hosts: Mapping[str, str]
     """The Kubernetes nodes that should have a worker, and its host name."""
     leaving: Mapping[str, str]
+    """The Kubernetes nodes whose worker has to leave, and why."""
     faults: tuple[str, ...] = ()
+    """Why fitting Kubernetes nodes get no worker."""
 
 
 def plan(

@@ -32,9 +32,11 @@ class RevisionPlan:
     collisions: int
     """How often another template already had the hash."""
     is_new: bool = False
+    """Whether the revision in force has to be created."""
     raised: Revision | None = None
     """An existing revision that comes into force again: it gets `number`."""
     dropped: tuple[Revision, ...] = ()
+    """Revisions to delete."""
 
 
 def hash_of(content: bytes, collisions: int) -> str:
@@ -51,7 +53,12 @@ def plan(
     limit: int,
     collisions: int,
 ) -> RevisionPlan:
-    """Return the changes to make. Revisions whose hash is in use by pods stay, and `limit` others."""
+    """Return the changes to make. Revisions whose hash is in use by pods stay, and `limit` others.
+
+    Args:
+        content: the template in force, canonical.
+        collisions: how often a hash was taken already, until now.
+    """
     newest = max((revision.number for revision in existing), default=0)
     same = max(
         (revision for revision in existing if revision.content == content),

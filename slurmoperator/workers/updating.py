@@ -53,11 +53,16 @@ def allowed_away(max_unavailable: int | str, desired: int) -> int:
 def to_replace(
     candidates: Iterable[UpdateCandidate], *, missing: int, most_away: int
 ) -> frozenset[str]:
-    """Return the names of the workers to replace now, of those that should stay.
+    """Return the names of the workers to replace now.
 
-    Replacing a worker that never started costs nothing. Of the others, no more are under way than may be away (`most_away`): a
-    worker counts from its drain until its successor takes jobs, so a template that does not work stops there. So do those that
-    have no pod (`missing`). Workers that are away anyway go first, then idle ones.
+    Replacing a worker that never started costs nothing. Of the others, no more are under way than
+    may be away: a worker counts from its drain until its successor takes jobs, so a template that
+    does not work stops there. Workers that are away anyway go first, then idle ones.
+
+    Args:
+        candidates: the workers that should stay, with the old or the new template.
+        missing: how many workers have no pod.
+        most_away: how many may be away at once.
     """
     members = list(candidates)
     old = [member for member in members if member.is_old]

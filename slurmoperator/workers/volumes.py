@@ -29,18 +29,22 @@ class ClaimPlan:
     """The names of the PVCs to change."""
 
     marked: frozenset[str] = frozenset()
+    """PVCs to mark: they are unneeded from now on."""
     unmarked: frozenset[str] = frozenset()
+    """PVCs that lose their mark: they are needed again."""
     deleted: frozenset[str] = frozenset()
-    """Unneeded for long enough."""
+    """PVCs to delete: they have been unneeded for long enough."""
     requeue_after: timedelta | None = None
     """When more is due without an event."""
 
 
 def plan(claims: Iterable[OrdinalClaim], *, needed: Collection[int], now: datetime) -> ClaimPlan:
-    """Return the changes to the claims made for exactly this NodeSet and not being deleted.
+    """Return the changes to make to the PVCs of ordinals.
 
-    Needed are the ordinals of desired workers and of those that still exist. Setting the wall clock back only makes
-    everything wait longer.
+    Args:
+        claims: those made for exactly this NodeSet and not being deleted.
+        needed: the ordinals of desired workers and of those that still exist.
+        now: wall-clock time; setting the clock back only makes everything wait longer.
     """
     marked, unmarked, deleted, waits = set(), set(), set(), []
     for claim in claims:

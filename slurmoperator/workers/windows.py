@@ -34,6 +34,7 @@ class UpdateTimes:
     start: datetime
     duration: timedelta
     flags: frozenset[str] = frozenset()
+    """Flags of the reservation, in upper case."""
 
     @property
     def minutes(self) -> int:

@@ -26,10 +26,14 @@ async def of_controller(
     on_call: OnCall,
     most_bytes: int = MOST_BYTES,
 ) -> AsyncIterator[SlurmClient]:
-    """Open a client; nothing is read or sent before the first call, so neither the objects nor Slurm need exist yet.
+    """Open a client; nothing is read or sent before the first call.
+
+    So neither the objects nor Slurm need exist yet.
 
     Args:
         connections: to each slurmrestd.
+        timeout_s: for one request.
+        most_bytes: the longest answer to accept.
     """
     objects = ControllerObjects(kube)
     token = TokenSigner(partial(objects.signing_key, of), clock)

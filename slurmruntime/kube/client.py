@@ -73,7 +73,10 @@ class KubeClient:
         self._acts_as = acts_as
 
     def acting_as(self, user: str) -> "KubeClient":
-        """Return a client that impersonates another user, if RBAC allows that; it shares our connections, and is closed with us."""
+        """Return a client whose requests impersonate another user, if RBAC allows that.
+
+        It shares the connections of this client, and is closed with it.
+        """
         return KubeClient(
             self._session,
             self._credentials,

@@ -28,6 +28,7 @@ async def listing(
 
     Args:
         namespace: "" for all.
+        params: selectors.
 
     Raises:
         KubeError: the list could not be read, or its continue token has expired (410); list again.

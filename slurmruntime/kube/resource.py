@@ -71,7 +71,10 @@ def own_kind(
     """Return how objects of our own are read, by uid.
 
     Args:
+        kind: its name in errors.
         read_as: the fields of theirs that matter.
+        called: as in `ResourceKind`.
+        api_kind: as in `ResourceKind`.
     """
     decoder = msgspec.json.Decoder(read_as)
     return ResourceKind(

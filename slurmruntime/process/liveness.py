@@ -181,7 +181,10 @@ async def run(name: str, forever: Coroutine[Any, Any, None], stop: asyncio.Event
 
 
 async def ended(task: asyncio.Task[Any]) -> None:
-    """Cancel a task until it has ended: a time-out that expires in the same iteration of the event loop may swallow one cancellation."""
+    """Cancel a task repeatedly until it has ended.
+
+    One cancellation may be lost if a time-out expires in the same iteration of the event loop.
+    """
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_CANCEL_AGAIN_S)

@@ -53,6 +53,7 @@ def issue(
     """Sign a certificate for a new key; it never outlives its CA.
 
     Args:
+        name: the common name, for people.
         hosts: DNS names and IP addresses it is valid for; a client may have none.
         now: start of its validity.
     """

@@ -31,6 +31,7 @@ class TokenWatch:
             expires_at: returns when the current token expires; None if it does not say, or if there
                 is no token.
             warning: how long before that to warn.
+            file: the token's file, for the log.
         """
         self._expires_at = expires_at
         self._warning = warning

@@ -139,9 +139,11 @@ class SlurmClient:
 
         Args:
             label: For metrics and messages: `job.submit`.
+            operation: By slurmrestd's name: `slurm_post_job_submit`.
             query: The parameters of its query; a list repeats one.
             user: User to impersonate, by name or uid; "": the token's own user.
-            is_repeatable: Send a change again at once if the connection breaks, as it is idempotent.
+            is_repeatable: Send a change again at once if the connection breaks, as it is
+                idempotent.
 
         Raises:
             SlurmError: classified by `slurmclient.errors`.
@@ -182,12 +184,13 @@ class SlurmClient:
         most_bytes: int,
         since: int | None = None,
     ) -> A | None:
-        """Read a long list in slices: `take` gets the objects one by one, and other tasks run in between.
+        """Read a long list in slices, so that other tasks run in between.
 
         Args:
             key: The list's name in the answer.
             take: Called with each object; raises SlurmError to stop.
             most_bytes: Longest answer to accept.
+            since: As in `call_if_changed`; None for the whole list.
 
         Returns:
             The answer around the list; None if nothing has changed.

@@ -90,6 +90,7 @@ def decide(
 
     Args:
         certificates: each part's current certificate; None if there is none that can be read.
+        hosts: the names and addresses that each part's certificate must cover.
         published: ids of the CAs that were published to the API server before now.
     """
     living = sorted(

@@ -222,7 +222,8 @@ class ResourceClaims:
         """Return a claim.
 
         Raises:
-            KubeError: it could not be read; NotFound: there is none of that name.
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
         """
         return claim(await self._client.request("GET", _path(namespace, name)))
 
@@ -238,7 +239,8 @@ class ResourceClaims:
         """Return a class.
 
         Raises:
-            KubeError: it could not be read; NotFound: there is none of that name.
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
         """
         where = paths.collection(API, "deviceclasses") + paths.of(name)
         return device_class(await self._client.request("GET", where))
@@ -247,7 +249,8 @@ class ResourceClaims:
         """Put our finalizer on a claim: without it, its devices might never be released.
 
         Raises:
-            Conflict: the claim has changed; NotFound: it is gone.
+            Conflict: the claim has changed.
+            NotFound: it is gone.
         """
         if giving.is_protected(claim):
             return claim
@@ -269,7 +272,8 @@ class ResourceClaims:
         releases a claim when its last pod is gone, and only then.
 
         Raises:
-            Conflict: the claim has changed; NotFound: it is gone.
+            Conflict: the claim has changed.
+            NotFound: it is gone.
         """
         status = {
             "allocation": bodies.allocation(gift, classes, node, at),
@@ -281,7 +285,8 @@ class ResourceClaims:
         """Clear what a claim of a pod that has not started was given for an earlier job.
 
         Raises:
-            Conflict: the claim has changed; NotFound: it is gone.
+            Conflict: the claim has changed.
+            NotFound: it is gone.
         """
         return await self._patch(claim, "/status", bodies.with_status(claim, {}))
 
@@ -322,7 +327,11 @@ def _spec(spec: _ClaimSpec) -> ClaimSpec:
 
 
 def _config(configs: tuple[msgspec.Raw, ...], where: str) -> tuple[dict[str, object], ...]:
-    """Read parameters that are handed on; raise Malformed beyond the limits of Kubernetes."""
+    """Read parameters for drivers, which are passed on unchanged.
+
+    Raises:
+        Malformed: there are more, or larger ones, than Kubernetes allows.
+    """
     if len(configs) > _MOST_CONFIGS or any(len(bytes(raw)) > _LONGEST_CONFIG for raw in configs):
         words = f"expected at most {_MOST_CONFIGS} parameters of {_LONGEST_CONFIG} bytes"
         raise resource.malformed(where, ValueError(words))

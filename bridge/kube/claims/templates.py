@@ -30,7 +30,8 @@ class ClaimTemplates:
         """Return what a template's claims ask for.
 
         Raises:
-            KubeError: it could not be read; NotFound: there is none of that name.
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
         """
         return _read(name, await self._client.request("GET", _path(namespace) + paths.of(name)))
 

@@ -33,7 +33,9 @@ _LONGEST_PAUSE_S = 5.0
 """Longest pause after a slow reading; it may have been slow only once."""
 
 _STALE_AFTER_S = 15.0
-"""The leader is not ready without a reading for so long, more than a restart of Slurm takes."""
+"""Without a successful reading for this long the leader is not ready. A slow response or a restart
+of Slurm stays below it.
+"""
 
 
 class Readings:

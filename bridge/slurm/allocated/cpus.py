@@ -16,7 +16,9 @@ async def of_job(
 ) -> frozenset[int]:
     """Return the numbers of a job's CPUs on a node; empty if Slurm names none there.
 
-    sluid: the sluid it must have; None for any. threads: per core of the node in Slurm.
+    Args:
+        sluid: the sluid it must have; None for any.
+        threads: threads per core of the node in Slurm.
 
     Raises:
         TargetNotFound: the job does not exist or run (any more).

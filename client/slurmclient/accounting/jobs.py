@@ -105,6 +105,8 @@ class AccountedJobs(Collection[AccountedJob]):
 
         Args:
             name: The job's id or, since v0.0.45, its sluid.
+            as_: A struct with the fields that you need.
+            query: Slurm's query parameters.
 
         Raises:
             NotFound: If there is no record, or not yet.

@@ -26,7 +26,7 @@ class Records(Collection[M], Generic[M]):
         saves: str = "",
         deletes: str = "",
     ) -> None:
-        """Describe where the records are.
+        """Describe where the records are; the other arguments are those of `Collection`.
 
         Args:
             saves: The operation that creates and changes records; "" if there is none.

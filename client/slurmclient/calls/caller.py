@@ -177,6 +177,7 @@ class Caller:
         If nothing has changed since the query's `update_time`, its status is 304.
 
         Args:
+            user: The user to act as; "" for the token's own.
             timeout_s: The deadline for each piece; None for the client's.
             label: The operation's label for `observe`; "" for its name.
 

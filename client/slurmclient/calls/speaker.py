@@ -143,6 +143,7 @@ class Speaker:
         """Perform a change.
 
         Args:
+            body: The request's fields, as `writing.encode` takes them.
             written: The list and the name of the changed object, for the listeners; None to notify
                 none.
 

@@ -45,6 +45,8 @@ class Stream(AsyncIterator[reading.T]):
 
         Args:
             key: The list's name in the answer.
+            query: Query parameters by their names in the table of operations.
+            user: The user to act as; "" for the token's own.
             timeout_s: The deadline for each piece of the answer; None for the client's.
         """
         self.odd: list[Odd] = []

@@ -57,6 +57,8 @@ class Jobs(WatchableCollection[Job]):
 
         Args:
             name: The job's id or, since v0.0.45, its sluid.
+            as_: A struct with the fields that you need.
+            query: Slurm's query parameters.
 
         Raises:
             NotFound: If there is no such job, or slurmctld has purged it; see `db.jobs.get`.
@@ -69,6 +71,10 @@ class Jobs(WatchableCollection[Job]):
     async def parts(self, job_id: str | int, *, as_: type[V]) -> Listing[V]: ...
     async def parts(self, job_id: str | int, *, as_: Any = None) -> Any:
         """Read all tasks of an array, or all components of a heterogeneous job.
+
+        Args:
+            job_id: The id of the job, array or heterogeneous job.
+            as_: A struct with the fields that you need.
 
         Raises:
             NotFound: If there is no such job.
@@ -227,6 +233,7 @@ class Jobs(WatchableCollection[Job]):
 
         Args:
             timeout_s: How long to wait; None for no limit.
+            interval_s: The time between polls.
 
         Raises:
             TimeoutError: If it has not ended in time.

@@ -59,7 +59,7 @@ class JobReading(NamedTuple):
     is_repeated: bool
     """Slurm listed exactly the jobs and states of the reading before."""
     has_waiting: bool
-    """New jobs that are still pending were not fetched, to be fetched when they run."""
+    """Some new jobs are still pending: they were not fetched, and will be when they run."""
     portion: Portion
     """The unknown jobs that it fetched."""
 
@@ -95,7 +95,7 @@ class JobFollower(Generic[J]):
         self.unreadable: dict[int, UnreadJob] = {}
         """The jobs that are set aside."""
         self.changes = 0
-        """Grows whenever one of these may have changed."""
+        """Grows whenever `jobs`, `foreign` or `unreadable` may have changed."""
         self.time: tuple[int, float, float] | None = None
         """slurmctld's clock as last read, in Unix seconds, and ours before and after; None before the first time."""
         self.cycle_s = 0.0

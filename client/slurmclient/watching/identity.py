@@ -28,7 +28,7 @@ class Identity(Model, frozen=True):
 
     @property
     def record(self) -> int:
-        """The id by which its state is listed: of the heterogeneous job that it belongs to, or else its own."""
+        """The id under which Slurm lists its state: its own, or that of its heterogeneous job."""
         return int(self.het_job_id or self.job_id)
 
     @property

@@ -63,15 +63,16 @@ class SpeakerCalls:
 
 
 class Statistics(Struct, frozen=True):
-    """`req_time_start`: when slurmctld started or last reset its counters (daily, midnight UTC)."""
+    """What slurmctld counts, and when it answered (`GET /diag/`)."""
 
     req_time: OptionalNumber = NOT_SET
     """Time of the response, by slurmctld's clock."""
     req_time_start: OptionalNumber = NOT_SET
+    """When slurmctld started or last reset its counters (daily, at midnight UTC)."""
     schedule_cycle_last: int = 0
     """How long the last run of the main scheduler took, in microseconds."""
     jobs_submitted: int = 0
-    """This and the four below are counted since then."""
+    """Counted since `req_time_start`, as are the four below."""
     jobs_started: int = 0
     jobs_completed: int = 0
     jobs_canceled: int = 0

@@ -19,6 +19,7 @@ class Latest:
     """Keeps the latest reading of each source; a stale one does not count."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
+        """Start without readings; `clock` returns monotonic seconds."""
         self._settings = settings
         self._clock = clock
         self._readings: dict[str, _Entry] = {}

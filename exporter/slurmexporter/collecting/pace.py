@@ -27,6 +27,7 @@ def adapt(pace: Pace, *, seconds: float | None, threads: int, most: float) -> Pa
     Args:
         seconds: How long reading took; None if it failed.
         threads: slurmctld's threads that served RPCs.
+        most: The greatest factor.
     """
     if seconds is None:
         reason = "slurmctld does not answer"

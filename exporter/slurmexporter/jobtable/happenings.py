@@ -59,6 +59,10 @@ def events_between(old: Job | None, new: Job, *, is_new_base: bool) -> Iterator[
 
 
 def loss(old: Job, ran_s: float) -> Iterator[JobEvent]:
-    """Yield the end of a job that slurmctld no longer knows."""
+    """Yield the end of a job that slurmctld no longer knows.
+
+    Args:
+        ran_s: How long it had run by then.
+    """
     if not old.has_ended:
         yield End(old, LOST, ran_s)

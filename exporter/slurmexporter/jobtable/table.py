@@ -92,6 +92,8 @@ class JobTable:
         """Take a reading of all records of a base, and count its events.
 
         Args:
+            base: The id of the job, array or heterogeneous job.
+            jobs: Its records; none if the job no longer exists.
             expected: What `expected` returned before the reading began: if the states have changed
                 since, the job is read again.
             began_s: When the reading began, seconds since 1970; a reading older than the last is
@@ -141,7 +143,11 @@ class JobTable:
         return [base for base, rows in self.rows.items() if rows[0].state == "PENDING"]
 
     def waiting_unread(self, most: int, *, since_s: float) -> Sequence[str]:
-        """Return the pending jobs that were not read since a time, the stalest first."""
+        """Return the pending jobs that were not read since a time, the stalest first.
+
+        Args:
+            since_s: Seconds since 1970.
+        """
         old = (base for base in self.waiting() if self._read_at[base] <= since_s)
         return heapq.nsmallest(most, old, key=self._read_at.__getitem__)
 

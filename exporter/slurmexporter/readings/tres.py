@@ -16,7 +16,11 @@ _BYTES: Final = frozenset({"mem", "bb"})
 
 @lru_cache(maxsize=4096)
 def amounts(text: str) -> Mapping[str, float]:
-    """Return the amounts in TRES such as `cpu=4,mem=100M,gres/gpu:h200=2`, by name, memory in bytes; invalid parts are left out."""
+    """Parse TRES such as `cpu=4,mem=100M,node=1,billing=4,gres/gpu:h200=2`.
+
+    Returns:
+        Amounts by name, memory in bytes. Invalid parts are left out.
+    """
     by_name = {}
     for part in text.split(","):
         name, _, amount = part.partition("=")
@@ -38,7 +42,11 @@ def gpus(tres: Mapping[str, float]) -> float:
 
 @lru_cache(maxsize=4096)
 def gres(text: str) -> Mapping[tuple[str, str], float]:
-    """Return the amounts in GRES such as `gpu:h200:4(S:0-1),shard:8`, by name and type (perhaps ""); invalid parts are left out."""
+    """Parse the GRES of a node, such as `gpu:h200:4(S:0-1),shard:8` or `gpu:a100:2(IDX:0-1)`.
+
+    Returns:
+        Amounts by name and type; the type is "" if there is none. Invalid parts are left out.
+    """
     by_kind: dict[tuple[str, str], float] = {}
     for part in _BINDING.sub("", text).split(","):
         name, *rest = part.strip().split(":")

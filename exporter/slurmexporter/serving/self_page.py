@@ -87,6 +87,7 @@ def self_metrics(
 
     Args:
         sizes: The rendered chapters, by name set and chapter.
+        pace: The factor by which it asks less often.
         started_s: When it started, in seconds since 1970.
     """
     out, ages_s = MetricBuilder(), latest.ages_s()

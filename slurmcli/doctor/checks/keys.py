@@ -49,6 +49,7 @@ def holders(
     Administrators of the whole cluster and the parts of Kubernetes itself are left out.
 
     Args:
+        secrets: the names of the Secrets with keys.
         ours: namespaces whose service accounts are our programs'.
     """
     names, own = frozenset(secrets), {*ours, _OF_THE_CLUSTER}

@@ -190,7 +190,7 @@ def path_of(companion: CompanionPod) -> str:
 
 
 async def remove(kube: KubeClient, companion: CompanionPod) -> None:
-    """Delete a companion, unless that was done; that another of its name has replaced it is as good.
+    """Delete a companion; succeed if it is gone, or if another one of its name has replaced it.
 
     Raises:
         KubeError: try again.

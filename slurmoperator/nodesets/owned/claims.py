@@ -50,7 +50,10 @@ class _ClaimObject(ObjectStruct, frozen=True):
 
     @property
     def instance(self) -> str:
-        """The NodeSet that we created it for: by its own name, it may belong to `a-b` with `c` or to `a` with `b-c`."""
+        """The name of the NodeSet that we created it for.
+
+        The PVC's own name does not tell: `a-b` with `c` and `a` with `b-c` have the same.
+        """
         return self.metadata.labels.get(INSTANCE_LABEL, "")
 
     @property

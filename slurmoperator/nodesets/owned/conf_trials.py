@@ -59,6 +59,7 @@ class ConfInForce:
     """The `extraConf` that workers get."""
 
     node_set: NodeSetObject
+    """The NodeSet with the `extraConf` that workers get."""
     accepted: str | None
     """What slurmctld last accepted; None if nothing was ever tried."""
     truth: Literal["True", "False", "Unknown"]

@@ -28,6 +28,7 @@ class HousekeepingResult:
     notes: tuple[str, ...] = ()
     """Texts about requests that Slurm refuses."""
     deleted_claims: tuple[str, ...] = ()
+    """Texts about workers' PVCs that are being deleted."""
     delays: tuple[timedelta, ...] = ()
     """When more is due without an event."""
     reservation: ReservationStatus | None = None

@@ -60,9 +60,11 @@ class PodConditions:
         *,
         is_guarded: bool,
     ) -> ReportResult:
-        """Update the pods of a NodeSet whose conditions or annotations differ from what Slurm lists.
+        """Update the pods whose conditions or annotations differ from what Slurm lists.
 
-        Autoscalers should spare workers with jobs if `is_guarded`.
+        Args:
+            listed: returns a node as in the last reading of Slurm; None if Slurm has no such node.
+            is_guarded: autoscalers should spare workers with jobs.
         """
         at_s = self._monotonic()
         self._reported_s = {

@@ -55,7 +55,11 @@ class CurrentRevision:
 
 
 def content(node_set: NodeSetObject, key_step: int = 0) -> bytes:
-    """Return everything that determines a NodeSet's workers, in canonical form; also the step of their key, see `slurmoperator.keys.rings`."""
+    """Return everything that determines a NodeSet's workers, in canonical form.
+
+    Args:
+        key_step: the version of the daemons' key that they have; see `slurmoperator.keys.rings`.
+    """
     spec = node_set.spec
     parts = {
         "template": spec.template,

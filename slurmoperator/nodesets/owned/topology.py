@@ -25,6 +25,7 @@ _RETRY_S: Final = 60.0
 _SHOWS_S: Final = 10.0
 """How long it may take until a reading of Slurm shows a move."""
 _LONGEST: Final = 1024
+"""How many characters an annotation may have."""
 _LONGEST_MESSAGE: Final = 200
 
 
@@ -42,7 +43,12 @@ def moves(
     place_of: Callable[[str], str],
     listed: Callable[[str], SlurmNodeFacts | None],
 ) -> Iterator[WorkerMove]:
-    """Yield the workers to move; without an annotation of its Kubernetes node, Slurm's own files determine a worker's place."""
+    """Yield the workers to move; without an annotation, Slurm's own files determine the place.
+
+    Args:
+        place_of: returns a Kubernetes node's annotation; "" if it has none.
+        listed: returns a node as in the last reading of Slurm; None if Slurm has no such node.
+    """
     for pod in pods:
         place = place_of(pod.kube_node) if pod.facts.stage is PodStage.READY else ""
         node = listed(pod.slurm_node) if place else None

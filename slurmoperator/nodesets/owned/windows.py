@@ -55,7 +55,10 @@ class UpdateWindows:
     async def keep(
         self, slurm: SlurmClient, node_set: NodeSetObject, waiting: frozenset[str], now: datetime
     ) -> WindowState:
-        """Create, extend or delete the reservation that Slurm nodes wait for as needed, and return its state.
+        """Create, extend or delete the reservation as needed, and return its state.
+
+        Args:
+            waiting: the Slurm nodes of the workers that wait for it.
 
         Raises:
             SlurmError: its state is unknown.

@@ -54,6 +54,7 @@ PartitionName = Annotated[
 ConfValue = Annotated[
     int | str, Meta(extra_json_schema={INT_OR_STRING: True, "maxLength": 1024, "pattern": _LINE})
 ]
+"""A value of slurm.conf, on one line."""
 
 
 class ClusterNodes(ObjectStruct, frozen=True):

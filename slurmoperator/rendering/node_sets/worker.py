@@ -76,7 +76,12 @@ def worker_pod(
     *,
     key_step: int = 0,
 ) -> dict[str, Any] | Refused:
-    """Return the pod of a worker without name and owner, or everything that is wrong with its template."""
+    """Return the pod of a worker without name and owner, or all that is wrong with its template.
+
+    Args:
+        controller: the Controller that the NodeSet names; None if it does not exist.
+        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+    """
     faults = bounded(_faults(node_set, key, controller))
     if faults or controller is None or (slurm_key := controller.spec.slurm_key_ref) is None:
         return Refused(faults)

@@ -70,9 +70,11 @@ async def apply(
     Applying what is in force already changes nothing, so a lost reply does no harm.
 
     Args:
-        uid: of the object that was read; its fields become ours. "" if there was none: then an object that
-            another program has created since is not overwritten.
-        yields: whether fields that others have set to another value stay theirs; then nothing is applied.
+        body: apiVersion, kind, metadata and all desired fields.
+        uid: of the object that was read; its fields become ours. "" if there was none: then an
+            object that another program has created since is not overwritten.
+        yields: whether fields that others have set to another value stay theirs; then nothing is
+            applied.
 
     Raises:
         Conflict: another object has the name now, or others own some fields (`fields`): read again.
@@ -130,6 +132,7 @@ async def delete(
     """Delete exactly this object, then what it owns; succeed if it is gone.
 
     Args:
+        body: its apiVersion, kind, name and namespace.
         uid: of the object that was read.
         version: the resourceVersion that was read; "" for any.
 
