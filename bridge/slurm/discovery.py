@@ -282,10 +282,10 @@ class Discovery:
             sequence=self._sequence,
             began_monotonic=reading.began,
             is_repeated=reading.is_repeated,
-            is_whole=is_whole and not unread.may_hide_one_of_ours(odd, arrays=False),
+            is_whole=is_whole and not unread.may_hide_a_job(odd, arrays=False),
             is_whole_of_batch=is_whole
             and not portion.is_behind_on_arrays
-            and not unread.may_hide_one_of_ours(odd, arrays=True),
+            and not unread.may_hide_a_job(odd, arrays=True),
             is_behind=portion.is_behind_on_arrays,
         )
         return self._last

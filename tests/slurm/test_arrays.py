@@ -145,11 +145,9 @@ def test_what_pods_name_is_fetched_by_a_reading_of_its_own() -> None:
     seen[JobId(8)] = frozenset({"3:RUNNING"})
     named = {JobId(4), JobId(6)}
 
-    first = unread.portion(
-        list(seen), seen, most=5, known_to_be_odd=(), likely_ours={*named, JobId(99)}
-    )
-    odd = unread.portion(list(seen), seen, most=5, known_to_be_odd=named, likely_ours=named)
-    many = unread.portion(list(seen), seen, most=2, known_to_be_odd=(), likely_ours=set(seen))
+    first = unread.portion(list(seen), seen, most=5, known_to_be_odd=(), likely={*named, JobId(99)})
+    odd = unread.portion(list(seen), seen, most=5, known_to_be_odd=named, likely=named)
+    many = unread.portion(list(seen), seen, most=2, known_to_be_odd=(), likely=set(seen))
 
     assert (4, 6) == tuple(first.ids)
     assert (True, True) == (first.is_behind, first.is_behind_on_arrays)
@@ -164,7 +162,7 @@ def test_pods_are_asked_only_where_order_matters() -> None:
         asked.append(1)
         return [JobId(1), JobId(1000)]
 
-    likely = unread.LikelyOurs(named)
+    likely = unread.LikelyInterest(named)
     likely.remember([JobId(2), JobId(2000)])
 
     assert set() == set(likely.among([JobId(1), JobId(2)]))

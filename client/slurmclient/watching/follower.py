@@ -18,7 +18,7 @@ from slurmclient.errors import SlurmError
 from slurmclient.watching import unread
 from slurmclient.watching.listing import JobListing, Lists
 from slurmclient.watching.slurmctld import Calls, Diagnosis, Incarnation
-from slurmclient.watching.unread import USUAL_PACE, LikelyOurs, Pace, Portion, UnreadJob
+from slurmclient.watching.unread import USUAL_PACE, LikelyInterest, Pace, Portion, UnreadJob
 
 J = TypeVar("J")
 
@@ -110,7 +110,7 @@ class JobFollower(Generic[J]):
         self._wanted: set[int] = set()
         self._left: dict[int, float] = {}
         """New jobs that are still pending and not fetched yet → since when."""
-        self._likely_ours = LikelyOurs(named)
+        self._likely = LikelyInterest(named)
 
     @property
     def listed_s(self) -> float:
@@ -185,7 +185,7 @@ class JobFollower(Generic[J]):
             listed.states,
             most=self._pace.burst,
             known_to_be_odd=self.unreadable,
-            likely_ours=self._likely_ours.among(unknown),
+            likely=self._likely.among(unknown),
         )
         again = {*wanted, *asked} & self.jobs.keys() & listed.states.keys()
         ids = list(dict.fromkeys([*known, *again, *portion.ids]))
@@ -212,7 +212,7 @@ class JobFollower(Generic[J]):
             return False
         self._reader.restart()
         forgotten = self.jobs.keys() - (self._noted.keys() - seen.keys())
-        self._likely_ours.remember(forgotten)
+        self._likely.remember(forgotten)
         for id_ in forgotten:
             self.drop(id_)
         self.foreign.clear()

@@ -1,4 +1,4 @@
-"""Jobs that discovery could not read, and the choice of unknown jobs to read next."""
+"""Jobs that could not be read, and the choice of unknown jobs to read next."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ class Pace:
     concurrency: int = 4
     """Jobs fetched concurrently; keep it below the client's connections."""
     burst: int = 500
-    """Unknown jobs fetched per reading, in about a second: a user may submit thousands at once, and ours must
-    not wait."""
+    """Unknown jobs fetched per reading, in about a second: a user may submit thousands at once, and the jobs
+    of interest must not wait."""
     patience_s: float = 0.0
     """How long a new job may be pending before it is fetched. Most run by then and are fetched once instead of
     twice."""
@@ -30,11 +30,12 @@ class UnreadJob:
 
     why: str
     owner: str | None
+    """Whatever the caller knows it by, such as its workload; None if that could not be read either."""
     states: frozenset[str] | None
     """The states it was fetched with; it is fetched again when they change. None: at the next
     reading."""
     is_of_array: bool = False
-    """If true, it is not a placeholder."""
+    """A list names its tasks: see `is_of_array`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,35 +44,35 @@ class Portion:
 
     ids: Sequence[int] = ()
     is_behind: bool = False
-    """There are more that may be placeholders."""
+    """There are more that are no arrays."""
     is_behind_on_arrays: bool = False
     """There are more of any kind."""
 
 
-class LikelyOurs:
-    """Guesses which unknown jobs are ours: pods name them, or they were ours before slurmctld's restart.
+class LikelyInterest:
+    """Guesses which unknown jobs are of interest: the caller names them, or they were before slurmctld's restart.
 
-    The guess decides only what is fetched first, never whether a job is ours.
+    The guess decides only what is fetched first, never what a job is.
     """
 
     def __init__(self, named: Callable[[], Iterable[int]]) -> None:
-        """named: returns the ids that pods name; called only when there are many unknown jobs."""
+        """named: returns ids that are likely of interest; called only when there are many unknown jobs."""
         self._named = named
-        self._were_ours: frozenset[int] = frozenset()
+        self._before: frozenset[int] = frozenset()
 
     def remember(self, ids: Iterable[int]) -> None:
-        """Note jobs that were ours before slurmctld restarted."""
-        self._were_ours = frozenset(ids)
+        """Note jobs that were of interest before slurmctld restarted."""
+        self._before = frozenset(ids)
 
     def among(self, unknown: Collection[int]) -> Collection[int]:
-        """Return the unknown jobs that are likely ours; none if there are so few that their order does not matter."""
+        """Return the unknown jobs that likely are; none if there are so few that their order does not matter."""
         if len(unknown) <= _FEW:
             return ()
-        return self._were_ours.union(self._named()).intersection(unknown)
+        return self._before.union(self._named()).intersection(unknown)
 
 
-def may_hide_one_of_ours(unread: Iterable[UnreadJob], *, arrays: bool) -> bool:
-    """Check whether there is a job that could not be decoded at all.
+def may_hide_a_job(unread: Iterable[UnreadJob], *, arrays: bool) -> bool:
+    """Check whether there is a job of which not even the owner could be decoded.
 
     arrays: include records of arrays.
     """
@@ -83,7 +84,7 @@ def may_hide_one_of_ours(unread: Iterable[UnreadJob], *, arrays: bool) -> bool:
 
 def may_hide_a_task(unread: Iterable[UnreadJob]) -> bool:
     """Check whether there is a record of an array that could not be decoded at all."""
-    return may_hide_one_of_ours((job for job in unread if job.is_of_array), arrays=True)
+    return may_hide_a_job((job for job in unread if job.is_of_array), arrays=True)
 
 
 def is_of_array(states: frozenset[str]) -> bool:
@@ -97,19 +98,19 @@ def portion(
     *,
     most: int,
     known_to_be_odd: Collection[int],
-    likely_ours: Collection[int] = (),
+    likely: Collection[int] = (),
 ) -> Portion:
-    """Return the unknown jobs that this reading fetches: those that may be placeholders first.
+    """Return the unknown jobs that this reading fetches: arrays last.
 
-    Jobs that are likely ours get a reading of their own: it is over, and our pods are acted upon, before the
-    first foreign job is fetched. Of arrays, the latest records come first: they are of single tasks, and show
-    whether the array is ours. For the array's own id, Slurm returns the records of all its tasks.
+    Jobs that are likely of interest get a reading of their own: it is over, and the caller can act on them,
+    before the first foreign job is fetched. Of arrays, the latest records come first: they are of single
+    tasks, and show what the array is. For the array's own id, Slurm returns the records of all its tasks.
     """
     of_arrays = {id_ for id_ in unknown if is_of_array(seen[id_])}
     others = [id_ for id_ in unknown if id_ not in of_arrays]
-    ours = [id_ for id_ in others if id_ in likely_ours and id_ not in known_to_be_odd]
-    chosen = (ours or others)[:most]
-    room = 0 if ours else max(most - len(others), 0)
+    first = [id_ for id_ in others if id_ in likely and id_ not in known_to_be_odd]
+    chosen = (first or others)[:most]
+    room = 0 if first else max(most - len(others), 0)
     is_behind = _new(others, known_to_be_odd) > _new(chosen, known_to_be_odd)
     new_of_arrays = _new(of_arrays, known_to_be_odd)
     return Portion(
