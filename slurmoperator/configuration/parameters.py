@@ -45,54 +45,63 @@ class Parameter:
 
 
 _NUMBERS: Final = """
-    AccountingStoragePort AcctGatherNodeFreq BatchStartTimeout CompleteWait DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode
-    EioTimeout EpilogMsgTime EpilogTimeout FairShareDampeningFactor FastSchedule FirstJobId GroupUpdateForce GroupUpdateTime
-    HealthCheckInterval HealthCheckTimeout InactiveLimit JobCompPort JobFileAppend JobRequeue KeepAliveTime KillOnBadExit KillWait
-    MaxArraySize MaxBatchRequeue MaxDBDMsgs MaxJobCount MaxJobId MaxMemPerCPU MaxMemPerNode MaxNodeCount MaxStepCount MaxTasksPerNode
-    MessageTimeout MinJobAge OverTimeLimit PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize
-    PriorityWeightPartition PriorityWeightQOS PrologEpilogTimeout PrologTimeout PropagatePrioProcess ResumeRate ResumeTimeout ResvOverRun
-    ReturnToService SchedulerTimeSlice SlurmctldTimeout SlurmdPort SlurmdTimeout SlurmSchedLogLevel SuspendRate SuspendTimeout TCPTimeout
+    AccountingStoragePort AcctGatherNodeFreq BatchStartTimeout CompleteWait DefCPUPerGPU DefMemPerCPU DefMemPerGPU
+    DefMemPerNode
+    EioTimeout EpilogMsgTime EpilogTimeout FairShareDampeningFactor FastSchedule FirstJobId
+    GroupUpdateForce GroupUpdateTime HealthCheckInterval HealthCheckTimeout InactiveLimit
+    JobCompPort JobFileAppend JobRequeue KeepAliveTime KillOnBadExit KillWait MaxArraySize MaxBatchRequeue
+    MaxDBDMsgs MaxJobCount MaxJobId MaxMemPerCPU MaxMemPerNode MaxNodeCount MaxStepCount MaxTasksPerNode
+    MessageTimeout MinJobAge OverTimeLimit PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare
+    PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PrologEpilogTimeout PrologTimeout
+    PropagatePrioProcess ResumeRate ResumeTimeout ResvOverRun ReturnToService SchedulerTimeSlice
+    SlurmctldTimeout SlurmdPort SlurmdTimeout SlurmSchedLogLevel SuspendRate SuspendTimeout TCPTimeout
     TreeWidth UnkillableStepTimeout VSizeFactor WaitTime
 """
 _SWITCHES: Final = """
     AccountingStoreJobComment AllowSpecResourcesUsage DisableRootJobs PriorityFavorSmall TrackWCKey UsePAM
 """
 _TEXTS: Final = """
-    AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageHost AccountingStorageParameters
-    AccountingStoragePass AccountingStorageTRES AccountingStorageType AccountingStorageUser AccountingStoreFlags AcctGatherEnergyType
-    AcctGatherFilesystemType AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherProfileType AuthAltParameters AuthAltTypes
-    AuthInfo AuthType BackupAddr BackupController BcastExclude BcastParameters BurstBufferParameters BurstBufferType CertgenParameters
-    CertgenType CertmgrParameters CertmgrType CliFilterParameters CliFilterPlugins ClusterName CommunicationParameters ControlAddr
-    ControlMachine CoreSpecPlugin CpuFreqDef CpuFreqGovernors CredType CryptoType DataParserParameters DebugFlags DependencyParameters
-    EnforcePartLimits ExtSensorsFreq ExtSensorsType FederationParameters GetEnvTimeout GpuFreqDef GresTypes HashPlugin
-    HealthCheckNodeState HealthCheckProgram HttpParserType InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams
-    JobAcctGatherType JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompType JobCompUser JobContainerType
-    JobCredentialPrivateKey JobCredentialPublicCertificate JobSubmitPlugins LaunchParameters LaunchType LicenseParameters Licenses
-    LogTimeFormat MailDomain MailProg MCSParameters MCSPlugin MetricsAuthUsers MetricsParameters MetricsType MpiDefault MpiParams
-    NamespaceType NodeFeaturesPlugins PluginDir PlugStackConfig PowerParameters PowerPlugin PreemptExemptTime PreemptMode
-    PreemptParameters PreemptType PrEpParameters PrEpPlugins PriorityCalcPeriod PriorityDecayHalfLife PriorityFlags PriorityMaxAge
-    PriorityParameters PrioritySiteFactorParameters PrioritySiteFactorPlugin PriorityType PriorityUsageResetPeriod PriorityWeightTRES
-    PrivateData ProctrackType PrologFlags PropagateResourceLimits PropagateResourceLimitsExcept RebootProgram ReconfigFlags RequeueExit
-    RequeueExitHold ResumeFailProgram ResumeProgram ResvEpilog ResvProlog RoutePlugin SallocDefaultCommand SbcastParameters
-    SchedulerParameters SchedulerType ScronParameters SelectType SelectTypeParameters SlurmctldAddr SlurmctldDebug
-    SlurmctldHttpAuthParameters SlurmctldLogFile SlurmctldParameters SlurmctldPidFile SlurmctldPort SlurmctldPrimaryOffProg
-    SlurmctldPrimaryOnProg SlurmctldSyslogDebug SlurmdDebug SlurmdHttpAuthParameters SlurmdLogFile SlurmdParameters SlurmdPidFile
-    SlurmdSpoolDir SlurmdSyslogDebug SlurmdUser SlurmSchedLogFile SlurmUser SrunEpilog SrunPortRange SrunProlog StateSaveLocation
-    SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendTime SwitchParameters SwitchType TaskEpilog TaskPlugin
-    TaskPluginParam TaskProlog TLSParameters TLSType TmpFS TopologyParam TopologyPlugin UnkillableStepProgram UrlParserType X11Parameters
+    AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageHost
+    AccountingStorageParameters AccountingStoragePass AccountingStorageTRES AccountingStorageType
+    AccountingStorageUser AccountingStoreFlags AcctGatherEnergyType AcctGatherFilesystemType
+    AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherProfileType AuthAltParameters AuthAltTypes
+    AuthInfo AuthType BackupAddr BackupController BcastExclude BcastParameters BurstBufferParameters
+    BurstBufferType CertgenParameters CertgenType CertmgrParameters CertmgrType CliFilterParameters
+    CliFilterPlugins ClusterName CommunicationParameters ControlAddr ControlMachine CoreSpecPlugin CpuFreqDef
+    CpuFreqGovernors CredType CryptoType DataParserParameters DebugFlags DependencyParameters
+    EnforcePartLimits ExtSensorsFreq ExtSensorsType FederationParameters GetEnvTimeout GpuFreqDef GresTypes HashPlugin HealthCheckNodeState
+    HealthCheckProgram HttpParserType InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams
+    JobAcctGatherType JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompType
+    JobCompUser JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate JobSubmitPlugins
+    LaunchParameters LaunchType LicenseParameters Licenses LogTimeFormat MailDomain MailProg MCSParameters
+    MCSPlugin MetricsAuthUsers MetricsParameters MetricsType MpiDefault MpiParams NamespaceType
+    NodeFeaturesPlugins PluginDir PlugStackConfig PowerParameters PowerPlugin PreemptExemptTime PreemptMode
+    PreemptParameters PreemptType PrEpParameters PrEpPlugins PriorityCalcPeriod PriorityDecayHalfLife
+    PriorityFlags PriorityMaxAge PriorityParameters PrioritySiteFactorParameters PrioritySiteFactorPlugin
+    PriorityType PriorityUsageResetPeriod PriorityWeightTRES PrivateData ProctrackType PrologFlags
+    PropagateResourceLimits PropagateResourceLimitsExcept RebootProgram ReconfigFlags RequeueExit
+    RequeueExitHold ResumeFailProgram ResumeProgram ResvEpilog ResvProlog RoutePlugin SallocDefaultCommand
+    SbcastParameters SchedulerParameters SchedulerType ScronParameters SelectType SelectTypeParameters
+    SlurmctldAddr SlurmctldDebug SlurmctldHttpAuthParameters SlurmctldLogFile SlurmctldParameters
+    SlurmctldPidFile SlurmctldPort SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SlurmctldSyslogDebug
+    SlurmdDebug SlurmdHttpAuthParameters SlurmdLogFile SlurmdParameters SlurmdPidFile SlurmdSpoolDir
+    SlurmdSyslogDebug SlurmdUser SlurmSchedLogFile SlurmUser SrunEpilog SrunPortRange SrunProlog StateSaveLocation
+    SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendTime SwitchParameters SwitchType
+    TaskEpilog TaskPlugin TaskPluginParam TaskProlog TLSParameters TLSType TmpFS TopologyParam TopologyPlugin
+    UnkillableStepProgram UrlParserType X11Parameters
 """
 
 _NODE_LINE: Final = """
-    BcastAddr Boards CoreSpecCount CoresPerSocket CPUs CPUSpecList CpuBind Feature Features Gres GresConf MemSpecLimit NodeAddr
-    NodeHostname Parameters Port Procs RealMemory Reason RestrictedCoresPerGPU Sockets SocketsPerBoard State SuspendTime ThreadsPerCore
-    TmpDisk Topology TRESWeights Weight
+    BcastAddr Boards CoreSpecCount CoresPerSocket CPUs CPUSpecList CpuBind Feature Features Gres GresConf MemSpecLimit
+    NodeAddr NodeHostname Parameters Port Procs RealMemory Reason RestrictedCoresPerGPU Sockets SocketsPerBoard State
+    SuspendTime ThreadsPerCore TmpDisk Topology TRESWeights Weight
 """
 _PARTITION_LINE: Final = """
-    AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode Default
-    DefaultTime DenyAccounts DenyQos DisableRootJobs ExclusiveUser ExclusiveTopo Exclusive GraceTime Hidden LLN MaxCPUsPerNode
-    MaxCPUsPerSocket MaxMemPerCPU MaxMemPerNode MaxTime MaxNodes MinNodes Nodes OverSubscribe OverTimeLimit PowerDownOnIdle PreemptMode
-    Priority PriorityJobFactor PriorityTier QOS RootOnly ReqResv ResumeTimeout SelectTypeParameters Shared State SuspendTime
-    SuspendTimeout Topology TRESBillingWeights
+    AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind DefCPUPerGPU DefMemPerCPU DefMemPerGPU
+    DefMemPerNode Default DefaultTime DenyAccounts DenyQos DisableRootJobs ExclusiveUser ExclusiveTopo Exclusive
+    GraceTime Hidden LLN MaxCPUsPerNode MaxCPUsPerSocket MaxMemPerCPU MaxMemPerNode MaxTime MaxNodes MinNodes Nodes
+    OverSubscribe OverTimeLimit PowerDownOnIdle PreemptMode Priority PriorityJobFactor PriorityTier QOS RootOnly
+    ReqResv ResumeTimeout SelectTypeParameters Shared State SuspendTime SuspendTimeout Topology TRESBillingWeights
 """
 _LINES: Final = {
     "NodeName": _NODE_LINE,
@@ -185,31 +194,33 @@ SLURM_CONF: Final[Mapping[str, Parameter]] = MappingProxyType(
 
 SLURMDBD_CONF: Final[Mapping[str, Parameter]] = _parameters(
     SWITCH="""
-        AllowNoDefAcct AllResourcesAbsolute ArchiveEvents ArchiveJobs ArchiveJobScript ArchiveJobEnv ArchiveResvs ArchiveSteps
-        ArchiveSuspend ArchiveTXN ArchiveUsage DisableCoordDBD DisableArchiveCommands DisableRollups TrackWCKey TrackSlurmctldDown
+        AllowNoDefAcct AllResourcesAbsolute ArchiveEvents ArchiveJobs ArchiveJobScript ArchiveJobEnv ArchiveResvs
+        ArchiveSteps ArchiveSuspend ArchiveTXN ArchiveUsage DisableCoordDBD DisableArchiveCommands DisableRollups
+        TrackWCKey TrackSlurmctldDown
     """,
     NUMBER="""
-        CommitDelay DbdPort JobPurge MaxPurgeLimit MessageTimeout PurgeEventMonths PurgeJobMonths PurgeStepMonths PurgeSuspendMonths
-        PurgeTXNMonths PurgeUsageMonths StepPurge StoragePort TCPTimeout
+        CommitDelay DbdPort JobPurge MaxPurgeLimit MessageTimeout PurgeEventMonths PurgeJobMonths PurgeStepMonths
+        PurgeSuspendMonths PurgeTXNMonths PurgeUsageMonths StepPurge StoragePort TCPTimeout
     """,
     TEXT="""
-        ArchiveDir ArchiveScript AuthAltTypes AuthAltParameters AuthInfo AuthType CommunicationParameters DbdAddr DbdBackupHost DbdHost
-        DebugFlags DebugLevel DebugLevelSyslog DefaultQOS HashPlugin LogFile LogTimeFormat MaxQueryTimeRange Parameters PidFile PluginDir
-        PrivateData PurgeEventAfter PurgeJobAfter PurgeResvAfter PurgeStepAfter PurgeSuspendAfter PurgeTXNAfter PurgeUsageAfter
-        PurgeJobScriptAfter PurgeJobEnvAfter SlurmUser StorageBackupHost StorageHost StorageLoc StorageParameters StoragePass
-        StoragePassScript StorageType StorageUser TLSParameters TLSType
+        ArchiveDir ArchiveScript AuthAltTypes AuthAltParameters AuthInfo AuthType CommunicationParameters DbdAddr
+        DbdBackupHost DbdHost DebugFlags DebugLevel DebugLevelSyslog DefaultQOS HashPlugin LogFile LogTimeFormat
+        MaxQueryTimeRange Parameters PidFile PluginDir PrivateData PurgeEventAfter PurgeJobAfter PurgeResvAfter
+        PurgeStepAfter PurgeSuspendAfter PurgeTXNAfter PurgeUsageAfter PurgeJobScriptAfter PurgeJobEnvAfter
+        SlurmUser StorageBackupHost StorageHost StorageLoc StorageParameters StoragePass StoragePassScript
+        StorageType StorageUser TLSParameters TLSType
     """,
 )
 
 CGROUP_CONF: Final[Mapping[str, Parameter]] = _parameters(
     SWITCH="""
-        CgroupAutomount CgroupJobIdPaths ConstrainCores ConstrainRAMSpace ConstrainSwapSpace MemoryLimitEnforcement ConstrainDevices
-        IgnoreSystemd IgnoreSystemdOnFailure EnableControllers SignalChildrenProcesses
+        CgroupAutomount CgroupJobIdPaths ConstrainCores ConstrainRAMSpace ConstrainSwapSpace MemoryLimitEnforcement
+        ConstrainDevices IgnoreSystemd IgnoreSystemdOnFailure EnableControllers SignalChildrenProcesses
     """,
     NUMBER="MinRAMSpace MemorySwappiness SystemdTimeout",
     TEXT="""
-        AllowedRAMSpace MaxRAMPercent AllowedSwapSpace MaxSwapPercent MemoryLimitThreshold CgroupMountpoint CgroupSlice AllowedDevicesFile
-        CgroupPlugin EnableExtraControllers
+        AllowedRAMSpace MaxRAMPercent AllowedSwapSpace MaxSwapPercent MemoryLimitThreshold CgroupMountpoint
+        CgroupSlice AllowedDevicesFile CgroupPlugin EnableExtraControllers
     """,
 )
 

@@ -227,7 +227,8 @@ def _outside(
 ) -> object:
     """What is wrong with a family of slurmctld's statistics; None if nothing is."""
     series = sdiag_names.series(names)[family]
-    ours = {dict(labels).get("reason", ""): value for labels, value in page[family].items()}
+    served = page.get(family, {})  # nothing while the reading is stale, as on a busy machine
+    ours = {dict(labels).get("reason", ""): value for labels, value in served.items()}
     if ours.keys() != series.keys():
         return {"ours": ours, "sdiag's": series}
     for reason, words in series.items():
