@@ -28,11 +28,10 @@ test: venv
 	$(if $(PYTEST_ARGS),,$(BIN)/slurm-bridge sandbox fetch)
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
-# What needs no server, in about a minute and a half; without the mutants, which test the tests.
-MUTANTS := $(addsuffix /test_mutants.py,properties slurmjobs/lifecycle slurmoperator/workers)
+# What needs no server, in two minutes; without the tests marked slow, as histories and mutants are.
 FAST := $(addprefix tests/,architecture slurmcli/checks slurmoperator/configuration slurmoperator/daemons slurmoperator/keys slurmoperator/nodesets slurmoperator/objects slurmoperator/rendering slurmoperator/workers containers controllers docs domain escrow extender slurmjobs/script slurmjobs/request slurmjobs/admission slurmjobs/identity slurmjobs/reconcile slurmjobs/lifecycle slurmjobs/sylabs leading process properties reconcile settings)
 test-fast: venv
-	$(BIN)/pytest --numprocesses 2 --dist worksteal $(addprefix --ignore tests/,$(MUTANTS)) $(FAST) $(PYTEST_ARGS)
+	$(BIN)/pytest -m "not slow and not long and not real_all" --numprocesses 2 --dist worksteal $(FAST) $(PYTEST_ARGS)
 
 # How much of the decisions their own tests reach, branches too; fails below the share in pyproject.toml.
 coverage: venv

@@ -8,6 +8,8 @@ import pytest
 from tests.containers.entrypoint import CONF, ENDS_S, MACHINE, NOTES, Entrypoint
 from tests.servers import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def entrypoint(tmp_path: Path) -> Iterator[Callable[[str], Entrypoint]]:

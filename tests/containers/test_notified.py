@@ -14,6 +14,8 @@ from sandbox.image import slurm
 from sandbox.options import Options
 from tests.servers import running_sandbox, wait_until
 
+pytestmark = pytest.mark.slow
+
 NOTIFIED = slurm.FOLDER / "entrypoints" / "notified"
 PERL = "/usr/bin/perl"
 ENDS_S = 30

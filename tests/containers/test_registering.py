@@ -14,9 +14,12 @@ from sandbox.options import Options
 from tests.containers.entrypoint import Entrypoint
 from tests.servers import running_sandbox, wait_until
 
-pytestmark = pytest.mark.skipif(
-    os.getuid() != 0, reason="NOT RUN: a real slurmd needs root; CI runs this as root"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.getuid() != 0, reason="NOT RUN: a real slurmd needs root; CI runs this as root"
+    ),
+]
 NODE = "worker-7"
 REGISTERS_S = 30
 """After slurmctld can answer again."""

@@ -15,6 +15,8 @@ import pytest
 
 from tests.make.escrow_site import ENDS_S, Site
 
+pytestmark = pytest.mark.slow
+
 AWAY_S = 1
 """Shorter than anybody needs to come back here."""
 STILL_S = 3.5

@@ -13,6 +13,8 @@ from starlette.responses import PlainTextResponse, Response
 from tests.make.certificates import Authority
 from tests.make.escrow_site import END, ENDS_S, SCRIPT, START, TOKEN, Site
 
+pytestmark = pytest.mark.slow
+
 QUIETLY = (0, "")
 
 

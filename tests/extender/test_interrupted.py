@@ -45,6 +45,8 @@ from tests.make.slurm_nodes import Node
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import EPOCH
 
+pytestmark = pytest.mark.slow
+
 FROZEN = FirstSubmission(requester="alice", rule="slurm.user", user="someone", account="")
 MARK = nodes.cluster_feature(CLUSTER)
 ONLY_THERE: Manifest = {**GATED, "nodeSelector": {"zone": "a"}}

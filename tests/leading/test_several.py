@@ -23,6 +23,8 @@ from tests.leading.lease_world import (
 )
 from tests.virtual_time import EPOCH
 
+pytestmark = pytest.mark.slow
+
 BOTH = (EXTENDER, CONTROLLERS)
 DURATION_S = SETTINGS.lease_duration_s
 LONGEST_RETRY_S = SETTINGS.retry_period_s * RENEW_JITTER

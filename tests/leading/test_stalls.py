@@ -32,6 +32,8 @@ from tests import virtual_time
 from tests.leading.lease_world import HURRIED, Election, Fate
 from tests.virtual_time import VirtualClock
 
+pytestmark = pytest.mark.slow
+
 DEFAULT = LeaderElection()
 
 TIMINGS = [pytest.param(HURRIED, id="hurried"), pytest.param(DEFAULT, id="default")]

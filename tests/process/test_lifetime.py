@@ -14,6 +14,8 @@ import pytest
 from slurmruntime.process import lifetime
 from slurmruntime.process.lifetime import EndedEarly, Service
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import asyncio, sys
 from slurmruntime.values.errors import CallError

@@ -25,6 +25,8 @@ from tests.process.sick_peers import (
 )
 from tests.virtual_time import VirtualClock
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = pytest.mark.parametrize("name", ["extender", "controllers", "leader"])
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from tests.properties.settling import settle
 from tests.properties.storm import Storm
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "300"))
 """How many histories; the same ones every time, unless somebody asks for a number."""
 

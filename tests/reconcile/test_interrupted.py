@@ -46,6 +46,8 @@ from tests.make.trouble import Fault, Trouble
 from tests.reconcile.leader import Leader
 from tests.virtual_time import EPOCH, VirtualClock
 
+pytestmark = pytest.mark.slow
+
 SETTLED_AFTER_S = 30.0
 """Longer than a lost submit is waited for, and than any back-off after one failure."""
 

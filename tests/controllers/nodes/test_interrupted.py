@@ -20,6 +20,8 @@ from tests.make.situations import (
 )
 from tests.make.trouble import Fault, Trouble
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
 @pytest.mark.parametrize("there", SITUATIONS, ids=lambda there: there.name)

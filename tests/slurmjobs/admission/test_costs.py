@@ -27,6 +27,8 @@ from slurmjobs.script.options import OPTIONS, Treatment
 from slurmjobs.script.values.form import LONGEST_VALUE
 from slurmruntime.values import hostlist
 
+pytestmark = pytest.mark.slow
+
 MOST_STEPS = 300_000
 """A step takes some 0.1 µs, and a review may take 50 ms."""
 MOST_BYTES = 16 * 2**20

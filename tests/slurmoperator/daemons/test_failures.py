@@ -13,6 +13,8 @@ from tests.make.trouble import Dead, Fault, Trouble, dying
 from tests.slurmoperator.daemons.peers import PASSWORD, AppliedTo, Leaders, controller, part, secret
 from tests.virtual_time import VirtualClock, run
 
+pytestmark = pytest.mark.slow
+
 ELSEWHERE = {"external": True, "externalConfig": {"host": "slurm.example.org", "port": 6817}}
 MONITORED = {"enabled": True, "serviceMonitor": {"enabled": True}}
 SSSD = secret("site-sssd", sssd_conf=b"[sssd]")

@@ -17,6 +17,8 @@ from slurmruntime.crd.metadata import ObjectMetadata
 from tests.slurmoperator.daemons.peers import Leaders, controller, part
 from tests.virtual_time import VirtualClock, run
 
+pytestmark = pytest.mark.slow
+
 PARTITIONS = ("a", "b", "c")
 
 

@@ -13,6 +13,8 @@ from tests.slurmoperator.daemons.peers import PASSWORD, AppliedTo, Leaders, cont
 from tests.slurmoperator.examples import BY_NAME, path
 from tests.virtual_time import VirtualClock, run
 
+pytestmark = pytest.mark.slow
+
 CONTROLLER = Neighbour(kind="Controller", name="site", accounting="site")
 REST_API = Neighbour(kind="RestApi", name="site", controller="site")
 NODE_SET = Neighbour(kind="NodeSet", name="cpu", controller="site")

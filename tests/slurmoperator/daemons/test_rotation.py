@@ -12,6 +12,8 @@ from tests.slurmoperator.daemons.daemons import KEY, RING, WORKER, WithPods, ste
 from tests.slurmoperator.daemons.peers import PASSWORD, Leaders, controller, part, secret
 from tests.virtual_time import VirtualClock, run
 
+pytestmark = pytest.mark.slow
+
 CONDITION = "SlurmKeyRotated"
 IN_FORCE = ("True", "InForce", "every daemon uses key 2")
 ROTATES_S = 200.0

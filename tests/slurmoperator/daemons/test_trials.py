@@ -11,6 +11,8 @@ from slurmoperator.rendering.trying import WRITE_FILE
 from tests.slurmoperator.daemons.peers import PASSWORD, Leaders, changed, controller, part
 from tests.virtual_time import VirtualClock, run
 
+pytestmark = pytest.mark.slow
+
 REFUSAL = "error: DefMemPerNode value (4G) is not a valid number"
 BAD = "MinJobAge=60\nDefMemPerNode=4G\n"
 

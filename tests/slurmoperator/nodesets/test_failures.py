@@ -8,6 +8,8 @@ from tests.make.trouble import Fault, Trouble
 from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
 from tests.virtual_time import VirtualClock, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("at", range(1, 21))

@@ -22,6 +22,8 @@ from tests.slurmoperator.nodesets.peers import (
 )
 from tests.virtual_time import VirtualClock, run
 
+pytestmark = pytest.mark.slow
+
 MOST = 4
 STEPS = 60
 HISTORIES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "40"))

@@ -10,6 +10,8 @@ from tests.slurmoperator.nodesets.given import container, current, update
 from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
 from tests.virtual_time import VirtualClock, run
 
+pytestmark = pytest.mark.slow
+
 ONE = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}
 WITHOUT_IMAGE = {
     "phase": "Pending",

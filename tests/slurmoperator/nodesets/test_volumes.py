@@ -9,6 +9,8 @@ from tests.make.trouble import Fault, Trouble
 from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
 from tests.virtual_time import VirtualClock, run
 
+pytestmark = pytest.mark.slow
+
 TEMPLATE = {
     "metadata": {"name": "data", "labels": {"example.test/tier": "fast"}},
     "spec": {

@@ -11,6 +11,8 @@ from tests.slurmoperator.nodesets.given import container, current, update
 from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
 from tests.virtual_time import EPOCH, VirtualClock, run
 
+pytestmark = pytest.mark.slow
+
 NAME = "SlurmOperatorMaint-gpu"
 BEGINS_S, LASTS = 120.0, "4m"
 ENDS_S = BEGINS_S + 240.0

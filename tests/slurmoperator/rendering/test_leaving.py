@@ -13,6 +13,8 @@ from slurmoperator.rendering.node_sets import leaving
 from slurmoperator.workers.situation import REASON_PREFIX
 from tests.servers import wait_until
 
+pytestmark = pytest.mark.slow
+
 DEADLINE_S = 60
 """For the whole of a script that waits a second or not at all."""
 SCONTROL = """\

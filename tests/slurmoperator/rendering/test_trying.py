@@ -13,6 +13,8 @@ from tests.slurmoperator.configuration.given import files, inputs, node_set
 from tests.slurmoperator.rendering import trying
 from tests.slurmoperator.rendering.trying import ENDS_S, Pod, made
 
+pytestmark = pytest.mark.slow
+
 REFUSED = {
     "DefMemPerNode=4G": "DefMemPerNode value (4G) is not a valid number",
     "MaxMemPerNode=64G": "MaxMemPerNode value (64G) is not a valid number",

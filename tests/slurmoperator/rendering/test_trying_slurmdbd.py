@@ -10,6 +10,8 @@ from tests.slurmoperator.rendering import trying
 from tests.slurmoperator.rendering.given import given
 from tests.slurmoperator.rendering.trying import Pod
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "hunter2 for#eyes"  # noqa: S105  # of no database
 REFUSED = {
     "DebugLevel=chatty": "fatal: Invalid DebugLevel chatty",

@@ -7,6 +7,8 @@ import pytest
 
 from tests.make.mutants import Changed, hunted
 
+pytestmark = pytest.mark.slow
+
 HISTORIES = 400
 
 

@@ -2,9 +2,13 @@
 
 import os
 
+import pytest
+
 from tests.slurmoperator.workers.node_world import play_on_nodes
 from tests.slurmoperator.workers.update_world import play_update
 from tests.slurmoperator.workers.world import play
+
+pytestmark = pytest.mark.slow
 
 HISTORIES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "150"))
 
