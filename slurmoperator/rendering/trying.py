@@ -125,9 +125,21 @@ try() {{
   return "$found"
 }}
 
+# take VOLUME SET: copy the files that the kubelet brought last. It may exchange them at any time, and the files that are tried, put and
+# reported have to be the same ones. `brought` names them.
+take() {{
+  rm -rf "$2"
+  # Of a folder that was exchanged meanwhile, some files may be gone.
+  until brought=$(readlink "$1/..data") && cp -R "$1/$brought" "$2" && [ "$(readlink "$1/..data")" = "$brought" ]; do
+    rm -rf "$2"
+    sleep 1 & wait $!
+  done
+}}
+
 # put SET: have its files where the daemon reads them, and none that were put there before.
 put() {{
   local each
+  note putting "$1"
   [ ! -e "$RUN/names" ] || while IFS= read -r each; do [ -e "$1/$each" ] || rm -f -- "$ETC/$each"; done < "$RUN/names"
   files "$1" > "$RUN/names"
   while IFS= read -r each; do
@@ -138,10 +150,15 @@ put() {{
   note served ""
   note put "$(digest "$1")"
   note put-at "$(now)"
+  note putting ""
 }}
 
-# has_proven: are there other files than the wanted ones that the daemon has served with?
-has_proven() {{ [ -e "$PROVEN/$FILE" ] && [ "$(digest "$PROVEN")" != "$wanted" ]; }}
+# has_proven: are there other files than the wanted ones that the daemon has served with? A copy of them is in $RUN/proven.
+has_proven() {{
+  [ -e "$PROVEN/$FILE" ] || return 1
+  take "$PROVEN" "$RUN/proven"
+  [ "$(digest "$RUN/proven")" != "$wanted" ]
+}}
 """
 
 SCRIPT: Final = rf"""{_COMMON}
@@ -196,10 +213,9 @@ refuse() {{
 
 # note what is wanted now
 read_wanted() {{
-  local data
-  data=$(readlink "$WANTED/..data")
-  [ "$looked" != "$data" ] || return 0
-  looked=$data wanted=$(digest "$WANTED") written=$(cat "$WANTED/{WRITE_FILE}" 2> /dev/null)
+  [ "$looked" != "$(readlink "$WANTED/..data")" ] || return 0
+  take "$WANTED" "$RUN/wanted"
+  looked=$brought wanted=$(digest "$RUN/wanted") written=$(cat "$RUN/wanted/{WRITE_FILE}" 2> /dev/null)
   note refused ""
   [ "$(noted served)" != "$wanted" ] || [ "$(noted put)" != "$wanted" ] || tell taken "$wanted"
 }}
@@ -213,7 +229,7 @@ wait_for_slurmctld() {{
     note served "$wanted"
     tell taken "$wanted"
   elif has_proven && [ "$asked" -ge $(($(noted put-at) + {STARTS_S})) ]; then
-    put "$PROVEN"
+    put "$RUN/proven"
     refuse "slurmctld did not serve with it within {STARTS_S} s: see its log"
   fi
 }}
@@ -223,19 +239,22 @@ change() {{
   # Whoever was killed while it tried these files does not try them again.
   if [ "$(noted tried)" != "$wanted" ]; then
     note tried "$wanted"
-    try "$WANTED"
+    try "$RUN/wanted"
     found=$?
     note tried ""
     if [ "$found" = 1 ]; then
       refuse "$words"
-      if [ -z "$(noted put)" ] && has_proven; then put "$PROVEN"; fi
+      if [ -z "$(noted put)" ] && has_proven; then put "$RUN/proven"; fi
       return
     fi
   fi
-  if [ -z "$(noted put)" ]; then put "$WANTED"; return; fi
-  rm -rf "$RUN/before" && mkdir "$RUN/before"
-  while IFS= read -r each; do cp -- "$ETC/$each" "$RUN/before/$each"; done < "$RUN/names"
-  put "$WANTED"
+  if [ -z "$(noted put)" ]; then put "$RUN/wanted"; return; fi
+  # Whoever was killed while it put files left a mixture; the copy from before that is the one to go back to.
+  if [ -z "$(noted putting)" ] || [ ! -d "$RUN/before" ]; then
+    rm -rf "$RUN/before" && mkdir "$RUN/before"
+    while IFS= read -r each; do cp -- "$ETC/$each" "$RUN/before/$each"; done < "$RUN/names"
+  fi
+  put "$RUN/wanted"
   words=$(timeout {ANSWERS_S} scontrol reconfigure 2>&1)
   code=$?
   if [ "$code" = 0 ]; then
@@ -269,7 +288,7 @@ judge() {{
   [ "$judged" != "$wanted $written" ] && [ -n "$(noted put)" ] || return 0
   [ "$(noted served)" = "$wanted" ] || [ "$(noted refused)" = "$wanted" ] || return 0
   judged="$wanted $written"
-  sed -n 's/^#NodeName=/NodeName=/p' "$WANTED/slurm.conf" | head -n {MOST_NODES} > "$RUN/nodes"
+  sed -n 's/^#NodeName=/NodeName=/p' "$RUN/wanted/slurm.conf" | head -n {MOST_NODES} > "$RUN/nodes"
   unfit=0
   if [ -s "$RUN/nodes" ]; then
     start "$ETC" "$RUN/nodes"
@@ -318,19 +337,22 @@ neutral() {{
 least() {{ printf '%s\n' SlurmUser="$(said "$1" SlurmUser)" AuthType=auth/slurm StorageType=accounting_storage/mysql; }}
 
 # A kubelet may still have the files of the pod before this one.
-deadline=$(($(now) + {BROUGHT_S})) wanted=$(digest "$WANTED") words=
-while [ "$wanted" != "$DIGEST" ] && [ "$(now)" -lt "$deadline" ]; do
+deadline=$(($(now) + {BROUGHT_S})) wanted= words=
+while take "$WANTED" "$RUN/wanted"; wanted=$(digest "$RUN/wanted"); [ "$wanted" != "$DIGEST" ] && [ "$(now)" -lt "$deadline" ]; do
   sleep 1 & wait $!
-  wanted=$(digest "$WANTED")
 done
-try "$WANTED"
+try "$RUN/wanted"
 if [ "$?" != 1 ]; then
-  put "$WANTED"
+  put "$RUN/wanted"
+  rm -rf "$RUN/wanted"
   tell taken "$wanted" | tee "$LAST_WORDS"
   exit 0
 fi
 tell refused "$wanted" "$words" | tee "$LAST_WORDS"
-has_proven && put "$PROVEN"
+has_proven && put "$RUN/proven"
+starts=$?
+rm -rf "$RUN/wanted" "$RUN/proven"
+exit "$starts"
 """
 """Tries the file before slurmdbd's own container starts, because slurmdbd reads it only at startup. `DIGEST` is the digest of the file to
 try."""

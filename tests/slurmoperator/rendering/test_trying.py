@@ -1,6 +1,7 @@
 """Files are in force once the image's own slurmctld has taken them; what it refuses costs nothing."""
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -78,6 +79,9 @@ OTHER_FILES = (
     ("job_submit.lua", "JobSubmitPlugins=lua\n", "syntax error", "job_submit.lua:1: "),
 )
 """Files beside slurm.conf, lines with which they are read, a text that ends a slurmctld at its start, and its words."""
+
+OTHER = made("MaxArraySize=77") | {"cgroup.conf": "CgroupPlugin=disabled\n"}
+"""Files that slurmctld takes; `cgroup.conf` is put first."""
 
 
 @pytest.fixture
@@ -190,6 +194,33 @@ def test_files_that_come_back_count_only_once_slurmctld_has_them_again(pod: Pod)
         assert 1 == len(pod.told())
         (pod.folder / "differs").unlink()
         assert ("taken", "") == pod.waits_for(2)
+
+
+def test_files_that_are_exchanged_while_others_are_put_are_not_mixed_with_them(pod: Pod) -> None:
+    """Else the first ones would stay in force under the digest of the later ones, and nobody would put these."""
+    (pod.folder / "up").touch()
+    pod.bring("wanted", made())
+    with pod.running():
+        assert ("taken", "") == pod.waits_for(1)
+        with pod.holding(OTHER):
+            pod.bring("wanted", made())
+        assert ("taken", "") == pod.waits_for(3)
+        assert pod.takes_the_last_write()
+    assert pod.serves_with(made())
+    assert 2 == len((pod.folder / "reconfigured").read_text().splitlines())
+
+
+def test_files_that_a_killed_side_car_had_half_put_are_taken_back_if_refused(pod: Pod) -> None:
+    (pod.folder / "up").touch()
+    pod.bring("wanted", made())
+    (pod.folder / "refusal").write_text("slurm_reconfigure error: no")
+    with pod.running() as process:
+        assert ("taken", "") == pod.waits_for(1)
+        with pod.holding(OTHER):
+            os.killpg(process.pid, signal.SIGKILL)
+    with pod.running():
+        assert "refused" == pod.waits_for(2)[0]
+    assert pod.serves_with(made())
 
 
 def test_a_trial_that_cannot_be_run_is_no_refusal(pod: Pod) -> None:

@@ -27,6 +27,13 @@ grep -q PluginDir "$conf" || printf '%s\\n' {settings} >> "$conf"
 {variables} exec {program} "$@"
 """
 """The cache's programs are unpacked, not installed: they have to be told where their plugins are."""
+MV = """\
+#!/bin/sh
+{mv} "$@" || exit
+[ ! -e {folder}/hold ] || : > {folder}/held
+while [ -e {folder}/hold ]; do sleep 0.05; done
+"""
+"""Called for a file that is put: waits afterwards while a file `hold` exists."""
 SCONTROL = """\
 #!/bin/bash
 [ -e "{folder}/up" ] || exit 1
@@ -69,6 +76,7 @@ class Pod:
             )
             self.program(name, text)
         self.program("scontrol", SCONTROL.format(folder=folder))
+        self.program("mv", MV.format(folder=folder, mv=shutil.which("mv")))
         self._times = 0
 
     def program(self, name: str, text: str) -> None:
@@ -205,6 +213,23 @@ class Pod:
         wait_until(lambda: len(self.told()) >= number, ENDS_S)
         assert len(self.told()) == number, self.told()
         return self.told()[-1]
+
+    @contextmanager
+    def holding(self, files_of: Mapping[str, str]) -> Iterator[None]:
+        """Bring files, and have the side-car wait once it has put the first one of them."""
+        (self.folder / "hold").touch()
+        self.bring("wanted", files_of)
+        wait_until((self.folder / "held").exists, ENDS_S)
+        yield
+        (self.folder / "hold").unlink()
+
+    def serves_with(self, files_of: Mapping[str, str]) -> bool:
+        """Check whether slurmctld reads just these of the files."""
+        return all(
+            text.replace("/etc/slurm/", f"{self.folder}/etc/")
+            == (self.folder / "etc" / name).read_text()
+            for name, text in files_of.items()
+        )
 
     def has(self, text: str) -> bool:
         """Check whether it stands in the slurm.conf that slurmctld reads."""
