@@ -2,14 +2,17 @@
 
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from sandbox import assets, nss, slurm
+from sandbox import assets, identity, nss, slurm
 from sandbox.assets import AssetName
 from slurmoperator.rendering.ssh import sshd_config
 
@@ -38,12 +41,16 @@ Effective = Callable[..., list[str] | None]
 
 
 @pytest.fixture(scope="module")
-def effective(tmp_path_factory: pytest.TempPathFactory) -> Effective:
-    """Return what sshd makes of a file, in small letters; None if it refuses it."""
-    folder = tmp_path_factory.mktemp("sshd")
+def effective() -> Iterator[Effective]:
+    """Return what sshd makes of a file, in small letters; None if it refuses it.
+
+    It runs as another user than root, who would need a folder of the machine's own (/run/sshd).
+    """
     asset = assets.resolve(AssetName.SLURM, report=lambda _: None)
     if not (asset.bin / "sshd").exists():
         pytest.skip("Slurm's programs are the machine's own, without sshd")
+    user = identity.servers()
+    folder = Path(tempfile.mkdtemp(prefix="sshd-"))
     nss.prepare(folder)
     with (folder / "passwd").open("a") as passwd:
         passwd.write("sshd:x:65533:65533::/run/sshd:/usr/sbin/nologin\n")
@@ -54,6 +61,8 @@ def effective(tmp_path_factory: pytest.TempPathFactory) -> Effective:
         )
     )
     key.chmod(0o600)
+    for path in (folder, key):
+        os.chown(path, user.uid, user.gid)
     environment = nss.environment(folder, slurm.libraries(asset))
 
     def ask(text: str, *arguments: str) -> list[str] | None:
@@ -66,10 +75,14 @@ def effective(tmp_path_factory: pytest.TempPathFactory) -> Effective:
             capture_output=True,
             text=True,
             timeout=ENDS_S,
+            user=user.uid,
+            group=user.gid,
+            extra_groups=(),
         )
         return None if done.returncode else done.stdout.lower().splitlines()
 
-    return ask
+    yield ask
+    shutil.rmtree(folder)
 
 
 def told(found: list[str] | None, keyword: str) -> list[str]:
