@@ -1,27 +1,29 @@
-"""The reconcile loop over SlurmClusters: expand, apply, delete, report."""
+"""The reconcile loop over SlurmClusters: gather, plan, act, report."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from slurmoperator.clusters import expanding, summary, yielding
+from slurmoperator.clusters import expanding, planning, summary, yielding
+from slurmoperator.clusters.planning import ClusterPlan, ClusterSituation, ObjectId, ObjectPlan
 from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTER, WatchedCluster
 from slurmoperator.clusters.summary import ClusterFacts, PartState
+from slurmoperator.clusters.yielding import RemainingBody
 from slurmoperator.daemons.part import WatchedPart
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.objects.own.slurm_cluster import SlurmClusterObject
-from slurmoperator.objects.parts import API_VERSION
 from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmruntime.kube import errors, lists
 from slurmruntime.kube.apply import ownership, writes
 from slurmruntime.kube.apply.owned_objects import ObjectOwner, withdraw
-from slurmruntime.kube.apply.ownership import Ownership, OwnershipVerdict
+from slurmruntime.kube.apply.ownership import OwnershipMetadata
 from slurmruntime.kube.cache import Cache, Index
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.leading.controller import Controller, Process, Watch
@@ -29,12 +31,25 @@ from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _log = structlog.get_logger(__name__)
 
-MANAGER: Final = "slurm-bridge-cluster"
-"""Our field manager on the objects of SlurmClusters."""
 _SETTLED: Final = timedelta(seconds=60)
 _WAITING: Final = timedelta(seconds=5)
 
 _Child = WatchedPart | WatchedNodeSet
+
+
+@dataclass(frozen=True, slots=True)
+class _AppliedObject:
+    """An object that is as it should be."""
+
+    remaining: RemainingBody
+    generation: int = 0
+    """The one that was written in this look; 0 if nothing was."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ClusterOutcome:
+    applied: tuple[_AppliedObject, ...]
+    failure: PeerError | None
 
 
 class ClusterLoop:
@@ -103,90 +118,77 @@ class ClusterLoop:
             return None
         cluster = watched.parsed
         watched = await SLURM_CLUSTER.add_finalizer(self._kube, self._clusters, watched)
-        return await self._act(watched, cluster)
+        return await self._look(watched, cluster)
 
-    async def _act(self, watched: WatchedCluster, cluster: SlurmClusterObject) -> timedelta:
-        desired = expanding.expand(cluster)
-        foreign_fields: list[str] = []
-        late: list[str] = []
-        failure: PeerError | None = None
-        for body in desired:
-            try:
-                verdict = await self._ensure(body, _object_owner(watched), foreign_fields)
-            except PEER_ERRORS as error:
-                failure = failure or error
-                if not isinstance(error, errors.Conflict):  # a conflict concerns only this object
-                    break
-                continue
-            if verdict.ownership is Ownership.NOT_OURS:
-                hint = f"delete it, choose another name for the SlurmCluster, or annotate the SlurmCluster with {TAKE_OVER_ANNOTATION}=true to take over what no other controller owns"
-                text = f"{verdict.reason}; {hint}"
-                await self._report(watched, ClusterFacts(accepted=text, accepted_reason="NotOurs"))
-                return _WAITING
-            if verdict.ownership is Ownership.LEAVING:
-                late.append(verdict.reason)
-        if failure is None and not late:
-            unwanted = tuple(self._unwanted(watched, desired))
-            failure = await withdraw(self._kube, unwanted, _object_owner(watched))
+    async def _look(self, watched: WatchedCluster, cluster: SlurmClusterObject) -> timedelta:
+        situation = await self._gather(cluster)
+        plan = planning.plan(situation)
+        if plan.refused:
+            refused = ClusterFacts(accepted=plan.refused, accepted_reason="NotOurs")
+            await self._report(watched, refused)
+            return _WAITING
+        outcome = await self._act(plan, planning.object_owner(watched.metadata))
         facts = ClusterFacts(
-            foreign_fields=tuple(foreign_fields),
-            failures=(*late, *_lasting(failure)),
-            parts=tuple(self._states(watched, desired)),
+            foreign_fields=tuple(_foreign_fields(outcome.applied)),
+            failures=(*plan.late, *_lasting(outcome.failure)),
+            parts=tuple(self._states(situation, outcome.applied)),
         )
         await self._report(watched, facts)
-        if failure is not None:
-            raise failure
+        if outcome.failure is not None:
+            raise outcome.failure
         return _SETTLED if summary.is_ready(facts) else _WAITING
 
-    async def _ensure(
-        self, body: Mapping[str, Any], owner: ObjectOwner, foreign_fields: list[str]
-    ) -> OwnershipVerdict:
-        """Apply one object, unless it is not ours or is being deleted; return its standing before.
-
-        foreign_fields: gets a message about the fields that are left to others.
-        """
-        existing = await writes.find(self._kube, body)
-        remaining = yielding.RemainingBody(body, ())
-        if not owner.takes_over:
-            remaining = yielding.drop_foreign_fields(body, existing, owner.manager)
-        verdict = ownership.judge(
-            existing,
-            remaining.body,
-            owner_uid=owner.uid,
-            manager=owner.manager,
-            takes_over=owner.takes_over,
+    async def _gather(self, cluster: SlurmClusterObject) -> ClusterSituation:
+        desired = expanding.expand(cluster)
+        existing: dict[ObjectId, OwnershipMetadata] = {}
+        for body in desired:
+            if (metadata := await writes.find(self._kube, body)) is not None:
+                existing[planning.object_id(body)] = metadata
+        children = [
+            (kind, child.metadata.name)
+            for kind, of_owner in self._children.items()
+            for child in of_owner.get(cluster.metadata.uid)
+        ]
+        return ClusterSituation(
+            cluster=cluster, desired=desired, existing=existing, children=children
         )
-        if verdict.ownership in (Ownership.NOT_OURS, Ownership.LEAVING):
-            return verdict
-        if verdict.ownership is not Ownership.IN_FORCE:
-            remaining = await self._apply(remaining, existing.uid if existing else "", owner)
-        if remaining.foreign_fields:
-            name = f"{body['kind']} {body['metadata']['name']}"
-            fields = ", ".join(remaining.foreign_fields)
-            foreign_fields.append(f"{name}: another manager owns {fields}, which is left as it is")
-        return verdict
 
-    async def _apply(
-        self, remaining: yielding.RemainingBody, uid: str, owner: ObjectOwner
-    ) -> yielding.RemainingBody:
-        """Apply a body; a field that another manager has taken in the meantime is left to it."""
+    async def _act(self, plan: ClusterPlan, owner: ObjectOwner) -> _ClusterOutcome:
+        applied: list[_AppliedObject] = []
+        failure: PeerError | None = None
+        for planned in plan.objects:
+            try:
+                applied.append(await self._apply(planned, owner))
+            except errors.Conflict as error:  # it concerns only this object
+                failure = failure or error
+            except PEER_ERRORS as error:
+                failure = failure or error
+                break
+        if failure is None:
+            failure = await withdraw(self._kube, plan.unwanted, owner)
+        return _ClusterOutcome(tuple(applied), failure)
 
-        async def apply(body: Mapping[str, Any]) -> None:
-            yields = not owner.takes_over
-            await writes.apply(self._kube, body, manager=owner.manager, uid=uid, yields=yields)
-
+    async def _apply(self, planned: ObjectPlan, owner: ObjectOwner) -> _AppliedObject:
+        """Apply an object; a field that another manager has taken in the meantime is left to it."""
+        if planned.is_in_force:
+            return _AppliedObject(planned.remaining)
+        remaining = planned.remaining
         try:
-            await apply(remaining.body)
+            metadata = await self._write(remaining.body, planned.uid, owner)
         except errors.Conflict as error:
-            reduced = yielding.drop_fields(remaining.body, error.fields)
-            if not reduced.foreign_fields:
+            fields = {path.removeprefix(".") for path in error.fields}
+            remaining = yielding.drop_fields(remaining, fields)
+            if remaining == planned.remaining:
                 raise
-            await apply(reduced.body)
-            remaining = yielding.RemainingBody(
-                reduced.body, (*remaining.foreign_fields, *reduced.foreign_fields)
-            )
+            metadata = await self._write(remaining.body, planned.uid, owner)
         _log.info("cluster.applied", applied=remaining.body["kind"])
-        return remaining
+        return _AppliedObject(remaining, metadata.generation)
+
+    async def _write(
+        self, body: Mapping[str, Any], uid: str, owner: ObjectOwner
+    ) -> OwnershipMetadata:
+        yields = not owner.takes_over
+        return await writes.apply(self._kube, body, manager=owner.manager, uid=uid, yields=yields)
 
     async def _release(self, watched: WatchedCluster, elsewhere: str) -> timedelta | None:
         """Delete the workers of a deleted cluster, and keep everything else until they are gone.
@@ -197,62 +199,59 @@ class ClusterLoop:
         """
         if not SLURM_CLUSTER.has_finalizer(watched) or watched.is_orphaning:
             return None
-        uid, namespace = watched.metadata.uid, watched.metadata.namespace
+        namespace, owner = watched.metadata.namespace, planning.object_owner(watched.metadata)
         listed = await lists.listing(self._kube, NODE_SETS, namespace=namespace)
-        node_sets = [node_set for node_set in listed if node_set.metadata.controller_uid == uid]
-        if not node_sets:
-            await SLURM_CLUSTER.remove_finalizer(self._kube, watched)
-            return None
-        if elsewhere:
+        node_sets = [
+            node_set for node_set in listed if node_set.metadata.controller_uid == owner.uid
+        ]
+        if node_sets and elsewhere:
             await self._report(watched, ClusterFacts(accepted=elsewhere, accepted_reason=ELSEWHERE))
             return _SETTLED
-        bodies = [_identity("NodeSet", node_set) for node_set in node_sets]
-        theirs = [body for body in bodies if not await self._is_ours(body, uid)]
-        failure = await withdraw(self._kube, bodies, _object_owner(watched))
-        waits = tuple(_waits([body for body in bodies if body not in theirs], theirs))
-        facts = ClusterFacts(waits=waits, failures=tuple(_lasting(failure)))
-        await self._report(watched, facts)
+        plan = planning.plan_release(
+            namespace,
+            {
+                node_set.metadata.name: await self._is_ours(node_set, owner)
+                for node_set in node_sets
+            },
+        )
+        if plan.is_done:
+            await SLURM_CLUSTER.remove_finalizer(self._kube, watched)
+            return None
+        failure = await withdraw(self._kube, plan.unwanted, owner)
+        await self._report(
+            watched, ClusterFacts(waits=plan.waits, failures=tuple(_lasting(failure)))
+        )
         if failure is not None:
             raise failure
         return _WAITING
 
-    async def _is_ours(self, body: Mapping[str, Any], uid: str) -> bool:
-        existing = await writes.find(self._kube, body)
-        return existing is None or ownership.is_ours(existing, owner_uid=uid, manager=MANAGER)
+    async def _is_ours(self, node_set: WatchedNodeSet, owner: ObjectOwner) -> bool:
+        existing = await writes.find(self._kube, planning.node_set_identity(node_set.metadata))
+        return existing is None or ownership.is_ours(
+            existing, owner_uid=owner.uid, manager=owner.manager
+        )
 
-    # -- existing objects -------------------------------------------------------------------------
-
-    def _children_of(self, kind: str, uid: str) -> list[_Child]:
-        return [*self._children[kind].get(uid)]
-
-    def _unwanted(
-        self, watched: WatchedCluster, desired: tuple[Mapping[str, Any], ...]
-    ) -> Iterator[Mapping[str, Any]]:
-        """Yield objects that we may have created and that are no longer desired."""
-        names = {(body["kind"], body["metadata"]["name"]) for body in desired}
-        for kind in self._children:
-            for child in self._children_of(kind, watched.metadata.uid):
-                if (kind, child.metadata.name) not in names:
-                    yield _identity(kind, child)
-        for extra in expanding.extra_objects(watched.metadata):
-            if (extra["kind"], extra["metadata"]["name"]) not in names:
-                yield extra
+    # -- status -----------------------------------------------------------------------------------
 
     def _states(
-        self, watched: WatchedCluster, desired: tuple[Mapping[str, Any], ...]
+        self, situation: ClusterSituation, applied: Sequence[_AppliedObject]
     ) -> Iterator[PartState]:
-        for body in desired:
-            kind, name = body["kind"], body["metadata"]["name"]
+        """Yield the states of all parts; one that has just been applied has not reported on that."""
+        generations = {
+            planning.object_id(written.remaining.body): written.generation for written in applied
+        }
+        for body in situation.desired:
+            kind, name = planning.object_id(body)
             if kind not in self._children:
                 continue
-            of_kind = self._children_of(kind, watched.metadata.uid)
+            of_kind: list[_Child] = [*self._children[kind].get(situation.cluster.metadata.uid)]
             child = next((child for child in of_kind if child.metadata.name == name), None)
             if child is None:
                 yield PartState(name=f"{kind} {name}")
                 continue
             yield PartState(
                 name=f"{kind} {name}",
-                generation=child.metadata.generation,
+                generation=max(child.metadata.generation, generations.get((kind, name), 0)),
                 conditions=child.status.conditions,
                 workers=child.status if isinstance(child.status, NodeSetStatus) else None,
             )
@@ -285,14 +284,12 @@ def _owner_of(child: _Child) -> list[str]:
     return [child.metadata.controller_uid] if child.metadata.controller_uid else []
 
 
-def _object_owner(watched: WatchedCluster) -> ObjectOwner:
-    takes_over = watched.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true"
-    return ObjectOwner(uid=watched.metadata.uid, manager=MANAGER, takes_over=takes_over)
-
-
-def _identity(kind: str, child: _Child) -> Mapping[str, Any]:
-    metadata = {"name": child.metadata.name, "namespace": child.metadata.namespace}
-    return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata}
+def _foreign_fields(applied: Sequence[_AppliedObject]) -> Iterator[str]:
+    for written in applied:
+        if written.remaining.foreign_fields:
+            name = " ".join(planning.object_id(written.remaining.body))
+            fields = ", ".join(written.remaining.foreign_fields)
+            yield f"{name}: another manager owns {fields}, which is left as it is"
 
 
 def _lasting(failure: PeerError | None) -> Iterator[str]:
@@ -302,15 +299,3 @@ def _lasting(failure: PeerError | None) -> Iterator[str]:
         yield f"{failure}; {hint}"
     elif failure is not None and not failure.transient:
         yield str(failure)
-
-
-def _waits(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if ours:
-        yield f"waiting for the jobs on the workers of NodeSet {_names(ours)}"
-    if theirs:
-        blocker = f"NodeSet {_names(theirs)} belongs to it, but another manager has taken it over"
-        yield f"{blocker}: delete it, or remove its owner reference to keep it"
-
-
-def _names(bodies: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(sorted(body["metadata"]["name"] for body in bodies))

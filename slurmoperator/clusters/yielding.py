@@ -4,7 +4,7 @@ The manager that writes a field owns it, <https://kubernetes.io/docs/reference/u
 autoscaler or a person may take over a field of an object that we created; we apply the rest.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ class RemainingBody:
 
     body: Mapping[str, Any]
     foreign_fields: tuple[str, ...]
-    """Paths of the fields that others own."""
+    """Paths of the fields that others own, such as `spec.replicas`."""
 
 
 def drop_foreign_fields(
@@ -34,51 +34,52 @@ def drop_foreign_fields(
         for managed_field in existing.managed_fields
         if managed_field.manager != manager or managed_field.operation != "Apply"
     ]
-    dropped: list[str] = []
-    content = {key: value for key, value in body.items() if key not in _ALWAYS_OURS}
-    remaining = _drop(content, ours, theirs, "", dropped)
-    return RemainingBody({**{key: body[key] for key in _ALWAYS_OURS}, **remaining}, tuple(dropped))
+    foreign = frozenset(_foreign(_content(body), ours, theirs, ""))
+    return drop_fields(RemainingBody(body, ()), foreign)
 
 
-def drop_fields(body: Mapping[str, Any], fields: Collection[str]) -> RemainingBody:
-    """Return a body without these fields, such as `.spec.replicas`, as a conflict names them."""
-    dropped: list[str] = []
-
-    def drop(node: Mapping[str, Any], at: str) -> dict[str, Any]:
-        remaining: dict[str, Any] = {}
-        for key, value in node.items():
-            path = f"{at}.{key}"
-            if path in fields:
-                dropped.append(path.removeprefix("."))
-            else:
-                remaining[key] = drop(value, path) if isinstance(value, Mapping) else value
-        return remaining
-
-    content = {key: value for key, value in body.items() if key not in _ALWAYS_OURS}
+def drop_fields(remaining: RemainingBody, fields: Collection[str]) -> RemainingBody:
+    """Return a body without these fields, such as `spec.replicas`, too; those that it does not have do not count."""
+    content = _content(remaining.body)
+    dropped = tuple(path for path in _paths(content, "") if path in fields)
+    always_ours = {key: remaining.body[key] for key in _ALWAYS_OURS}
     return RemainingBody(
-        {**{key: body[key] for key in _ALWAYS_OURS}, **drop(content, "")}, tuple(dropped)
+        {**always_ours, **_without(content, "", frozenset(dropped))},
+        (*remaining.foreign_fields, *dropped),
     )
 
 
-def _drop(
-    node: Mapping[str, Any],
-    ours: Mapping[str, Any],
-    theirs: Sequence[Mapping[str, Any]],
-    at: str,
-    dropped: list[str],
-) -> dict[str, Any]:
-    """Return a node without the fields that only others own, whose paths are added to `dropped`."""
-    remaining: dict[str, Any] = {}
+def _content(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in body.items() if key not in _ALWAYS_OURS}
+
+
+def _foreign(
+    node: Mapping[str, Any], ours: Mapping[str, Any], theirs: Sequence[Mapping[str, Any]], at: str
+) -> Iterator[str]:
+    """Yield the paths of the fields that only others own."""
     for key, value in node.items():
         path, name = f"{at}.{key}".removeprefix("."), f"f:{key}"
         of_others = [fields for other in theirs if (fields := other.get(name)) is not None]
         own = ours.get(name)
-        if not of_others:
-            remaining[key] = value
-        elif isinstance(value, Mapping) and any(of_others):
-            remaining[key] = _drop(value, own or {}, of_others, path, dropped)
-        elif own is not None:
-            remaining[key] = value
-        else:
-            dropped.append(path)
+        if isinstance(value, Mapping) and any(of_others):
+            yield from _foreign(value, own or {}, of_others, path)
+        elif of_others and own is None:
+            yield path
+
+
+def _paths(node: Mapping[str, Any], at: str) -> Iterator[str]:
+    for key, value in node.items():
+        path = f"{at}.{key}".removeprefix(".")
+        yield path
+        if isinstance(value, Mapping):
+            yield from _paths(value, path)
+
+
+def _without(node: Mapping[str, Any], at: str, dropped: frozenset[str]) -> dict[str, Any]:
+    remaining: dict[str, Any] = {}
+    for key, value in node.items():
+        path = f"{at}.{key}".removeprefix(".")
+        if path not in dropped:
+            is_inner = isinstance(value, Mapping)
+            remaining[key] = _without(value, path, dropped) if is_inner else value
     return remaining
