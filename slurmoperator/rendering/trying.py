@@ -249,7 +249,7 @@ change() {{
     fi
   fi
   if [ -z "$(noted put)" ]; then put "$RUN/wanted"; return; fi
-  # Whoever was killed while it put files left a mixture; the copy from before that is the one to go back to.
+  # A side-car that was killed while it put files left a mixture; the copy from before that is the one to go back to.
   if [ -z "$(noted putting)" ] || [ ! -d "$RUN/before" ]; then
     rm -rf "$RUN/before" && mkdir "$RUN/before"
     while IFS= read -r each; do cp -- "$ETC/$each" "$RUN/before/$each"; done < "$RUN/names"
