@@ -22,7 +22,7 @@ from slurmclient import errors
 from slurmruntime.leading.controller import Process
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING
-from slurmruntime.values.faults import Refused
+from slurmruntime.values.faults import Refusal
 from slurmruntime.values.ids import JobId, PodUid, WorkloadKey, alone_key
 
 _log = structlog.get_logger(__name__)
@@ -85,10 +85,6 @@ class Submitter:
         key = _key(pod, action)
         try:
             spec = await self._effective(pod, action)
-            if isinstance(spec, Refused):
-                members = _members(pod, action)
-                self._refuse(key, members, spec.text, is_of_nodes=spec.is_of_nodes)
-                return
             async with self._slots:
                 # Checked only here, because an identical request may have been refused while this one waited.
                 if known_refusal := self._shared.get(spec, self._placeholders.now()):
@@ -98,6 +94,9 @@ class Submitter:
         except errors.LostReply:
             may_still_happen = True
             raise
+        except Refusal as refusal:
+            members = _members(pod, action)
+            self._refuse(key, members, refusal.text, is_of_nodes=refusal.is_of_nodes)
         except (errors.Declined, errors.TooOld) as refusal:
             self._refuse(key, _members(pod, action), refusal.words)
         else:
@@ -134,14 +133,14 @@ class Submitter:
             return True
         try:
             spec = await self._effective(pod, Submit(gang=action.gang))
-            if isinstance(spec, Refused):
-                _log.info("placeholder.not_resized", job_id=job.id, why=spec.text)
-                return False
             changes = revision.changes(spec, job)
             for component, change in (changes or {}).items():
                 await jobs.update_as_user(self._slurm, job, change, component=component)
         except errors.TargetNotFound:
             return True
+        except Refusal as refusal:
+            _log.info("placeholder.not_resized", job_id=job.id, why=refusal.text)
+            return False
         except errors.Declined as refusal:
             _log.info("placeholder.not_resized", job_id=job.id, why=refusal.words)
             return refusal.error_number in (JOB_NOT_PENDING, JOB_FINISHED)
@@ -160,13 +159,14 @@ class Submitter:
             return False
         requested, _ = overrides.read(frozen.asked)
         provenance, policy = await self._gatherer.provenance(pod)
-        granted = attribution.permitted((pod,), requested, provenance, policy)
-        if isinstance(granted, Refused):
-            _log.warning("gang.not_admitted", pod=pod.full_name, why=granted.faults[0].text)
+        try:
+            granted = attribution.permitted((pod,), requested, provenance, policy)
+        except Refusal as refusal:
+            _log.warning("gang.not_admitted", pod=pod.full_name, why=refusal.faults[0].text)
             return False
         return (granted.user, granted.account) == (frozen.user, frozen.account)
 
-    async def _effective(self, pod: Pod, action: Submit) -> PlaceholderSpec | Refused:
+    async def _effective(self, pod: Pod, action: Submit) -> PlaceholderSpec:
         key = _key(pod, action)
         last = [self._submitted[key]] if key in self._submitted else []
         facts = await self._gatherer.request(

@@ -49,7 +49,7 @@ from slurmruntime.kube.errors import Forbidden, KubeError, NotFound
 from slurmruntime.kube.objects import Objects
 from slurmruntime.model.objects import KubeObject, Reference
 from slurmruntime.values import names
-from slurmruntime.values.faults import Refused
+from slurmruntime.values.faults import Refusal
 from slurmruntime.values.ids import PodUid
 
 REFUSED = 2
@@ -317,9 +317,10 @@ class _Explainer:
             pool=site.pool,
             unclaimable=unclaimable,
         )
-        spec = effective(gathered, site.defaults)
-        if isinstance(spec, Refused):
-            refused = tuple(fault.text for fault in spec.faults)
+        try:
+            spec = effective(gathered, site.defaults)
+        except Refusal as refusal:
+            refused = tuple(fault.text for fault in refusal.faults)
             return TemplateReport(where=outcome.where, faults=refused, claims=words)
         first, *others = map(_fields, (spec, *spec.also))
         return TemplateReport(

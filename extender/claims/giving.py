@@ -43,7 +43,7 @@ from slurmruntime.kube.cache import Cache
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.process.clock import Clock
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.values.faults import Refused
+from slurmruntime.values.faults import Refusal
 from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode
 
 _log = structlog.get_logger(__name__)
@@ -232,9 +232,11 @@ class Devices:
             ClaimInHand(index=index, entry=entry, spec=claim.spec)
             for index, (entry, claim) in enumerate(zip(pod.resource_claims, read, strict=True))
         ]
-        wanted = asking.gres(Asking(claims=tuple(claims_in_hand), classes=classes), self._profiles)
-        if isinstance(wanted, Refused):
-            raise CannotGive(wanted.text)
+        in_hand = Asking(claims=tuple(claims_in_hand), classes=classes)
+        try:
+            wanted = asking.gres(in_hand, self._profiles)
+        except Refusal as refusal:
+            raise CannotGive(refusal.text) from refusal
         # The node's label may have changed since the submit.
         kube_node = self._kube_nodes.get(action.kube_node)
         if kube_node is None:

@@ -12,7 +12,7 @@ from slurmjobs.request import description
 from slurmjobs.request.build import BatchRequest
 from slurmjobs.script.option_values import OptionValues
 from slurmruntime.model.objects import KubeObject
-from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.faults import Fault, Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +29,14 @@ class JobProvenance:
 
 def decide(
     job: SlurmJobObject, options: OptionValues, provenance: JobProvenance, policy: Policy
-) -> Permit | Refused:
+) -> Permit:
     """Decide by the author recorded at CREATE and by the present rules.
 
-    Faults have the paths of the options: `line 3`, `fields.account`.
+    Raises:
+        Refusal: its faults have the paths of the options: `line 3`, `fields.account`.
     """
     namespace = job.metadata.namespace
-    holding = attribution.holding(
+    requester, rule = attribution.holding(
         job.metadata.annotations,
         namespace=namespace,
         kind=SLURM_JOB,
@@ -43,23 +44,23 @@ def decide(
         namespace_labels=provenance.namespace_labels,
         policy=policy,
     )
-    if isinstance(holding, Refused):
-        return holding
-    requester, rule = holding
     if job.only_rule and rule.name != job.only_rule:
         why = f"refused: it requires policy rule {job.only_rule}, but rule {rule.name} applies"
-        return Refused((Fault("spec.ssh.user", why),))
-    granted = permit.decide(
-        rule,
-        asking.ask(options),
-        requester=requester,
-        namespace=namespace,
-        operators=provenance.operators,
-    )
+        raise Refusal(Fault("spec.ssh.user", why))
     never_allowed = tuple(asking.never_allowed(options))
-    if isinstance(granted, Refused):
-        return Refused((*granted.faults, *never_allowed))
-    return Refused(never_allowed) if never_allowed else granted
+    try:
+        granted = permit.decide(
+            rule,
+            asking.ask(options),
+            requester=requester,
+            namespace=namespace,
+            operators=provenance.operators,
+        )
+    except Refusal as refusal:
+        raise Refusal(*refusal.faults, *never_allowed) from refusal
+    if never_allowed:
+        raise Refusal(*never_allowed)
+    return granted
 
 
 def grant(request: BatchRequest, permit: Permit) -> BatchRequest:

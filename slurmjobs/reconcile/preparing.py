@@ -19,7 +19,7 @@ from slurmjobs.script import read
 from slurmruntime.kube import errors, paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.values import names
-from slurmruntime.values.faults import Refused, one_line, shortened
+from slurmruntime.values.faults import Refusal, one_line, shortened
 
 _log = structlog.get_logger(__name__)
 
@@ -120,9 +120,10 @@ class Preparer:
         resolved: SlurmDependencies,
     ) -> Mapping[str, object] | PreparationFailure:
         content = read.script(script, job.spec.options)
-        permit = permission.decide(job, content.options, provenance, self._policy())
-        if isinstance(permit, Refused):
-            return PreparationFailure(reason="PolicyRefused", text=permit.text)
+        try:
+            permit = permission.decide(job, content.options, provenance, self._policy())
+        except Refusal as refusal:
+            return PreparationFailure(reason="PolicyRefused", text=refusal.text)
         variables = {variable.name: variable.value for variable in job.spec.env}
         origin = ScriptOrigin(
             directory=permit.working_directory or "/",

@@ -10,7 +10,7 @@ from typing_extensions import override
 from slurmruntime.crd import restapis
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.faults import Fault, Refusal
 
 _MOST_SERVERS: Final = 4
 """RestApis of one Controller that are used, for fail-over; further ones are ignored."""
@@ -103,13 +103,14 @@ class ServerList:
     """The CAs of the servers that speak TLS, PEM; "" if none does."""
 
 
-def servers(
-    of: ControllerName, rest_apis: Iterable[RestApiEndpoint]
-) -> tuple[RestServer, ...] | Refused:
-    """Return the Services of a Controller's RestApis, or why there are none.
+def servers(of: ControllerName, rest_apis: Iterable[RestApiEndpoint]) -> tuple[RestServer, ...]:
+    """Return the Services of a Controller's RestApis.
 
     Args:
         rest_apis: all of its namespace.
+
+    Raises:
+        Refusal: there are none.
     """
     ours = sorted(
         (
@@ -122,17 +123,21 @@ def servers(
     )
     if not ours:
         text = f"Controller {of} has no RestApi with replicas: create one, or its Slurm cannot be reached"
-        return Refused((Fault("RestApi", text),))
+        raise Refusal(Fault("RestApi", text))
     return tuple(_server(of, rest_api) for rest_api in ours[:_MOST_SERVERS])
 
 
-def signing_key(of: ControllerName, controller: ControllerKeys) -> SecretKeyRef | Refused:
-    """Return which key signs tokens for a Controller's Slurm, or why that is not known."""
+def signing_key(of: ControllerName, controller: ControllerKeys) -> SecretKeyRef:
+    """Return which key signs tokens for a Controller's Slurm.
+
+    Raises:
+        Refusal: the Controller does not say.
+    """
     key_ref = controller.spec.jwt_key_ref or controller.spec.jwt_hs256_key_ref
     if key_ref is not None:
         return key_ref
     text = f"Controller {of} has none, so no token can be signed for its Slurm: expected the Secret with slurmctld's jwt_key"
-    return Refused((Fault("spec.jwtKeyRef", text),))
+    raise Refusal(Fault("spec.jwtKeyRef", text))
 
 
 def _server(of: ControllerName, rest_api: RestApiEndpoint) -> RestServer:

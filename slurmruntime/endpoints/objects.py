@@ -17,7 +17,7 @@ from slurmruntime.endpoints.finding import (
 )
 from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.faults import Fault, Refusal, bounded
 
 _GROUP: Final = "slinky.slurm.net/v1beta1"
 
@@ -42,12 +42,13 @@ class ControllerObjects:
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
 
-    async def servers(self, of: ControllerName) -> ServerList | Refused:
-        """Return where a Controller's slurmrestd is, or why there is none; an unreadable RestApi does not hide the others.
+    async def servers(self, of: ControllerName) -> ServerList:
+        """Return where a Controller's slurmrestd is; an unreadable RestApi does not hide the others.
 
         A RestApi that speaks TLS and has no CAs yet is left out; it never gets requests in clear.
 
         Raises:
+            Refusal: there is none, or no Controller, which explains it.
             KubeError: the objects could not be read.
         """
         path = paths.collection(_GROUP, "restapis", of.namespace)
@@ -59,10 +60,11 @@ class ControllerObjects:
                 rest_apis.append(resource.decoded(_rest_api, "RestApi", item))
             except errors.Malformed as error:
                 odd.append(Fault("RestApi", error.message))
-        servers = finding.servers(of, rest_apis)
-        if isinstance(servers, Refused):
-            why = Refused(bounded((*servers.faults, *odd)))
-            return await self._missing(of) or why
+        try:
+            servers = finding.servers(of, rest_apis)
+        except Refusal as refusal:
+            await self._controller(of)
+            raise Refusal(*bounded((*refusal.faults, *odd))) from refusal
         urls, trusted = [], []
         for server in servers:
             bundle = await self._trusted(of, server.trust) if server.trust else ""
@@ -75,7 +77,8 @@ class ControllerObjects:
                 f"Controller {of}: ConfigMap {missing} has no {restapis.TRUSTED}: see the conditions of its RestApi;"
                 f" if it speaks plain HTTP, annotate it with {restapis.TLS_ANNOTATION}={restapis.TLS_OFF}"
             )
-            return await self._missing(of) or Refused((Fault("RestApi", text),))
+            await self._controller(of)
+            raise Refusal(Fault("RestApi", text))
         return ServerList(urls=tuple(urls), trusted="".join(trusted))
 
     async def _trusted(self, of: ControllerName, config_map: str) -> str | None:
@@ -88,39 +91,32 @@ class ControllerObjects:
         data = resource.decoded(_data, f"ConfigMap {of.namespace}/{config_map}", answer).data or {}
         return data.get(restapis.TRUSTED) or None
 
-    async def _missing(self, of: ControllerName) -> Refused | None:
-        """Return a refusal if the Controller does not exist, which explains its missing RestApis; None if it exists."""
-        read = await self._controller(of)
-        return read if isinstance(read, Refused) else None
-
-    async def _controller(self, of: ControllerName) -> bytes | Refused:
+    async def _controller(self, of: ControllerName) -> bytes:
         path = paths.collection(_GROUP, "controllers", of.namespace) + paths.of(of.name)
         try:
             return await self._kube.request("GET", path)
-        except errors.NotFound:
-            return Refused((Fault("Controller", f"Controller {of} does not exist: create it"),))
+        except errors.NotFound as error:
+            text = f"Controller {of} does not exist: create it"
+            raise Refusal(Fault("Controller", text)) from error
 
-    async def signing_key(self, of: ControllerName) -> bytes | Refused:
-        """Return the key that signs tokens for a Controller's Slurm, or why there is none.
+    async def signing_key(self, of: ControllerName) -> bytes:
+        """Return the key that signs tokens for a Controller's Slurm.
 
         Raises:
+            Refusal: there is none.
             KubeError: it could not be read.
         """
         answer = await self._controller(of)
-        if isinstance(answer, Refused):
-            return answer
         controller = resource.decoded(_controller, f"Controller {of}", answer)
         named = finding.signing_key(of, controller)
-        if isinstance(named, Refused):
-            return named
         where = paths.collection("v1", "secrets", of.namespace) + paths.of(named.name)
         try:
             answer = await self._kube.request("GET", where)
-        except errors.NotFound:
+        except errors.NotFound as error:
             text = (
                 f"Secret {of.namespace}/{named.name} is missing: expected slurmctld's jwt_key in it"
             )
-            return Refused((Fault("spec.jwtKeyRef.name", text),))
+            raise Refusal(Fault("spec.jwtKeyRef.name", text)) from error
         data = resource.decoded(_data, f"Secret {of.namespace}/{named.name}", answer).data or {}
         try:
             key = base64.b64decode(data.get(named.key, ""), validate=True)
@@ -128,5 +124,5 @@ class ControllerObjects:
             key = b""
         if not key:
             text = f"Secret {of.namespace}/{named.name} has no {named.key}: expected slurmctld's jwt_key"
-            return Refused((Fault("spec.jwtKeyRef.key", text),))
+            raise Refusal(Fault("spec.jwtKeyRef.key", text))
         return key

@@ -9,7 +9,7 @@ from slurmclient.errors import Unauthorized
 from slurmclient.transport import jwt
 from slurmruntime.process.clock import Clock
 from slurmruntime.values.errors import PEER_ERRORS
-from slurmruntime.values.faults import Refused
+from slurmruntime.values.faults import Refusal
 
 USER: Final = "root"
 """Slurm's uid 0 may do anything in every Slurm, whatever SlurmUser is called there."""
@@ -17,14 +17,14 @@ LIFETIME_S: Final = 600
 _RENEWED_AT: Final = 0.8
 """The fraction of its lifetime after which a token is replaced."""
 
-ReadKey = Callable[[], Awaitable[bytes | Refused]]
+ReadKey = Callable[[], Awaitable[bytes]]
 
 
 class TokenSigner:
     """Signs a token when one is needed, and reuses it until shortly before it expires."""
 
     def __init__(self, read_key: ReadKey, clock: Clock) -> None:
-        """read_key: reads the key, without a cache; raises PeerError."""
+        """read_key: reads the key, without a cache; raises Refusal, PeerError."""
         self._read_key = read_key
         self._clock = clock
         self._text = ""
@@ -45,14 +45,14 @@ class TokenSigner:
                 return self._text
             try:
                 key = await self._read_key()
+            except Refusal as refusal:
+                raise Unauthorized("token", refusal.text) from refusal
             except PEER_ERRORS as error:
                 if self._text and not is_refused and self._left(now) > 0:
                     return self._text
                 raise Unauthorized(
                     "token", f"cannot read the key that signs it: {error}"
                 ) from error
-            if isinstance(key, Refused):
-                raise Unauthorized("token", key.text)
             now_s = int(now.timestamp())
             self._text = jwt.mint(key, user=USER, now_s=now_s, lifetime_s=LIFETIME_S)
             self.expires_at = now + timedelta(seconds=LIFETIME_S)

@@ -16,12 +16,12 @@ from slurmruntime.endpoints import signing
 from slurmruntime.endpoints.finding import ServerList
 from slurmruntime.process.clock import Clock
 from slurmruntime.values.errors import PEER_ERRORS
-from slurmruntime.values.faults import Refused
+from slurmruntime.values.faults import Refusal
 
 READ_AGAIN_S: Final = 30.0
 """How long until a RestApi that appears, vanishes or gets another port or CA is noticed."""
 
-FindServers = Callable[[], Awaitable[ServerList | Refused]]
+FindServers = Callable[[], Awaitable[ServerList]]
 OpenTransport = Callable[[ServerList], Transport]
 
 
@@ -41,7 +41,7 @@ class ControllerTransport:
         """Prepare it; nothing is read.
 
         Args:
-            find: reads where the servers are; raises PeerError.
+            find: reads where the servers are; raises Refusal, PeerError.
             opens: opens a transport to them; raises UnusableTls.
         """
         self._find = find
@@ -105,12 +105,12 @@ class ControllerTransport:
                 return link
             try:
                 servers = await self._find()
+            except Refusal as refusal:
+                raise Unavailable(operation, refusal.text) from refusal
             except PEER_ERRORS as error:
                 if link is not None:
                     return link
                 raise Unavailable(operation, f"cannot look for slurmrestd: {error}") from error
-            if isinstance(servers, Refused):
-                raise Unavailable(operation, servers.text)
             self._read_again_at_s = now_s + READ_AGAIN_S
             if link is None or link.servers != servers:
                 try:

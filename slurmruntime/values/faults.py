@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
+from typing_extensions import override
+
 MOST_FAULTS = 20
 LONGEST_TEXT = 4096
 """Bytes of any text we publish: one fault, all faults of one object, a condition, a log line."""
@@ -59,6 +61,28 @@ def shortened(text: str, most_bytes: int = LONGEST_TEXT) -> str:
     if len(encoded) <= most_bytes and len(text) <= most_bytes:
         return text
     return encoded[: most_bytes - 3].decode(errors="ignore") + "…"
+
+
+class Refusal(Exception):
+    """A pure part cannot meet a request; raised once all its faults are known, caught at the part's edge."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__(*faults)
+        self.faults = faults
+
+    @property
+    def text(self) -> str:
+        """The faults on one line, short enough to be published anywhere."""
+        return one_line(self.faults)
+
+    @property
+    def is_of_nodes(self) -> bool:
+        """True if other nodes would fix all of it."""
+        return all(fault.is_of_nodes for fault in self.faults)
+
+    @override
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)

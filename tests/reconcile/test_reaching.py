@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -21,7 +22,7 @@ from slurmruntime.endpoints.signing import LIFETIME_S, TokenSigner
 from slurmruntime.endpoints.transport import READ_AGAIN_S, ControllerTransport
 from slurmruntime.kube.errors import NotFound
 from slurmruntime.kube.errors import Unavailable as KubeUnavailable
-from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.faults import Fault, Refusal
 from tests.virtual_time import VirtualClock, run
 
 SITE = ControllerName("slurm", "site")
@@ -76,16 +77,13 @@ def test_a_rest_api_that_cannot_be_read_costs_only_itself() -> None:
         "/restapis": {"items": [odd]},
         "/controllers/site": {"spec": {}},
     }
-    nowhere = asyncio.run(ControllerObjects(Api(bare)).servers(SITE))  # type: ignore[arg-type]  # all it calls
-    assert isinstance(nowhere, Refused)
-    assert "has no RestApi" in nowhere.text
-    assert "controllerRef" in nowhere.text
+    with pytest.raises(Refusal, match=r"has no RestApi.*controllerRef"):
+        asyncio.run(ControllerObjects(Api(bare)).servers(SITE))  # type: ignore[arg-type]  # all it calls
 
 
 def test_a_controller_without_a_rest_api_is_told_so() -> None:
-    found = finding.servers(SITE, [rest_api("strangers", of="other")])
-    assert isinstance(found, Refused)
-    assert "slurm/site has no RestApi" in found.text
+    with pytest.raises(Refusal, match="slurm/site has no RestApi"):
+        finding.servers(SITE, [rest_api("strangers", of="other")])
 
 
 @pytest.mark.parametrize("text", ["site", "/site", "slurm/", "slurm/a/b", "Slurm/site"])
@@ -128,7 +126,6 @@ def test_a_server_is_known_by_the_cas_that_stand_beside_it(
 ) -> None:
     objects = ControllerObjects(Api({"/restapis": {"items": rest_apis}, **more}))  # type: ignore[arg-type]  # all it calls
     found = asyncio.run(objects.servers(SITE))
-    assert isinstance(found, ServerList)
     assert urls == [url.partition("-restapi")[0] for url in found.urls]
     assert trusted == found.trusted
 
@@ -138,18 +135,17 @@ def test_one_without_cas_is_not_asked_in_clear(data: Any) -> None:
     more = {"/configmaps/safe-restapi-tls": data} if data else {}
     listed = {"/restapis": {"items": [WITH_TLS]}, "/controllers/site": CONTROLLER, **more}
     objects = ControllerObjects(Api(listed))  # type: ignore[arg-type]  # all it calls
-    found = asyncio.run(objects.servers(SITE))
-    assert isinstance(found, Refused)
-    assert "ConfigMap safe-restapi-tls has no ca.crt" in found.text
+    with pytest.raises(Refusal, match=r"ConfigMap safe-restapi-tls has no ca\.crt"):
+        asyncio.run(objects.servers(SITE))
 
 
 @pytest.mark.parametrize("rest_apis", [[], [WITH_TLS]])
 def test_a_controller_that_is_not_there_is_told_before_its_rest_apis(rest_apis: list[Any]) -> None:
     objects = ControllerObjects(Api({"/restapis": {"items": rest_apis}}))  # type: ignore[arg-type]  # all it calls
-    found = asyncio.run(objects.servers(SITE))
-    assert (
-        Refused((Fault("Controller", "Controller slurm/site does not exist: create it"),)) == found
-    )
+    with pytest.raises(Refusal) as refusal:
+        asyncio.run(objects.servers(SITE))
+    missing = Fault("Controller", "Controller slurm/site does not exist: create it")
+    assert (missing,) == refusal.value.faults
 
 
 CONTROLLER = {"spec": {"jwtKeyRef": {"name": "keys", "key": "jwt.key"}}}
@@ -167,9 +163,8 @@ SECRET = {"data": {"jwt.key": base64.b64encode(KEY).decode()}}
     ],
 )
 def test_what_keeps_a_token_from_being_signed_is_said(objects: dict[str, Any], wrong: str) -> None:
-    found = asyncio.run(ControllerObjects(Api(objects)).signing_key(SITE))  # type: ignore[arg-type]  # all it calls
-    assert isinstance(found, Refused)
-    assert wrong in found.text
+    with pytest.raises(Refusal, match=re.escape(wrong)):
+        asyncio.run(ControllerObjects(Api(objects)).signing_key(SITE))  # type: ignore[arg-type]  # all it calls
 
 
 def test_the_key_is_read_from_the_secret_that_the_controller_names() -> None:
@@ -234,10 +229,10 @@ class Servers:
 
 
 def test_requests_follow_servers_that_move_and_nothing_under_way_is_cut_off() -> None:
-    places: list[ServerList | Refused | Exception] = [Refused((Fault("RestApi", "none"),))]
+    places: list[ServerList | Exception] = [Refusal(Fault("RestApi", "none"))]
     opened: list[Servers] = []
 
-    async def find() -> ServerList | Refused:
+    async def find() -> ServerList:
         if isinstance(places[0], Exception):
             raise places[0]
         return places[0]

@@ -103,9 +103,7 @@ async def bridged(client: SlurmClient) -> AsyncIterator[Bridged]:
 
 def built(pod: Pod, pool: Pool, constraints: str = "") -> PlaceholderSpec:
     asked = Overrides(constraints=constraints or None)
-    spec = build.placeholder(pod, asked, DEFAULTS, pool, permit=PERMIT)
-    assert isinstance(spec, PlaceholderSpec), spec
-    return spec
+    return build.placeholder(pod, asked, DEFAULTS, pool, permit=PERMIT)
 
 
 async def test_a_node_as_slurm_reports_it_is_in_step_with_what_we_asked_for(
@@ -249,7 +247,6 @@ async def test_every_annotation_is_understood_by_slurm(
     )
     permit = replace(PERMIT, nice=3, partition="slurm-bridge")
     spec = build.placeholder(make.pod(), asked, DEFAULTS, bridged.pool, permit=permit)
-    assert isinstance(spec, PlaceholderSpec)
     shown = slurm.run("scontrol", "show", "job", str(await submit(spec)))
 
     for expected in (

@@ -12,7 +12,7 @@ from bridge.domain.request.rules import Policy, Requester
 from slurmruntime.model import json_patch
 from slurmruntime.model.json_patch import Operation
 from slurmruntime.values import names
-from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.faults import Fault, Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +77,12 @@ def not_permitted(new: Authorship, ask: Ask, policy: Policy) -> Iterator[Fault]:
     rules = policy.candidates(new.requester, new.namespace, kind=new.kind)
     if not rules:
         yield Fault(permit.PATH, policy.why_no_rule(new.requester, new.namespace, kind=new.kind))
-    answers = [
-        permit.decide(rule, ask, requester=new.requester, namespace=new.namespace) for rule in rules
-    ]
-    refusals = [answer for answer in answers if isinstance(answer, Refused)]
-    if len(refusals) == len(answers):
-        yield from dict.fromkeys(fault for refusal in refusals for fault in refusal.faults)
+    faults: list[Fault] = []
+    for rule in rules:
+        try:
+            permit.decide(rule, ask, requester=new.requester, namespace=new.namespace)
+        except Refusal as refusal:
+            faults += refusal.faults
+        else:
+            return
+    yield from dict.fromkeys(faults)

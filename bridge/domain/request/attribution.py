@@ -18,7 +18,7 @@ from bridge.domain.request.permit import Ask, Permit
 from bridge.domain.request.rules import POD, Policy, Requester, Rule
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.values import names
-from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.faults import Fault, Refusal
 from slurmruntime.values.ids import PodUid
 
 
@@ -49,27 +49,24 @@ def maker(pod: Pod) -> Requester:
 
 def permitted(
     members: Sequence[Pod], asked: Overrides, provenance: Provenance, policy: Policy
-) -> Permit | Refused:
-    """Decide on the effective request of a workload's members; there must be at least one."""
-    granted: list[Permit] = []
-    for pod in members:
-        answer = _permitted(pod, asked, provenance, policy)
-        if isinstance(answer, Refused):
-            return answer
-        granted.append(answer)
+) -> Permit:
+    """Permit the effective request of a workload's members; there must be at least one.
+
+    Raises:
+        Refusal: no rule applies to a member, or its rule does not allow the request.
+    """
+    granted = [_permitted(pod, asked, provenance, policy) for pod in members]
     users = sorted(
         {f"{entry.user}:{entry.group} in account {entry.account!r}" for entry in granted}
     )
     if len(users) > 1:
         words = f"refused: a job has one user, but the policy gives its pods to {', '.join(users)}"
-        return Refused((Fault(permit.PATH, words),))
+        raise Refusal(Fault(permit.PATH, words))
     return granted[0]
 
 
-def _permitted(
-    pod: Pod, asked: Overrides, provenance: Provenance, policy: Policy
-) -> Permit | Refused:
-    held = holding(
+def _permitted(pod: Pod, asked: Overrides, provenance: Provenance, policy: Policy) -> Permit:
+    requester, rule = holding(
         pod.annotations,
         namespace=pod.namespace,
         kind=POD,
@@ -77,9 +74,6 @@ def _permitted(
         namespace_labels=provenance.namespace_labels,
         policy=policy,
     )
-    if isinstance(held, Refused):
-        return held
-    requester, rule = held
     choices = permit.node_choices(
         has_selector=bool(pod.node_selector), has_terms=bool(pod.node_terms)
     )
@@ -97,13 +91,16 @@ def holding(
     owners: Iterable[KubeObject],
     namespace_labels: Mapping[str, str],
     policy: Policy,
-) -> tuple[Requester, Rule] | Refused:
+) -> tuple[Requester, Rule]:
     """Return whose object it is, and the rule that applies to it.
 
     Args:
         annotations: the object's, with what the webhook recorded at CREATE.
         owners: the controllers above it, nearest first, as far as they can be read.
         namespace_labels: {} if the policy does not ask for them.
+
+    Raises:
+        Refusal: no rule applies.
     """
     requester = Requester(user=annotations.get(names.REQUESTER_ANNOTATION, ""))
     named = _named(annotations.get(names.RULES_ANNOTATION))
@@ -114,7 +111,7 @@ def holding(
     rule = policy.holding(requester, namespace, namespace_labels, named=named, kind=kind)
     if rule is None:
         why = policy.why_no_rule(requester, namespace, named=named, kind=kind)
-        return Refused((Fault(permit.PATH, why),))
+        raise Refusal(Fault(permit.PATH, why))
     return requester, rule
 
 

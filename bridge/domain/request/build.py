@@ -25,7 +25,7 @@ from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
 from bridge.domain.workloads.workload import Workload
 from slurmruntime.values import numbers, quantities
-from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.faults import Fault, Refusal
 from slurmruntime.values.ids import ClusterId, SlurmNode, alone_key
 
 MAX_KINDS = 16
@@ -84,8 +84,8 @@ def placeholder(
     avoid: Sequence[SlurmNode] = (),
     reaches: tuple[Reach, ...] = (),
     gang: Workload | None = None,
-) -> PlaceholderSpec | Refused:
-    """Build the placeholder of a workload, or return everything that is wrong with the request.
+) -> PlaceholderSpec:
+    """Build the placeholder of a workload.
 
     Args:
         pod: the pod; for a gang its first member, which the others resemble.
@@ -95,6 +95,9 @@ def placeholder(
         avoid: nodes that Kubernetes has just been unable to use.
         reaches: the nodes from which each of the workload's volumes can be used.
         gang: the workload; None if the pod is alone.
+
+    Raises:
+        Refusal: with everything that is wrong with the request.
     """
     kinds = gang.kinds() if gang else ((pod, 1),)
     problems: list[Fault] = [*faults(pod.demand, asked, defaults, tasks=gang.size if gang else 1)]
@@ -152,7 +155,7 @@ def placeholder(
             )
         )
     if problems:
-        return Refused(tuple(problems))
+        raise Refusal(*problems)
     leader, *others = components
     # Licences and dependencies are requested once for all components.
     also = tuple(replace(other, licenses="", dependency="") for other in others)

@@ -22,7 +22,7 @@ from bridge.domain.request.rules import POD, Policy
 from bridge.domain.workloads.workload import Workload
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.values import names, numbers
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.faults import Fault, Refusal, bounded
 from slurmruntime.values.ids import PodUid, SlurmNode
 
 Texts = Mapping[str, str]
@@ -82,26 +82,26 @@ def deciding_members(
     )
 
 
-def effective(gathered: RequestFacts, defaults: Defaults) -> PlaceholderSpec | Refused:
-    """Build the placeholder of a workload, or return what is wrong with the request."""
+def effective(gathered: RequestFacts, defaults: Defaults) -> PlaceholderSpec:
+    """Build the placeholder of a workload.
+
+    Raises:
+        Refusal: with what is wrong with the request.
+    """
     if over := bounded(_oversized(gathered.members, defaults)):
-        return Refused(over)
+        raise Refusal(*over)
     if gathered.unclaimable:
-        return Refused(bounded(gathered.unclaimable))
+        raise Refusal(*bounded(gathered.unclaimable))
     claims = [gathered.claims.get(member.uid, ()) for member in gathered.members]
     if unusable := bounded(fault for claim in claims for fault in volumes.faults(claim)):
-        return Refused(unusable)
+        raise Refusal(*unusable)
     texts = _request_texts(gathered, defaults)
-    if isinstance(texts, Refused):
-        return texts
     asked, faults = overrides.read(texts)
     if faults:
-        return Refused(faults)
+        raise Refusal(*faults)
     first, *others = gathered.members
     first = _with_deadline(first, gathered.provenance)
     permit = attribution.permitted((first, *others), asked, gathered.provenance, gathered.policy)
-    if isinstance(permit, Refused):
-        return permit
     spec = build.placeholder(
         first,
         asked,
@@ -112,8 +112,6 @@ def effective(gathered: RequestFacts, defaults: Defaults) -> PlaceholderSpec | R
         reaches=volumes.in_common(claims),
         gang=gathered.gang,
     )
-    if isinstance(spec, Refused):
-        return spec
     return replace(spec, identity=replace(spec.identity, frozen=_frozen(permit, texts)))
 
 
@@ -125,7 +123,7 @@ def _oversized(members: Sequence[Pod], defaults: Defaults) -> Iterator[Fault]:
             yield Fault(path, fault.message)
 
 
-def _request_texts(gathered: RequestFacts, defaults: Defaults) -> Texts | Refused:
+def _request_texts(gathered: RequestFacts, defaults: Defaults) -> Texts:
     """Return what the workload was submitted with before, or else what it asks for now.
 
     The latter is what its members and their owners ask for.
@@ -150,7 +148,7 @@ def _request_texts(gathered: RequestFacts, defaults: Defaults) -> Texts | Refuse
             words = (
                 f"all pods of a gang must ask for the same; {first.name} and {member.name} do not"
             )
-            return Refused((Fault(path, words),))
+            raise Refusal(Fault(path, words))
     return texts
 
 

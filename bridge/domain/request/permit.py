@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bridge.domain.request import overrides
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.rules import Choice, Patterns, Range, Requester, Rule
-from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.faults import Fault, Refusal
 
 PATH = "policy"
 """The path of faults that no field of the object causes."""
@@ -71,11 +71,14 @@ def decide(
     requester: Requester,
     namespace: str,
     operators: frozenset[str] = frozenset(),
-) -> Permit | Refused:
-    """Permit the request, or return a fault for everything the rule does not allow.
+) -> Permit:
+    """Permit the request, if the rule allows all of it.
 
-    Each fault names what the rule would allow. No rule can result in root or one of `operators`:
-    SlurmUser's name and uid, as far as they are known. Slurm would refuse such a job nothing.
+    No rule can result in root or one of `operators`: SlurmUser's name and uid, as far as they are
+    known. Slurm would refuse such a job nothing.
+
+    Raises:
+        Refusal: with a fault for everything the rule does not allow, which names what it would allow.
     """
     asked = ask.overrides
     faults: list[Fault] = []
@@ -117,7 +120,7 @@ def decide(
     faults += _too_long(rule, ask)
     faults += _not_shared(rule, ask)
     if faults:
-        return Refused(tuple(faults))
+        raise Refusal(*faults)
     return Permit(
         requester=requester.user,
         rule=rule.name,

@@ -7,7 +7,7 @@ import pytest
 from bridge.domain.model.claims import asking, by_class, profiles
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, DeviceRequest, PodClaim
-from slurmruntime.values.faults import Refused
+from slurmruntime.values.faults import Refusal
 
 PROFILES = profiles.read(
     {"device.driver == 'gpu.example.com'": "gpu:a100", "device.driver == 'n'": "nic"}
@@ -30,6 +30,12 @@ def claim(
     )
 
 
+def refused(asked: Asking) -> Refusal:
+    with pytest.raises(Refusal) as refusal:
+        asking.gres(asked, PROFILES)
+    return refusal.value
+
+
 def test_the_requests_of_all_claims_add_up() -> None:
     found = asking.gres(
         Asking(
@@ -49,7 +55,7 @@ def test_the_requests_of_all_claims_add_up() -> None:
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
-    found = asking.gres(
+    refusal = refused(
         Asking(
             claims=(
                 claim(
@@ -67,12 +73,10 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
                 ClaimInHand(index=1, entry=PodClaim(entry="e1", template="t"), spec=None),
             ),
             classes=CLASSES,
-        ),
-        PROFILES,
+        )
     )
 
-    assert isinstance(found, Refused)
-    told = [fault.text for fault in found.faults]
+    told = [fault.text for fault in refusal.faults]
     for words in (
         "spec.resourceClaims[0]: claim mine is used by pod neighbour",
         "requests[0].exactly.adminAccess: cannot be honoured: devices that others use",
@@ -89,16 +93,14 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 
 def test_a_claim_that_a_pod_names_twice_is_refused() -> None:
     twice = claim(DeviceRequest(name="a", device_class="gpu"))
-    found = asking.gres(
+    refusal = refused(
         Asking(
             claims=(twice, claim(*twice.spec.requests, index=1) if twice.spec else twice),
             classes=CLASSES,
-        ),
-        PROFILES,
+        )
     )
 
-    assert isinstance(found, Refused)
-    assert "claim mine is named twice" in found.text
+    assert "claim mine is named twice" in refusal.text
 
 
 def test_each_request_is_told_with_what_it_becomes() -> None:
@@ -143,10 +145,10 @@ def test_a_template_of_our_name_and_its_claims_say_what_the_name_says(
 
     def faults(spec: ClaimSpec) -> str:
         hand = ClaimInHand(index=0, entry=entry, spec=spec)
-        found = asking.gres(Asking(claims=(hand,), classes=CLASSES), PROFILES)
-        return found.text if isinstance(found, Refused) else ""
+        return refused(Asking(claims=(hand,), classes=CLASSES)).text
 
-    assert "" == faults(AS_NAMED)
+    as_named = ClaimInHand(index=0, entry=entry, spec=AS_NAMED)
+    assert asking.gres(Asking(claims=(as_named,), classes=CLASSES), PROFILES)
     name = f"claim {claim}" if claim else f"template {OURS}"
     assert f"{name} does not ask for what the template name {OURS}" in faults(said)
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from bridge.domain.diagnosis import overview
 from bridge.domain.model import demand
-from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.nodes import fillers, spec
 from bridge.domain.request import build, candidates
 from bridge.domain.request.overrides import Overrides
@@ -16,6 +15,7 @@ from bridge.domain.request.permit import Permit
 from bridge.settings import request_defaults
 from bridge.settings.schema import Settings
 from slurmruntime.values import names, quantities
+from slurmruntime.values.faults import Refusal
 from tests.make import placing
 from tests.make.registration import NO_DAEMONS, PUBLISHING
 
@@ -36,10 +36,7 @@ def cpus(
     )
     pod = placing.pod(demand=placing.demands(cpu))
     permit = Permit(requester="r", rule="", user="u", group="g")
-    found = build.placeholder(pod, overrides, defaults, pool, permit=permit)
-    if not isinstance(found, PlaceholderSpec):
-        raise AssertionError(found.faults[0].text)  # noqa: TRY004  # a refusal
-    return found.cpus_per_task
+    return build.placeholder(pod, overrides, defaults, pool, permit=permit).cpus_per_task
 
 
 @pytest.mark.parametrize(
@@ -71,7 +68,7 @@ def test_a_pod_that_requests_nothing_takes_as_little_as_the_administrator_says()
 
 
 def test_fewer_than_the_pod_takes_are_refused() -> None:
-    with pytest.raises(AssertionError, match=r"at least the 1500m CPUs .* found 1$"):
+    with pytest.raises(Refusal, match=r"at least the 1500m CPUs .* found 1$"):
         cpus("1500m", 100, "1")
 
 

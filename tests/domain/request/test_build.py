@@ -14,7 +14,7 @@ from bridge.domain.request.build import Defaults
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
 from slurmruntime.values import names
-from slurmruntime.values.faults import Fault
+from slurmruntime.values.faults import Fault, Refusal
 from slurmruntime.values.ids import SlurmNode, WorkloadKey
 from tests.make import placing as make
 from tests.make.placing import MARK, demands
@@ -53,17 +53,15 @@ def built(
     **asked: Any,
 ) -> PlaceholderSpec:
     avoided = tuple(map(SlurmNode, avoid))
-    found = build.placeholder(pod, Overrides(**asked), defaults, POOL, permit=permit, avoid=avoided)
-    assert isinstance(found, PlaceholderSpec), found
-    return found
+    return build.placeholder(pod, Overrides(**asked), defaults, POOL, permit=permit, avoid=avoided)
 
 
 def faults(pod: Pod, **asked: Any) -> list[str]:
-    found = build.placeholder(pod, Overrides(**asked), DEFAULTS, POOL, permit=PERMIT)
-    assert not isinstance(found, PlaceholderSpec), found
+    with pytest.raises(Refusal) as refusal:
+        build.placeholder(pod, Overrides(**asked), DEFAULTS, POOL, permit=PERMIT)
     return [
         fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[")
-        for fault in found.faults
+        for fault in refusal.value.faults
     ]
 
 
@@ -203,7 +201,6 @@ def test_gpus_of_several_kinds_are_all_asked_for() -> None:
         make.pod(demand=wanted), Overrides(), DEFAULTS, has_fpga, permit=PERMIT
     )
 
-    assert isinstance(found, PlaceholderSpec)
     assert "gres/gpu:2,gres/gpu:a100:1" == found.gres_per_node
 
 

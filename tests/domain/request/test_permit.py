@@ -10,6 +10,7 @@ from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Ask, Permit
 from bridge.domain.request.rules import Choice, Patterns, Range, Requester, Rule
 from slurmruntime.values import names
+from slurmruntime.values.faults import Refusal
 
 ALICE = Requester(user="alice@example.org", groups=("staff",))
 RULE = Rule(
@@ -41,13 +42,15 @@ def decided(
     **asked: Any,
 ) -> Permit | list[str]:
     ask = Ask(overrides=Overrides(**asked), deadline_s=deadline_s, node_choices=node_choices)
-    found = permit.decide(rule, ask, requester=requester, namespace=namespace, operators=operators)
-    if isinstance(found, Permit):
-        return found
-    return [
-        fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[")
-        for fault in found.faults
-    ]
+    try:
+        return permit.decide(
+            rule, ask, requester=requester, namespace=namespace, operators=operators
+        )
+    except Refusal as refusal:
+        return [
+            fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[")
+            for fault in refusal.faults
+        ]
 
 
 def test_who_asks_for_nothing_gets_the_defaults() -> None:

@@ -13,7 +13,7 @@ from bridge.domain.model.claims import profiles as device_profiles
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, PodClaim
 from bridge.domain.model.pods import Pod
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.faults import Fault, Refusal, bounded
 
 MOST_DEVICES = 32
 """Kubernetes' own limit of devices in one claim: `AllocationResultsMaxSize`."""
@@ -102,11 +102,18 @@ class Asking:
     """Those that exist."""
 
 
-def gres(asking: Asking, profiles: Profiles) -> Mapping[str, int] | Refused:
-    """Return the devices that a pod's claims ask for, by GRES: `{"gpu:a100": 2}`."""
-    problems = bounded(_faults(asking, profiles))
-    if problems:
-        return Refused(problems)
+def gres(asking: Asking, profiles: Profiles) -> Mapping[str, int]:
+    """Return the devices that a pod's claims ask for, by GRES: `{"gpu:a100": 2}`.
+
+    Raises:
+        Refusal: with what is wrong with the claims.
+    """
+    if problems := bounded(_faults(asking, profiles)):
+        raise Refusal(*problems)
+    return _counts(asking, profiles)
+
+
+def _counts(asking: Asking, profiles: Profiles) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
     for claim in asking.claims:
         for request in claim.spec.requests if claim.spec else ():
@@ -123,20 +130,13 @@ def of_all(
     Args:
         asked: the claims of each member, in the same order.
     """
-    answers = [gres(asking, profiles) for asking in asked]
-    if faults := [
-        fault for answer in answers if isinstance(answer, Refused) for fault in answer.faults
-    ]:
+    if faults := [fault for asking in asked for fault in bounded(_faults(asking, profiles))]:
         return (), bounded(dict.fromkeys(faults))
-    if any(answer != answers[0] for answer in answers):
+    counts = [_counts(asking, profiles) for asking in asked]
+    if any(count != counts[0] for count in counts):
         words = "all pods of a gang must claim the same devices"
         return (), (Fault("spec.resourceClaims", words),)
-    pods = (
-        counted(pod, answer)
-        for pod, answer in zip(members, answers, strict=True)
-        if not isinstance(answer, Refused)
-    )
-    return tuple(pods), ()
+    return tuple(map(counted, members, counts)), ()
 
 
 def in_words(asking: Asking, profiles: Profiles) -> Iterator[str]:
